@@ -1,0 +1,44 @@
+// The rooms of src/ in the order in which they may import each other: a room sees only rooms of an earlier rank.
+const ranks = [
+  ["model", "gen"],
+  ["gateway", "simulator", "archive"],
+  ["serve", "extract", "analytics"],
+  ["report"],
+  ["pipeline"],
+  ["cli"],
+];
+
+const rooms = ranks.flat();
+const rank = (room) => ranks.findIndex((row) => row.includes(room));
+
+/** @type {import('dependency-cruiser').IConfiguration} */
+module.exports = {
+  forbidden: [
+    { name: "no-cycles", severity: "error", from: {}, to: { circular: true } },
+    {
+      name: "known-rooms-only",
+      severity: "error",
+      from: { path: "^src/", pathNot: `^src/(${rooms.join("|")})/` },
+      to: {},
+    },
+    ...rooms
+      .map((room) => ({
+        room,
+        refused: rooms.filter(
+          (other) => other !== room && rank(other) >= rank(room) && !(room === "model" && other === "gen"),
+        ),
+      }))
+      .filter(({ refused }) => refused.length > 0)
+      .map(({ room, refused }) => ({
+        name: `${room}-looks-back-only`,
+        severity: "error",
+        from: { path: `^src/${room}/` },
+        to: { path: `^src/(${refused.join("|")})/` },
+      })),
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: "tsconfig.json" },
+    doNotFollow: { path: "node_modules" },
+  },
+};

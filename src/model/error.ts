@@ -1,0 +1,183 @@
+/** What a caller does after an error: ask again, or stop. */
+export type Retry = "again" | "never";
+
+/** Exit statuses of the command line; the README explains each. */
+export const exit = {
+  done: 0,
+  bug: 1,
+  usage: 2,
+  gateway: 3,
+  incomplete: 4,
+  damaged: 5,
+  locked: 6,
+  storage: 7,
+  interrupted: 130,
+  terminated: 143,
+} as const;
+
+/** Where several statuses apply, the first of these is the one to exit with. */
+export const exitPrecedence: readonly number[] = [
+  exit.interrupted,
+  exit.terminated,
+  exit.usage,
+  exit.bug,
+  exit.damaged,
+  exit.storage,
+  exit.gateway,
+  exit.incomplete,
+  exit.locked,
+];
+
+/** The closed list of codes: for each, whether asking again may help, and the exit status it leads to. */
+export const errorCodes = {
+  // wrong usage or configuration
+  invalid_argument: { retry: "never", exit: exit.usage },
+  not_an_archive: { retry: "never", exit: exit.usage },
+  table_unknown: { retry: "never", exit: exit.usage },
+  query_invalid: { retry: "never", exit: exit.usage },
+  not_archived: { retry: "never", exit: exit.usage },
+
+  // the gateway is out of reach or refuses
+  unreachable: { retry: "again", exit: exit.gateway },
+  timeout: { retry: "again", exit: exit.gateway },
+  rate_limited: { retry: "again", exit: exit.gateway },
+  server_error: { retry: "again", exit: exit.gateway },
+  history_unreachable: { retry: "again", exit: exit.gateway },
+  history_query_failed: { retry: "again", exit: exit.gateway },
+  stream_cut: { retry: "again", exit: exit.gateway },
+  not_a_gateway: { retry: "never", exit: exit.gateway },
+  refused: { retry: "never", exit: exit.gateway },
+  unauthenticated: { retry: "never", exit: exit.gateway },
+  permission_denied: { retry: "never", exit: exit.gateway },
+  run_not_found: { retry: "never", exit: exit.gateway },
+  instance_not_found: { retry: "never", exit: exit.gateway },
+  resource_not_found: { retry: "never", exit: exit.gateway },
+  route_not_found: { retry: "never", exit: exit.gateway },
+  history_unavailable: { retry: "never", exit: exit.gateway },
+  limit_exceeded: { retry: "never", exit: exit.gateway },
+
+  // what came is not what was asked for, or is not proven whole
+  history_identity_conflict: { retry: "never", exit: exit.incomplete },
+  malformed_row: { retry: "never", exit: exit.incomplete },
+  duplicate_row: { retry: "never", exit: exit.incomplete },
+  row_order: { retry: "never", exit: exit.incomplete },
+  line_too_long: { retry: "never", exit: exit.incomplete },
+  value_out_of_range: { retry: "never", exit: exit.incomplete },
+  timestamp_capped: { retry: "never", exit: exit.incomplete },
+  incomplete: { retry: "never", exit: exit.incomplete },
+  unverified: { retry: "never", exit: exit.incomplete },
+  shrunk: { retry: "never", exit: exit.incomplete },
+
+  // the archive and the disk under it
+  archive_damaged: { retry: "never", exit: exit.damaged },
+  locked: { retry: "never", exit: exit.locked },
+  storage_full: { retry: "never", exit: exit.storage },
+  storage_read_only: { retry: "never", exit: exit.storage },
+  storage_forbidden: { retry: "never", exit: exit.storage },
+  storage_failed: { retry: "never", exit: exit.storage },
+
+  // ours
+  interrupted: { retry: "never", exit: exit.interrupted },
+  internal: { retry: "never", exit: exit.bug },
+} as const satisfies Record<string, { retry: Retry; exit: number }>;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+/** Where an error happened; every part that is known is given. */
+export interface ErrorPlace {
+  readonly instance?: string;
+  readonly run?: string;
+  readonly table?: string;
+  /** A slice or timestamp, as text. */
+  readonly slice?: string;
+  readonly file?: string;
+  readonly line?: number;
+  readonly url?: string;
+}
+
+export interface ErrorDetails {
+  readonly cause?: unknown;
+  readonly place?: ErrorPlace;
+  /** What the user can do about it, one sentence. */
+  readonly hint?: string;
+  /** How long the gateway asked us to wait. */
+  readonly retryAfterMs?: number;
+  /** HTTP status, where one led here. */
+  readonly status?: number;
+}
+
+/** The one error class. `message` says what happened; `place` and `hint` say where and what to do. */
+export class RunvaultError extends Error {
+  override readonly name = "RunvaultError";
+  readonly code: ErrorCode;
+  readonly place: ErrorPlace;
+  readonly hint: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  readonly status: number | undefined;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.place = details.place ?? {};
+    this.hint = details.hint;
+    this.retryAfterMs = details.retryAfterMs;
+    this.status = details.status;
+  }
+
+  /** Any thrown value as a RunvaultError: file-system errors by their code, the rest as `internal` with its cause. */
+  static from(thrown: unknown, details: ErrorDetails = {}): RunvaultError {
+    if (thrown instanceof RunvaultError) return thrown;
+    const systemCode = (thrown as NodeJS.ErrnoException | null)?.code;
+    const code = (typeof systemCode === "string" && storageCodes[systemCode]) || "internal";
+    const message = thrown instanceof Error ? thrown.message : String(thrown);
+    const hint = details.hint ?? storageHints[code];
+    return new RunvaultError(code, message, {
+      ...details,
+      cause: thrown,
+      ...(hint === undefined ? {} : { hint }),
+    });
+  }
+
+  /** The same error, with what the caller knows of its place added. */
+  at(place: ErrorPlace): RunvaultError {
+    return new RunvaultError(this.code, this.message, {
+      cause: this.cause ?? this,
+      place: { ...place, ...this.place },
+      ...(this.hint === undefined ? {} : { hint: this.hint }),
+      ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
+      ...(this.status === undefined ? {} : { status: this.status }),
+    });
+  }
+
+  get retry(): Retry {
+    return errorCodes[this.code].retry;
+  }
+
+  get exit(): number {
+    return errorCodes[this.code].exit;
+  }
+}
+
+const storageCodes: Record<string, ErrorCode> = {
+  ENOSPC: "storage_full",
+  EDQUOT: "storage_full",
+  EROFS: "storage_read_only",
+  EACCES: "storage_forbidden",
+  EPERM: "storage_forbidden",
+  EIO: "storage_failed",
+  EMFILE: "storage_failed",
+  ENFILE: "storage_failed",
+};
+
+const storageHints: Partial<Record<ErrorCode, string>> = {
+  storage_full: "Free some space, or point --archive at a larger disk, and run the same command again.",
+  storage_read_only: "Remount the file system for writing, or point --archive elsewhere.",
+  storage_forbidden: "Give this user permission on the archive folder, or point --archive elsewhere.",
+  storage_failed: "Look at the disk and at the limit of open files, then run the same command again.",
+};
+
+/** The exit status that several outcomes add up to. */
+export function worstExit(statuses: Iterable<number>): number {
+  const seen = new Set(statuses);
+  return exitPrecedence.find((status) => seen.has(status)) ?? exit.done;
+}

@@ -1,0 +1,39 @@
+import { RunvaultError } from "./error.ts";
+import type { Column, Table } from "./table.ts";
+
+/** A row as the canonical line carries it: text for 64-bit integers and exact numbers, numbers for the rest. */
+export type Row = Record<string, string | number | bigint>;
+
+/**
+ * The canonical line of a row, without the line end: fields in proto order, no blanks, 64-bit integers as strings,
+ * doubles as ECMAScript prints them (NaN and infinities as strings), control characters as lower-case \u00xx.
+ * Throws `malformed_row` where a column is missing.
+ */
+export function canonicalLine(table: Table, row: Row): string {
+  return `{${table.columns.map((column) => `"${column.name}":${canonicalValue(column, row[column.name])}`).join(",")}}`;
+}
+
+function canonicalValue(column: Column, value: string | number | bigint | undefined): string {
+  if (value === undefined) throw new RunvaultError("malformed_row", `column ${column.name} is missing`);
+  switch (column.kind) {
+    case "uint32":
+      return String(value);
+    case "double":
+      return canonicalDouble(Number(value));
+    case "uint64":
+    case "int64":
+    case "timestamp":
+      return `"${value}"`;
+    default:
+      // JSON.stringify escapes exactly what the canonical line escapes, and in lower case
+      return JSON.stringify(String(value));
+  }
+}
+
+/** A double in a canonical line: shortest text that reads back the same; -0 prints as 0 in JSON, so it is kept as -0. */
+export function canonicalDouble(value: number): string {
+  if (Number.isNaN(value)) return '"NaN"';
+  if (value === Number.POSITIVE_INFINITY) return '"Infinity"';
+  if (value === Number.NEGATIVE_INFINITY) return '"-Infinity"';
+  return Object.is(value, -0) ? "-0" : String(value);
+}

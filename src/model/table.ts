@@ -1,0 +1,177 @@
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { ScalarType } from "@bufbuild/protobuf";
+import {
+  EquityPointSchema,
+  EventSchema,
+  FactorSampleSchema,
+  FillSchema,
+  MarketBarSchema,
+  OrderBookRowSchema,
+  OrderEventSchema,
+  PortfolioMetricSchema,
+} from "../gen/example/history/v1/rows_pb.ts";
+import { RunvaultError } from "./error.ts";
+
+/**
+ * What a column holds:
+ * `uint64`, `int64`, `uint32`: integers; the 64-bit ones are strings in JSON.
+ * `timestamp`: int64 UNIX nanoseconds, a string in JSON, TIMESTAMP_NS in Parquet.
+ * `exact`: a decimal string, DECIMAL in Parquet; the empty string is an absent value.
+ * `double`: a statistic; NaN and the infinities are strings in JSON.
+ * `string`: text; empty stays empty. Never NULL.
+ */
+export type ColumnKind = "uint64" | "int64" | "uint32" | "timestamp" | "exact" | "double" | "string";
+
+export interface Column {
+  readonly name: string;
+  readonly kind: ColumnKind;
+  /** Text for people, which may need escapes in JSON; identifiers and names do not. */
+  readonly freeText: boolean;
+}
+
+/** The row filters of the interface; each table names those that apply to it. */
+export const filterNames = ["resource_key", "symbol", "venue", "account", "portfolio"] as const;
+export type FilterName = (typeof filterNames)[number];
+
+export interface Table {
+  readonly name: TableName;
+  /** The protobuf message of a row. */
+  readonly message: DescMessage;
+  /** REST path below the base address. */
+  readonly path: string;
+  /** Rows come in rising order of these columns. */
+  readonly key: readonly string[];
+  readonly columns: readonly Column[];
+  readonly filters: readonly FilterName[];
+  /** One line of meaning. */
+  readonly meaning: string;
+}
+
+interface Entry {
+  readonly message: DescMessage;
+  readonly path: string;
+  readonly exact: readonly string[];
+  readonly freeText?: readonly string[];
+  readonly filters: readonly FilterName[];
+  readonly meaning: string;
+}
+
+const everyFilter = filterNames;
+
+/** The table of tables. A new table is one message in proto/ and one entry here; see docs/ADD_A_TABLE.md. */
+const entries = {
+  fills: {
+    message: FillSchema,
+    path: "/history/fills",
+    exact: ["price", "quantity", "fee"],
+    filters: everyFilter,
+    meaning: "executions: each is a part or the whole of an order that was traded",
+  },
+  orders: {
+    message: OrderEventSchema,
+    path: "/history/orders",
+    exact: ["quantity", "price", "stop_price", "filled_quantity", "average_price", "arrival_price"],
+    freeText: ["reason"],
+    filters: everyFilter,
+    meaning: "steps in the lives of orders",
+  },
+  bars: {
+    message: MarketBarSchema,
+    path: "/history/bars",
+    exact: ["open", "high", "low", "close", "volume"],
+    filters: ["resource_key", "symbol", "venue"],
+    meaning: "market bars, stamped at their close",
+  },
+  order_book: {
+    message: OrderBookRowSchema,
+    path: "/history/order-book",
+    exact: ["price", "quantity"],
+    filters: ["resource_key", "symbol", "venue"],
+    meaning: "price levels of order-book snapshots",
+  },
+  factors: {
+    message: FactorSampleSchema,
+    path: "/history/factors",
+    exact: [],
+    filters: ["resource_key", "symbol", "venue", "portfolio"],
+    meaning: "values the strategy computed and decided on",
+  },
+  events: {
+    message: EventSchema,
+    path: "/history/events",
+    exact: ["amount"],
+    freeText: ["message", "payload"],
+    filters: everyFilter,
+    meaning: "what happened to the runtime and to accounts",
+  },
+  equity: {
+    message: EquityPointSchema,
+    path: "/history/portfolio/equity",
+    exact: ["cash", "position_value", "equity", "realized", "unrealized"],
+    filters: ["resource_key", "account", "portfolio"],
+    meaning: "equity of an account over time: cash plus marked positions",
+  },
+  metrics: {
+    message: PortfolioMetricSchema,
+    path: "/history/portfolio/metrics",
+    exact: [],
+    freeText: ["convention"],
+    filters: ["resource_key", "account", "portfolio"],
+    meaning: "performance figures with their conventions",
+  },
+} as const satisfies Record<string, Entry>;
+
+export type TableName = keyof typeof entries;
+
+/** Every table, in the order in which people expect them. */
+export const tables: readonly Table[] = Object.entries(entries).map(([name, entry]: [string, Entry]) => ({
+  name: name as TableName,
+  message: entry.message,
+  path: entry.path,
+  key: ["ts_event", "seq"],
+  columns: entry.message.fields.map((field) => ({
+    name: field.name,
+    kind: columnKind(field, entry),
+    freeText: entry.freeText?.includes(field.name) ?? false,
+  })),
+  filters: entry.filters,
+  meaning: entry.meaning,
+}));
+
+export const tableNames: readonly TableName[] = tables.map(({ name }) => name);
+
+const byName = new Map<string, Table>(tables.map((table) => [table.name, table]));
+
+export function isTableName(name: string): name is TableName {
+  return byName.has(name);
+}
+
+/** The table of that name. Throws `table_unknown`, with the nearest right names in reach of the caller. */
+export function tableNamed(name: string): Table {
+  const table = byName.get(name);
+  if (table === undefined) {
+    throw new RunvaultError("table_unknown", `there is no table ${JSON.stringify(name)}`, {
+      hint: `The tables are ${tableNames.join(", ")}.`,
+    });
+  }
+  return table;
+}
+
+function columnKind(field: DescField, entry: Entry): ColumnKind {
+  if (field.fieldKind !== "scalar")
+    throw new Error(`${entry.message.typeName}.${field.name} is not a scalar`);
+  switch (field.scalar) {
+    case ScalarType.UINT64:
+      return "uint64";
+    case ScalarType.INT64:
+      return field.name.startsWith("ts_") ? "timestamp" : "int64";
+    case ScalarType.UINT32:
+      return "uint32";
+    case ScalarType.DOUBLE:
+      return "double";
+    case ScalarType.STRING:
+      return entry.exact.includes(field.name) ? "exact" : "string";
+    default:
+      throw new Error(`${entry.message.typeName}.${field.name} has a type that no column kind covers`);
+  }
+}
