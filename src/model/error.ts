@@ -128,7 +128,10 @@ export class RunvaultError extends Error {
   static from(thrown: unknown, details: ErrorDetails = {}): RunvaultError {
     if (thrown instanceof RunvaultError) return thrown;
     const systemCode = (thrown as NodeJS.ErrnoException | null)?.code;
-    const code = (typeof systemCode === "string" && storageCodes[systemCode]) || "internal";
+    const code =
+      typeof systemCode === "string" && Object.hasOwn(storageCodes, systemCode)
+        ? storageCodes[systemCode]!
+        : "internal";
     const message = thrown instanceof Error ? thrown.message : String(thrown);
     const hint = details.hint ?? storageHints[code];
     return new RunvaultError(code, message, {
@@ -176,8 +179,12 @@ const storageHints: Partial<Record<ErrorCode, string>> = {
   storage_failed: "Look at the disk and at the limit of open files, then run the same command again.",
 };
 
-/** The exit status that several outcomes add up to. */
+/** The exit status that several outcomes add up to. A status that is none of `exit` counts as a bug. */
 export function worstExit(statuses: Iterable<number>): number {
-  const seen = new Set(statuses);
+  const seen = new Set(
+    [...statuses].map((status) =>
+      status === exit.done || exitPrecedence.includes(status) ? status : exit.bug,
+    ),
+  );
   return exitPrecedence.find((status) => seen.has(status)) ?? exit.done;
 }

@@ -7,7 +7,7 @@ export type Row = Record<string, string | number | bigint>;
 /**
  * The canonical line of a row, without the line end: fields in proto order, no blanks, 64-bit integers as strings,
  * doubles as ECMAScript prints them (NaN and infinities as strings), control characters as lower-case \u00xx.
- * Throws `malformed_row` where a column is missing.
+ * Throws `malformed_row` where a column is missing or its value is not of its kind.
  */
 export function canonicalLine(table: Table, row: Row): string {
   return `{${table.columns.map((column) => `"${column.name}":${canonicalValue(column, row[column.name])}`).join(",")}}`;
@@ -17,17 +17,40 @@ function canonicalValue(column: Column, value: string | number | bigint | undefi
   if (value === undefined) throw new RunvaultError("malformed_row", `column ${column.name} is missing`);
   switch (column.kind) {
     case "uint32":
-      return String(value);
+      return integerText(column, value);
     case "double":
-      return canonicalDouble(Number(value));
+      return canonicalDouble(typeof value === "string" ? doubleOf(column, value) : Number(value));
     case "uint64":
     case "int64":
     case "timestamp":
-      return `"${value}"`;
+      return `"${integerText(column, value)}"`;
     default:
       // JSON.stringify escapes exactly what the canonical line escapes, and in lower case
       return JSON.stringify(String(value));
   }
+}
+
+const integer = /^(?:0|-?[1-9]\d*)$/;
+const double = /^(?:-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|NaN|-?Infinity)$/;
+
+function integerText(column: Column, value: string | number | bigint): string {
+  const text = String(value);
+  // a number beyond 2^53 may have been rounded before it came here
+  const whole =
+    typeof value === "string"
+      ? integer.test(value)
+      : typeof value === "bigint" || Number.isSafeInteger(value);
+  if (!whole)
+    throw new RunvaultError(
+      "malformed_row",
+      `column ${column.name} is not an integer: ${JSON.stringify(text)}`,
+    );
+  return text;
+}
+
+function doubleOf(column: Column, text: string): number {
+  if (double.test(text)) return Number(text);
+  throw new RunvaultError("malformed_row", `column ${column.name} is not a number: ${JSON.stringify(text)}`);
 }
 
 /** A double in a canonical line: shortest text that reads back the same; -0 prints as 0 in JSON, so it is kept as -0. */

@@ -1,0 +1,141 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { StatementType } from "@duckdb/node-api";
+import { literal } from "../archive/sql.ts";
+import { RunvaultError } from "../model/error.ts";
+import { nearestName } from "./nearest-name.ts";
+
+/** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. */
+export interface ReadStatement {
+  readonly kind: "select" | "explain";
+  readonly text: string;
+}
+
+/**
+ * Table functions a query may call. DuckDB has others that act from inside a SELECT: enable_logging opens files,
+ * checkpoint writes, json_execute_serialized_sql and query run SQL that nobody looked at. What is not named here is
+ * refused, so that a new release adds no door.
+ */
+const tableFunctions: ReadonlySet<string> = new Set([
+  "duckdb_columns",
+  "duckdb_functions",
+  "duckdb_keywords",
+  "duckdb_tables",
+  "duckdb_types",
+  "duckdb_views",
+  "generate_series",
+  "histogram",
+  "histogram_values",
+  "json_each",
+  "json_tree",
+  "pragma_table_info",
+  "pragma_version",
+  "range",
+  "repeat",
+  "repeat_row",
+  "summary",
+  "unnest",
+]);
+
+/** Functions that act when they are called, by name; none of them is of use in a query. */
+const refusedFunctions: ReadonlySet<string> = new Set(["write_log", "nextval", "currval"]);
+
+/**
+ * The one SELECT, or EXPLAIN of one, that the text holds. Nothing is run or bound: only the parser sees the text.
+ * Throws `query_invalid` with DuckDB's own message on anything else.
+ */
+export async function readStatement(connection: DuckDBConnection, sql: string): Promise<ReadStatement> {
+  const explain = /^\s*explain(?:\s+analyze)?(?=[\s(])/i.exec(sql);
+  if (explain !== null) {
+    const inner = await readSelect(connection, sql.slice(explain[0].length));
+    return { kind: "explain", text: `${explain[0].trim()} ${inner}` };
+  }
+  return { kind: "select", text: await readSelect(connection, sql) };
+}
+
+async function readSelect(connection: DuckDBConnection, sql: string): Promise<string> {
+  const tree = await parse(connection, sql);
+  const statements = await count(connection, sql);
+  if (statements !== 1) {
+    throw new RunvaultError("query_invalid", `one statement is expected, this text has ${statements}`, {
+      hint: "Give one SELECT. A PIVOT counts as two unless it lists its values: PIVOT … ON column IN (…).",
+    });
+  }
+  refuseActing(tree);
+  // the text must fit inside parentheses; what is cut off is proven to be no part of the statement
+  const end = sql.lastIndexOf(";");
+  if (end >= 0) {
+    const shorter = sql.slice(0, end);
+    const same = await parse(connection, shorter).then(
+      (other) => JSON.stringify(other) === JSON.stringify(tree),
+      () => false,
+    );
+    if (same) return shorter.trim();
+  }
+  return sql.trim();
+}
+
+/** The parser's tree of a SELECT. Throws `query_invalid` where the text is none. */
+async function parse(connection: DuckDBConnection, sql: string): Promise<unknown> {
+  if (sql.trim() === "") throw new RunvaultError("query_invalid", "the query is empty", { hint });
+  const result = await connection.run(`SELECT json_serialize_sql(${literal(sql)})`);
+  const text = (await result.getRows())[0]?.[0];
+  const answer = JSON.parse(String(text)) as {
+    error: boolean;
+    error_type?: string;
+    error_message?: string;
+    statements?: unknown[];
+  };
+  if (!answer.error) {
+    if (answer.statements?.length === 0)
+      throw new RunvaultError("query_invalid", "the query is empty", { hint });
+    return answer.statements;
+  }
+  if (answer.error_type === "parser") {
+    throw new RunvaultError("query_invalid", `Parser Error: ${answer.error_message}`, { hint });
+  }
+  throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run", { hint });
+}
+
+const hint = "Give one SELECT over the tables, such as: SELECT symbol, count(*) FROM fills GROUP BY symbol.";
+
+async function count(connection: DuckDBConnection, sql: string): Promise<number> {
+  try {
+    return (await connection.extractStatements(sql)).count;
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    throw new RunvaultError("query_invalid", message.replace(/^Failed to extract statements: /, ""), {
+      cause,
+      hint,
+    });
+  }
+}
+
+function refuseActing(node: unknown): void {
+  if (Array.isArray(node)) {
+    for (const part of node) refuseActing(part);
+    return;
+  }
+  if (typeof node !== "object" || node === null) return;
+  const part = node as Record<string, unknown>;
+  if (part.type === "TABLE_FUNCTION") {
+    const name = String(
+      (part.function as { function_name?: unknown } | undefined)?.function_name,
+    ).toLowerCase();
+    if (!tableFunctions.has(name)) {
+      const near = nearestName(name, tableFunctions);
+      throw new RunvaultError("query_invalid", `the table function ${name} cannot be used in a query`, {
+        hint: `${near === null ? "" : `Did you mean ${near}? `}A query reads the archive's tables; \`SHOW TABLES\` lists them.`,
+      });
+    }
+  }
+  const name = part.function_name;
+  if (typeof name === "string" && refusedFunctions.has(name.toLowerCase())) {
+    throw new RunvaultError("query_invalid", `the function ${name} cannot be used in a query`);
+  }
+  for (const value of Object.values(part)) refuseActing(value);
+}
+
+/** Whether a prepared statement is of the kind that was read; the last look before it runs. */
+export function isKind(type: StatementType, kind: ReadStatement["kind"]): boolean {
+  return type === (kind === "select" ? StatementType.SELECT : StatementType.EXPLAIN);
+}

@@ -1,0 +1,186 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { type TableName, tables } from "../model/table.ts";
+import { replaceFile } from "./durable.ts";
+import { Layout } from "./layout.ts";
+import { type Manifest, parseManifest } from "./manifest.ts";
+
+const archiveSchema = z.strictObject({
+  format: z.literal(1),
+  id: z.uuid(),
+  createdAt: z.string(),
+  /** DuckDB type of every exact column, by table: fixed for the whole archive, so that files never mix types. */
+  exactTypes: z.record(z.string(), z.record(z.string(), z.string().regex(/^DECIMAL\(\d{1,2},\d{1,2}\)$/))),
+});
+
+/** DuckDB types of the exact columns of one table. */
+export type ExactTypes = Readonly<Record<string, string>>;
+
+export const defaultExactType = "DECIMAL(18,9)";
+
+/** An archive folder that is there and is one of ours. */
+export interface Archive {
+  readonly dir: string;
+  readonly id: string;
+  readonly layout: Layout;
+  exactTypes(table: TableName): ExactTypes;
+  /** The committed description of a run; null when it was never committed. Throws `archive_damaged`. */
+  manifest(run: RunRef): Promise<Manifest | null>;
+  /** Every committed run, by instance and run id. Throws `archive_damaged`. */
+  manifests(): Promise<Manifest[]>;
+}
+
+export interface OpenOptions {
+  /** Makes the archive where the folder is missing or empty. */
+  readonly create?: boolean;
+  /** Types of exact columns for a new archive, by table and column; an existing archive keeps its own. */
+  readonly exactTypes?: Readonly<Record<string, ExactTypes>>;
+}
+
+/** Opens an archive folder. Throws `not_an_archive` where the folder is missing, or is something else. */
+export async function openArchive(dir: string, options: OpenOptions = {}): Promise<Archive> {
+  const layout = new Layout(dir);
+  let text: string | null = await readIfThere(layout.archiveFile);
+  if (text === null) {
+    const names = await listIfThere(dir);
+    if (names !== null && names.length > 0) {
+      throw new RunvaultError("not_an_archive", "the folder holds something else: it has no archive.json", {
+        place: { file: dir },
+        hint: "Give an archive folder, or a folder that is empty or does not exist yet.",
+      });
+    }
+    if (!options.create) {
+      throw new RunvaultError(
+        "not_an_archive",
+        names === null ? "there is no such folder" : "the folder is empty",
+        {
+          place: { file: dir },
+          hint: "Point --archive at an archive, or make one with `runvault archive`.",
+        },
+      );
+    }
+    try {
+      await mkdir(dir, { recursive: true });
+      text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
+      await replaceFile(layout.archiveFile, Buffer.from(`${text}\n`));
+    } catch (error) {
+      throw RunvaultError.from(error, { place: { file: dir } });
+    }
+  }
+  const identity = parseArchive(text, layout.archiveFile);
+  return {
+    dir,
+    id: identity.id,
+    layout,
+    exactTypes: (table) => identity.exactTypes[table] ?? {},
+    manifest: (run) => readManifest(layout, run),
+    manifests: () => readManifests(layout),
+  };
+}
+
+function newArchive(exactTypes: Readonly<Record<string, ExactTypes>>): z.infer<typeof archiveSchema> {
+  const types = tables.map((table) => [
+    table.name,
+    Object.fromEntries(
+      table.columns
+        .filter(({ kind }) => kind === "exact")
+        .map(({ name }) => [name, exactTypes[table.name]?.[name] ?? defaultExactType]),
+    ),
+  ]);
+  return {
+    format: 1,
+    id: randomUUID(),
+    createdAt: new Date().toISOString(),
+    exactTypes: Object.fromEntries(types),
+  };
+}
+
+function parseArchive(text: string, file: string): z.infer<typeof archiveSchema> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new RunvaultError("archive_damaged", "archive.json is not JSON", { cause, place: { file } });
+  }
+  const format = (value as { format?: unknown } | null)?.format;
+  if (typeof format === "number" && format > 1) {
+    throw new RunvaultError(
+      "not_an_archive",
+      `the archive has format ${format}; this runvault knows format 1`,
+      {
+        place: { file },
+        hint: "Use a newer runvault.",
+      },
+    );
+  }
+  const parsed = archiveSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new RunvaultError("archive_damaged", `archive.json is not valid: ${z.prettifyError(parsed.error)}`, {
+    place: { file },
+  });
+}
+
+async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | null> {
+  const file = layout.manifestFile(run);
+  const text = await readIfThere(file);
+  if (text === null) return null;
+  const manifest = parseManifest(text, file);
+  if (manifest.instanceId !== run.instanceId || manifest.runId !== run.runId) {
+    throw new RunvaultError(
+      "archive_damaged",
+      `the path belongs to ${manifest.instanceId}/${manifest.runId}`,
+      {
+        place: { file, instance: run.instanceId, run: run.runId },
+      },
+    );
+  }
+  return manifest;
+}
+
+async function readManifests(layout: Layout): Promise<Manifest[]> {
+  const found: Manifest[] = [];
+  for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
+    for (const name of (await listIfThere(join(layout.runsDir, instance))) ?? []) {
+      if (name.startsWith(".") || !name.endsWith(".json")) continue;
+      const file = join(layout.runsDir, instance, name);
+      const text = await readIfThere(file);
+      // a run removed between the listing and the reading is simply not there any more
+      if (text !== null) found.push(parseManifest(text, file));
+    }
+  }
+  const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+  return found.sort((a, b) => order(a.instanceId, b.instanceId) || order(a.runId, b.runId));
+}
+
+async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw RunvaultError.from(error, { place: { file } });
+  }
+}
+
+async function listIfThere(dir: string): Promise<string[] | null> {
+  try {
+    return (await readdir(dir)).sort();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    if ((error as NodeJS.ErrnoException).code === "ENOTDIR") {
+      throw new RunvaultError("not_an_archive", "this is a file, not a folder", {
+        cause: error,
+        place: { file: dir },
+      });
+    }
+    throw RunvaultError.from(error, { place: { file: dir } });
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  return code === "ENOENT" || code === "ENOTDIR";
+}

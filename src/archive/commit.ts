@@ -1,0 +1,118 @@
+import { copyFile, link, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import type { Archive } from "./archive.ts";
+import { replaceFile, syncFolder } from "./durable.ts";
+import type { Manifest } from "./manifest.ts";
+import type { Pending, Step } from "./pending.ts";
+
+/** States whose rows readers see unless they ask for more. */
+export const readableStates: ReadonlySet<string> = new Set(["COMPLETE", "OPEN"]);
+
+/**
+ * Makes `next` the committed truth of its run: files moved into the data folder, then the manifest replaced by one
+ * rename, for all tables at once. The manifest is replaced only if it is still the generation that was read.
+ */
+export async function commitRun(
+  archive: Archive,
+  next: Manifest,
+  pending: Pending,
+  step: Step,
+): Promise<void> {
+  const { layout } = archive;
+  const before = await archive.manifest(next);
+  if ((before?.generation ?? 0) !== next.generation - 1) {
+    throw new RunvaultError("locked", `another job committed generation ${before?.generation} of this run`, {
+      place: { instance: next.instanceId, run: next.runId },
+      hint: "Run the same command again.",
+    });
+  }
+  const dataDir = layout.dataDir(next);
+  const quarantineDir = layout.quarantineDir(next);
+  await mkdir(dataDir, { recursive: true });
+  const wanted = filesOf(next);
+  const held = new Set(await readdir(pending.pendingFile(".")));
+  for (const file of wanted.data) {
+    if (held.has(file)) await rename(pending.pendingFile(file), join(dataDir, file));
+    step("commit-moved-one");
+  }
+  await syncFolder(dataDir);
+  if (wanted.quarantine.size > 0) {
+    await mkdir(quarantineDir, { recursive: true });
+    for (const file of wanted.quarantine) {
+      if (held.has(file)) await rename(pending.pendingFile(file), join(quarantineDir, file));
+    }
+    await syncFolder(quarantineDir);
+  }
+  step("commit-moved");
+  await replaceFile(layout.manifestFile(next), Buffer.from(`${JSON.stringify(next, null, 1)}\n`), () =>
+    step("manifest-written"),
+  );
+  step("manifest-renamed");
+  await refreshTables(archive, next);
+  step("links-refreshed");
+  // a reader in mid-stream may still be on the generation before, so only what neither names goes
+  const kept = before === null ? [wanted] : [wanted, filesOf(before)];
+  await removeOthers(dataDir, new Set(kept.flatMap(({ data }) => [...data])));
+  await removeOthers(quarantineDir, new Set(kept.flatMap(({ quarantine }) => [...quarantine])));
+}
+
+/**
+ * Brings `tables/` in line with the manifest: one hard link (or copy) a readable bucket, renamed over the former, so
+ * that a glob sees each bucket old or new, never torn, never twice.
+ */
+export async function refreshTables(archive: Archive, manifest: Manifest): Promise<void> {
+  const { layout } = archive;
+  for (const name of tableNames) {
+    const table = manifest.tables[name];
+    const dir = layout.tableDir(name, manifest);
+    const files = table !== undefined && readableStates.has(table.state) ? table.parquet : [];
+    if (files.length > 0) await mkdir(dir, { recursive: true });
+    for (const { file, bucket } of files) {
+      await linkOver(join(layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
+    }
+    await removeOthers(dir, new Set(files.map(({ bucket }) => `${bucket}.parquet`)));
+  }
+}
+
+/** Every file a manifest names. */
+export function filesOf(manifest: Manifest): { data: Set<string>; quarantine: Set<string> } {
+  const data = new Set<string>();
+  const quarantine = new Set<string>();
+  for (const name of Object.keys(manifest.tables) as TableName[]) {
+    const table = manifest.tables[name]!;
+    for (const { file } of [...table.segments, ...table.parquet]) data.add(file);
+    for (const { file } of table.quarantine) quarantine.add(file);
+  }
+  for (const document of Object.values(manifest.documents)) data.add(document.file);
+  return { data, quarantine };
+}
+
+async function linkOver(from: string, to: string): Promise<void> {
+  const [source, target] = await Promise.all([stat(from), stat(to).catch(missingIsNull)]);
+  if (target !== null && target.ino === source.ino && target.dev === source.dev) return;
+  const aside = join(to, "..", `.${process.pid}.part`);
+  await rm(aside, { force: true });
+  try {
+    await link(from, aside);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "EPERM" && code !== "EXDEV" && code !== "ENOTSUP" && code !== "EMLINK") throw error;
+    // a file system without hard links
+    await copyFile(from, aside);
+  }
+  await rename(aside, to);
+}
+
+async function removeOthers(dir: string, kept: ReadonlySet<string>): Promise<void> {
+  const names = (await readdir(dir).catch(missingIsNull)) ?? [];
+  for (const name of names) {
+    if (!kept.has(name)) await rm(join(dir, name), { force: true, recursive: true });
+  }
+}
+
+function missingIsNull(error: NodeJS.ErrnoException): null {
+  if (error.code === "ENOENT") return null;
+  throw error;
+}

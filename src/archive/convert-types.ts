@@ -1,0 +1,65 @@
+import { RunvaultError } from "../model/error.ts";
+import type { Column, Table } from "../model/table.ts";
+
+/** A DECIMAL column type: `precision` digits in all, `scale` of them after the point. */
+export interface DecimalType {
+  readonly precision: number;
+  readonly scale: number;
+}
+
+/** The type of every exact column by name, such as `DECIMAL(18,9)`. */
+export type ExactTypes = Readonly<Record<string, string>>;
+
+/** What exact columns have unless an archive says otherwise. */
+export const defaultExactType = "DECIMAL(18,9)";
+
+/** Every exact column of the table with its default type. */
+export function defaultExactTypes(table: Table): Record<string, string> {
+  return Object.fromEntries(
+    table.columns.filter(({ kind }) => kind === "exact").map(({ name }) => [name, defaultExactType]),
+  );
+}
+
+/** Reads `DECIMAL(p,s)`. Throws `internal` on anything else: such types come from the archive's own description. */
+export function decimalType(text: string): DecimalType {
+  const match = /^DECIMAL\((\d{1,2}), ?(\d{1,2})\)$/.exec(text);
+  const precision = Number(match?.[1]);
+  const scale = Number(match?.[2]);
+  if (match === null || precision < 1 || precision > 38 || scale > precision) {
+    throw new RunvaultError("internal", `not a decimal type: ${text}`);
+  }
+  return { precision, scale };
+}
+
+/** The type of one exact column. Throws `internal` when the archive names none. */
+export function exactType(exactTypes: ExactTypes, column: string): DecimalType {
+  const text = exactTypes[column];
+  if (text === undefined) throw new RunvaultError("internal", `column ${column} has no decimal type`);
+  return decimalType(text);
+}
+
+/** The DuckDB type of a column in Parquet. */
+export function parquetType(column: Column, exactTypes: ExactTypes): string {
+  switch (column.kind) {
+    case "uint64":
+      return "UBIGINT";
+    case "int64":
+      return "BIGINT";
+    case "uint32":
+      return "UINTEGER";
+    case "timestamp":
+      return "TIMESTAMP_NS";
+    case "double":
+      return "DOUBLE";
+    case "string":
+      return "VARCHAR";
+    case "exact": {
+      const { precision, scale } = exactType(exactTypes, column.name);
+      return `DECIMAL(${precision},${scale})`;
+    }
+  }
+}
+
+/** The nanoseconds that TIMESTAMP_NS can hold; DuckDB keeps the ends of int64 for infinities and "no date". */
+export const timestampMin = -9_223_372_036_854_775_806n;
+export const timestampMax = 9_223_372_036_854_775_806n;

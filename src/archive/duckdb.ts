@@ -1,0 +1,71 @@
+import { mkdir } from "node:fs/promises";
+import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import { RunvaultError } from "../model/error.ts";
+
+export interface DuckDBOptions {
+  /** What DuckDB may hold in memory before it spills to `tempDirectory`, in MiB. */
+  readonly memoryLimitMb: number;
+  readonly threads: number;
+  /** Folder for spilled data; made when it is missing. */
+  readonly tempDirectory: string;
+  /** Database file; in memory unless set. */
+  readonly file?: string;
+}
+
+/** An open DuckDB with one connection; close it with `await using` or `close()`. */
+export interface OpenDuckDB extends AsyncDisposable {
+  readonly instance: DuckDBInstance;
+  readonly connection: DuckDBConnection;
+  close(): void;
+}
+
+/**
+ * Opens DuckDB with everything that matters set: no extension is ever downloaded, memory and threads are bounded,
+ * spilled data has its folder, and rows keep the order of their files. Throws `internal` when it cannot be opened.
+ */
+export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
+  await mkdir(options.tempDirectory, { recursive: true });
+  try {
+    const instance = await DuckDBInstance.create(options.file ?? ":memory:", {
+      autoinstall_known_extensions: "false",
+      autoload_known_extensions: "false",
+      memory_limit: `${options.memoryLimitMb}MiB`,
+      threads: String(options.threads),
+      temp_directory: options.tempDirectory,
+      preserve_insertion_order: "true",
+      // a conversion's buffers go back to the system at once, not when the next one wants them
+      allocator_flush_threshold: "16MiB",
+    });
+    const connection = await instance.connect();
+    const close = () => {
+      connection.closeSync();
+      instance.closeSync();
+    };
+    return { instance, connection, close, [Symbol.asyncDispose]: async () => close() };
+  } catch (thrown) {
+    throw duckDBError(thrown, "DuckDB could not be opened");
+  }
+}
+
+/**
+ * What DuckDB threw as a RunvaultError. DuckDB's Node errors carry their class only as the first words of the message
+ * ("IO Error: …"), so that is where it is read.
+ */
+export function duckDBError(thrown: unknown, doing: string): RunvaultError {
+  if (thrown instanceof RunvaultError) return thrown;
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  const firstLine = text.split("\n")[0] ?? text;
+  const failed = (code: "storage_full" | "storage_read_only" | "storage_forbidden" | "storage_failed") =>
+    new RunvaultError(code, `${doing}: ${firstLine}`, {
+      cause: thrown,
+      hint: "Look at the disk under the archive and under its temporary folder, then run the same command again.",
+    });
+  if (/No space left on device|failed to offload|max_temp_directory_size/i.test(text)) return failed("storage_full");
+  if (/Read-only file system/i.test(text)) return failed("storage_read_only");
+  if (/Permission denied/i.test(text)) return failed("storage_forbidden");
+  if (text.startsWith("IO Error")) return failed("storage_failed");
+  const hint = text.startsWith("Out of Memory Error")
+    ? { hint: "Give the job more memory, or fewer threads." }
+    : undefined;
+  return new RunvaultError("internal", `${doing}: ${firstLine}`, { cause: thrown, ...hint });
+}

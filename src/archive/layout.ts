@@ -1,0 +1,87 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import type { RunRef } from "../model/source.ts";
+import type { TableName } from "../model/table.ts";
+
+const longestName = 200;
+
+/**
+ * An id as one path component: bytes outside `[A-Za-z0-9._-]` as `%XX`, a leading `.` encoded, names over 200 bytes
+ * shortened with a hash. Different ids may share a shortened name only by a hash collision; manifests hold the true id
+ * and a commit onto another id's path is refused.
+ */
+export function pathName(id: string): string {
+  let name = "";
+  for (const byte of Buffer.from(id, "utf8")) {
+    const char = String.fromCharCode(byte);
+    const plain = /[A-Za-z0-9_-]/.test(char) || (char === "." && name !== "");
+    name += plain ? char : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  if (name === "") return "%";
+  if (name.length <= longestName) return name;
+  const hash = createHash("sha256").update(id, "utf8").digest("hex").slice(0, 32);
+  return `${name.slice(0, longestName - hash.length - 1)}~${hash}`;
+}
+
+/** Where everything in an archive is. The only place that builds paths. */
+export class Layout {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  /** Format, identity and column types of the archive. */
+  get archiveFile(): string {
+    return join(this.dir, "archive.json");
+  }
+
+  get runsDir(): string {
+    return join(this.dir, "runs");
+  }
+
+  get stagingRoot(): string {
+    return join(this.dir, "staging");
+  }
+
+  /** The committed description of a run. */
+  manifestFile(run: RunRef): string {
+    return join(this.runsDir, pathName(run.instanceId), `${pathName(run.runId)}.json`);
+  }
+
+  /** Committed files of a run: segments, Parquet, documents. */
+  dataDir(run: RunRef): string {
+    return join(this.dir, "data", ...runPath(run));
+  }
+
+  /** Fetched, not yet committed. */
+  pendingDir(run: RunRef): string {
+    return join(this.dir, "pending", ...runPath(run));
+  }
+
+  journalFile(run: RunRef): string {
+    return join(this.pendingDir(run), "journal.ndjson");
+  }
+
+  /** Half-written files of a run; never read. */
+  stagingDir(run: RunRef): string {
+    return join(this.stagingRoot, ...runPath(run));
+  }
+
+  quarantineDir(run: RunRef): string {
+    return join(this.dir, "quarantine", ...runPath(run));
+  }
+
+  lockFile(run: RunRef): string {
+    return join(this.dir, "locks", `${pathName(run.instanceId)}@${pathName(run.runId)}.duckdb`);
+  }
+
+  /** The folder that people glob, for one table of a run. */
+  tableDir(table: TableName, run: RunRef): string {
+    return join(this.dir, "tables", table, ...runPath(run));
+  }
+}
+
+function runPath(run: RunRef): [string, string] {
+  return [pathName(run.instanceId), pathName(run.runId)];
+}

@@ -1,0 +1,425 @@
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  truncate,
+} from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import type { RunRef } from "../model/source.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import { type Grain, grains } from "./bucket.ts";
+import { syncFile, writeSynced } from "./durable.ts";
+import { hashFile } from "./file-hash.ts";
+import type { Layout } from "./layout.ts";
+import {
+  type Manifest,
+  type ParquetFile,
+  parquetSchema,
+  type QuarantineFile,
+  quarantineSchema,
+  type Segment,
+  segmentSchema,
+} from "./manifest.ts";
+import { packSegment, sha256Of } from "./segment.ts";
+
+/** What a full pass over a table of a source without facts found. */
+const surveySchema = z.strictObject({
+  rows: z.int().nonnegative(),
+  first: z.string().nullable(),
+  last: z.string().nullable(),
+  sha256: z.string(),
+  until: z.string().nullable(),
+});
+export type SurveyRecord = z.infer<typeof surveySchema>;
+
+const table = z.enum(tableNames as [TableName, ...TableName[]]);
+const entrySchema = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("open"),
+    format: z.literal(1),
+    instanceId: z.string(),
+    runId: z.string(),
+    generation: z.int(),
+  }),
+  z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
+  z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema }),
+  z.strictObject({ kind: z.literal("segment"), table, segment: segmentSchema }),
+  z.strictObject({ kind: z.literal("drop"), table, files: z.array(z.string()) }),
+  z.strictObject({
+    kind: z.literal("parquet"),
+    table,
+    parquet: parquetSchema,
+    of: z.array(z.string()),
+    drift: z.array(z.string()),
+  }),
+  z.strictObject({ kind: z.literal("quarantine"), table, quarantine: quarantineSchema }),
+]);
+type Entry = z.infer<typeof entrySchema>;
+
+/** What is held of one table, committed and pending together. */
+export interface HeldTable {
+  grain: Grain | null;
+  survey: SurveyRecord | null;
+  /** In order of their windows; parts of one unsorted answer share theirs. */
+  segments: Segment[];
+  /** Each with the names of the segments it was made of. */
+  parquet: { file: ParquetFile; of: string[]; drift: string[] }[];
+  quarantine: QuarantineFile[];
+}
+
+/** Named moments of a job, in its order: a test kills the process at each. */
+export type Step = (name: string) => void;
+
+/**
+ * Work on a run that is not committed yet: fetched segments and converted buckets, with the journal that makes them
+ * count. A file counts from the moment its journal line is on disk. Deleting the folder costs refetching, no more.
+ */
+export class Pending implements AsyncDisposable {
+  readonly run: RunRef;
+  readonly generation: number;
+  readonly tables = new Map<TableName, HeldTable>();
+  /** Segments that an earlier, interrupted job had fetched. */
+  resumedSegments = 0;
+  readonly #layout: Layout;
+  readonly #journal: FileHandle;
+  readonly #step: Step;
+  #names: number;
+  #tail: Promise<void> = Promise.resolve();
+
+  private constructor(
+    layout: Layout,
+    run: RunRef,
+    generation: number,
+    journal: FileHandle,
+    names: number,
+    step: Step,
+  ) {
+    this.run = run;
+    this.generation = generation;
+    this.#layout = layout;
+    this.#journal = journal;
+    this.#names = names;
+    this.#step = step;
+  }
+
+  /**
+   * Opens the work on the generation after `committed`: what an interrupted job left behind, where it belongs to the
+   * same generation and its files are whole, else empty.
+   */
+  static async open(layout: Layout, run: RunRef, committed: Manifest | null, step: Step): Promise<Pending> {
+    const generation = (committed?.generation ?? 0) + 1;
+    const file = layout.journalFile(run);
+    let entries = await readJournal(file);
+    const head = entries[0];
+    const ours =
+      head?.kind === "open" &&
+      head.instanceId === run.instanceId &&
+      head.runId === run.runId &&
+      head.generation === generation;
+    if (!ours) {
+      await rm(layout.pendingDir(run), { recursive: true, force: true });
+      entries = [];
+    }
+    await rm(layout.stagingDir(run), { recursive: true, force: true });
+    await mkdir(layout.pendingDir(run), { recursive: true });
+    await mkdir(layout.stagingDir(run), { recursive: true });
+    const journal = await open(file, "a");
+    const names = await highestName(generation, layout.pendingDir(run), layout.dataDir(run));
+    const pending = new Pending(layout, run, generation, journal, names, step);
+    pending.#adopt(committed);
+    if (entries.length === 0) {
+      await pending.#record({
+        kind: "open",
+        format: 1,
+        instanceId: run.instanceId,
+        runId: run.runId,
+        generation,
+      });
+    }
+    for (const entry of entries) await pending.#replay(entry);
+    for (const held of pending.tables.values()) {
+      sortSegments(held.segments);
+      // rows set aside count with their segment; where a kill came between the two, the window is fetched again
+      held.quarantine = held.quarantine.filter(({ from, to }) =>
+        held.segments.some((segment) => segment.from === from && segment.to === to),
+      );
+    }
+    return pending;
+  }
+
+  held(name: TableName): HeldTable {
+    let held = this.tables.get(name);
+    if (held === undefined) {
+      held = { grain: null, survey: null, segments: [], parquet: [], quarantine: [] };
+      this.tables.set(name, held);
+    }
+    return held;
+  }
+
+  /** A new file name, unique in this generation. */
+  nextName(table: string, suffix: string): string {
+    return `${table}.g${this.generation}.${String(++this.#names).padStart(6, "0")}.${suffix}`;
+  }
+
+  /** Where a half-written file goes before it is moved to its place. */
+  stagingFile(name: string): string {
+    return join(this.#layout.stagingDir(this.run), name);
+  }
+
+  pendingFile(name: string): string {
+    return join(this.#layout.pendingDir(this.run), name);
+  }
+
+  /** Where a held file is now: an interrupted commit may have moved it already. */
+  async locate(name: string): Promise<string> {
+    const pending = this.pendingFile(name);
+    return (await sizeOf(pending)) === null ? join(this.#layout.dataDir(this.run), name) : pending;
+  }
+
+  async setGrain(name: TableName, grain: Grain): Promise<void> {
+    this.held(name).grain = grain;
+    await this.#record({ kind: "grain", table: name, grain });
+  }
+
+  async setSurvey(name: TableName, survey: SurveyRecord): Promise<void> {
+    this.held(name).survey = survey;
+    await this.#record({ kind: "survey", table: name, survey });
+    this.#step("survey-journalled");
+  }
+
+  /** Compresses, writes and syncs a segment's text. It counts once `addSegments` has it. */
+  async writeSegment(
+    name: TableName,
+    draft: Omit<Segment, "file" | "storedBytes" | "sha256">,
+    text: Uint8Array,
+  ): Promise<Segment> {
+    const { frame, sha256 } = await packSegment(text);
+    const file = this.nextName(name, "ndjson.zst");
+    await writeSynced(this.stagingFile(file), frame);
+    this.#step("segment-written");
+    await rename(this.stagingFile(file), this.pendingFile(file));
+    this.#step("segment-renamed");
+    return { ...draft, file, storedBytes: frame.byteLength, sha256 };
+  }
+
+  /** Makes segments count. */
+  async addSegments(name: TableName, segments: readonly Segment[]): Promise<void> {
+    const held = this.held(name);
+    held.segments.push(...segments);
+    sortSegments(held.segments);
+    await Promise.all(segments.map((segment) => this.#record({ kind: "segment", table: name, segment })));
+    this.#step("segment-journalled");
+  }
+
+  /** Stops segments from counting: their windows will be fetched again. */
+  async dropSegments(name: TableName, segments: readonly Segment[]): Promise<void> {
+    if (segments.length === 0) return;
+    const files = segments.map(({ file }) => file);
+    this.#forget(name, files);
+    await this.#record({ kind: "drop", table: name, files });
+  }
+
+  /** Makes a converted bucket count. The file stands in staging under its name. */
+  async addParquet(
+    name: TableName,
+    file: ParquetFile,
+    of: readonly string[],
+    drift: readonly string[],
+  ): Promise<void> {
+    await syncFile(this.stagingFile(file.file));
+    await rename(this.stagingFile(file.file), this.pendingFile(file.file));
+    this.#step("parquet-renamed");
+    const held = this.held(name);
+    held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== file.bucket);
+    held.parquet.push({ file, of: [...of], drift: [...drift] });
+    await this.#record({ kind: "parquet", table: name, parquet: file, of: [...of], drift: [...drift] });
+    this.#step("parquet-journalled");
+  }
+
+  /** Sets rows aside: one NDJSON record a row, with its place and the reason. */
+  async addQuarantine(
+    name: TableName,
+    window: { from: string; to: string },
+    records: readonly unknown[],
+  ): Promise<QuarantineFile> {
+    const file = this.nextName(name, "quarantine.ndjson");
+    const bytes = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(""));
+    await writeSynced(this.stagingFile(file), bytes);
+    await rename(this.stagingFile(file), this.pendingFile(file));
+    const quarantine = { file, rows: records.length, sha256: sha256Of(bytes), ...window };
+    this.held(name).quarantine.push(quarantine);
+    await this.#record({ kind: "quarantine", table: name, quarantine });
+    return quarantine;
+  }
+
+  /** The segments of a bucket in order of their windows. */
+  segmentsOf(name: TableName, bucket: string): Segment[] {
+    return this.held(name).segments.filter((segment) => segment.bucket === bucket);
+  }
+
+  /** True when the bucket's Parquet was made of exactly the segments held now. */
+  isConverted(name: TableName, bucket: string): boolean {
+    const made = this.held(name).parquet.find(({ file }) => file.bucket === bucket);
+    const segments = this.segmentsOf(name, bucket).map(({ file }) => file);
+    return (
+      made !== undefined &&
+      made.of.length === segments.length &&
+      made.of.every((file, i) => file === segments[i])
+    );
+  }
+
+  /** Forgets everything: after a commit. */
+  async remove(): Promise<void> {
+    await this.#tail;
+    await this.#journal.close();
+    await rm(this.#layout.stagingDir(this.run), { recursive: true, force: true });
+    await rm(this.#layout.pendingDir(this.run), { recursive: true, force: true });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#tail.catch(() => {
+      // the append that failed has thrown where it was awaited
+    });
+    await this.#journal.close().catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EBADF") throw error;
+    });
+  }
+
+  #adopt(committed: Manifest | null): void {
+    for (const [name, { grain, segments, parquet, quarantine, drift }] of Object.entries(
+      committed?.tables ?? {},
+    )) {
+      const held = this.held(name as TableName);
+      // a table that never held a row has decided nothing yet
+      held.grain = segments.length === 0 ? null : grain;
+      held.segments.push(...segments);
+      held.quarantine.push(...quarantine);
+      for (const file of parquet) {
+        const of = segments.filter(({ bucket }) => bucket === file.bucket).map(({ file }) => file);
+        held.parquet.push({ file, of, drift });
+      }
+    }
+  }
+
+  async #replay(entry: Entry): Promise<void> {
+    if (entry.kind === "open") return;
+    const held = this.held(entry.table);
+    switch (entry.kind) {
+      case "grain":
+        held.grain = entry.grain;
+        return;
+      case "survey":
+        held.survey = entry.survey;
+        return;
+      case "drop":
+        this.#forget(entry.table, entry.files);
+        return;
+      case "segment":
+        if (await this.#isWhole(entry.segment)) {
+          held.segments.push(entry.segment);
+          this.resumedSegments++;
+        }
+        return;
+      case "parquet":
+        held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== entry.parquet.bucket);
+        if (await this.#isWhole(entry.parquet)) {
+          sortSegments(held.segments);
+          held.parquet.push({ file: entry.parquet, of: entry.of, drift: entry.drift });
+        }
+        return;
+      case "quarantine":
+        held.quarantine.push(entry.quarantine);
+    }
+  }
+
+  #forget(name: TableName, files: readonly string[]): void {
+    const held = this.held(name);
+    const dropped = held.segments.filter(({ file }) => files.includes(file));
+    held.segments = held.segments.filter(({ file }) => !files.includes(file));
+    // rows set aside from a window that is fetched again will be set aside again
+    held.quarantine = held.quarantine.filter(
+      ({ from, to }) => !dropped.some((s) => s.from === from && s.to === to),
+    );
+  }
+
+  async #isWhole(entry: { file: string; storedBytes: number; sha256: string }): Promise<boolean> {
+    const file = await this.locate(entry.file);
+    if ((await sizeOf(file)) !== entry.storedBytes) return false;
+    return (await hashFile(file)).sha256 === entry.sha256;
+  }
+
+  /** One journal line, on disk when the promise resolves. Lines keep the order of the calls. */
+  #record(entry: Entry): Promise<void> {
+    const write = this.#tail.then(async () => {
+      await this.#journal.appendFile(`${JSON.stringify(entry)}\n`);
+      await this.#journal.datasync();
+    });
+    this.#tail = write;
+    return write;
+  }
+}
+
+/** The whole lines of a journal. A torn last line is what a kill leaves; it is cut off. Any other damage: no journal. */
+async function readJournal(file: string): Promise<Entry[]> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+  const end = bytes.lastIndexOf(10) + 1;
+  if (end < bytes.byteLength) await truncate(file, end);
+  const entries: Entry[] = [];
+  for (const line of bytes.toString("utf8", 0, end).split("\n").slice(0, -1)) {
+    const parsed = entrySchema.safeParse(jsonOrNull(line));
+    if (!parsed.success) return [];
+    entries.push(parsed.data);
+  }
+  return entries;
+}
+
+/** The highest running number that a file of this generation carries. */
+async function highestName(generation: number, ...folders: string[]): Promise<number> {
+  let highest = 0;
+  for (const folder of folders) {
+    const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return [];
+      throw error;
+    });
+    for (const name of names) {
+      const [, own, number] = /\.g(\d+)\.(\d+)\./.exec(name) ?? [];
+      if (Number(own) === generation) highest = Math.max(highest, Number(number));
+    }
+  }
+  return highest;
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function sortSegments(segments: Segment[]): void {
+  segments.sort(
+    (a, b) => Number(BigInt(a.from) - BigInt(b.from) > 0n) - Number(BigInt(a.from) - BigInt(b.from) < 0n),
+  );
+}
+
+async function sizeOf(file: string): Promise<number | null> {
+  try {
+    return (await stat(file)).size;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}

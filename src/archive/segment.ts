@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { promisify } from "node:util";
+import { constants, zstdCompress, zstdDecompress } from "node:zlib";
+import { RunvaultError } from "../model/error.ts";
+import type { Segment } from "./manifest.ts";
+
+const compress = promisify(zstdCompress);
+const decompress = promisify(zstdDecompress);
+
+/** Most bytes of text in one segment. One timestamp's rows are never parted, so a segment can't always be smaller. */
+export const mostSegmentBytes = 64 * 1024 * 1024;
+
+/**
+ * NDJSON text as one zstd frame with content size and checksum. Level 1 is what keeps up with the network on one core;
+ * higher levels gain a few percent of space for a multiple of the time.
+ */
+export async function packSegment(text: Uint8Array): Promise<{ frame: Buffer; sha256: string }> {
+  const frame = await compress(text, {
+    params: {
+      [constants.ZSTD_c_compressionLevel]: 1,
+      [constants.ZSTD_c_checksumFlag]: 1,
+      [constants.ZSTD_c_contentSizeFlag]: 1,
+    },
+    pledgedSrcSize: text.byteLength,
+    // a quarter of the text is more than history rows ever need, so the output is one allocation
+    chunkSize: Math.max(64 * 1024, text.byteLength >> 2),
+  });
+  return { frame, sha256: createHash("sha256").update(frame).digest("hex") };
+}
+
+/** The text of a stored segment. Throws `archive_damaged` when file, hash, frame or size are not what was committed. */
+export async function readSegment(
+  file: string,
+  segment: Pick<Segment, "sha256" | "bytes" | "storedBytes">,
+): Promise<Buffer> {
+  const stored = await readWhole(file);
+  if (stored.byteLength !== segment.storedBytes || sha256Of(stored) !== segment.sha256) {
+    throw damaged(file, "its bytes are not those that were committed");
+  }
+  let text: Buffer;
+  try {
+    text = await decompress(stored, {
+      chunkSize: Math.max(64 * 1024, segment.bytes),
+      maxOutputLength: mostText,
+    });
+  } catch (cause) {
+    throw damaged(file, "its zstd frame does not decode", cause);
+  }
+  if (text.byteLength !== segment.bytes) throw damaged(file, "its text does not have the committed size");
+  return text;
+}
+
+// a segment that a single timestamp stretched may exceed the usual limit by one line
+const mostText = mostSegmentBytes * 2;
+
+async function readWhole(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw damaged(file, "it is missing", cause);
+    throw RunvaultError.from(cause, { place: { file } });
+  }
+}
+
+export function sha256Of(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+function damaged(file: string, what: string, cause?: unknown): RunvaultError {
+  return new RunvaultError("archive_damaged", `a segment is damaged: ${what}`, {
+    cause,
+    place: { file },
+    hint: "Restore the file from a backup, or remove the run with `runvault rm` and archive it again.",
+  });
+}

@@ -1,0 +1,21 @@
+/**
+ * The one place that writes values into SQL text. DuckDB takes no parameters inside COPY, table functions and file
+ * lists, so these are quoted here and nowhere else.
+ */
+
+/** A string literal. Throws on a zero byte, which SQL text cannot hold. */
+export function literal(text: string): string {
+  if (text.includes("\0")) throw new TypeError("a zero byte cannot stand in SQL text");
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
+/** A quoted identifier: a column, view or schema by any name. */
+export function identifier(name: string): string {
+  if (name.includes("\0")) throw new TypeError("a zero byte cannot stand in SQL text");
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/** A list of files for read_parquet and its kin. Glob characters in the paths are taken as they stand. */
+export function fileList(paths: readonly string[]): string {
+  return `[${paths.map((path) => literal(path.replace(/[*?[]/g, "[$&]"))).join(", ")}]`;
+}

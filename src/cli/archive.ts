@@ -1,0 +1,109 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { archiveOption, archiveShape } from "./archive-option.ts";
+import { commandEntry } from "./command-entry.ts";
+import { addGatewayOptions, gatewaySettings, gatewayShape } from "./gateway-options.ts";
+import { decimalTypes, durationMs, tableList } from "./option-values.ts";
+import { parseInstance, parseRun, runArgumentHelp } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+
+const schema = z.object({
+  ...archiveShape,
+  ...gatewayShape,
+  runs: z.array(z.string()).default([]),
+  all: z.boolean().default(false),
+  finished: z.boolean().default(false),
+  tables: tableList.optional(),
+  dryRun: z.boolean().default(false),
+  require: z.enum(["counted", "any"]),
+  settle: durationMs,
+  acceptShrink: z.boolean().default(false),
+  fingerprint: z.boolean().default(false),
+  decimal: decimalTypes.default({}),
+});
+
+export type ArchiveValues = z.output<typeof schema>;
+
+/** `runvault archive` */
+export const archiveCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again: it goes on from what is already fetched.",
+  declare: (command: Command) =>
+    addGatewayOptions(
+      command
+        .name("archive")
+        .summary("fetch runs from a gateway, prove them complete, commit them")
+        .description(
+          "Fetches runs from a gateway into the archive and proves that nothing is missing. Every table gets a " +
+            "certificate; what is not proven ends with exit status 4. Running it again after any stop finishes the work.",
+        )
+        .argument("[runs...]", `${runArgumentHelp}; with --finished, INSTANCE`)
+        .option("--all", "runs of every instance; needs --finished")
+        .option("--finished", "every finished run of the instances named, or of all")
+        .option("--tables <names>", "only these tables, as a,b")
+        .addOption(archiveOption()),
+    )
+      .option("--dry-run", "print the plan (slices, rows, bytes, disk) and fetch nothing")
+      .addOption(
+        new Option(
+          "--require <proof>",
+          "weakest proof that counts as complete; counted wants the gateway's storage facts",
+        )
+          .choices(["counted", "any"])
+          .default("any"),
+      )
+      .addOption(
+        new Option("--settle <time>", "age that rows of a growing run must have")
+          .env("RUNVAULT_SETTLE")
+          .default("60s"),
+      )
+      .option("--accept-shrink", "replace archived rows even when the gateway now holds fewer")
+      .option("--fingerprint", "put the row hash of every table into its certificate")
+      .addOption(
+        new Option(
+          "--decimal <type>",
+          "TABLE.COLUMN=WIDTH,SCALE for a new archive's exact column; several times",
+        ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
+      )
+      .option("--json", "report as JSON")
+      .addHelpText(
+        "after",
+        `
+Examples:
+  runvault archive --gateway http://127.0.0.1:8080/api/v1 alpha-1/2022-01-01-001
+  runvault archive alpha-1 --finished --tables fills,orders
+  runvault archive --all --finished --max-rps 5
+`,
+      ),
+  run: archiveRuns,
+});
+
+/** What to archive: the runs named, or every finished run of the instances named (of all when undefined). */
+export type ArchiveTarget =
+  | { readonly kind: "runs"; readonly runs: readonly RunRef[] }
+  | { readonly kind: "finished"; readonly instances: readonly string[] | undefined };
+
+/** Reads the arguments together with --all and --finished. Throws `invalid_argument` where they do not fit. */
+export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "finished">): ArchiveTarget {
+  const { runs, all, finished } = values;
+  const refuse = (message: string) =>
+    new RunvaultError("invalid_argument", message, {
+      hint: "Name runs as INSTANCE/RUN…, or give INSTANCE --finished, or --all --finished.",
+    });
+  if (all && !finished) throw refuse("--all needs --finished");
+  if (all && runs.length > 0) throw refuse("--all and names of instances or runs exclude each other");
+  if (all) return { kind: "finished", instances: undefined };
+  if (runs.length === 0) throw refuse("nothing to archive is named");
+  if (!finished) return { kind: "runs", runs: runs.map(parseRun) };
+  const run = runs.find((text) => text.includes("/"));
+  if (run !== undefined) throw refuse(`--finished takes instances, ${JSON.stringify(run)} is a run`);
+  return { kind: "finished", instances: runs.map(parseInstance) };
+}
+
+async function archiveRuns(values: ArchiveValues, session: Session): Promise<number> {
+  archiveTarget(values);
+  await gatewaySettings(values, session);
+  throw new RunvaultError("internal", "archive is not connected yet");
+}

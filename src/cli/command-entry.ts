@@ -1,0 +1,17 @@
+import type { Command } from "commander";
+import type { z } from "zod";
+import type { Session } from "./session.ts";
+
+/** A command's declaration and body: the body gets checked values, and gives its exit status (none is 0). */
+export interface CommandEntry<S extends z.ZodObject = z.ZodObject> {
+  declare(command: Command): Command;
+  readonly schema: S;
+  /** How to go on after an interruption, one sentence. */
+  readonly howToGoOn: string;
+  run(values: z.output<S>, session: Session): Promise<number | void>;
+}
+
+/** Ties a schema to its body's values; it changes nothing. */
+export function commandEntry<S extends z.ZodObject>(entry: CommandEntry<S>): CommandEntry {
+  return entry as unknown as CommandEntry;
+}

@@ -1,0 +1,132 @@
+import { Command, CommanderError, Option } from "commander";
+import { z } from "zod";
+import { exit } from "../model/error.ts";
+import { archiveCommand } from "./archive.ts";
+import type { CommandEntry } from "./command-entry.ts";
+import { diffCommand } from "./diff.ts";
+import { reportFailure } from "./failure.ts";
+import { filesCommand } from "./files.ts";
+import { listenForInterrupt } from "./interrupt.ts";
+import { createLog, logFormats } from "./log.ts";
+import { checkedValues } from "./option-values.ts";
+import { showProgress } from "./progress.ts";
+import { queryCommand } from "./query.ts";
+import { rmCommand } from "./rm.ts";
+import { runsCommand } from "./runs.ts";
+import { createScrubber } from "./scrubber.ts";
+import type { Session } from "./session.ts";
+import { simulateCommand } from "./simulate.ts";
+import type { Terminal } from "./terminal.ts";
+import { verifyCommand } from "./verify.ts";
+import { version } from "./version.ts";
+
+const globalShape = {
+  verbose: z.boolean().default(false),
+  quiet: z.boolean().default(false),
+  debug: z.boolean().default(false),
+  logFormat: z.enum(logFormats),
+  json: z.boolean().default(false),
+};
+
+/** Runs one command line. Never throws: what goes wrong is told on standard error. Gives the exit status. */
+export async function runCommandLine(argv: readonly string[], terminal: Terminal): Promise<number> {
+  const scrubber = createScrubber();
+  const write = (text: string) => terminal.err(scrubber.scrub(text));
+  const debug = argv.includes("--debug");
+  let status: number = exit.done;
+
+  const help: string[] = [];
+  const program = new Command("runvault")
+    .description(
+      "Keeps the history of trading runs: archives it from a gateway, proves it complete, answers questions.",
+    )
+    .version(version(), "-V, --version")
+    .addOption(new Option("-v, --verbose", "say more on standard error").conflicts("quiet"))
+    .option("-q, --quiet", "say nothing on standard error but errors")
+    .option("--debug", "with errors, print stack and causes")
+    .addOption(
+      new Option("--log-format <format>", "form of log lines on standard error")
+        .choices(logFormats)
+        .env("RUNVAULT_LOG_FORMAT")
+        .default("text"),
+    )
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand(true)
+    .showSuggestionAfterError(true)
+    .addHelpText("after", programHelp);
+
+  for (const entry of entries) {
+    const command = entry.declare(program.command("x"));
+    command.action(async () => {
+      const schema = entry.schema.extend(globalShape).strict();
+      const values = checkedValues(schema, command);
+      const { verbose, quiet, logFormat, json } = values as z.output<z.ZodObject<typeof globalShape>>;
+      using interrupt = listenForInterrupt({
+        say: (text) => write(`${text}\n`),
+        howToGoOn: entry.howToGoOn,
+        exit: terminal.exit,
+      });
+      const session: Session = {
+        terminal,
+        scrubber,
+        json,
+        signal: interrupt.signal,
+        log: createLog({ format: logFormat, level: verbose ? "debug" : quiet ? "error" : "warn", write }),
+        note: (text) => {
+          if (!quiet) write(`${text}\n`);
+        },
+        failure: (thrown) => reportFailure(thrown, { json, debug, write }),
+        progress: () =>
+          showProgress({
+            style: quiet ? "off" : terminal.stderrIsTerminal && !json ? "bar" : "lines",
+            stream: terminal.stderr,
+            write,
+          }),
+      };
+      status = (await entry.run(values, session)) ?? exit.done;
+    });
+  }
+  for (const command of [program, ...program.commands]) {
+    command
+      .exitOverride()
+      .configureOutput({ writeOut: (text) => help.push(text), outputError: () => {}, writeErr: () => {} });
+  }
+
+  try {
+    if (argv.length === 0) {
+      write(program.helpInformation());
+      return exit.usage;
+    }
+    await program.parseAsync([...argv], { from: "user" });
+    return status;
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) {
+      await terminal.out(help.join(""));
+      return exit.done;
+    }
+    return reportFailure(error, { json: argv.includes("--json"), debug, write });
+  }
+}
+
+const entries: readonly CommandEntry[] = [
+  archiveCommand,
+  runsCommand,
+  queryCommand,
+  filesCommand,
+  verifyCommand,
+  diffCommand,
+  rmCommand,
+  simulateCommand,
+];
+
+const programHelp = `
+Examples:
+  runvault archive --gateway http://127.0.0.1:8080/api/v1 --all --finished
+  runvault query "SELECT symbol, count(*) FROM fills GROUP BY symbol"
+
+Flags count over the environment (RUNVAULT_GATEWAY, RUNVAULT_ARCHIVE, RUNVAULT_TOKEN_FILE, …), which counts over defaults.
+
+Exit status: 0 done; 1 a bug; 2 wrong usage or configuration; 3 gateway unreachable or refusing; 4 incomplete,
+unverified or quarantined; 5 archive damaged; 6 locked by another job; 7 local storage full, read-only or forbidden;
+130 and 143 interrupted.
+`;

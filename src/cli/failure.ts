@@ -1,0 +1,81 @@
+import { CommanderError } from "commander";
+import { type ErrorPlace, exit, RunvaultError, worstExit } from "../model/error.ts";
+
+export interface FailureOptions {
+  /** One line of JSON, `{"error": {code, message, place, hint, exit}}`, instead of text. */
+  readonly json: boolean;
+  /** With stack and causes. */
+  readonly debug: boolean;
+  /** Takes text for standard error; takes secrets out itself. */
+  readonly write: (text: string) => void;
+}
+
+/** Tells the user what went wrong, where, and what to do. Gives the exit status. Several errors at once are each told. */
+export function reportFailure(thrown: unknown, options: FailureOptions): number {
+  if (thrown instanceof AggregateError && thrown.errors.length > 0) {
+    return worstExit(thrown.errors.map((part: unknown) => reportFailure(part, options)));
+  }
+  const error = asRunvaultError(thrown);
+  const status = exitOf(error);
+  if (options.json) {
+    const { code, message, place, hint } = error;
+    const debug = options.debug ? { stack: stackOf(error) } : {};
+    options.write(
+      `${JSON.stringify({ error: { code, message, place, hint: hint ?? null, exit: status, ...debug } })}\n`,
+    );
+    return status;
+  }
+  const lines = [`runvault: ${error.code}: ${error.message}`];
+  const place = placeText(error.place);
+  if (place !== "") lines.push(`  at: ${place}`);
+  if (error.code === "internal")
+    lines.push("  This is a bug in runvault: please report it, with what --debug prints.");
+  if (error.hint !== undefined) lines.push(`  hint: ${error.hint}`);
+  if (options.debug) lines.push(stackOf(error));
+  options.write(`${lines.join("\n")}\n`);
+  return status;
+}
+
+/** A signal's reason carries 143 in its status when it was a SIGTERM. */
+function exitOf(error: RunvaultError): number {
+  return error.code === "interrupted" && error.status === exit.terminated ? exit.terminated : error.exit;
+}
+
+function asRunvaultError(thrown: unknown): RunvaultError {
+  if (!(thrown instanceof CommanderError)) return RunvaultError.from(thrown);
+  const [first = "", ...rest] = thrown.message.replace(/^error: /, "").split("\n");
+  const near = rest
+    .join(" ")
+    .trim()
+    .replace(/^\((.*)\)$/, "$1");
+  return new RunvaultError("invalid_argument", first, {
+    cause: thrown,
+    hint: near === "" ? "`runvault --help` and `runvault COMMAND --help` show what there is." : near,
+  });
+}
+
+const placeWords: readonly (readonly [keyof ErrorPlace, string])[] = [
+  ["instance", "instance"],
+  ["run", "run"],
+  ["table", "table"],
+  ["slice", "slice"],
+  ["url", "url"],
+  ["file", "file"],
+  ["line", "line"],
+];
+
+/** What is known of a place, in one line. */
+export function placeText(place: ErrorPlace): string {
+  return placeWords
+    .filter(([part]) => place[part] !== undefined)
+    .map(([part, word]) => `${word} ${place[part]}`)
+    .join(", ");
+}
+
+function stackOf(error: Error): string {
+  const parts: string[] = [];
+  for (let at: unknown = error; at instanceof Error && parts.length < 8; at = at.cause) {
+    parts.push(at.stack ?? String(at));
+  }
+  return parts.join("\ncaused by ");
+}

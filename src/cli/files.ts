@@ -1,0 +1,50 @@
+import type { Command } from "commander";
+import { z } from "zod";
+import { archiveOption, archiveShape } from "./archive-option.ts";
+import { commandEntry } from "./command-entry.ts";
+import { parseTable } from "./option-values.ts";
+import { parseRun, runArgumentHelp } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+
+const schema = z.object({
+  ...archiveShape,
+  table: z.string(),
+  runs: z.array(z.string()).default([]),
+  allowIncomplete: z.boolean().default(false),
+});
+
+/** `runvault files TABLE [INSTANCE/RUN…]` */
+export const filesCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again.",
+  declare: (command: Command) =>
+    command
+      .name("files")
+      .summary("list the committed Parquet files of a table")
+      .description(
+        "Prints the committed Parquet files of a table, one path a line, as one state of the archive: what to give to " +
+          "a reader of Parquet. Files replaced by a later commit are gone then; open them soon.",
+      )
+      .argument("<table>", "name of the table")
+      .argument("[runs...]", runArgumentHelp)
+      .addOption(archiveOption())
+      .option("--allow-incomplete", "also of tables that are neither COMPLETE nor OPEN")
+      .option("--json", "an array of objects with file, instance, run, bucket, rows, bytes and sha256")
+      .addHelpText("after", "\nExample:\n  runvault files fills alpha-1/2022-01-01-001\n"),
+  run: listFiles,
+});
+
+async function listFiles(values: z.output<typeof schema>, session: Session): Promise<void> {
+  const table = parseTable(values.table);
+  const runs = values.runs.map(parseRun);
+  const { openArchive } = await import("../archive/archive.ts");
+  const { committedParquet } = await import("../analytics/committed-parquet.ts");
+  const archive = await openArchive(values.archive);
+  const { manifestsOf } = await import("./manifests-of.ts");
+  const manifests = await manifestsOf(archive, runs);
+  const files = committedParquet(archive, manifests, table, values.allowIncomplete);
+  const text = session.json
+    ? `${JSON.stringify(files, null, 2)}\n`
+    : files.map(({ file }) => `${file}\n`).join("");
+  await session.terminal.out(text);
+}

@@ -1,0 +1,126 @@
+import { readFile } from "node:fs/promises";
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import type { GatewayOptions } from "../gateway/rest-gateway.ts";
+import { RunvaultError } from "../model/error.ts";
+import { durationMs, httpAddress, positiveNumber, wholeNumber } from "./option-values.ts";
+import type { Session } from "./session.ts";
+
+/** Schema of the options that `addGatewayOptions` declares. */
+export const gatewayShape = {
+  gateway: httpAddress.optional(),
+  tokenFile: z.string().min(1).optional(),
+  tokenHeader: z.string().min(1).optional(),
+  maxRps: positiveNumber.optional(),
+  concurrency: wholeNumber(1, 256),
+  retries: wholeNumber(0, 1000),
+  connectTimeout: durationMs,
+  headersTimeout: durationMs,
+  idleTimeout: durationMs,
+  ca: z.string().optional(),
+  cert: z.string().optional(),
+  key: z.string().optional(),
+};
+
+const gatewaySchema = z.object(gatewayShape);
+export type GatewayValues = z.output<typeof gatewaySchema>;
+
+/** Declares how to reach a gateway. `--gateway` is left to the caller when its flag means something of its own. */
+export function addGatewayOptions(command: Command, declareGateway = true): Command {
+  if (declareGateway) {
+    command.addOption(
+      new Option("--gateway <url>", "the gateway's base address, ending in /api/v1").env("RUNVAULT_GATEWAY"),
+    );
+  }
+  return command
+    .addOption(
+      new Option(
+        "--token-file <file>",
+        "file that holds the token; RUNVAULT_TOKEN holds the token itself",
+      ).env("RUNVAULT_TOKEN_FILE"),
+    )
+    .addOption(
+      new Option(
+        "--token-header <name>",
+        "header that carries the token (default: Authorization, as a bearer token)",
+      ).env("RUNVAULT_TOKEN_HEADER"),
+    )
+    .addOption(new Option("--max-rps <n>", "most requests started a second").env("RUNVAULT_MAX_RPS"))
+    .addOption(
+      new Option("--concurrency <n>", "row answers open at a time").env("RUNVAULT_CONCURRENCY").default("4"),
+    )
+    .addOption(new Option("--retries <n>", "attempts after the first").env("RUNVAULT_RETRIES").default("5"))
+    .addOption(
+      new Option("--connect-timeout <time>", "longest wait for a connection")
+        .env("RUNVAULT_CONNECT_TIMEOUT")
+        .default("10s"),
+    )
+    .addOption(
+      new Option("--headers-timeout <time>", "longest wait for an answer to begin")
+        .env("RUNVAULT_HEADERS_TIMEOUT")
+        .default("60s"),
+    )
+    .addOption(
+      new Option("--idle-timeout <time>", "longest silence within an answer")
+        .env("RUNVAULT_IDLE_TIMEOUT")
+        .default("60s"),
+    )
+    .addOption(
+      new Option("--ca <file>", "certificates to trust instead of the system's, PEM").env("RUNVAULT_CA"),
+    )
+    .addOption(new Option("--cert <file>", "client certificate, PEM").env("RUNVAULT_CERT"))
+    .addOption(new Option("--key <file>", "key of the client certificate, PEM").env("RUNVAULT_KEY"));
+}
+
+/**
+ * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
+ * prints them. Throws `invalid_argument` where there is no address or a file cannot be read.
+ */
+export async function gatewaySettings(values: GatewayValues, session: Session): Promise<GatewayOptions> {
+  if (values.gateway === undefined) {
+    throw new RunvaultError("invalid_argument", "no gateway is given", {
+      hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
+    });
+  }
+  const { username, password } = new URL(values.gateway);
+  for (const secret of [username, password]) session.scrubber.add(decodeURIComponent(secret));
+  const fromFile =
+    values.tokenFile === undefined ? undefined : await readOptionFile("--token-file", values.tokenFile);
+  const token = (fromFile ?? session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
+  if (values.tokenFile !== undefined && token === "") {
+    throw new RunvaultError("invalid_argument", "the token file is empty", {
+      place: { file: values.tokenFile },
+    });
+  }
+  session.scrubber.add(token);
+  const pem = async (flag: string, file: string | undefined) =>
+    file === undefined ? undefined : await readOptionFile(flag, file);
+  return {
+    baseUrl: values.gateway,
+    token: token === "" ? undefined : token,
+    tokenHeader: values.tokenHeader,
+    maxRequestsPerSecond: values.maxRps,
+    concurrency: values.concurrency,
+    retries: values.retries,
+    connectTimeoutMs: values.connectTimeout,
+    headersTimeoutMs: values.headersTimeout,
+    bodyIdleTimeoutMs: values.idleTimeout,
+    ca: await pem("--ca", values.ca),
+    cert: await pem("--cert", values.cert),
+    key: await pem("--key", values.key),
+    onRetry: ({ attempt, delayMs, code, status, place }) =>
+      session.log.info({ attempt, delayMs, code, status, ...place }, "asking again"),
+  };
+}
+
+/** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */
+export async function readOptionFile(flag: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    throw new RunvaultError("invalid_argument", `${flag}: the file cannot be read`, {
+      cause,
+      place: { file },
+    });
+  }
+}

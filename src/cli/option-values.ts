@@ -1,0 +1,132 @@
+import type { Command } from "commander";
+import { z } from "zod";
+import { nearestName } from "../analytics/nearest-name.ts";
+import { RunvaultError } from "../model/error.ts";
+import { isTableName, type TableName, tableNames } from "../model/table.ts";
+
+const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000 };
+
+/** `500ms`, `60s`, `2m`, `1h` → milliseconds. */
+export const durationMs = z.string().transform((text, context) => {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|min|h)$/.exec(text);
+  const ms = match === null ? Number.NaN : Math.round(Number(match[1]) * unitMs[match[2]!]!);
+  if (Number.isSafeInteger(ms) && ms <= 2_147_483_647) return ms;
+  context.addIssue("is a duration with its unit, such as 500ms, 60s, 2m or 1h, below 24 days");
+  return z.NEVER;
+});
+
+/** Digits, with `_` between them where wanted → an integer in the range. */
+export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
+  return z.string().transform((text, context) => {
+    const number = /^\d+(_\d+)*$/.test(text) ? Number(text.replaceAll("_", "")) : Number.NaN;
+    if (Number.isSafeInteger(number) && number >= least && number <= most) return number;
+    context.addIssue(
+      most === Number.MAX_SAFE_INTEGER
+        ? `is a whole number, at least ${least}`
+        : `is a whole number from ${least} to ${most}`,
+    );
+    return z.NEVER;
+  });
+}
+
+/** A positive number, such as 2.5. */
+export const positiveNumber = z.string().transform((text, context) => {
+  const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (number > 0 && Number.isFinite(number)) return number;
+  context.addIssue("is a positive number, such as 2.5");
+  return z.NEVER;
+});
+
+/** `512MB`, `2GB` (powers of 1024) → mebibytes. */
+export const mebibytes = z.string().transform((text, context) => {
+  const match = /^(\d+)(M|G)i?B?$/i.exec(text);
+  const size = match === null ? 0 : Number(match[1]) * (match[2]!.toUpperCase() === "G" ? 1024 : 1);
+  if (size >= 1 && Number.isSafeInteger(size)) return size;
+  context.addIssue("is a size with its unit, such as 512MB or 2GB");
+  return z.NEVER;
+});
+
+/** The names of tables in `a,b`, each once. Throws nothing; an unknown name is an issue with the nearest right one. */
+export const tableList = z.string().transform((text, context) => {
+  const names = text.split(",").map((name) => name.trim());
+  const known: TableName[] = [];
+  for (const name of names) {
+    if (isTableName(name)) known.push(name);
+    else context.addIssue({ code: "custom", message: tableMessage(name), params: { code: "table_unknown" } });
+  }
+  return [...new Set(known)];
+});
+
+/** One table by its name. Throws `table_unknown` with the nearest right name. */
+export function parseTable(name: string): TableName {
+  if (isTableName(name)) return name;
+  const near = nearestName(name, tableNames);
+  throw new RunvaultError("table_unknown", `there is no table ${JSON.stringify(name)}`, {
+    hint: `${near === null ? "" : `Did you mean ${near}? `}The tables are ${tableNames.join(", ")}.`,
+  });
+}
+
+function tableMessage(name: string): string {
+  const near = nearestName(name, tableNames);
+  return `names no table: ${JSON.stringify(name)}${near === null ? "" : ` (did you mean ${near}?)`}; there are ${tableNames.join(", ")}`;
+}
+
+/** `fills.price=38,12` → `{ fills: { price: "DECIMAL(38,12)" } }`; may be given several times. */
+export const decimalTypes = z.array(z.string()).transform((texts, context) => {
+  const types: Record<string, Record<string, string>> = {};
+  for (const text of texts) {
+    const match = /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/.exec(text);
+    const [, table = "", column = "", width = "0", scale = "0"] = match ?? [];
+    if (match === null || Number(width) < 1 || Number(width) > 38 || Number(scale) > Number(width)) {
+      context.addIssue(
+        `is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price=38,12, not ${text}`,
+      );
+      continue;
+    }
+    if (!isTableName(table)) {
+      context.addIssue({ code: "custom", message: tableMessage(table), params: { code: "table_unknown" } });
+      continue;
+    }
+    types[table] = { ...types[table], [column]: `DECIMAL(${Number(width)},${Number(scale)})` };
+  }
+  return types;
+});
+
+/** An http or https address. */
+export const httpAddress = z.string().refine(isHttpAddress, "is an http:// or https:// address");
+
+function isHttpAddress(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.protocol === "http:" || url.protocol === "https:");
+}
+
+/**
+ * A command's options and arguments, checked strictly. Throws `invalid_argument` (or `table_unknown`) that names the
+ * flag, or the environment variable the value came from.
+ */
+export function checkedValues<S extends z.ZodObject>(schema: S, command: Command): z.output<S> {
+  const values: Record<string, unknown> = { ...command.optsWithGlobals() };
+  for (const [index, argument] of command.registeredArguments.entries()) {
+    const value: unknown = command.processedArgs[index];
+    if (value !== undefined) values[argument.name()] = value;
+  }
+  const parsed = schema.safeParse(values);
+  if (parsed.success) return parsed.data;
+  const unknownTable = parsed.error.issues.some(
+    (issue) => issue.code === "custom" && issue.params?.code === "table_unknown",
+  );
+  const problems = parsed.error.issues.map(
+    ({ path, message }) => `${sourceOf(String(path[0] ?? ""), command)} ${message}`,
+  );
+  throw new RunvaultError(unknownTable ? "table_unknown" : "invalid_argument", problems.join("; "), {
+    hint: `\`runvault ${command.name()} --help\` shows every option.`,
+  });
+}
+
+/** `--max-rps`, or `RUNVAULT_MAX_RPS (for --max-rps)` where the environment gave the value. */
+function sourceOf(name: string, command: Command): string {
+  const option = command.options.find((candidate) => candidate.attributeName() === name);
+  if (option === undefined) return name;
+  const flag = option.long ?? option.short ?? name;
+  return command.getOptionValueSource(name) === "env" ? `${option.envVar} (for ${flag})` : flag;
+}

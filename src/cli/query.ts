@@ -1,0 +1,85 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { formats } from "../analytics/render.ts";
+import { archiveOption, archiveShape } from "./archive-option.ts";
+import { commandEntry } from "./command-entry.ts";
+import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
+import type { Session } from "./session.ts";
+
+const schema = z.object({
+  ...archiveShape,
+  sql: z.string(),
+  format: z.enum(formats),
+  allowIncomplete: z.boolean().default(false),
+  timeout: durationMs,
+  memory: mebibytes,
+  threads: wholeNumber(1, 256),
+  tableRows: wholeNumber(1, 1_000_000),
+});
+
+/** `runvault query SQL` */
+export const queryCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again.",
+  declare: (command: Command) =>
+    command
+      .name("query")
+      .summary("run one SELECT over the archive")
+      .description(
+        "Runs one SELECT, or an EXPLAIN of one, over the archive: the eight tables, <table>_f with doubles for tables " +
+          "with exact columns, and runs with one row a run. It can read the archive's tables and nothing else.",
+      )
+      .argument("<sql>", "the statement; - reads it from standard input")
+      .addOption(archiveOption())
+      .addOption(new Option("-f, --format <format>", "form of the answer").choices(formats).default("table"))
+      .option("--json", "same as --format json; errors as JSON too")
+      .option("--allow-incomplete", "also read tables that are neither COMPLETE nor OPEN")
+      .addOption(
+        new Option("--timeout <time>", "longest time the query may take")
+          .env("RUNVAULT_TIMEOUT")
+          .default("5m"),
+      )
+      .addOption(
+        new Option("--memory <size>", "memory before spilling to disk").env("RUNVAULT_MEMORY").default("1GB"),
+      )
+      .addOption(new Option("--threads <n>", "threads to compute with").env("RUNVAULT_THREADS").default("4"))
+      .addOption(new Option("--table-rows <n>", "most rows that the format table shows").default("100"))
+      .addHelpText(
+        "after",
+        `
+In json and ndjson, decimals are strings with all their digits, and integers beyond 2^53 are strings too. Times are
+RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "".
+
+Examples:
+  runvault query "SELECT symbol, count(*) AS fills, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
+  runvault query --format csv "SELECT * FROM equity WHERE run_id = '2022-01-01-001'" > equity.csv
+`,
+      ),
+  run: runQuery,
+});
+
+async function runQuery(values: z.output<typeof schema>, session: Session): Promise<void> {
+  const { openArchive } = await import("../archive/archive.ts");
+  const { openQuery } = await import("../analytics/query.ts");
+  const { render } = await import("../analytics/render.ts");
+  const sql = values.sql === "-" ? await readStandardInput() : values.sql;
+  const archive = await openArchive(values.archive);
+  await using query = await openQuery(archive, {
+    allowIncomplete: values.allowIncomplete,
+    memoryLimitMb: values.memory,
+    timeoutMs: values.timeout,
+    threads: values.threads,
+  });
+  const result = await query.run(sql, session.signal);
+  const format = session.json ? "json" : values.format;
+  const options = { tableRows: values.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
+  for await (const text of render(result, format, options)) {
+    if (!(await session.terminal.out(text))) return;
+  }
+}
+
+async function readStandardInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}

@@ -1,0 +1,35 @@
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+
+/** How a run is named on the command line, for `--help`. */
+export const runArgumentHelp =
+  "INSTANCE/RUN, split at the first /; in INSTANCE write %2F for a / and %25 for a %, RUN stands as it is";
+
+/**
+ * Reads INSTANCE/RUN. Throws `invalid_argument` when a part is empty or the run is the word `current`: a run is
+ * always named by its exact id.
+ */
+export function parseRun(text: string): RunRef {
+  const slash = text.indexOf("/");
+  const instanceId = slash < 0 ? text : parseInstance(text.slice(0, slash));
+  const runId = slash < 0 ? "" : text.slice(slash + 1);
+  if (instanceId === "" || runId === "" || runId === "current") {
+    const what = runId === "current" ? "`current` is not a run id" : "it does not name a run";
+    throw new RunvaultError("invalid_argument", `${JSON.stringify(text)}: ${what}`, {
+      hint: "Name a run by its exact id as INSTANCE/RUN; `runvault runs` lists them.",
+    });
+  }
+  return { instanceId, runId };
+}
+
+/** Reads INSTANCE: %2F is a slash and %25 a percent sign, everything else stands as it is. Throws `invalid_argument`. */
+export function parseInstance(text: string): string {
+  const instanceId = text.replace(/%(2f|25)/gi, (escape) => (escape === "%25" ? "%" : "/"));
+  if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
+  return instanceId;
+}
+
+/** INSTANCE/RUN as `parseRun` reads it back. */
+export function formatRun({ instanceId, runId }: RunRef): string {
+  return `${instanceId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${runId}`;
+}

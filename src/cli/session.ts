@@ -1,0 +1,21 @@
+import type { Logger } from "pino";
+import type { Progress } from "./progress.ts";
+import type { Scrubber } from "./scrubber.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** What a command's body has to work with. */
+export interface Session {
+  readonly terminal: Terminal;
+  readonly log: Logger;
+  readonly scrubber: Scrubber;
+  /** Aborts, with an `interrupted` error, when the user asks for a stop. */
+  readonly signal: AbortSignal;
+  /** Whether results and errors are JSON. */
+  readonly json: boolean;
+  /** A sentence for people on standard error; silent with --quiet. */
+  note(text: string): void;
+  /** Tells of an error that does not end the command; gives the exit status it leads to. */
+  failure(thrown: unknown): number;
+  /** Shows progress on standard error, by the place it goes to. One at a time; dispose it. */
+  progress(): Progress;
+}

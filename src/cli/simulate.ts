@@ -1,0 +1,181 @@
+import { createWriteStream } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { RunvaultError } from "../model/error.ts";
+import { faultGrammar, faultKinds, parseFault } from "../serve/fault.ts";
+import { commandEntry } from "./command-entry.ts";
+import { readOptionFile } from "./gateway-options.ts";
+import { wholeNumber } from "./option-values.ts";
+import type { Session } from "./session.ts";
+import { clockFrom } from "./simulated-clock.ts";
+
+const schema = z.object({
+  seed: z.string(),
+  instances: wholeNumber(1, 1000),
+  runs: wholeNumber(1, 1000),
+  rows: wholeNumber(1, 1_000_000_000),
+  fills: wholeNumber(0, 1_000_000_000).optional(),
+  bars: z.string().optional(),
+  growing: z.boolean().default(false),
+  clock: z.string(),
+  host: z.string().min(1),
+  port: wholeNumber(0, 65535),
+  literal: z.boolean().default(false),
+  compress: z.boolean().default(false),
+  fault: z.array(z.string()).default([]),
+  tokenFile: z.string().optional(),
+  maxRowsPerAnswer: wholeNumber(1).optional(),
+  requestLog: z.string().optional(),
+  cache: z.string().min(1),
+});
+
+/** `runvault simulate` */
+export const simulateCommand = commandEntry({
+  schema,
+  howToGoOn: "Start it again with the same options for the same world.",
+  declare: (command: Command) =>
+    command
+      .name("simulate")
+      .summary("serve a made-up, repeatable world as a gateway would")
+      .description(
+        "Serves a deterministic world of trading runs on the gateway's REST interface until it is stopped. Prints the " +
+          "base address on standard output once it listens. The same seed and options give the same bytes.",
+      )
+      .addOption(new Option("--seed <text>", "seed of the world").default("1"))
+      .addOption(new Option("--instances <n>", "strategy instances").default("1"))
+      .addOption(new Option("--runs <n>", "runs an instance").default("2"))
+      .addOption(new Option("--rows <n>", "about so many rows a run, over all tables").default("20000"))
+      .option("--fills <n>", "exactly so many fills a run")
+      .option(
+        "--bars <file>",
+        "trade on the bars of FILE.csv[.gz] (timestamp,open,high,low,close[,volume]), not on generated ones",
+      )
+      .option("--growing", "the last run of every instance goes on, revealed by the clock")
+      .addOption(
+        new Option(
+          "--clock <clock>",
+          "what time it is for growing runs: wall, TIME (stands still), or TIME*SPEED (starts at TIME, runs SPEED times as fast)",
+        ).default("wall"),
+      )
+      .addOption(new Option("--host <host>", "address to listen on").default("127.0.0.1"))
+      .addOption(new Option("--port <port>", "port to listen on; 0 is any free one").default("0"))
+      .option(
+        "--literal",
+        "only what the interface document itself shows: no runs, resources or storage facts",
+      )
+      .option("--compress", "honour Accept-Encoding on rows")
+      .addOption(
+        new Option(
+          "--fault <fault>",
+          "a fault in the answers, see below; may be given several times",
+        ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
+      )
+      .option("--token-file <file>", "want the token in FILE on every request")
+      .option("--max-rows-per-answer <n>", "cap answers without a word")
+      .option("--request-log <file>", "write one JSON line a request to FILE")
+      .addOption(
+        new Option("--cache <dir>", "where rendered worlds are kept")
+          .env("RUNVAULT_CACHE")
+          .default(
+            join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "runvault", "worlds"),
+            "your cache folder",
+          ),
+      )
+      .option("--json", "print the address as an object with url and port")
+      .addHelpText("after", () => faultHelp()),
+  run: simulate,
+});
+
+function faultHelp(): string {
+  const width = Math.max(...faultKinds.map(({ form }) => form.length));
+  const lines = faultKinds.map(({ form, meaning }) => `  ${form.padEnd(width)}  ${meaning}`);
+  return `
+Faults, written ${faultGrammar}
+${lines.join("\n")}
+
+Examples:
+  runvault simulate --seed 7 --instances 2 --runs 3 --port 8080
+  runvault simulate --bars btc-perp-1m-2022-01.csv.gz --fault cut@fills:1000
+`;
+}
+
+async function simulate(values: z.output<typeof schema>, session: Session): Promise<void> {
+  const faults = values.fault.map(parseFault);
+  const clock = clockFrom(values.clock);
+  const token =
+    values.tokenFile === undefined
+      ? undefined
+      : (await readOptionFile("--token-file", values.tokenFile)).trim();
+  if (token === "") {
+    throw new RunvaultError("invalid_argument", "the token file is empty", {
+      place: { file: values.tokenFile! },
+    });
+  }
+  session.scrubber.add(token ?? "");
+  const { openSimulator } = await import("../simulator/simulator.ts");
+  const { serve } = await import("../serve/server.ts");
+
+  await using log = values.requestLog === undefined ? undefined : await openRequestLog(values.requestLog);
+  await using world = await openSimulator({
+    seed: values.seed,
+    instances: values.instances,
+    runs: values.runs,
+    rows: values.rows,
+    ...(values.fills === undefined ? {} : { fills: values.fills }),
+    ...(values.bars === undefined ? {} : { bars: values.bars }),
+    growing: values.growing,
+    clock,
+    cacheDir: values.cache,
+  });
+  session.signal.throwIfAborted();
+  const served = await serve({
+    source: world,
+    control: world,
+    host: values.host,
+    port: values.port,
+    literal: values.literal,
+    compress: values.compress,
+    faults,
+    ...(token === undefined ? {} : { token }),
+    ...(values.maxRowsPerAnswer === undefined ? {} : { maxRowsPerAnswer: values.maxRowsPerAnswer }),
+    ...(log === undefined ? {} : { onRequest: (entry: unknown) => log.write(entry) }),
+    onError: (error) => session.log.warn({ code: error.code, ...error.place }, error.message),
+  });
+  try {
+    const { url, port } = served;
+    await session.terminal.out(session.json ? `${JSON.stringify({ url, port })}\n` : `${url}\n`);
+    if (!session.signal.aborted) {
+      await new Promise((stop) => session.signal.addEventListener("abort", stop, { once: true }));
+    }
+  } finally {
+    await served.close();
+  }
+}
+
+interface RequestLog extends AsyncDisposable {
+  write(entry: unknown): void;
+}
+
+/** Appends JSON lines to a file; every line is written whole or, when the disk is full, the failure ends the process's work. */
+async function openRequestLog(file: string): Promise<RequestLog> {
+  const stream = createWriteStream(file, { flags: "a" });
+  await new Promise<void>((opened, failed) => {
+    stream.once("open", () => opened());
+    stream.once("error", (error) => failed(RunvaultError.from(error, { place: { file } })));
+  });
+  let failure: Error | undefined;
+  stream.on("error", (error) => {
+    failure = error;
+  });
+  return {
+    write: (entry) => {
+      if (failure !== undefined) throw RunvaultError.from(failure, { place: { file } });
+      stream.write(`${JSON.stringify(entry)}\n`);
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (failure === undefined) await new Promise<void>((closed) => stream.end(() => closed()));
+    },
+  };
+}

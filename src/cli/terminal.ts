@@ -1,0 +1,61 @@
+import type { Writable } from "node:stream";
+import { RunvaultError } from "../model/error.ts";
+
+/** What a command line sees of the world: its streams and its environment. */
+export interface Terminal {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdoutIsTerminal: boolean;
+  readonly stderrIsTerminal: boolean;
+  /**
+   * Writes data to standard output and waits until there is room for more. False when the reader is gone (`| head`):
+   * then nothing more needs to be written. Throws a storage error when the output is a file that cannot grow.
+   */
+  out(text: string): Promise<boolean>;
+  /** Writes to standard error, now. What cannot be written there is lost: there is nowhere else to say so. */
+  err(text: string): void;
+  /** The stream behind `err`, for a progress bar that moves its cursor. */
+  readonly stderr: NodeJS.WritableStream;
+  /** Ends the process at once. */
+  exit(status: number): void;
+}
+
+/** The process's own terminal. */
+export function processTerminal(): Terminal {
+  const { stdout, stderr, env } = process;
+  const output = new Output(stdout);
+  stderr.on("error", () => {});
+  return {
+    env,
+    stdoutIsTerminal: stdout.isTTY === true,
+    stderrIsTerminal: stderr.isTTY === true && env.TERM !== "dumb",
+    out: (text) => output.write(text),
+    err: (text) => {
+      stderr.write(text);
+    },
+    stderr,
+    exit: (status) => process.exit(status),
+  };
+}
+
+class Output {
+  readonly #stream: Writable;
+  #gone = false;
+
+  constructor(stream: Writable) {
+    this.#stream = stream;
+    // without a listener a reader that leaves would end the process with a stack trace; write() tells the caller
+    stream.on("error", () => {});
+  }
+
+  async write(text: string): Promise<boolean> {
+    if (this.#gone) return false;
+    const failure = await new Promise<Error | null | undefined>((done) => this.#stream.write(text, done));
+    if (failure === null || failure === undefined) return true;
+    const code = (failure as NodeJS.ErrnoException).code;
+    if (code !== "EPIPE" && code !== "ERR_STREAM_DESTROYED") {
+      throw RunvaultError.from(failure, { place: { file: "standard output" } });
+    }
+    this.#gone = true;
+    return false;
+  }
+}

@@ -1,0 +1,341 @@
+import { mkdir } from "node:fs/promises";
+import PQueue from "p-queue";
+import type { Archive } from "../archive/archive.ts";
+import { commitRun, refreshTables } from "../archive/commit.ts";
+import { openDuckDB } from "../archive/duckdb.ts";
+import { writeSynced } from "../archive/durable.ts";
+import { lockRun } from "../archive/lock.ts";
+import { type Manifest, runState, type TableManifest, type TableState } from "../archive/manifest.ts";
+import { Pending, type Step } from "../archive/pending.ts";
+import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
+import { RunvaultError } from "../model/error.ts";
+import { documentKinds, type HistorySource, type RunRef, type StorageFacts } from "../model/source.ts";
+import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
+import type { Nanoseconds } from "../model/time.ts";
+import { BucketConverter } from "./bucket-converter.ts";
+import { BufferPool } from "./buffer-pool.ts";
+import type { CountRows } from "./plan.ts";
+import { describeRun, type RunKnowledge } from "./run-knowledge.ts";
+import { type RunContext, TableJob } from "./table-job.ts";
+
+export interface ArchiveSettings {
+  /** Text a segment is cut at. 16 MiB: small enough for several in memory, large enough for zstd and for few files. */
+  readonly segmentBytes: number;
+  /** Rows of one slice, about. 500,000: some seconds of transfer, the most that a failure without progress costs. */
+  readonly sliceRows: number;
+  /** Slices in flight. */
+  readonly concurrency: number;
+  /** How long rows of a run that goes on may still arrive late and yet be waited for, in nanoseconds. */
+  readonly settleNs: bigint;
+  /** How often a window is asked for without progress before the table fails. */
+  readonly attempts: number;
+  readonly backoffBaseMs: number;
+  readonly backoffMaxMs: number;
+  /** Calls a table UNVERIFIED whose proof is weaker than the gateway's own counts. */
+  readonly requireCounted: boolean;
+  readonly acceptShrink: boolean;
+  /** Memory DuckDB may take for the conversion, in MB. */
+  readonly memoryLimitMb: number;
+  readonly threads: number;
+}
+
+export const defaultSettings: ArchiveSettings = {
+  segmentBytes: 16 * 1024 * 1024,
+  sliceRows: 500_000,
+  concurrency: 3,
+  settleNs: 60_000_000_000n,
+  attempts: 5,
+  backoffBaseMs: 200,
+  backoffMaxMs: 30_000,
+  requireCounted: false,
+  acceptShrink: false,
+  memoryLimitMb: 200,
+  threads: 2,
+};
+
+export interface ArchiveJob {
+  readonly source: HistorySource;
+  readonly archive: Archive;
+  readonly run: RunRef;
+  /** All tables unless given. */
+  readonly tables?: readonly TableName[];
+  readonly settings?: Partial<ArchiveSettings>;
+  readonly clock: () => Nanoseconds;
+  readonly random: () => number;
+  readonly signal: AbortSignal;
+  /** Version of this program, for the manifest. */
+  readonly tool: string;
+  readonly step?: Step;
+  readonly onPlan?: (table: Table, rows: number | undefined) => void;
+  readonly onRows?: (table: Table, rows: number, bytes: number) => void;
+  readonly onRetry?: (error: RunvaultError, waitMs: number) => void;
+  readonly onNote?: (text: string) => void;
+}
+
+export interface RunOutcome {
+  readonly manifest: Manifest;
+  /** False when the archive already held all there is. */
+  readonly changed: boolean;
+  readonly resumedSegments: number;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+/**
+ * Archives one run: plan, fetch, convert, certify, commit. Running it again after any interruption finishes the work
+ * without fetching what is safe. A table that fails keeps what the archive holds of it; the others are committed.
+ */
+export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
+  const settings = { ...defaultSettings, ...job.settings };
+  const { source, archive, clock } = job;
+  const step = job.step ?? (() => {});
+  const wanted = tables.filter(({ name }) => job.tables === undefined || job.tables.includes(name));
+  const startedAt = isoOf(clock());
+  const startedMs = performance.now();
+  const stop = new AbortController();
+  const signal = AbortSignal.any([job.signal, stop.signal]);
+  let retries = 0;
+  let rows = 0;
+  let bytes = 0;
+
+  const run = await describeRun(source, job.run, signal);
+  await using _lock = await lockRun(archive.layout, run);
+  const committed = await archive.manifest(run);
+  if (committed !== null && isUpToDate(committed, run, wanted, settings)) {
+    await refreshTables(archive, committed);
+    return { manifest: committed, changed: false, resumedSegments: 0, rows: 0, bytes: 0 };
+  }
+  await using pending = await Pending.open(archive.layout, run, committed, step);
+  const whole = await source.facts(run, {}, signal);
+  const bounded = whole !== null && (await keepsToBounds(source, run, whole, signal));
+  const until = run.final ? undefined : horizonOf(whole, clock() - settings.settleNs, committed);
+  const factsNow = () =>
+    until === undefined || whole === null
+      ? source.facts(run, {}, signal)
+      : source.facts(run, { to: until }, signal);
+  const facts = until === undefined ? whole : await factsNow();
+  step("planned");
+
+  await mkdir(archive.layout.stagingDir(run), { recursive: true });
+  await using duckdb = await openDuckDB({
+    memoryLimitMb: settings.memoryLimitMb,
+    threads: settings.threads,
+    tempDirectory: archive.layout.stagingDir(run),
+  });
+  const context: RunContext = {
+    archive,
+    pending,
+    run,
+    until,
+    committed: committed?.tables ?? {},
+    slices: new PQueue({ concurrency: settings.concurrency }),
+    converter: new BucketConverter(duckdb.connection, (table) => archive.exactTypes(table.name), step),
+    work: {
+      source,
+      pool: new BufferPool(settings.concurrency + 2, settings.segmentBytes + (1 << 20)),
+      segmentBytes: settings.segmentBytes,
+      mostBytes: Math.max(mostSegmentBytes, settings.segmentBytes),
+      attempts: settings.attempts,
+      // exponential with full jitter: a random wait between nothing and the doubled base, bounded
+      backoffMs: (attempt) =>
+        job.random() * Math.min(settings.backoffMaxMs, settings.backoffBaseMs * 2 ** attempt),
+      signal,
+      onRetry: (error, waitMs) => {
+        retries++;
+        job.onRetry?.(error, waitMs);
+      },
+    },
+    sliceRows: settings.sliceRows,
+    acceptShrink: settings.acceptShrink,
+    requireCounted: settings.requireCounted,
+    refetchAll: await changedInPlace(committed, run, whole, wanted),
+    onPlan: job.onPlan ?? (() => {}),
+    onRows: (table, count, size) => {
+      rows += count;
+      bytes += size;
+      job.onRows?.(table, count, size);
+    },
+  };
+  const jobs = wanted.map(
+    (table) => new TableJob(table, context, bounded ? countRowsOf(source, run, table, signal) : undefined),
+  );
+
+  /** One step of all tables side by side; what concerns the whole run stops them all. */
+  const together = async (action: (table: TableJob) => Promise<void>) => {
+    const outcomes = await Promise.allSettled(
+      jobs.map(async (table) => {
+        try {
+          await table.attempt(() => action(table));
+        } catch (error) {
+          stop.abort(error);
+          throw error;
+        }
+      }),
+    );
+    job.signal.throwIfAborted();
+    if (stop.signal.aborted) throw stop.signal.reason;
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+  };
+
+  await together((table) => table.plan(facts));
+  await together((table) => table.fetch());
+  let latest = await factsNow();
+  for (let round = 0; round < 2; round++) {
+    let more = false;
+    await together(async (table) => {
+      if (await table.reconcile(latest)) more = true;
+    });
+    if (!more) break;
+    job.onNote?.("counts differ from the gateway's: fetching the changed windows again");
+    await together((table) => table.fetch());
+    latest = await factsNow();
+  }
+  step("certified");
+
+  const checkedAt = isoOf(clock());
+  const results: Partial<Record<TableName, TableManifest>> = { ...committed?.tables };
+  for (const table of jobs) results[table.table.name] = await table.result(latest, checkedAt);
+  const documents = await fetchDocuments(source, run, pending, signal);
+  const manifest: Manifest = {
+    format: 1,
+    instanceId: run.instanceId,
+    runId: run.runId,
+    generation: pending.generation,
+    state: stateOf(results),
+    run: {
+      status: run.status,
+      started: run.started?.toString() ?? null,
+      ended: run.ended?.toString() ?? null,
+      final: run.final,
+      storageVersion: run.storageVersion ?? null,
+    },
+    source: source.label,
+    horizon: until?.toString() ?? null,
+    tables: Object.fromEntries(
+      tableNames.flatMap((name) => (results[name] === undefined ? [] : [[name, results[name]]])),
+    ),
+    documents,
+    tool: job.tool,
+    startedAt,
+    committedAt: isoOf(clock()),
+    durationMs: Math.round(performance.now() - startedMs),
+    retries,
+  };
+  const { resumedSegments } = pending;
+  await commitRun(archive, manifest, pending, step);
+  await pending.remove();
+  step("pending-removed");
+  return { manifest, changed: true, resumedSegments, rows, bytes };
+}
+
+/** True when the archive holds a finished run as the source has it now. */
+function isUpToDate(
+  committed: Manifest,
+  run: RunKnowledge,
+  wanted: readonly Table[],
+  settings: ArchiveSettings,
+): boolean {
+  if (!committed.run.final || !run.final) return false;
+  if (committed.run.storageVersion !== (run.storageVersion ?? null)) return false;
+  return wanted.every(({ name }) => {
+    const table = committed.tables[name];
+    if (table?.state === "ABSENT") return true;
+    return (
+      table?.state === "COMPLETE" && !(settings.requireCounted && table.certificate?.proof !== "counted")
+    );
+  });
+}
+
+/**
+ * True when a finished run's storage version changed and no table's count did: then rows changed in place, and only
+ * fetching all again brings them.
+ */
+async function changedInPlace(
+  committed: Manifest | null,
+  run: RunKnowledge,
+  facts: StorageFacts | null,
+  wanted: readonly Table[],
+): Promise<boolean> {
+  if (committed === null || facts === null || !committed.run.final || !run.final) return false;
+  if (committed.run.storageVersion === (run.storageVersion ?? null)) return false;
+  return wanted.every(({ name }) => {
+    const certificate = committed.tables[name]?.certificate;
+    return (
+      certificate == null ||
+      Number(facts.get(name)?.rows ?? 0n) === certificate.rows + certificate.quarantined
+    );
+  });
+}
+
+/** Asks for a window behind the last row: a gateway that counts any rows there ignores bounds. */
+async function keepsToBounds(
+  source: HistorySource,
+  run: RunRef,
+  whole: StorageFacts,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const last = [...whole.values()].reduce<Nanoseconds | undefined>(
+    (latest, facts) =>
+      facts.last !== undefined && (latest === undefined || facts.last > latest) ? facts.last : latest,
+    undefined,
+  );
+  if (last === undefined) return true;
+  const first = [...whole.values()].reduce(
+    (earliest, facts) => (facts.first !== undefined && facts.first < earliest ? facts.first : earliest),
+    last,
+  );
+  // before the first row, where even a growing run's clock cannot put new ones in the meantime
+  const before = await source.facts(run, { from: first - 2n, to: first - 1n }, signal);
+  return before !== null && [...before.values()].every(({ rows }) => rows === 0n);
+}
+
+/** The exclusive end of what is asked of a run that goes on: rows behind it may still be joined by others. */
+function horizonOf(
+  facts: StorageFacts | null,
+  settled: Nanoseconds,
+  committed: Manifest | null,
+): Nanoseconds {
+  let horizon = settled;
+  const lasts = [...(facts?.values() ?? [])].flatMap(({ last }) => (last === undefined ? [] : [last]));
+  if (lasts.length > 0) {
+    const largest = lasts.reduce((a, b) => (a > b ? a : b));
+    if (largest < horizon) horizon = largest;
+  }
+  // a clock that was set back must not cut off what is held already
+  const held = committed?.horizon == null ? undefined : BigInt(committed.horizon);
+  return held !== undefined && held > horizon ? held : horizon;
+}
+
+function countRowsOf(source: HistorySource, run: RunRef, table: Table, signal: AbortSignal): CountRows {
+  return async (from, to) => {
+    const facts = await source.facts(run, { from, to }, signal);
+    if (facts === null)
+      throw new RunvaultError("incomplete", "the gateway's storage facts went away in mid-job");
+    return Number(facts.get(table.name)?.rows ?? 0n);
+  };
+}
+
+async function fetchDocuments(
+  source: HistorySource,
+  run: RunRef,
+  pending: Pending,
+  signal: AbortSignal,
+): Promise<Manifest["documents"]> {
+  const documents: Manifest["documents"] = {};
+  for (const kind of documentKinds) {
+    const bytes = await source.document(run, kind, signal);
+    if (bytes === null) continue;
+    const file = pending.nextName(kind, "json");
+    await writeSynced(pending.pendingFile(file), bytes);
+    documents[kind] = { file, storedBytes: bytes.byteLength, sha256: sha256Of(bytes) };
+  }
+  return documents;
+}
+
+function stateOf(results: Partial<Record<TableName, TableManifest>>): TableState {
+  return runState(Object.values(results).map(({ state }) => state));
+}
+
+function isoOf(ns: Nanoseconds): string {
+  return new Date(Number(ns / 1_000_000n)).toISOString();
+}

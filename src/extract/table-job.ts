@@ -1,0 +1,408 @@
+import { createHash } from "node:crypto";
+import type PQueue from "p-queue";
+import type { Archive } from "../archive/archive.ts";
+import type { TableManifest, TableState } from "../archive/manifest.ts";
+import type { Pending } from "../archive/pending.ts";
+import { readSegment } from "../archive/segment.ts";
+import { exit, RunvaultError } from "../model/error.ts";
+import type { StorageFacts, TableFacts } from "../model/source.ts";
+import type { Table } from "../model/table.ts";
+import type { Nanoseconds } from "../model/time.ts";
+import type { BucketConverter } from "./bucket-converter.ts";
+import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
+import {
+  type CountRows,
+  changedWindows,
+  grainOf,
+  type HeldWindow,
+  heldWindows,
+  planSlices,
+  type TableExtent,
+} from "./plan.ts";
+import type { RunKnowledge } from "./run-knowledge.ts";
+import { surveyTable } from "./survey.ts";
+
+/** What the tables of one run's job share. */
+export interface RunContext {
+  readonly archive: Archive;
+  readonly pending: Pending;
+  readonly run: RunKnowledge;
+  /** Exclusive upper bound of ts_event; undefined for a finished run. */
+  readonly until: Nanoseconds | undefined;
+  readonly committed: Partial<Record<string, TableManifest>>;
+  readonly slices: PQueue;
+  readonly converter: BucketConverter;
+  readonly work: Omit<SliceWork, "store" | "startOver" | "countRows" | "onRows">;
+  readonly sliceRows: number;
+  readonly acceptShrink: boolean;
+  readonly requireCounted: boolean;
+  /** Fetch all again: the source says that rows changed, and their counts do not tell which. */
+  readonly refetchAll: boolean;
+  readonly onPlan: (table: Table, rows: number | undefined) => void;
+  readonly onRows: (table: Table, rows: number, bytes: number) => void;
+}
+
+/** One table of one run on its way into the archive. */
+export class TableJob {
+  readonly table: Table;
+  error: RunvaultError | null = null;
+  absent = false;
+  readonly #context: RunContext;
+  readonly #countRows: CountRows | undefined;
+  #extent: TableExtent = { rows: 0, first: undefined, last: undefined, final: false };
+  #planned: Slice[] = [];
+
+  constructor(table: Table, context: RunContext, countRows: CountRows | undefined) {
+    this.table = table;
+    this.#context = context;
+    this.#countRows = countRows;
+  }
+
+  get slices(): readonly Slice[] {
+    return this.#planned;
+  }
+
+  /** Runs one step of this table; an error that concerns this table alone is kept, any other thrown. */
+  async attempt(step: () => Promise<void>): Promise<void> {
+    if (this.error !== null || this.absent) return;
+    try {
+      await step();
+    } catch (thrown) {
+      const { run } = this.#context;
+      this.#context.work.signal.throwIfAborted();
+      const error = RunvaultError.from(thrown).at({
+        instance: run.instanceId,
+        run: run.runId,
+        table: this.table.name,
+      });
+      if (error.code === "history_unavailable") this.absent = true;
+      else if (concernsOneTable(error)) this.error = error;
+      else throw error;
+    }
+  }
+
+  /** Decides what is still to fetch, from the facts within the horizon or, without any, from a survey. */
+  async plan(facts: StorageFacts | null): Promise<void> {
+    const { pending, until, run, refetchAll, sliceRows } = this.#context;
+    const { table } = this;
+    const held = pending.held(table.name);
+    const own = facts?.get(table.name);
+    if (facts !== null && own === undefined) {
+      this.absent = true;
+      return;
+    }
+    this.#extent = own === undefined ? await this.#survey() : extentOf(own, run.final);
+    if (refetchAll) await pending.dropSegments(table.name, held.segments);
+    await this.#refuseToShrink();
+    if (this.#countRows !== undefined) {
+      for (const { segments } of await changedWindows(heldWindows(held), this.#countRows)) {
+        await pending.dropSegments(table.name, segments);
+      }
+    }
+    const grain = grainOf(held, this.#extent);
+    if (held.grain === null && this.#extent.rows > 0) await pending.setGrain(table.name, grain);
+    this.#planned = await planSlices({
+      run,
+      table,
+      extent: this.#extent,
+      grain,
+      windows: heldWindows(held),
+      until,
+      sliceRows,
+      countRows: this.#countRows,
+    });
+    this.#context.onPlan(table, this.#extent.rows - sumRows(heldWindows(held)));
+  }
+
+  /** Fetches the planned slices, and converts each bucket as soon as all of it is here. */
+  async fetch(): Promise<void> {
+    const { slices, pending } = this.#context;
+    const left = new Map<string, number>();
+    for (const { bucket } of this.#planned) left.set(bucket, (left.get(bucket) ?? 0) + 1);
+    const held = new Set(pending.held(this.table.name).segments.map(({ bucket }) => bucket));
+    // buckets that need no fetching, but lost or never got their Parquet
+    const ready = [...held].filter((bucket) => !left.has(bucket)).map((bucket) => this.#convert(bucket));
+    const tables = new AbortController();
+    const fetched = this.#planned.map((slice) =>
+      slices.add(async () => {
+        if (tables.signal.aborted) return;
+        try {
+          await this.#fetchSlice(slice, AbortSignal.any([this.#context.work.signal, tables.signal]));
+        } catch (error) {
+          tables.abort();
+          throw error;
+        }
+        const remaining = left.get(slice.bucket)! - 1;
+        left.set(slice.bucket, remaining);
+        return remaining === 0;
+      }),
+    );
+    const converted = fetched.map(async (done, i) => {
+      if (await done) await this.#convert(this.#planned[i]!.bucket);
+    });
+    const outcomes = await Promise.allSettled([...ready, ...converted]);
+    const failures = outcomes.flatMap((outcome) =>
+      outcome.status === "rejected" ? [outcome.reason as unknown] : [],
+    );
+    // of several, the first that is not merely the echo of another's abort
+    const cause = failures.find((failure) => !isAbort(failure)) ?? failures[0];
+    if (cause !== undefined) throw cause;
+    this.#planned = [];
+  }
+
+  /** Holds what is here against the facts. True when some windows must be fetched again, which are then planned. */
+  async reconcile(facts: StorageFacts | null): Promise<boolean> {
+    const own = facts?.get(this.table.name);
+    const windows = heldWindows(this.#context.pending.held(this.table.name));
+    if (own === undefined || Number(own.rows) === sumRows(windows) || this.#countRows === undefined)
+      return false;
+    await this.plan(facts);
+    return this.#planned.length > 0;
+  }
+
+  /** The table as the manifest will have it. */
+  async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
+    const { pending, until, archive } = this.#context;
+    const former = this.#context.committed[this.table.name];
+    if (this.error !== null && former !== undefined && former.segments.length > 0) {
+      return { ...former, state: "INCOMPLETE", error: failureOf(this.error, checkedAt) };
+    }
+    const held = pending.held(this.table.name);
+    const windows = this.error !== null && !worthKeeping(this.error) ? [] : heldWindows(held);
+    const segments = windows.flatMap((window) => window.segments);
+    const parquet = held.parquet
+      .filter(({ file }) => windows.length > 0 && pending.isConverted(this.table.name, file.bucket))
+      .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
+    const quarantine = held.quarantine.filter(({ from }) =>
+      windows.some((window) => window.from === BigInt(from)),
+    );
+    const quarantined = quarantine.reduce((sum, { rows }) => sum + rows, 0);
+    const own = facts?.get(this.table.name);
+    const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
+    const proof = this.error === null && !this.absent ? await this.#proof(own, rows + quarantined) : "none";
+    const state = this.#state(proof, quarantined);
+    return {
+      state,
+      grain: held.grain ?? "all",
+      certificate: this.absent
+        ? null
+        : {
+            proof,
+            ended: this.error === null ? "clean" : "cut",
+            rows,
+            quarantined,
+            gatewayRows: own === undefined ? null : own.rows.toString(),
+            first: parquet[0]?.file.first ?? null,
+            last: parquet.at(-1)?.file.last ?? null,
+            until: until?.toString() ?? null,
+            schemaFingerprint: own?.schemaFingerprint ?? null,
+            rowHash: null,
+            checkedAt,
+          },
+      exactTypes: { ...archive.exactTypes(this.table.name) },
+      segments,
+      parquet: parquet.map(({ file }) => file),
+      quarantine,
+      drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
+      error: this.error === null ? null : failureOf(this.error, checkedAt),
+    };
+  }
+
+  #state(proof: "counted" | "exhausted" | "none", quarantined: number): TableState {
+    if (this.absent) return "ABSENT";
+    if (this.error?.code === "unverified") return "UNVERIFIED";
+    if (this.error !== null) return "INCOMPLETE";
+    if (proof === "none" || (proof === "exhausted" && this.#context.requireCounted)) return "UNVERIFIED";
+    if (quarantined > 0) return "QUARANTINED";
+    return this.#context.run.final ? "COMPLETE" : "OPEN";
+  }
+
+  /** What the table's completeness rests on; sets the error where it does not hold. */
+  async #proof(facts: TableFacts | undefined, rows: number): Promise<"counted" | "exhausted" | "none"> {
+    const { until } = this.#context;
+    if (facts !== undefined) {
+      const wanted = Number(facts.rows);
+      if (wanted === rows) {
+        if (until === undefined || this.#countRows !== undefined) return "counted";
+        this.error = new RunvaultError(
+          "unverified",
+          "the gateway's storage facts ignore time bounds, so a run that goes on can't be proven",
+          {
+            hint: "Archive the run again once it is finished.",
+          },
+        );
+        return "none";
+      }
+      this.error =
+        wanted > rows
+          ? new RunvaultError("incomplete", `${rows} rows came, the gateway says it holds ${wanted}`, {
+              hint: "Run the same command again; if it stays so, ask the gateway's operator which is right.",
+            })
+          : new RunvaultError("unverified", `${rows} rows came, the gateway says it holds only ${wanted}`, {
+              hint: "Run the same command again; if it stays so, ask the gateway's operator which is right.",
+            });
+      return "none";
+    }
+    const { survey, segments, quarantine } = this.#context.pending.held(this.table.name);
+    if (survey === null || survey.rows !== rows) {
+      this.error = new RunvaultError(
+        "incomplete",
+        `two passes brought ${survey?.rows ?? 0} and ${rows} rows`,
+        {
+          hint: "Run the same command again; the gateway gives different rows each time.",
+        },
+      );
+      return "none";
+    }
+    if (quarantine.length > 0) return "exhausted";
+    const hash = createHash("sha256");
+    for (const segment of segments) {
+      hash.update(await readSegment(await this.#context.pending.locate(segment.file), segment));
+    }
+    if (hash.digest("hex") === survey.sha256) return "exhausted";
+    this.error = new RunvaultError(
+      "unverified",
+      "two passes brought the same number of rows, but not the same rows",
+      {
+        hint: "Run the same command again; the gateway gives different rows each time.",
+      },
+    );
+    return "none";
+  }
+
+  async #survey(): Promise<TableExtent> {
+    const { pending, until, run, work } = this.#context;
+    const held = pending.held(this.table.name);
+    let survey = held.survey;
+    if (survey === null || survey.until !== (until?.toString() ?? null)) {
+      // what was held so far can't be asked about: only a pass over all of it tells
+      survey = (await this.#context.slices.add(() =>
+        surveyTable(run, this.table, until, { ...work, onRows: () => {} }),
+      ))!;
+      await pending.setSurvey(this.table.name, survey);
+    }
+    const time = (text: string | null) => (text === null ? undefined : BigInt(text));
+    return { rows: survey.rows, first: time(survey.first), last: time(survey.last), final: run.final };
+  }
+
+  async #refuseToShrink(): Promise<void> {
+    const former = this.#context.committed[this.table.name];
+    if (former === undefined || this.#context.acceptShrink) return;
+    const committed = [...former.segments, ...former.quarantine].reduce((sum, { rows }) => sum + rows, 0);
+    if (this.#extent.rows >= committed) return;
+    throw new RunvaultError(
+      "shrunk",
+      `the gateway now holds ${this.#extent.rows} rows, the archive ${committed}: the archive never shrinks by itself`,
+      { hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink." },
+    );
+  }
+
+  async #fetchSlice(slice: Slice, signal: AbortSignal): Promise<void> {
+    const { pending, work, onRows } = this.#context;
+    const name = this.table.name;
+    const writes: Promise<void>[] = [];
+    const unjournalled: Awaited<ReturnType<Pending["writeSegment"]>>[] = [];
+    let failure: unknown;
+    const store: SliceWork["store"] = async (draft, text, release) => {
+      if (failure !== undefined) {
+        release();
+        throw failure;
+      }
+      const write = async () => {
+        try {
+          const segment = await pending.writeSegment(name, draft, text);
+          if (draft.sorted) await pending.addSegments(name, [segment]);
+          else unjournalled.push(segment);
+        } catch (error) {
+          failure = error;
+          throw error;
+        } finally {
+          release();
+        }
+      };
+      const writing = write();
+      // awaited below, once the slice is here; until then nobody listens
+      writing.catch(() => {});
+      writes.push(writing);
+    };
+    const startOver = async () => {
+      await Promise.all(writes);
+      unjournalled.length = 0;
+      const { from, to } = slice;
+      const stale = pending.held(name).segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
+      await pending.dropSegments(name, stale);
+    };
+    try {
+      await fetchSlice(slice, {
+        ...work,
+        signal,
+        countRows: this.#countRows,
+        store,
+        startOver,
+        onRows: (rows, bytes) => onRows(this.table, rows, bytes),
+      });
+    } finally {
+      await Promise.allSettled(writes);
+    }
+    await Promise.all(writes);
+    if (unjournalled.length > 0) await pending.addSegments(name, unjournalled);
+  }
+
+  async #convert(bucket: string): Promise<void> {
+    const { pending, converter, run } = this.#context;
+    if (pending.isConverted(this.table.name, bucket)) return;
+    await converter.convert(pending, run, this.table, bucket);
+  }
+}
+
+function extentOf(facts: TableFacts, runFinal: boolean): TableExtent {
+  return { rows: Number(facts.rows), first: facts.first, last: facts.last, final: runFinal };
+}
+
+function sumRows(windows: readonly HeldWindow[]): number {
+  return windows.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+function isAbort(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    (error.name === "AbortError" || (error as { code?: string }).code === "interrupted")
+  );
+}
+
+/** What came before the gateway failed is whole; what came before it lied is not to be trusted. */
+function worthKeeping(error: RunvaultError): boolean {
+  return error.exit === exit.gateway || error.code === "timestamp_capped";
+}
+
+function failureOf(error: RunvaultError, at: string) {
+  const message = error.place.slice === undefined ? error.message : `${error.message} (${error.place.slice})`;
+  return { code: error.code, message, hint: error.hint ?? null, at };
+}
+
+/** Errors that say nothing about the other tables of the run. */
+function concernsOneTable(error: RunvaultError): boolean {
+  return tableCodes.has(error.code);
+}
+
+const tableCodes = new Set<string>([
+  "server_error",
+  "history_unreachable",
+  "history_query_failed",
+  "stream_cut",
+  "timeout",
+  "rate_limited",
+  "limit_exceeded",
+  "route_not_found",
+  "resource_not_found",
+  "history_identity_conflict",
+  "malformed_row",
+  "duplicate_row",
+  "row_order",
+  "line_too_long",
+  "value_out_of_range",
+  "timestamp_capped",
+  "incomplete",
+  "unverified",
+  "shrunk",
+]);

@@ -1,0 +1,56 @@
+import { isIP } from "node:net";
+import { RunvaultError } from "../model/error.ts";
+
+/** A gateway's address, with its secret apart. */
+export interface GatewayAddress {
+  readonly origin: string;
+  /** Path of the base address without a trailing slash; may be empty. */
+  readonly basePath: string;
+  /** Origin and path: what may be shown. */
+  readonly label: string;
+  /** Value of an Authorization header made of the user and password in the address. */
+  readonly basicAuthorization: string | undefined;
+  readonly loopback: boolean;
+}
+
+/** Reads a base address. Throws `invalid_argument`, without the address in it: it may hold a password. */
+export function readAddress(baseUrl: string): GatewayAddress {
+  if (!URL.canParse(baseUrl)) throw wrong("the gateway's address is not a URL");
+  const url = new URL(baseUrl);
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    throw wrong("the gateway's address is neither http nor https");
+  }
+  if (url.search !== "" || url.hash !== "") throw wrong("the gateway's address has a query or a fragment");
+  const basePath = url.pathname.replace(/\/+$/, "");
+  return {
+    origin: url.origin,
+    basePath,
+    label: url.origin + basePath,
+    basicAuthorization: basicAuthorization(url),
+    loopback: isLoopback(url.hostname),
+  };
+}
+
+function basicAuthorization({ username, password }: URL): string | undefined {
+  if (username === "" && password === "") return undefined;
+  let pair: string;
+  try {
+    pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  } catch {
+    // the URIError would carry the text; what to do about it is all the user needs
+    throw wrong("the user or password in the gateway's address has a broken % escape");
+  }
+  return `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
+}
+
+function isLoopback(hostname: string): boolean {
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  if (host === "localhost" || host.endsWith(".localhost")) return true;
+  return (isIP(host) === 4 && host.startsWith("127.")) || host === "::1";
+}
+
+function wrong(message: string): RunvaultError {
+  return new RunvaultError("invalid_argument", message, {
+    hint: "Give an address such as https://gateway.example/api/v1.",
+  });
+}

@@ -1,0 +1,171 @@
+import type { Dispatcher } from "undici";
+
+/** An answer whose headers are here and whose body is on its way. Its body must be read to the end or closed. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+  readonly body: AnswerBody;
+}
+
+/** Headers by lower-case name; a header that came several times is joined with commas. */
+export type AnswerHeaders = Readonly<Record<string, string>>;
+
+export interface AnswerRequest {
+  readonly origin: string;
+  /** Path with query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
+  /** Called with the length of each chunk of body that comes off the wire. */
+  readonly countBytes: (bytes: number) => void;
+}
+
+// Reading stops at the upper mark and goes on at the lower one: a slow reader holds at most this and one socket read.
+const pauseAtBytes = 1024 * 1024;
+const resumeAtBytes = 256 * 1024;
+
+/**
+ * The chunks of a body as they come off the socket, for one reader. A small queue with pause and resume stands between
+ * the two; the streams of undici and Node do the same at twice the CPU. Ends only where HTTP says that the body is
+ * whole, else throws what undici or `signal` says.
+ */
+export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
+  /** Bytes taken off the wire so far. */
+  receivedBytes = 0;
+  readonly #controller: Dispatcher.DispatchController;
+  #queue: Buffer[] = [];
+  #next = 0;
+  #queuedBytes = 0;
+  #ended = false;
+  #error: Error | undefined;
+  #wake: (() => void) | undefined;
+
+  constructor(controller: Dispatcher.DispatchController) {
+    this.#controller = controller;
+  }
+
+  push(chunk: Buffer): void {
+    if (this.#ended) return;
+    this.#queue.push(chunk);
+    this.#queuedBytes += chunk.length;
+    this.receivedBytes += chunk.length;
+    if (this.#queuedBytes >= pauseAtBytes) this.#controller.pause();
+    this.#wake?.();
+  }
+
+  /** Marks the end; with an error, the reader gets it after the chunks that came before. */
+  end(error?: Error): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#error = error;
+    this.#wake?.();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Buffer, undefined>> {
+    for (;;) {
+      const chunk = this.#queue[this.#next];
+      if (chunk !== undefined) {
+        this.#take(chunk);
+        return { value: chunk, done: false };
+      }
+      if (this.#error !== undefined) throw this.#error;
+      if (this.#ended) return { value: undefined, done: true };
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#wake = resolve;
+      await promise;
+      this.#wake = undefined;
+    }
+  }
+
+  /** Gives the rest up: the connection is closed unless the body had already come whole. */
+  async return(): Promise<IteratorResult<Buffer, undefined>> {
+    this.close();
+    return { value: undefined, done: true };
+  }
+
+  close(): void {
+    this.#queue = [];
+    this.#next = 0;
+    this.#queuedBytes = 0;
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#controller.abort(new Error("the reader left"));
+    this.#wake?.();
+  }
+
+  #take(chunk: Buffer): void {
+    this.#next += 1;
+    if (this.#next === this.#queue.length) {
+      this.#queue = [];
+      this.#next = 0;
+    }
+    this.#queuedBytes -= chunk.length;
+    if (this.#queuedBytes <= resumeAtBytes && !this.#ended) this.#controller.resume();
+  }
+}
+
+/** Sends one GET and waits for the headers of its answer. Throws undici's errors, or the signal's reason. */
+export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): Promise<Answer> {
+  const { signal } = request;
+  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+  let body: AnswerBody | undefined;
+  let controller: Dispatcher.DispatchController | undefined;
+
+  const onAbort = () => {
+    const reason = asError(signal.reason);
+    reject(reason);
+    body?.end(reason);
+    controller?.abort(reason);
+  };
+  const settled = () => signal.removeEventListener("abort", onAbort);
+  if (signal.aborted) {
+    onAbort();
+    return promise;
+  }
+  signal.addEventListener("abort", onAbort, { once: true });
+
+  dispatcher.dispatch(
+    { origin: request.origin, path: request.path, method: "GET", headers: { ...request.headers } },
+    {
+      onRequestStart(started) {
+        controller = started;
+        if (signal.aborted) started.abort(asError(signal.reason));
+      },
+      onResponseStart(started, status, headers) {
+        if (status < 200) return;
+        body = new AnswerBody(started);
+        resolve({ status, headers: joinHeaders(headers), body });
+      },
+      onResponseData(_controller, chunk) {
+        request.countBytes(chunk.length);
+        body?.push(chunk);
+      },
+      onResponseEnd() {
+        settled();
+        body?.end();
+      },
+      onResponseError(_controller, error) {
+        settled();
+        reject(error);
+        body?.end(error);
+      },
+    },
+  );
+  return promise;
+}
+
+function joinHeaders(headers: Record<string, string | string[] | undefined>): AnswerHeaders {
+  const joined: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) joined[name.toLowerCase()] = Array.isArray(value) ? value.join(", ") : value;
+  }
+  return joined;
+}
+
+function asError(reason: unknown): Error {
+  return reason instanceof Error ? reason : new Error(String(reason));
+}

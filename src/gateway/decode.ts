@@ -1,0 +1,106 @@
+import { Readable } from "node:stream";
+import { createGunzip, createZstdDecompress } from "node:zlib";
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Answer, AnswerBody } from "./answer.ts";
+import { transportError } from "./transport-error.ts";
+
+// small outputs cost a call each: at the default of 16 KiB a zstd body takes six times as long
+const outputChunkBytes = 1024 * 1024;
+
+const decoders = {
+  zstd: () => createZstdDecompress({ chunkSize: outputChunkBytes }),
+  gzip: () => createGunzip({ chunkSize: outputChunkBytes }),
+};
+
+type Coding = keyof typeof decoders;
+
+/** Whether the coding marks its own end, so that a cut shows even where HTTP does not frame the body. */
+export function isSelfEnding(answer: Answer): boolean {
+  return codingOf(answer) !== undefined;
+}
+
+/**
+ * The bytes of an answer with its Content-Encoding taken off. Ends only where the body and the compressed stream in it
+ * both came to their end; throws `stream_cut` or `timeout` for less, and `malformed_row` for what does not decode or
+ * goes on after its end: then none of the answer can be trusted. Closes the body when the reader leaves.
+ */
+export async function* decodedBody(answer: Answer, place: ErrorPlace): AsyncGenerator<Buffer, undefined> {
+  const coding = codingOf(answer);
+  const { body } = answer;
+  try {
+    if (coding === undefined) {
+      const encoding = answer.headers["content-encoding"];
+      if (!isPlain(encoding)) throw unknownCoding(place);
+      for (let step = await body.next(); !step.done; step = await body.next()) yield step.value;
+    } else {
+      yield* decompressed(body, coding, place);
+    }
+  } catch (thrown) {
+    throw transportError(thrown, { place, receivedBytes: body.receivedBytes });
+  } finally {
+    body.close();
+  }
+}
+
+async function* decompressed(body: AnswerBody, coding: Coding, place: ErrorPlace): AsyncGenerator<Buffer> {
+  const decoder = decoders[coding]();
+  const source = Readable.from(body, { objectMode: false, highWaterMark: 256 * 1024 });
+  source.on("error", (error) => decoder.destroy(error));
+  source.pipe(decoder);
+  try {
+    yield* decoder as AsyncIterable<Buffer>;
+  } catch (thrown) {
+    throw decodeError(thrown, coding, body.receivedBytes, place);
+  } finally {
+    source.destroy();
+    decoder.destroy();
+  }
+  // Node ends a zstd stream after its first frame, and takes what follows a gzip member for padding, without a word.
+  // It ends so early only where more bytes were at hand than it took, or else at the end of the body.
+  if (decoder.bytesWritten !== body.receivedBytes) {
+    throw new RunvaultError("malformed_row", `the ${coding} body goes on after its end`, {
+      place,
+      hint: "The gateway or a proxy sends several frames or trailing bytes; ask without compression.",
+    });
+  }
+}
+
+function decodeError(thrown: unknown, coding: Coding, bytes: number, place: ErrorPlace): unknown {
+  const code = (thrown as NodeJS.ErrnoException).code ?? "";
+  if (code === "Z_BUF_ERROR") {
+    const message = `the ${coding} body broke off after ${bytes} bytes`;
+    return new RunvaultError("stream_cut", message, { cause: thrown, place });
+  }
+  if (code.startsWith("Z_") || code.startsWith("ZSTD_")) {
+    return new RunvaultError("malformed_row", `the ${coding} body does not decode (${code})`, {
+      cause: thrown,
+      place,
+      hint: "Nothing of this answer can be trusted; ask again, or without compression.",
+    });
+  }
+  return thrown;
+}
+
+function codingOf({ headers }: Answer): Coding | undefined {
+  switch (headers["content-encoding"]?.trim().toLowerCase()) {
+    case "zstd":
+      return "zstd";
+    case "gzip":
+    case "x-gzip":
+      return "gzip";
+    default:
+      return undefined;
+  }
+}
+
+function isPlain(encoding: string | undefined): boolean {
+  return encoding === undefined || ["", "identity"].includes(encoding.trim().toLowerCase());
+}
+
+function unknownCoding(place: ErrorPlace): RunvaultError {
+  return new RunvaultError(
+    "not_a_gateway",
+    "the answer has a Content-Encoding that nobody asked for and that is not known",
+    { place },
+  );
+}

@@ -1,0 +1,23 @@
+import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
+import type { GatewayAddress } from "./address.ts";
+import type { CheckedOptions } from "./options.ts";
+
+/**
+ * The connections to a gateway. Proxies come from http_proxy, https_proxy and no_proxy; a loopback address is reached
+ * directly unless asked otherwise. HTTP/1.1 only: its framing is what the detection of cuts is tested on.
+ */
+export function openDispatcher(address: GatewayAddress, options: CheckedOptions): Dispatcher {
+  const tls = {
+    ...(options.ca === undefined ? {} : { ca: options.ca }),
+    ...(options.cert === undefined ? {} : { cert: options.cert }),
+    ...(options.key === undefined ? {} : { key: options.key }),
+  };
+  const shared = {
+    allowH2: false,
+    connect: { ...tls, timeout: options.connectTimeoutMs },
+    headersTimeout: options.headersTimeoutMs,
+    bodyTimeout: options.bodyIdleTimeoutMs,
+  };
+  if (address.loopback && !options.proxyLoopback) return new Agent(shared);
+  return new EnvHttpProxyAgent({ ...shared, requestTls: { ...tls, timeout: options.connectTimeoutMs } });
+}

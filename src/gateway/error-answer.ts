@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Answer } from "./answer.ts";
+import type { GatewayContract } from "./contract.ts";
+import { decodedBody } from "./decode.ts";
+import { readRetryAfterMs } from "./retry-after.ts";
+
+// both envelopes, of history routes and of control routes, carry the code here; the message is for operators
+const envelope = z.object({ error: z.object({ code: z.string().max(200) }) });
+
+const errorBodyMaxBytes = 64 * 1024;
+
+/**
+ * An answer that is not a success, as an error by status and code, never by its message text. A code that the contract
+ * does not know under this status goes by the status alone. Reads and closes the body.
+ */
+export async function errorFromAnswer(
+  answer: Answer,
+  contract: GatewayContract,
+  place: ErrorPlace,
+): Promise<RunvaultError> {
+  const { status, headers } = answer;
+  const wireCode = await readCode(answer, place);
+  const known = contract.errors[status];
+  const named = known !== undefined && wireCode !== undefined && Object.hasOwn(known, wireCode);
+  const code = (named ? known[wireCode] : undefined) ?? codeOfStatus(status);
+  const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
+  const hint = hints[code];
+  return new RunvaultError(code, `the gateway answered ${status}${showCode(wireCode)}`, {
+    place,
+    status,
+    ...(hint === undefined ? {} : { hint }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+/** What a status means by itself. 409 never means `history_unavailable`: that takes the code's own word. */
+function codeOfStatus(status: number): ErrorCode {
+  switch (status) {
+    case 400:
+      return "invalid_argument";
+    case 401:
+      return "unauthenticated";
+    case 403:
+      return "permission_denied";
+    case 404:
+    case 405:
+    case 410:
+    case 501:
+      return "route_not_found";
+    case 408:
+      return "timeout";
+    case 413:
+    case 414:
+      return "limit_exceeded";
+    case 429:
+      return "rate_limited";
+    default:
+      if (status >= 500) return "server_error";
+      return status < 300 ? "not_a_gateway" : "refused";
+  }
+}
+
+const hints: Partial<Record<ErrorCode, string>> = {
+  unauthenticated: "Give the token that this gateway wants, and the header it wants it in.",
+  permission_denied: "The token is known but may not read this; ask for the permission.",
+  route_not_found: "The gateway has no such path: look at the base address, which often ends in /api/v1.",
+};
+
+async function readCode(answer: Answer, place: ErrorPlace): Promise<string | undefined> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of decodedBody(answer, place)) {
+      bytes += chunk.length;
+      if (bytes > errorBodyMaxBytes) return undefined;
+      parts.push(chunk);
+    }
+    const parsed = envelope.safeParse(JSON.parse(Buffer.concat(parts).toString("utf8")));
+    return parsed.success ? parsed.data.error.code : undefined;
+  } catch (thrown) {
+    // an error whose body is cut, slow or not JSON is still the error that its status says
+    if (thrown instanceof SyntaxError) return undefined;
+    if (thrown instanceof RunvaultError && thrown.code !== "interrupted") return undefined;
+    throw thrown;
+  } finally {
+    answer.body.close();
+  }
+}
+
+// only what looks like a code is shown: the rest may be anything, a token echoed by a proxy included
+function showCode(wireCode: string | undefined): string {
+  return wireCode !== undefined && /^[a-z][a-z0-9_]{0,63}$|^ERROR_CODE_[A-Z0-9_]{1,64}$/.test(wireCode)
+    ? ` ${wireCode}`
+    : "";
+}

@@ -1,0 +1,114 @@
+import { z } from "zod";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+
+/** What is told about an attempt that failed and will be repeated. Free of secrets. */
+export interface RetryInfo {
+  /** Number of the attempt that failed, from 1. */
+  readonly attempt: number;
+  readonly delayMs: number;
+  readonly code: ErrorCode;
+  readonly status: number | undefined;
+  readonly place: ErrorPlace;
+}
+
+/** How to reach a gateway over REST. Everything but the address has a default. */
+export interface GatewayOptions {
+  /** http or https address, to which the paths are appended as it is given; a user and password in it are a secret. */
+  readonly baseUrl: string;
+  /** The token; never printed. */
+  readonly token?: string | undefined;
+  /** Header of the token. Default `Authorization`, which sends `Bearer TOKEN`; any other header sends the token alone. */
+  readonly tokenHeader?: string | undefined;
+  /** Longest wait for a connection. Default 10,000: a round trip and a TLS handshake, even across an ocean. */
+  readonly connectTimeoutMs?: number | undefined;
+  /** Longest wait for an answer's headers. Default 60,000: a gateway may run its query before it answers. */
+  readonly headersTimeoutMs?: number | undefined;
+  /** Longest silence inside an answer. Default 60,000; it does not run while the reader itself pauses. */
+  readonly bodyIdleTimeoutMs?: number | undefined;
+  /** Attempts after the first. Default 5: with the backoff below about ten seconds, the length of a restart. */
+  readonly retries?: number | undefined;
+  /** Upper bound of the first random delay, doubled by every failure. Default 250. */
+  readonly backoffBaseMs?: number | undefined;
+  /** Upper bound of any random delay. Default 10,000: nobody waits longer for a gateway that is back. */
+  readonly backoffMaxMs?: number | undefined;
+  /** Longest Retry-After that is obeyed. Default 120,000: beyond it, one more try and a clear error are worth more. */
+  readonly retryAfterMaxMs?: number | undefined;
+  /** Requests started a second, retries included. Default: no limit. */
+  readonly maxRequestsPerSecond?: number | undefined;
+  /** Row answers open at the same time, and as many documents beside them. Default 4: more rarely adds throughput. */
+  readonly concurrency?: number | undefined;
+  /** Whether to ask for zstd or gzip. Default: not on loopback, where compressing costs more than it saves. */
+  readonly compressed?: boolean | undefined;
+  /**
+   * Whether to take uncompressed rows with neither Content-Length nor chunks. Default false: the end of such an answer
+   * looks like a cut.
+   */
+  readonly acceptUnframed?: boolean | undefined;
+  /** Whether http_proxy and https_proxy hold for loopback addresses too. Default false. */
+  readonly proxyLoopback?: boolean | undefined;
+  /** Certificates to trust instead of the system's, PEM. */
+  readonly ca?: string | undefined;
+  /** Client certificate, PEM. */
+  readonly cert?: string | undefined;
+  /** Key of the client certificate, PEM; never printed. */
+  readonly key?: string | undefined;
+  /** Random numbers in [0, 1) for the backoff. Default Math.random. */
+  readonly random?: (() => number) | undefined;
+  /** Called before the wait that precedes a repeated attempt. */
+  readonly onRetry?: ((info: RetryInfo) => void) | undefined;
+}
+
+const ms = z.int().min(1).max(2_147_483_647);
+const pem = z.string().min(1);
+const fn = <T>() => z.custom<T>((value) => typeof value === "function", "must be a function");
+
+const schema = z.strictObject({
+  baseUrl: z.string().min(1).max(8192),
+  token: z
+    .string()
+    .regex(/^[\x21-\x7e]+$/, "must be visible ASCII without blanks; look for a stray line end")
+    .max(65_536)
+    .optional(),
+  tokenHeader: z
+    .string()
+    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be a header name")
+    .default("Authorization"),
+  connectTimeoutMs: ms.default(10_000),
+  headersTimeoutMs: ms.default(60_000),
+  bodyIdleTimeoutMs: ms.default(60_000),
+  retries: z.int().min(0).max(1000).default(5),
+  backoffBaseMs: ms.default(250),
+  backoffMaxMs: ms.default(10_000),
+  retryAfterMaxMs: ms.default(120_000),
+  maxRequestsPerSecond: z.number().positive().min(0.001).max(1_000_000).optional(),
+  concurrency: z.int().min(1).max(256).default(4),
+  compressed: z.boolean().optional(),
+  acceptUnframed: z.boolean().default(false),
+  proxyLoopback: z.boolean().default(false),
+  ca: pem.optional(),
+  cert: pem.optional(),
+  key: pem.optional(),
+  random: fn<() => number>().default(() => Math.random),
+  onRetry: fn<(info: RetryInfo) => void>().optional(),
+});
+
+/** The options with their defaults filled in. */
+export type CheckedOptions = z.output<typeof schema>;
+
+/** Checks the options once. Throws `invalid_argument` that names the option and never shows its value. */
+export function checkOptions(options: GatewayOptions): CheckedOptions {
+  const checked = schema.safeParse(options);
+  if (!checked.success) {
+    const problems = checked.error.issues.map(
+      ({ path, message }) => `${path.length === 0 ? "" : `${path.join(".")}: `}${message}`,
+    );
+    throw new RunvaultError("invalid_argument", `gateway options: ${problems.join("; ")}`);
+  }
+  if ((checked.data.cert === undefined) !== (checked.data.key === undefined)) {
+    throw new RunvaultError(
+      "invalid_argument",
+      "gateway options: a client certificate and its key go together",
+    );
+  }
+  return checked.data;
+}

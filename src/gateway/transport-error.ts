@@ -1,0 +1,82 @@
+import { errors } from "undici";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+
+/** How far an answer had come when its transport failed. */
+export interface Progress {
+  readonly place: ErrorPlace;
+  /** Undefined before the answer's headers. */
+  readonly receivedBytes: number | undefined;
+}
+
+/**
+ * What undici or Node threw, as a RunvaultError by its code: `timeout`, `stream_cut` inside a body, `unreachable`
+ * before it, `refused` for a certificate that is not trusted, `not_a_gateway` for what is not HTTP. What has no code
+ * is a fault of ours, `internal`.
+ */
+export function transportError(thrown: unknown, { place, receivedBytes }: Progress): RunvaultError {
+  if (thrown instanceof RunvaultError) return thrown;
+  const systemCode = codeOf(thrown);
+  // the parser's error quotes what came, which may be anything
+  const details = thrown instanceof errors.HTTPParserError ? { place } : { cause: thrown, place };
+  // whatever has no code is no failure of a transport
+  if (typeof systemCode !== "string") return RunvaultError.from(thrown, details);
+  if (timeouts.has(systemCode)) {
+    const where = receivedBytes === undefined ? timeouts.get(systemCode) : `after ${receivedBytes} bytes`;
+    return new RunvaultError("timeout", `the gateway was silent for too long ${where}`, details);
+  }
+  if (receivedBytes !== undefined) {
+    const message = `the answer broke off after ${receivedBytes} bytes (${systemCode})`;
+    return new RunvaultError("stream_cut", message, details);
+  }
+  const [code, message, hint] = beforeHeaders(systemCode);
+  return new RunvaultError(code, `${message} (${systemCode})`, { ...details, hint });
+}
+
+function codeOf(thrown: unknown): unknown {
+  // the parser's error has no code for some of what is not HTTP at all
+  if (thrown instanceof errors.HTTPParserError) return thrown.code ?? "HPE_INVALID";
+  return (thrown as { code?: unknown } | null)?.code;
+}
+
+const timeouts = new Map<string, string>([
+  ["UND_ERR_CONNECT_TIMEOUT", "while connecting"],
+  ["ETIMEDOUT", "while connecting"],
+  ["UND_ERR_HEADERS_TIMEOUT", "before its answer"],
+  ["UND_ERR_BODY_TIMEOUT", "inside its answer"],
+]);
+
+function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
+  if (/^(CERT_|ERR_TLS|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/.test(systemCode)) {
+    return [
+      "refused",
+      "the certificate is not trusted",
+      "Give the authority that signed it as the CA, or correct the name in the address.",
+    ];
+  }
+  if (/^(HPE_|ERR_SSL|EPROTO|UND_ERR_HEADERS_OVERFLOW)/.test(systemCode)) {
+    return [
+      "not_a_gateway",
+      "what answers there does not speak this protocol",
+      "Something else listens there: look at the port, and at http against https.",
+    ];
+  }
+  // 407 from a proxy; our own arguments are checked before
+  if (systemCode === "UND_ERR_INVALID_ARG") {
+    return ["refused", "the proxy wants other credentials", "Give them in http_proxy or https_proxy."];
+  }
+  // a proxy that answers CONNECT with another status shows as an abort or a close; ours carry errors of their own
+  if (/^UND_ERR_(PRX|ABORTED|DESTROYED|CLOSED)/.test(systemCode)) {
+    return ["unreachable", "the proxy did not connect", "Look at http_proxy, https_proxy and no_proxy."];
+  }
+  if (systemCode === "ECONNREFUSED") {
+    return ["unreachable", "nothing listens there", "Look at the address and whether the gateway runs."];
+  }
+  if (systemCode === "ENOTFOUND" || systemCode === "EAI_AGAIN") {
+    return ["unreachable", "the name is not known", "Look at the host in the address, and at name service."];
+  }
+  return [
+    "unreachable",
+    "the connection failed before an answer",
+    "Look at the network and whether the gateway runs.",
+  ];
+}

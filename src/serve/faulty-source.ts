@@ -1,0 +1,331 @@
+import type {
+  DocumentKind,
+  HistorySource,
+  InstanceEntry,
+  RowRequest,
+  RunEntry,
+  RunRef,
+  StorageFacts,
+  TableFacts,
+} from "../model/source.ts";
+import { type TableName, tableNamed } from "../model/table.ts";
+import type { TimeBounds } from "../model/time.ts";
+import type { ArmedFaults } from "./armed-faults.ts";
+import type { Fault, FaultKind } from "./fault.ts";
+import { chunksOfLines, rowLines } from "./row-lines.ts";
+import { fieldValue, withField, withoutField } from "./row-text.ts";
+
+const rowKinds: readonly FaultKind[] = [
+  "repeat",
+  "malformed",
+  "wrong-type",
+  "decimals",
+  "number",
+  "missing-key",
+  "unknown-field",
+  "out-of-order",
+  "foreign-run",
+  "out-of-bounds",
+];
+
+/** A row as it is in the source, which is its identity, and as it is shown. */
+interface ShownRow {
+  readonly id: string;
+  readonly row: string;
+}
+
+/**
+ * A source with the faults that rows and facts show: what a store gets wrong, not the wire. Without a fault on a table
+ * its chunks pass untouched. Owns the source it wraps.
+ */
+export class FaultySource implements HistorySource {
+  readonly label: string;
+  private readonly source: HistorySource;
+  private readonly faults: ArmedFaults;
+  /** Rows by their place, remembered so that a fault stays on its row while a run grows. */
+  private readonly placed = new Map<string, Promise<readonly string[]>>();
+  private readonly requestsSeen = new Map<Fault, number>();
+  private released = false;
+
+  constructor(source: HistorySource, faults: ArmedFaults) {
+    this.source = source;
+    this.faults = faults;
+    this.label = source.label;
+  }
+
+  /** Late rows appear from now on. */
+  release(): void {
+    this.released = true;
+  }
+
+  instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
+    return this.source.instances(signal);
+  }
+
+  async runs(instanceId: string, signal?: AbortSignal): Promise<readonly RunEntry[] | null> {
+    const runs = await this.source.runs(instanceId, signal);
+    const isHeld = this.faults.all(["late"]).some((fault) => this.isHeld(fault));
+    if (runs === null || !isHeld) return runs;
+    return runs.map((run) =>
+      run.storageVersion === undefined ? run : { ...run, storageVersion: `${run.storageVersion}-rows-held` },
+    );
+  }
+
+  document(run: RunRef, kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array | null> {
+    return this.source.document(run, kind, signal);
+  }
+
+  async facts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts | null> {
+    for (const fault of this.faults.all(["late"])) this.countRequest(fault);
+    const asked = await this.source.facts(run, bounds, signal);
+    if (asked === null) return null;
+    const shown = new Map<TableName, TableFacts>();
+    for (const [table, facts] of asked)
+      shown.set(table, await this.shownFacts(run, table, bounds, facts, signal));
+    return shown;
+  }
+
+  async *rows(request: RowRequest): AsyncGenerator<Uint8Array> {
+    const { table } = request;
+    const late = this.faults.on(table, ["late"]);
+    for (const fault of late) this.countRequest(fault);
+    const held = await this.heldRows(request, late);
+    const [tie] = this.faults.on(table, ["tie-cap"]);
+    const caps = this.faults.on(table, ["cap"]).filter((fault) => this.faults.hit(fault));
+    const limits = [request.limit, tie?.cap, ...caps.map(({ at }) => at)].filter(
+      (limit) => limit !== undefined,
+    );
+    const limit = limits.length === 0 ? undefined : Math.min(...limits);
+    const rowFaults = this.faults.on(table, rowKinds);
+    if (held.size === 0 && tie === undefined && rowFaults.length === 0) {
+      yield* this.source.rows({ ...request, limit });
+      return;
+    }
+    const shown = this.shownRows({ ...request, limit: undefined }, held, tie);
+    yield* chunksOfLines(firstOf(this.withRowFaults(shown, request, rowFaults), limit));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.source[Symbol.asyncDispose]();
+  }
+
+  private async shownFacts(
+    run: RunRef,
+    table: TableName,
+    bounds: TimeBounds,
+    facts: TableFacts,
+    signal: AbortSignal | undefined,
+  ): Promise<TableFacts> {
+    const ignoring = this.faults.on(table, ["facts-ignore-bounds"]).some((fault) => this.faults.hit(fault));
+    const window = ignoring ? {} : bounds;
+    let shown = ignoring ? ((await this.source.facts(run, {}, signal))?.get(table) ?? facts) : facts;
+    const held = await this.heldRows({ ...run, table }, this.faults.on(table, ["late"]));
+    const [tie] = this.faults.on(table, ["tie-cap"]);
+    if (held.size > 0 || tie !== undefined) {
+      let rows = 0n;
+      let first: bigint | undefined;
+      let last: bigint | undefined;
+      for await (const { row } of this.shownRows({ ...run, ...window, table, signal }, held, tie)) {
+        const ts = BigInt(fieldValue(row, "ts_event"));
+        rows += 1n;
+        first = first === undefined || ts < first ? ts : first;
+        last = last === undefined || ts > last ? ts : last;
+      }
+      shown = { ...shown, rows, first, last };
+    }
+    for (const fault of this.faults.on(table, ["facts-disagree"])) {
+      if (!this.faults.hit(fault)) continue;
+      const rows = shown.rows + BigInt(fault.at);
+      shown = { ...shown, rows: rows < 0n ? 0n : rows };
+    }
+    return shown;
+  }
+
+  private countRequest(fault: Fault): void {
+    this.requestsSeen.set(fault, (this.requestsSeen.get(fault) ?? 0) + 1);
+  }
+
+  private isHeld(fault: Fault): boolean {
+    return !this.released && (this.requestsSeen.get(fault) ?? 0) < fault.requests;
+  }
+
+  private async heldRows(
+    run: RunRef & { table: TableName },
+    late: readonly Fault[],
+  ): Promise<ReadonlySet<string>> {
+    // all decided before anything is awaited: one answer sees one state
+    const holding = late.filter((fault) => this.isHeld(fault));
+    const held = await Promise.all(holding.map(({ at, count }) => this.rowsAt(run, at, count)));
+    return new Set(held.flat());
+  }
+
+  /** The rows of the window in key order, without the held ones, with the tied ones on one timestamp. */
+  private async *shownRows(
+    request: RowRequest,
+    held: ReadonlySet<string>,
+    tie: Fault | undefined,
+  ): AsyncGenerator<ShownRow> {
+    const tied = tie === undefined ? [] : await this.rowsAt(request, tie.at, tie.count);
+    const hidden = new Set([...held, ...tied]);
+    const [head] = tied;
+    if (head === undefined) {
+      yield* this.plainRows(request, hidden);
+      return;
+    }
+    const tiedTime = fieldValue(head, "ts_event");
+    const instant = BigInt(tiedTime);
+    const { from, to } = request;
+    if (from === undefined || from < instant) {
+      yield* this.plainRows({ ...request, to: to !== undefined && to < instant ? to : instant }, hidden);
+    }
+    if ((from === undefined || from <= instant) && (to === undefined || to > instant)) {
+      const group = tied
+        .filter((row) => !held.has(row) && passes(row, request.filters ?? {}))
+        .map((id) => ({ id, row: withField(id, "ts_event", `"${tiedTime}"`) }));
+      for await (const shown of this.plainRows({ ...request, from: instant, to: instant + 1n }, hidden)) {
+        group.push(shown);
+      }
+      yield* group
+        .map((shown) => ({ shown, seq: BigInt(fieldValue(shown.row, "seq")) }))
+        .sort((a, b) => (a.seq < b.seq ? -1 : a.seq > b.seq ? 1 : 0))
+        .map(({ shown }) => shown);
+    }
+    if (to === undefined || to > instant + 1n) {
+      yield* this.plainRows(
+        { ...request, from: from !== undefined && from > instant ? from : instant + 1n },
+        hidden,
+      );
+    }
+  }
+
+  private async *plainRows(request: RowRequest, hidden: ReadonlySet<string>): AsyncGenerator<ShownRow> {
+    for await (const row of rowLines(this.source.rows(request))) {
+      if (!hidden.has(row)) yield { id: row, row };
+    }
+  }
+
+  private async *withRowFaults(
+    rows: AsyncIterable<ShownRow>,
+    request: RowRequest,
+    faults: readonly Fault[],
+  ): AsyncGenerator<string> {
+    const onRow = new Map<string, Fault[]>();
+    const swaps = new Map<string, { fault: Fault; next: string }>();
+    for (const fault of faults) {
+      const [row, next] = await this.rowsAt(request, fault.at, fault.kind === "out-of-order" ? 2 : 1);
+      if (row === undefined) continue;
+      if (fault.kind !== "out-of-order") onRow.set(row, [...(onRow.get(row) ?? []), fault]);
+      else if (next !== undefined) swaps.set(row, { fault, next });
+    }
+    const changed = ({ id, row }: ShownRow): string[] => this.changedRow(row, request, onRow.get(id) ?? []);
+    let waiting: ShownRow | undefined;
+    for await (const shown of rows) {
+      const swap = waiting === undefined ? undefined : swaps.get(waiting.id);
+      if (waiting !== undefined && swap !== undefined) {
+        const isSwapped = swap.next === shown.id && this.faults.hit(swap.fault);
+        yield* isSwapped ? [...changed(shown), ...changed(waiting)] : changed(waiting);
+        waiting = undefined;
+        if (isSwapped) continue;
+      }
+      if (swaps.has(shown.id)) waiting = shown;
+      else yield* changed(shown);
+    }
+    if (waiting !== undefined) yield* changed(waiting);
+  }
+
+  private changedRow(row: string, request: RowRequest, faults: readonly Fault[]): string[] {
+    let shown = [row];
+    for (const fault of faults) {
+      const changed = faultyRow(row, request, fault);
+      if (changed !== null && this.faults.hit(fault)) shown = changed;
+    }
+    return shown;
+  }
+
+  /** Rows `first` to `first + count - 1` of the run's whole table, from 1; fewer while the table has fewer. */
+  private async rowsAt(
+    { instanceId, runId, table }: RunRef & { table: TableName },
+    first: number,
+    count: number,
+  ): Promise<readonly string[]> {
+    const key = JSON.stringify([instanceId, runId, table, first, count]);
+    let rows = this.placed.get(key);
+    if (rows === undefined) {
+      rows = this.readRowsAt({ instanceId, runId, table }, first, count);
+      this.placed.set(key, rows);
+    }
+    try {
+      const found = await rows;
+      if (found.length < count) this.placed.delete(key);
+      return found;
+    } catch (error) {
+      this.placed.delete(key);
+      throw error;
+    }
+  }
+
+  private async readRowsAt(request: RowRequest, first: number, count: number): Promise<readonly string[]> {
+    const found: string[] = [];
+    let ordinal = 0;
+    for await (const row of rowLines(this.source.rows(request))) {
+      ordinal += 1;
+      if (ordinal >= first) found.push(row);
+      if (found.length === count) break;
+    }
+    return found;
+  }
+}
+
+/** What a fault makes of its row; null where it has nothing to change. */
+function faultyRow(row: string, request: RowRequest, fault: Fault): string[] | null {
+  const { columns } = tableNamed(request.table);
+  const column = fault.column === undefined ? undefined : columns.find(({ name }) => name === fault.column);
+  const exact = fault.column === undefined ? columns.find(({ kind }) => kind === "exact") : column;
+  switch (fault.kind) {
+    case "repeat":
+      return [row, row];
+    case "malformed":
+      return [row.slice(0, Math.floor(row.length / 2))];
+    case "wrong-type":
+      return fault.column !== undefined && column === undefined
+        ? null
+        : [withField(row, column?.name ?? "seq", '"abc"')];
+    case "decimals":
+      return exact === undefined ? null : [withField(row, exact.name, '"1.123456789012"')];
+    case "number":
+      return exact === undefined ? null : [withField(row, exact.name, fieldValue(row, exact.name) || "1.5")];
+    case "missing-key": {
+      const missing = fault.column === undefined ? columns.at(-1) : column;
+      return missing === undefined ? null : [withoutField(row, missing.name)];
+    }
+    case "unknown-field":
+      return [`${row.slice(0, row.lastIndexOf("}"))},"unexpected":"1"}`];
+    case "foreign-run":
+      return [withField(row, "run_id", bytesText(JSON.stringify(`${request.runId}-foreign`)))];
+    case "out-of-bounds": {
+      const outside = request.to ?? (request.from === undefined ? undefined : request.from - 1n);
+      return outside === undefined ? null : [withField(row, "ts_event", `"${outside}"`)];
+    }
+    default:
+      return null;
+  }
+}
+
+function passes(row: string, filters: Readonly<Record<string, string | undefined>>): boolean {
+  return Object.entries(filters).every(([name, wanted]) => !wanted || fieldValue(row, name) === wanted);
+}
+
+/** Text as its UTF-8 bytes read as latin1, which is how rows are held here. */
+function bytesText(text: string): string {
+  return Buffer.from(text, "utf8").toString("latin1");
+}
+
+async function* firstOf(rows: AsyncIterable<string>, limit: number | undefined): AsyncGenerator<string> {
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  if (left <= 0) return;
+  for await (const row of rows) {
+    yield row;
+    left -= 1;
+    if (left <= 0) return;
+  }
+}

@@ -1,0 +1,114 @@
+import { create, type DescMessage, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import {
+  GetStorageFactsResponseSchema,
+  ListInstancesResponseSchema,
+  ListRunsResponseSchema,
+} from "../gen/example/history/v1/history_service_pb.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { DocumentKind, HistorySource, RunRef } from "../model/source.ts";
+import type { TimeBounds } from "../model/time.ts";
+
+/** The run that a request means: the exact id, or the instance's latest where it is empty. */
+export async function resolveRun(
+  source: HistorySource,
+  instanceId: string,
+  runId: string,
+  signal: AbortSignal,
+): Promise<RunRef> {
+  const place = { instance: instanceId, run: runId };
+  // not a sentinel of this interface: a run of that name does not exist
+  if (runId === "current") throw new RunvaultError("run_not_found", 'there is no run "current"', { place });
+  if (runId !== "") return { instanceId, runId };
+  const runs = await source.runs(instanceId, signal);
+  const latest = runs === null ? await latestKnown(source, instanceId, signal) : runs.at(-1)?.runId;
+  if (latest === undefined) {
+    throw new RunvaultError("run_not_found", `instance ${JSON.stringify(instanceId)} has no runs`, { place });
+  }
+  return { instanceId, runId: latest };
+}
+
+async function latestKnown(
+  source: HistorySource,
+  instanceId: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const entry = (await source.instances(signal)).find((found) => found.instanceId === instanceId);
+  if (entry === undefined) {
+    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`);
+  }
+  return entry.runIds.at(-1);
+}
+
+/** GET /history/instances. */
+export async function instancesDocument(source: HistorySource, signal: AbortSignal): Promise<string> {
+  const entries = await source.instances(signal);
+  return rendered(ListInstancesResponseSchema, {
+    instances: entries.map(({ instanceId, runIds }) => ({
+      instanceId,
+      runIds: [...runIds],
+      latestRunId: runIds.at(-1) ?? "",
+    })),
+  });
+}
+
+/** GET /history/runs. Throws `route_not_found` where the source does not list runs. */
+export async function runsDocument(
+  source: HistorySource,
+  instanceId: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const runs = (await source.runs(instanceId, signal)) ?? notOffered("runs");
+  return rendered(ListRunsResponseSchema, {
+    runs: runs.map((run) => ({
+      runId: run.runId,
+      instanceId: run.instanceId,
+      status: run.status,
+      tsStarted: run.started,
+      tsEnded: run.ended ?? 0n,
+      final: run.final,
+      storageVersion: run.storageVersion ?? "",
+    })),
+  });
+}
+
+/** GET /history/storage. Throws `route_not_found` where the source has no storage facts. */
+export async function storageDocument(
+  source: HistorySource,
+  run: RunRef,
+  bounds: TimeBounds,
+  signal: AbortSignal,
+): Promise<string> {
+  const facts = (await source.facts(run, bounds, signal)) ?? notOffered("storage facts");
+  return rendered(GetStorageFactsResponseSchema, {
+    tables: [...facts].map(([table, { rows, first, last, schemaFingerprint, final }]) => ({
+      table,
+      rows,
+      minTsEvent: first ?? 0n,
+      maxTsEvent: last ?? 0n,
+      schemaFingerprint,
+      final,
+    })),
+  });
+}
+
+/** A document of a run, as the bytes the source has. Throws `history_unavailable` or, for resources, `route_not_found`. */
+export async function runDocument(
+  source: HistorySource,
+  run: RunRef,
+  kind: DocumentKind,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const bytes = await source.document(run, kind, signal);
+  if (bytes !== null) return bytes;
+  if (kind === "resources") return notOffered("resources");
+  throw new RunvaultError("history_unavailable", `run ${JSON.stringify(run.runId)} has no ${kind}`);
+}
+
+function notOffered(what: string): never {
+  throw new RunvaultError("route_not_found", `this history has no ${what}`);
+}
+
+function rendered<Desc extends DescMessage>(schema: Desc, init: MessageInitShape<Desc>): string {
+  const options = { useProtoFieldName: true, alwaysEmitImplicit: true };
+  return JSON.stringify(toJson(schema, create(schema, init), options));
+}

@@ -1,0 +1,185 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { RunvaultError } from "../model/error.ts";
+import type { HistorySource } from "../model/source.ts";
+import { type Table, type TableName, tables } from "../model/table.ts";
+import type { ArmedFaults } from "./armed-faults.ts";
+import type { RowEncoding } from "./body-sink.ts";
+import type { DocumentRoute, Fault, FaultKind } from "./fault.ts";
+import {
+  instancesDocument,
+  resolveRun,
+  runDocument,
+  runsDocument,
+  storageDocument,
+} from "./history-documents.ts";
+import type { RequestLogEntry } from "./request-log.ts";
+import { checkedQuery, parseBounds, parseRowQuery, type RawQuery, required } from "./row-query.ts";
+import { finishAnswer, type RowStop, sendRows } from "./send-rows.ts";
+
+export interface HistoryRoutesOptions {
+  readonly source: HistorySource;
+  readonly faults: ArmedFaults;
+  /** Leave out what the interface document does not show on REST. */
+  readonly literal: boolean;
+  readonly maxRowsPerAnswer: number | undefined;
+  readonly compress: boolean;
+  readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
+  readonly onError: (error: RunvaultError) => void;
+}
+
+/** The history plane over REST: five documents and a path for each table, below `/history`. */
+export function historyRoutes(app: FastifyInstance, options: HistoryRoutesOptions): void {
+  const { source, literal } = options;
+  const document = (
+    route: DocumentRoute,
+    names: readonly string[],
+    answer: (query: Record<string, string>, signal: AbortSignal) => Promise<string | Uint8Array>,
+  ) => {
+    app.get(`/history/${route}`, async (request, reply) => {
+      refuseByFault(options.faults, options.faults.onDocument(route, refusalKinds));
+      const body = await answer(checkedQuery(request.query as RawQuery, names), clientSignal(reply));
+      return reply.type("application/json; charset=utf-8").send(body);
+    });
+  };
+  const ofRun = ["instance", "run_id"];
+  const runOf = (query: Record<string, string>, signal: AbortSignal) =>
+    resolveRun(source, required(query, "instance"), query.run_id ?? "", signal);
+
+  document("instances", [], (_query, signal) => instancesDocument(source, signal));
+  document("summary", ofRun, async (query, signal) =>
+    runDocument(source, await runOf(query, signal), "summary", signal),
+  );
+  if (!literal) {
+    document("runs", ["instance"], (query, signal) =>
+      runsDocument(source, required(query, "instance"), signal),
+    );
+    document("resources", ofRun, async (query, signal) =>
+      runDocument(source, await runOf(query, signal), "resources", signal),
+    );
+    document("storage", [...ofRun, "from", "to"], async (query, signal) => {
+      const bounds = parseBounds(query);
+      return storageDocument(source, await runOf(query, signal), bounds, signal);
+    });
+  }
+  for (const table of tables)
+    app.get(table.path, (request, reply) => answerRows(options, table, request, reply));
+}
+
+async function answerRows(
+  options: HistoryRoutesOptions,
+  table: Table,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { source, faults } = options;
+  refuseByFault(faults, faults.on(table.name, refusalKinds));
+  const query = parseRowQuery(table, request.query as RawQuery);
+  const signal = clientSignal(reply);
+  const run = await resolveRun(source, query.instanceId, query.runId, signal);
+  const limit = smaller(query.limit, options.maxRowsPerAnswer);
+  const chunks = source
+    .rows({ ...run, ...query.bounds, table: table.name, limit, filters: query.filters, signal })
+    [Symbol.asyncIterator]();
+  // the first chunk comes before the status: what is wrong with the request shows here
+  const first = await chunks.next();
+
+  reply.hijack();
+  const response = reply.raw;
+  const encoding = options.compress ? acceptedEncoding(request.headers["accept-encoding"]) : "identity";
+  response.writeHead(200, {
+    "content-type": "application/x-ndjson",
+    ...(options.compress ? { vary: "accept-encoding" } : {}),
+    ...(encoding === "identity" ? {} : { "content-encoding": encoding }),
+  });
+  const sent = await sendRows(response, chunks, first, {
+    encoding,
+    countRows: options.onRequest !== undefined,
+    rowStops: rowStops(faults, table.name),
+    byteStops: byteStops(faults, table.name),
+  });
+  if (sent.error !== undefined && sent.ending !== "left") options.onError(sent.error);
+  const { from, to } = query.bounds;
+  options.onRequest?.({
+    method: request.method,
+    path: pathOf(request),
+    query: request.query as RawQuery,
+    status: 200,
+    ending: sent.ending,
+    rows: sent.rows,
+    bytes: sent.bytes,
+    table: table.name,
+    instance: run.instanceId,
+    run: run.runId,
+    ...(from === undefined ? {} : { from: String(from) }),
+    ...(to === undefined ? {} : { to: String(to) }),
+    ...(query.limit === undefined ? {} : { limit: query.limit }),
+    ...(sent.error === undefined ? {} : { error: `${sent.error.code}: ${sent.error.message}` }),
+  });
+  await finishAnswer(response, sent.ending);
+  return reply;
+}
+
+/** The path of a request without its query. */
+export function pathOf(request: FastifyRequest): string {
+  return request.url.split("?", 1)[0] ?? request.url;
+}
+
+/** Fires when the client gives the answer up. */
+export function clientSignal(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController();
+  reply.raw.once("close", () => {
+    if (reply.raw.writableFinished) return;
+    controller.abort(new RunvaultError("stream_cut", "the client left before the answer was complete"));
+  });
+  return controller.signal;
+}
+
+const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-500", "status-502"];
+
+function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): void {
+  for (const fault of armed) {
+    if (!faults.hit(fault)) continue;
+    const message = `refused by the fault ${fault.text}`;
+    switch (fault.kind) {
+      case "rate-limit":
+        throw new RunvaultError("rate_limited", message, { retryAfterMs: fault.at * 1000 });
+      case "status-500":
+        throw new RunvaultError("internal", message, { status: 500 });
+      default:
+        throw new RunvaultError("history_unreachable", message);
+    }
+  }
+}
+
+const rowEndings = { cut: "cut", "cut-clean": "whole", stall: "stalled" } as const;
+
+function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
+  return faults.on(table, ["cut", "cut-clean", "stall"]).map((fault) => ({
+    rows: fault.at,
+    ending: rowEndings[fault.kind as keyof typeof rowEndings],
+    hit: () => faults.hit(fault),
+  }));
+}
+
+function byteStops(faults: ArmedFaults, table: TableName) {
+  return faults.on(table, ["cut-bytes", "cut-bytes-clean"]).map((fault) => ({
+    bytes: fault.at,
+    ending: fault.kind === "cut-bytes" ? ("cut" as const) : ("whole" as const),
+    hit: () => faults.hit(fault),
+  }));
+}
+
+/** zstd before gzip before nothing, among what the client accepts. */
+function acceptedEncoding(header: string | string[] | undefined): RowEncoding {
+  const accepted = String(header ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((part) => part.replaceAll(/\s/g, ""))
+    .filter((part) => !/;q=0(\.0*)?$/.test(part))
+    .map((part) => part.split(";", 1)[0]);
+  return (["zstd", "gzip"] as const).find((encoding) => accepted.includes(encoding)) ?? "identity";
+}
+
+function smaller(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined ? b : b === undefined ? a : Math.min(a, b);
+}

@@ -1,0 +1,24 @@
+import type { Ending } from "./send-rows.ts";
+
+/** One answered request; plain JSON, one line in a request log. It is made just before the answer ends. */
+export interface RequestLogEntry {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly status: number;
+  /** `whole`, unless the answer was cut, stalled, or left by the client. */
+  readonly ending: Ending;
+  /** Rows sent; 0 for anything but rows. */
+  readonly rows: number;
+  /** Bytes of the body as sent. */
+  readonly bytes: number;
+  /** For requests for rows: what was asked, the run resolved, times in UNIX nanoseconds. */
+  readonly table?: string;
+  readonly instance?: string;
+  readonly run?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly limit?: number;
+  /** Why an answer that had begun could not go on. */
+  readonly error?: string;
+}

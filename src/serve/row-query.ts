@@ -1,0 +1,85 @@
+import { RunvaultError } from "../model/error.ts";
+import { type FilterName, filterNames, type Table } from "../model/table.ts";
+import { parseTime, type TimeBounds } from "../model/time.ts";
+
+/** Query parameters as they came; a repeated one is a list. */
+export type RawQuery = Readonly<Record<string, unknown>>;
+
+/** What a request for rows asks for, before the run is resolved. */
+export interface RowQuery {
+  readonly instanceId: string;
+  /** Empty is the latest run. */
+  readonly runId: string;
+  readonly bounds: TimeBounds;
+  readonly limit: number | undefined;
+  readonly filters: Partial<Record<FilterName, string>>;
+}
+
+/**
+ * Checks parameters against the names a route takes. Throws `invalid_argument` for any other name and for one given
+ * twice; a parameter is never ignored.
+ */
+export function checkedQuery(query: RawQuery, names: readonly string[]): Record<string, string> {
+  const checked: Record<string, string> = {};
+  for (const [name, value] of Object.entries(query)) {
+    if (!names.includes(name)) {
+      throw new RunvaultError("invalid_argument", `there is no parameter ${JSON.stringify(name)} here`, {
+        hint: `The parameters are ${names.join(", ")}.`,
+      });
+    }
+    if (typeof value !== "string")
+      throw new RunvaultError("invalid_argument", `${name} is given more than once`);
+    checked[name] = value;
+  }
+  return checked;
+}
+
+/** Reads the parameters of a request for rows of a table. Throws `invalid_argument`. */
+export function parseRowQuery(table: Table, raw: RawQuery): RowQuery {
+  const foreign = filterNames.find((name) => name in raw && !table.filters.includes(name));
+  if (foreign !== undefined) {
+    throw new RunvaultError("invalid_argument", `the filter ${foreign} does not apply to ${table.name}`, {
+      hint: `The filters of ${table.name} are ${table.filters.join(", ")}.`,
+    });
+  }
+  const query = checkedQuery(raw, ["instance", "run_id", "from", "to", "limit", ...table.filters]);
+  const given = table.filters.map((name) => [name, query[name]] as const);
+  return {
+    instanceId: required(query, "instance"),
+    runId: query.run_id ?? "",
+    bounds: parseBounds(query),
+    limit: query.limit === undefined ? undefined : parseLimit(query.limit),
+    // an empty filter does not filter
+    filters: Object.fromEntries(given.filter(([, value]) => value !== undefined && value !== "")),
+  };
+}
+
+/** The half-open window of `from` and `to`. Throws `invalid_argument` where one is no time or they are swapped. */
+export function parseBounds(query: Readonly<Record<string, string>>): TimeBounds {
+  const from = query.from === undefined ? undefined : parseTime(query.from);
+  const to = query.to === undefined ? undefined : parseTime(query.to);
+  if (from !== undefined && to !== undefined && from > to) {
+    throw new RunvaultError("invalid_argument", `from ${from} is after to ${to}`);
+  }
+  return { from, to };
+}
+
+/** A parameter that must be there and not empty. Throws `invalid_argument`. */
+export function required(query: Readonly<Record<string, string>>, name: string): string {
+  const value = query[name];
+  if (value === undefined || value === "") {
+    throw new RunvaultError("invalid_argument", `the parameter ${name} is required`);
+  }
+  return value;
+}
+
+function parseLimit(text: string): number {
+  const limit = Number(text);
+  if (!/^\d+$/.test(text) || limit < 1 || !Number.isSafeInteger(limit)) {
+    throw new RunvaultError(
+      "invalid_argument",
+      `limit is not a row count from 1 on: ${JSON.stringify(text)}`,
+    );
+  }
+  return limit;
+}

@@ -1,0 +1,30 @@
+/** The length of every bar, in microseconds. */
+export const barMicros = 60_000_000;
+
+/**
+ * One bar. Times are whole microseconds since 1970 (exact in a number until the year 2255) plus `closeNanos`, 0 to 999.
+ * Prices are whole ticks.
+ */
+export interface Bar {
+  readonly closeMicros: number;
+  readonly closeNanos: number;
+  readonly open: number;
+  readonly high: number;
+  readonly low: number;
+  readonly close: number;
+  /** Canonical decimal text; empty where the source has no volume. */
+  readonly volume: string;
+}
+
+/** The bars a run trades on, in rising time, at least one bar's length apart. */
+export interface BarSource {
+  /** A tick is 10^-tickDecimals. */
+  readonly tickDecimals: number;
+  readonly count: number;
+  /** Close of the first bar. */
+  readonly firstCloseMicros: number;
+  /** A price typical for the source, in ticks: what order sizes are chosen by. */
+  readonly typicalTicks: number;
+  /** The bars from the first, in batches; each call starts again. */
+  batches(): AsyncIterable<readonly Bar[]>;
+}

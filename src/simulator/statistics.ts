@@ -1,0 +1,54 @@
+import { squareRoot } from "./fixed-point.ts";
+
+/** One-minute bars in a year of 365 days: what bar figures are annualised by. */
+export const barsPerYear = 525_600;
+
+/** How every figure here is computed; the `convention` of the metric rows. */
+export const statisticsConvention =
+  "simple returns of equity at each bar's close, the first against the equity before the window; " +
+  `volatility and sharpe annualised by √${barsPerYear}, risk-free rate 0, ddof 1; drawdown from the running peak, at or below 0`;
+
+export interface Statistic {
+  readonly name: string;
+  readonly value: number;
+}
+
+/** Figures of an equity series, taken point by point in constant memory. + − × ÷ only. */
+export interface EquityStatistics {
+  add(equity: number): void;
+  /** The figures of the points so far; NaN where there are too few. */
+  figures(): readonly Statistic[];
+}
+
+/** `base` is the equity before the first point. */
+export function equityStatistics(base: number): EquityStatistics {
+  let previous = base;
+  let peak = base;
+  let drawdown = 0;
+  let count = 0;
+  let mean = 0;
+  let squares = 0;
+  return {
+    add(equity) {
+      const step = equity / previous - 1;
+      previous = equity;
+      if (equity > peak) peak = equity;
+      drawdown = Math.min(drawdown, equity / peak - 1);
+      // Welford's update of mean and sum of squared deviations
+      count += 1;
+      const off = step - mean;
+      mean += off / count;
+      squares += off * (step - mean);
+    },
+    figures() {
+      const deviation = count > 1 ? squareRoot(squares / (count - 1)) : Number.NaN;
+      const annual = squareRoot(barsPerYear);
+      return [
+        { name: "total_return", value: count > 0 ? previous / base - 1 : Number.NaN },
+        { name: "max_drawdown", value: drawdown },
+        { name: "volatility", value: deviation * annual },
+        { name: "sharpe", value: deviation > 0 ? (mean / deviation) * annual : Number.NaN },
+      ];
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import { spawnSync } from "node:child_process";
+import { appendFileSync } from "node:fs";
+
+/**
+ * What some tests need of the machine beside Node:
+ * `python`: python3 runs.
+ * `tmpfs`: a file system of a chosen size can be mounted, in a mount namespace of one's own (see `mountNamespace`).
+ * `unprivileged`: a program can run as a user without privileges (see `unprivilegedUser`).
+ * `curl`, `zstd`: the command-line programs.
+ */
+export const requirements = ["python", "tmpfs", "unprivileged", "curl", "zstd"] as const;
+export type Requirement = (typeof requirements)[number];
+
+/** The environment variable with the file in which missing requirements are noted for the count at the end. */
+export const missingFileVariable = "RUNVAULT_MISSING_FILE";
+
+const root = process.getuid?.() === 0;
+const nobody = 65_534;
+
+/** Program and arguments to put before a command so that it may mount what nobody else sees. */
+export const mountNamespace: readonly string[] = root
+  ? ["unshare", "--mount"]
+  : ["unshare", "--map-root-user", "--mount"];
+
+/** Options for `spawn` that make a child run without privileges; empty when this process has none. */
+export const unprivilegedUser: { readonly uid?: number; readonly gid?: number } = root
+  ? { uid: nobody, gid: nobody }
+  : {};
+
+const probes: Record<Requirement, () => boolean> = {
+  python: () => runs(["python3", "--version"]),
+  tmpfs: () => runs([...mountNamespace, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]),
+  unprivileged: () => runs([process.execPath, "--version"], unprivilegedUser),
+  curl: () => runs(["curl", "--version"]),
+  zstd: () => runs(["zstd", "--version"]),
+};
+
+const found = new Map<Requirement, boolean>();
+
+/**
+ * Whether the machine has it; for `test.skipIf(!requires("python"))`. Where it is missing, says so on stderr and notes
+ * it for the count at the end of the run; where RUNVAULT_REQUIRE (names with commas) lists it, throws instead, so that
+ * the test file fails. A name in RUNVAULT_REQUIRE that does not exist throws as well.
+ */
+export function requires(requirement: Requirement): boolean {
+  const demanded = demandedRequirements(process.env.RUNVAULT_REQUIRE ?? "");
+  const present = found.get(requirement) ?? probes[requirement]();
+  found.set(requirement, present);
+  if (present) return true;
+  if (demanded.has(requirement)) {
+    throw new Error(`RUNVAULT_REQUIRE names ${requirement}, and this machine does not have it`);
+  }
+  process.stderr.write(`skipped for want of ${requirement}\n`);
+  const file = process.env[missingFileVariable];
+  if (file !== undefined) appendFileSync(file, `${requirement}\n`);
+  return false;
+}
+
+/** The names in RUNVAULT_REQUIRE. Throws on one that is none. */
+export function demandedRequirements(text: string): ReadonlySet<Requirement> {
+  const names = text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "");
+  for (const name of names) {
+    if (!requirements.some((known) => known === name)) {
+      throw new Error(`RUNVAULT_REQUIRE names ${name}; there are ${requirements.join(", ")}`);
+    }
+  }
+  return new Set(names as Requirement[]);
+}
+
+function runs([program = "", ...args]: readonly string[], user: typeof unprivilegedUser = {}): boolean {
+  // / as the folder: another user may not be able to enter this one
+  const { status, error } = spawnSync(program, args, { ...user, cwd: "/", stdio: "ignore" });
+  return error === undefined && status === 0;
+}

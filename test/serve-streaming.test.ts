@@ -1,0 +1,121 @@
+import { once } from "node:events";
+import net from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import type { RowRequest } from "../src/model/source.ts";
+import type { RequestLogEntry } from "../src/serve/request-log.ts";
+import { type Served, serve } from "../src/serve/server.ts";
+import { rawGet } from "./serve-raw-client.ts";
+import { ArraySource, fills } from "./serve-source.ts";
+
+const open: Served[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((served) => served.close()));
+});
+
+/** Endless rows in chunks of 1 MiB; counts what was taken and whether the iteration was ended. */
+class EndlessSource extends ArraySource {
+  taken = 0;
+  aborted = false;
+
+  constructor() {
+    super({ fills: fills(1) });
+  }
+
+  override async *rows(request: RowRequest): AsyncGenerator<Uint8Array> {
+    const line = Buffer.from(`${this.lines("fills")[0]}\n`);
+    const chunk = Buffer.concat(Array.from({ length: Math.ceil(2 ** 20 / line.length) }, () => line));
+    request.signal?.addEventListener("abort", () => {
+      this.aborted = true;
+    });
+    try {
+      for (;;) {
+        this.taken += 1;
+        yield chunk;
+      }
+    } finally {
+      this.ended += 1;
+    }
+  }
+}
+
+async function served(
+  source: ArraySource,
+  log: RequestLogEntry[] = [],
+  errors: string[] = [],
+): Promise<Served> {
+  const server = await serve({
+    source,
+    host: "127.0.0.1",
+    port: 0,
+    onRequest: (entry) => log.push(entry),
+    onError: ({ code }) => errors.push(code),
+  });
+  open.push(server);
+  return server;
+}
+
+async function until(isTrue: () => boolean): Promise<void> {
+  const deadline = Date.now() + 5000;
+  while (!isTrue()) {
+    if (Date.now() > deadline) throw new Error("it never became true");
+    await sleep(5);
+  }
+}
+
+test("an error of the source in mid-answer cuts the connection, and the owner is told", async () => {
+  const source = new ArraySource({ fills: fills(100) });
+  source.failAfterChunks = 3;
+  const [log, errors]: [RequestLogEntry[], string[]] = [[], []];
+  const server = await served(source, log, errors);
+  const answer = await rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`);
+  expect([answer.status, answer.isWhole, answer.body.length]).toEqual([200, false, 3000]);
+  expect(errors).toEqual(["history_query_failed"]);
+  expect(log).toMatchObject([{ ending: "cut", error: "history_query_failed: the store broke", bytes: 3000 }]);
+});
+
+test("an error before the first row is a status, not a cut", async () => {
+  const source = new ArraySource({ fills: fills(100) });
+  source.failAfterChunks = 0;
+  const response = await fetch(`${(await served(source)).url}/history/fills?instance=alpha&run_id=r1`);
+  expect([response.status, await response.json()]).toMatchObject([
+    502,
+    { error: { code: "history_query_failed" } },
+  ]);
+});
+
+test("a table without rows is an empty answer with its end", async () => {
+  const answer = await rawGet(
+    `${(await served(new ArraySource({ fills: [] }))).url}/history/fills?instance=alpha`,
+  );
+  expect([answer.status, answer.isWhole, answer.body.length]).toEqual([200, true, 0]);
+});
+
+test("a slow client holds the source back, and leaving ends its iteration", async () => {
+  const source = new EndlessSource();
+  const log: RequestLogEntry[] = [];
+  const server = await served(source, log);
+  const socket = net.connect(server.port, "127.0.0.1");
+  socket.write("GET /api/v1/history/fills?instance=alpha&run_id=r1 HTTP/1.1\r\nhost: t\r\n\r\n");
+  await once(socket, "readable");
+  await sleep(200);
+  const taken = source.taken;
+  await sleep(200);
+  expect(source.taken).toBe(taken);
+  expect(taken).toBeLessThan(40);
+  expect(source.ended).toBe(0);
+  socket.destroy();
+  await until(() => source.ended === 1 && log.length === 1);
+  expect(source.aborted).toBe(true);
+  expect(log[0]?.ending).toBe("left");
+});
+
+test("closing the server ends the answers under way", async () => {
+  const source = new EndlessSource();
+  const server = await served(source);
+  const answer = rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`);
+  await until(() => source.taken > 5);
+  await server.close();
+  expect((await answer).isWhole).toBe(false);
+  await until(() => source.ended === 1);
+});
