@@ -119,3 +119,19 @@ test("closing the server ends the answers under way", async () => {
   expect((await answer).isWhole).toBe(false);
   await until(() => source.ended === 1);
 });
+
+test("an answer whose log can't be written is cut, not left open", async () => {
+  const errors: string[] = [];
+  const server = await serve({
+    source: new ArraySource({ fills: fills(2) }),
+    host: "127.0.0.1",
+    port: 0,
+    onRequest: () => {
+      throw new Error("no space left");
+    },
+    onError: ({ message }) => errors.push(message),
+  });
+  open.push(server);
+  expect((await rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`)).isWhole).toBe(false);
+  expect(errors).toEqual(["no space left"]);
+});

@@ -9,7 +9,7 @@ import {
   type DuckDBValue,
 } from "@duckdb/node-api";
 import type { Manifest } from "../archive/manifest.ts";
-import { fileList } from "../archive/sql.ts";
+import { fileList, literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { tables } from "../model/table.ts";
 import { committedParquet } from "./committed-parquet.ts";
@@ -73,15 +73,21 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     await connection.run("SET TimeZone = 'UTC'");
     await createViews(connection, archive, manifests, files);
     const allowed = [...files.values()].flat();
-    await connection.run(`SET allowed_paths = ${fileList(allowed)}`);
+    await connection.run(`SET allowed_paths = ${allowedPaths(allowed)}`);
     await connection.run("SET enable_external_access = false");
     await connection.run("SET lock_configuration = true");
     return new LockedQuery(instance, connection, spill, timeoutMs, allowed);
   } catch (error) {
     instance?.closeSync();
     await rm(spill, { recursive: true, force: true });
-    throw asQueryError(error, []);
+    throw asQueryError(error, [...files.values()].flat());
   }
+}
+
+/** The files as they stand and as the views write them: DuckDB compares the text of a path, before it looks for globs. */
+function allowedPaths(files: readonly string[]): string {
+  if (files.length === 0) return "[]";
+  return `[${files.map(literal).join(", ")}, ${fileList(files).slice(1)}`;
 }
 
 async function presentFiles(

@@ -1,9 +1,8 @@
 import { DuckDBDecimalValue, type DuckDBValue } from "@duckdb/node-api";
+import { alignedTable } from "./aligned-table.ts";
 import { jsonCell, textCell } from "./cell.ts";
+import type { Format } from "./format.ts";
 import type { QueryResult } from "./query.ts";
-
-export const formats = ["table", "json", "ndjson", "csv"] as const;
-export type Format = (typeof formats)[number];
 
 export interface RenderOptions {
   /** Rows a table shows; the other formats always give all. Default 100. */
@@ -94,23 +93,6 @@ async function* renderTable(result: QueryResult, options: RenderOptions): AsyncG
     numeric,
   );
   if (cut) options.onCut?.(`only the first ${most} rows are shown; --format csv or ndjson gives all`);
-}
-
-/** Columns padded to their widest cell, two blanks apart, under a header and a rule. */
-export function alignedTable(
-  header: readonly string[],
-  rows: readonly string[][],
-  right: readonly boolean[],
-): string {
-  const widths = header.map((name, index) =>
-    rows.reduce((width, row) => Math.max(width, row[index]!.length), name.length),
-  );
-  const line = (cells: readonly string[]) =>
-    cells
-      .map((cell, index) => (right[index] ? cell.padStart(widths[index]!) : cell.padEnd(widths[index]!)))
-      .join("  ")
-      .trimEnd();
-  return `${[line(header), widths.map((width) => "-".repeat(width)).join("  "), ...rows.map(line)].join("\n")}\n`;
 }
 
 function isNumeric(value: DuckDBValue): boolean {

@@ -62,29 +62,26 @@ async function readSelect(connection: DuckDBConnection, sql: string): Promise<st
   }
   refuseActing(tree);
   // the text must fit inside parentheses; what is cut off is proven to be no part of the statement
-  const end = sql.lastIndexOf(";");
-  if (end >= 0) {
+  for (let end = sql.lastIndexOf(";"); end >= 0; end = end === 0 ? -1 : sql.lastIndexOf(";", end - 1)) {
     const shorter = sql.slice(0, end);
-    const same = await parse(connection, shorter).then(
-      (other) => JSON.stringify(other) === JSON.stringify(tree),
-      () => false,
-    );
-    if (same) return shorter.trim();
+    const fits = await fitsParentheses(connection, shorter, tree);
+    if (fits) return shorter.trim();
   }
   return sql.trim();
+}
+
+/** Whether the text parses inside parentheses, and by itself to the same tree: then nothing of the statement is lost. */
+async function fitsParentheses(connection: DuckDBConnection, sql: string, tree: unknown): Promise<boolean> {
+  const wrapped = await parseTree(connection, `SELECT * FROM (\n${sql}\n)`);
+  if (wrapped.error) return false;
+  const alone = await parseTree(connection, sql);
+  return !alone.error && JSON.stringify(alone.statements) === JSON.stringify(tree);
 }
 
 /** The parser's tree of a SELECT. Throws `query_invalid` where the text is none. */
 async function parse(connection: DuckDBConnection, sql: string): Promise<unknown> {
   if (sql.trim() === "") throw new RunvaultError("query_invalid", "the query is empty", { hint });
-  const result = await connection.run(`SELECT json_serialize_sql(${literal(sql)})`);
-  const text = (await result.getRows())[0]?.[0];
-  const answer = JSON.parse(String(text)) as {
-    error: boolean;
-    error_type?: string;
-    error_message?: string;
-    statements?: unknown[];
-  };
+  const answer = await parseTree(connection, sql);
   if (!answer.error) {
     if (answer.statements?.length === 0)
       throw new RunvaultError("query_invalid", "the query is empty", { hint });
@@ -94,6 +91,20 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<unknown
     throw new RunvaultError("query_invalid", `Parser Error: ${answer.error_message}`, { hint });
   }
   throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run", { hint });
+}
+
+interface ParseAnswer {
+  readonly error: boolean;
+  readonly error_type?: string;
+  readonly error_message?: string;
+  readonly statements?: readonly unknown[];
+}
+
+async function parseTree(connection: DuckDBConnection, sql: string): Promise<ParseAnswer> {
+  if (sql.includes("\0"))
+    return { error: true, error_type: "parser", error_message: "zero byte in the text" };
+  const result = await connection.run(`SELECT json_serialize_sql(${literal(sql)})`);
+  return JSON.parse(String((await result.getRows())[0]?.[0])) as ParseAnswer;
 }
 
 const hint = "Give one SELECT over the tables, such as: SELECT symbol, count(*) FROM fills GROUP BY symbol.";

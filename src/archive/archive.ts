@@ -43,33 +43,36 @@ export interface OpenOptions {
 
 /** Opens an archive folder. Throws `not_an_archive` where the folder is missing, or is something else. */
 export async function openArchive(dir: string, options: OpenOptions = {}): Promise<Archive> {
+  const found = await findArchive(dir);
+  if (found !== null) return found;
+  if (!options.create) {
+    throw new RunvaultError("not_an_archive", "there is no archive in this folder", {
+      place: { file: dir },
+      hint: "Point --archive at an archive, or make one with `runvault archive`.",
+    });
+  }
   const layout = new Layout(dir);
-  let text: string | null = await readIfThere(layout.archiveFile);
+  try {
+    await mkdir(dir, { recursive: true });
+    const text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
+    await replaceFile(layout.archiveFile, Buffer.from(`${text}\n`));
+  } catch (error) {
+    throw RunvaultError.from(error, { place: { file: dir } });
+  }
+  return await openArchive(dir);
+}
+
+/** The archive in a folder; null where the folder is missing or empty. Throws `not_an_archive` on anything else. */
+export async function findArchive(dir: string): Promise<Archive | null> {
+  const layout = new Layout(dir);
+  const text = await readIfThere(layout.archiveFile);
   if (text === null) {
     const names = await listIfThere(dir);
-    if (names !== null && names.length > 0) {
-      throw new RunvaultError("not_an_archive", "the folder holds something else: it has no archive.json", {
-        place: { file: dir },
-        hint: "Give an archive folder, or a folder that is empty or does not exist yet.",
-      });
-    }
-    if (!options.create) {
-      throw new RunvaultError(
-        "not_an_archive",
-        names === null ? "there is no such folder" : "the folder is empty",
-        {
-          place: { file: dir },
-          hint: "Point --archive at an archive, or make one with `runvault archive`.",
-        },
-      );
-    }
-    try {
-      await mkdir(dir, { recursive: true });
-      text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
-      await replaceFile(layout.archiveFile, Buffer.from(`${text}\n`));
-    } catch (error) {
-      throw RunvaultError.from(error, { place: { file: dir } });
-    }
+    if (names === null || names.length === 0) return null;
+    throw new RunvaultError("not_an_archive", "the folder holds something else: it has no archive.json", {
+      place: { file: dir },
+      hint: "Give an archive folder, or a folder that is empty or does not exist yet.",
+    });
   }
   const identity = parseArchive(text, layout.archiveFile);
   return {

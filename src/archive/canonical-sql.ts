@@ -90,7 +90,8 @@ export function joinLiterals(parts: readonly string[]): string[] {
   for (const part of parts) {
     const last = joined.at(-1);
     if (part === "''") continue;
-    if (last !== undefined && isLiteral(last) && isLiteral(part)) joined[joined.length - 1] = last.slice(0, -1) + part.slice(1);
+    if (last !== undefined && isLiteral(last) && isLiteral(part))
+      joined[joined.length - 1] = last.slice(0, -1) + part.slice(1);
     else joined.push(part);
   }
   return joined;

@@ -60,7 +60,8 @@ export function duckDBError(thrown: unknown, doing: string): RunvaultError {
       cause: thrown,
       hint: "Look at the disk under the archive and under its temporary folder, then run the same command again.",
     });
-  if (/No space left on device|failed to offload|max_temp_directory_size/i.test(text)) return failed("storage_full");
+  if (/No space left on device|failed to offload|max_temp_directory_size/i.test(text))
+    return failed("storage_full");
   if (/Read-only file system/i.test(text)) return failed("storage_read_only");
   if (/Permission denied/i.test(text)) return failed("storage_forbidden");
   if (text.startsWith("IO Error")) return failed("storage_failed");

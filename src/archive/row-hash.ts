@@ -8,7 +8,9 @@ export interface RowHash {
 }
 
 /** The row hash of canonical lines, given without their line ends; equal to `rowHashSql` over the same rows. */
-export async function rowHash(lines: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>): Promise<RowHash> {
+export async function rowHash(
+  lines: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
+): Promise<RowHash> {
   let rows = 0n;
   let hash = 0n;
   for await (const line of lines) {

@@ -4,7 +4,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { addGatewayOptions, gatewaySettings, gatewayShape } from "./gateway-options.ts";
+import { addGatewayOptions, gatewayShape } from "./gateway-options.ts";
 import { decimalTypes, durationMs, tableList } from "./option-values.ts";
 import { parseInstance, parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -103,7 +103,8 @@ export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "fini
 }
 
 async function archiveRuns(values: ArchiveValues, session: Session): Promise<number> {
-  archiveTarget(values);
-  await gatewaySettings(values, session);
-  throw new RunvaultError("internal", "archive is not connected yet");
+  const target = archiveTarget(values);
+  // what the command needs is loaded when it runs, so that the others start without it
+  const { archiveAll } = await import("./archive-runs.ts");
+  return await archiveAll(target, values, session);
 }

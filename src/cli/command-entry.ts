@@ -2,13 +2,13 @@ import type { Command } from "commander";
 import type { z } from "zod";
 import type { Session } from "./session.ts";
 
-/** A command's declaration and body: the body gets checked values, and gives its exit status (none is 0). */
+/** A command's declaration and body: the body gets checked values, and gives its exit status. */
 export interface CommandEntry<S extends z.ZodObject = z.ZodObject> {
   declare(command: Command): Command;
   readonly schema: S;
   /** How to go on after an interruption, one sentence. */
   readonly howToGoOn: string;
-  run(values: z.output<S>, session: Session): Promise<number | void>;
+  run(values: z.output<S>, session: Session): Promise<number>;
 }
 
 /** Ties a schema to its body's values; it changes nothing. */

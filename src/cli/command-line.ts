@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
-import { exit } from "../model/error.ts";
+import { exit, RunvaultError } from "../model/error.ts";
 import { archiveCommand } from "./archive.ts";
 import type { CommandEntry } from "./command-entry.ts";
 import { diffCommand } from "./diff.ts";
@@ -83,7 +83,14 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
             write,
           }),
       };
-      status = (await entry.run(values, session)) ?? exit.done;
+      try {
+        status = await entry.run(values, session);
+      } catch (error) {
+        if (!interrupt.signal.aborted) throw error;
+        // whatever broke on the way out, the user's stop is the reason
+        session.log.debug({ reason: RunvaultError.from(error).message }, "stopped");
+        throw interrupt.signal.reason;
+      }
     });
   }
   for (const command of [program, ...program.commands]) {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { z } from "zod";
+import { exit } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { parseTable } from "./option-values.ts";
@@ -34,7 +35,7 @@ export const filesCommand = commandEntry({
   run: listFiles,
 });
 
-async function listFiles(values: z.output<typeof schema>, session: Session): Promise<void> {
+async function listFiles(values: z.output<typeof schema>, session: Session): Promise<number> {
   const table = parseTable(values.table);
   const runs = values.runs.map(parseRun);
   const { openArchive } = await import("../archive/archive.ts");
@@ -47,4 +48,5 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
     ? `${JSON.stringify(files, null, 2)}\n`
     : files.map(({ file }) => `${file}\n`).join("");
   await session.terminal.out(text);
+  return exit.done;
 }

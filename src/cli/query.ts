@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { formats } from "../analytics/render.ts";
+import { formats } from "../analytics/format.ts";
+import { exit } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
@@ -58,7 +59,7 @@ Examples:
   run: runQuery,
 });
 
-async function runQuery(values: z.output<typeof schema>, session: Session): Promise<void> {
+async function runQuery(values: z.output<typeof schema>, session: Session): Promise<number> {
   const { openArchive } = await import("../archive/archive.ts");
   const { openQuery } = await import("../analytics/query.ts");
   const { render } = await import("../analytics/render.ts");
@@ -74,8 +75,9 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
   const format = session.json ? "json" : values.format;
   const options = { tableRows: values.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
   for await (const text of render(result, format, options)) {
-    if (!(await session.terminal.out(text))) return;
+    if (!(await session.terminal.out(text))) break;
   }
+  return exit.done;
 }
 
 async function readStandardInput(): Promise<string> {

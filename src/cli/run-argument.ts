@@ -11,7 +11,7 @@ export const runArgumentHelp =
  */
 export function parseRun(text: string): RunRef {
   const slash = text.indexOf("/");
-  const instanceId = slash < 0 ? text : parseInstance(text.slice(0, slash));
+  const instanceId = slash <= 0 ? "" : parseInstance(text.slice(0, slash));
   const runId = slash < 0 ? "" : text.slice(slash + 1);
   if (instanceId === "" || runId === "" || runId === "current") {
     const what = runId === "current" ? "`current` is not a run id" : "it does not name a run";
@@ -24,7 +24,7 @@ export function parseRun(text: string): RunRef {
 
 /** Reads INSTANCE: %2F is a slash and %25 a percent sign, everything else stands as it is. Throws `invalid_argument`. */
 export function parseInstance(text: string): string {
-  const instanceId = text.replace(/%(2f|25)/gi, (escape) => (escape === "%25" ? "%" : "/"));
+  const instanceId = text.replace(/%(2f|25)/gi, (code) => (code === "%25" ? "%" : "/"));
   if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
   return instanceId;
 }

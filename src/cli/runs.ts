@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { alignedTable } from "../analytics/render.ts";
-import { RunvaultError } from "../model/error.ts";
+import { alignedTable } from "../analytics/aligned-table.ts";
+import { exit, RunvaultError } from "../model/error.ts";
 import { formatTime } from "../model/time.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
@@ -50,13 +50,14 @@ interface Listed {
   readonly [key: string]: unknown;
 }
 
-async function listRuns(values: z.output<typeof schema>, session: Session): Promise<void> {
+async function listRuns(values: z.output<typeof schema>, session: Session): Promise<number> {
   const instanceId = values.instance === undefined ? undefined : parseInstance(values.instance);
   const runs =
     values.gateway === undefined
       ? await archivedRuns(values.archive, instanceId)
       : await gatewayRuns(values, instanceId, session);
   await session.terminal.out(session.json ? `${JSON.stringify({ runs }, null, 2)}\n` : tableOf(runs));
+  return exit.done;
 }
 
 async function archivedRuns(dir: string, instanceId: string | undefined): Promise<Listed[]> {

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { RunvaultError } from "../model/error.ts";
+import { exit, RunvaultError } from "../model/error.ts";
 import { faultGrammar, faultKinds, parseFault } from "../serve/fault.ts";
 import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
@@ -101,7 +101,7 @@ Examples:
 `;
 }
 
-async function simulate(values: z.output<typeof schema>, session: Session): Promise<void> {
+async function simulate(values: z.output<typeof schema>, session: Session): Promise<number> {
   const faults = values.fault.map(parseFault);
   const clock = clockFrom(values.clock);
   const token =
@@ -152,6 +152,8 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   } finally {
     await served.close();
   }
+  // being stopped is how a server ends its work
+  return exit.done;
 }
 
 interface RequestLog extends AsyncDisposable {

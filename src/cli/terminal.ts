@@ -3,6 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 
 /** What a command line sees of the world: its streams and its environment. */
 export interface Terminal {
+  /** For what is no option: options read the process's own environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly stdoutIsTerminal: boolean;
   readonly stderrIsTerminal: boolean;

@@ -8,14 +8,15 @@ import { lockRun } from "../archive/lock.ts";
 import { type Manifest, runState, type TableManifest, type TableState } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
-import { RunvaultError } from "../model/error.ts";
-import { documentKinds, type HistorySource, type RunRef, type StorageFacts } from "../model/source.ts";
+import type { RunvaultError } from "../model/error.ts";
+import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { BufferPool } from "./buffer-pool.ts";
-import type { CountRows } from "./plan.ts";
-import { describeRun, type RunKnowledge } from "./run-knowledge.ts";
+import { diskBytes, refuseWhenFull, textBytes } from "./disk-need.ts";
+import { describeRun } from "./run-knowledge.ts";
+import { isUpToDate, lookAhead } from "./run-outlook.ts";
 import { type RunContext, TableJob } from "./table-job.ts";
 
 export interface ArchiveSettings {
@@ -101,19 +102,14 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   const run = await describeRun(source, job.run, signal);
   await using _lock = await lockRun(archive.layout, run);
   const committed = await archive.manifest(run);
-  if (committed !== null && isUpToDate(committed, run, wanted, settings)) {
+  if (committed !== null && isUpToDate(committed, run, wanted, settings.requireCounted)) {
     await refreshTables(archive, committed);
     return { manifest: committed, changed: false, resumedSegments: 0, rows: 0, bytes: 0 };
   }
   await using pending = await Pending.open(archive.layout, run, committed, step);
-  const whole = await source.facts(run, {}, signal);
-  const bounded = whole !== null && (await keepsToBounds(source, run, whole, signal));
-  const until = run.final ? undefined : horizonOf(whole, clock() - settings.settleNs, committed);
-  const factsNow = () =>
-    until === undefined || whole === null
-      ? source.facts(run, {}, signal)
-      : source.facts(run, { to: until }, signal);
-  const facts = until === undefined ? whole : await factsNow();
+  const settled = clock() - settings.settleNs;
+  const outlook = await lookAhead(source, run, committed, wanted, settled, signal);
+  const { until } = outlook;
   step("planned");
 
   await mkdir(archive.layout.stagingDir(run), { recursive: true });
@@ -148,7 +144,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     sliceRows: settings.sliceRows,
     acceptShrink: settings.acceptShrink,
     requireCounted: settings.requireCounted,
-    refetchAll: await changedInPlace(committed, run, whole, wanted),
+    refetchAll: outlook.refetchAll,
     onPlan: job.onPlan ?? (() => {}),
     onRows: (table, count, size) => {
       rows += count;
@@ -156,9 +152,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
       job.onRows?.(table, count, size);
     },
   };
-  const jobs = wanted.map(
-    (table) => new TableJob(table, context, bounded ? countRowsOf(source, run, table, signal) : undefined),
-  );
+  const jobs = wanted.map((table) => new TableJob(table, context, outlook.countRows(table)));
 
   /** One step of all tables side by side; what concerns the whole run stops them all. */
   const together = async (action: (table: TableJob) => Promise<void>) => {
@@ -177,9 +171,11 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   };
 
-  await together((table) => table.plan(facts));
+  await together((table) => table.plan(outlook.facts));
+  const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
+  await refuseWhenFull(archive.dir, diskBytes(text));
   await together((table) => table.fetch());
-  let latest = await factsNow();
+  let latest = await outlook.factsNow();
   for (let round = 0; round < 2; round++) {
     let more = false;
     await together(async (table) => {
@@ -188,7 +184,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     if (!more) break;
     job.onNote?.("counts differ from the gateway's: fetching the changed windows again");
     await together((table) => table.fetch());
-    latest = await factsNow();
+    latest = await outlook.factsNow();
   }
   step("certified");
 
@@ -226,93 +222,6 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   await pending.remove();
   step("pending-removed");
   return { manifest, changed: true, resumedSegments, rows, bytes };
-}
-
-/** True when the archive holds a finished run as the source has it now. */
-function isUpToDate(
-  committed: Manifest,
-  run: RunKnowledge,
-  wanted: readonly Table[],
-  settings: ArchiveSettings,
-): boolean {
-  if (!committed.run.final || !run.final) return false;
-  if (committed.run.storageVersion !== (run.storageVersion ?? null)) return false;
-  return wanted.every(({ name }) => {
-    const table = committed.tables[name];
-    if (table?.state === "ABSENT") return true;
-    return (
-      table?.state === "COMPLETE" && !(settings.requireCounted && table.certificate?.proof !== "counted")
-    );
-  });
-}
-
-/**
- * True when a finished run's storage version changed and no table's count did: then rows changed in place, and only
- * fetching all again brings them.
- */
-async function changedInPlace(
-  committed: Manifest | null,
-  run: RunKnowledge,
-  facts: StorageFacts | null,
-  wanted: readonly Table[],
-): Promise<boolean> {
-  if (committed === null || facts === null || !committed.run.final || !run.final) return false;
-  if (committed.run.storageVersion === (run.storageVersion ?? null)) return false;
-  return wanted.every(({ name }) => {
-    const certificate = committed.tables[name]?.certificate;
-    return (
-      certificate == null ||
-      Number(facts.get(name)?.rows ?? 0n) === certificate.rows + certificate.quarantined
-    );
-  });
-}
-
-/** Asks for a window behind the last row: a gateway that counts any rows there ignores bounds. */
-async function keepsToBounds(
-  source: HistorySource,
-  run: RunRef,
-  whole: StorageFacts,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const last = [...whole.values()].reduce<Nanoseconds | undefined>(
-    (latest, facts) =>
-      facts.last !== undefined && (latest === undefined || facts.last > latest) ? facts.last : latest,
-    undefined,
-  );
-  if (last === undefined) return true;
-  const first = [...whole.values()].reduce(
-    (earliest, facts) => (facts.first !== undefined && facts.first < earliest ? facts.first : earliest),
-    last,
-  );
-  // before the first row, where even a growing run's clock cannot put new ones in the meantime
-  const before = await source.facts(run, { from: first - 2n, to: first - 1n }, signal);
-  return before !== null && [...before.values()].every(({ rows }) => rows === 0n);
-}
-
-/** The exclusive end of what is asked of a run that goes on: rows behind it may still be joined by others. */
-function horizonOf(
-  facts: StorageFacts | null,
-  settled: Nanoseconds,
-  committed: Manifest | null,
-): Nanoseconds {
-  let horizon = settled;
-  const lasts = [...(facts?.values() ?? [])].flatMap(({ last }) => (last === undefined ? [] : [last]));
-  if (lasts.length > 0) {
-    const largest = lasts.reduce((a, b) => (a > b ? a : b));
-    if (largest < horizon) horizon = largest;
-  }
-  // a clock that was set back must not cut off what is held already
-  const held = committed?.horizon == null ? undefined : BigInt(committed.horizon);
-  return held !== undefined && held > horizon ? held : horizon;
-}
-
-function countRowsOf(source: HistorySource, run: RunRef, table: Table, signal: AbortSignal): CountRows {
-  return async (from, to) => {
-    const facts = await source.facts(run, { from, to }, signal);
-    if (facts === null)
-      throw new RunvaultError("incomplete", "the gateway's storage facts went away in mid-job");
-    return Number(facts.get(table.name)?.rows ?? 0n);
-  };
 }
 
 async function fetchDocuments(

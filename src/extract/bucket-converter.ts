@@ -1,6 +1,6 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { ExactTypes } from "../archive/archive.ts";
-import { carefulSegment } from "../archive/careful.ts";
+import { type BadLine, carefulSegment } from "../archive/careful.ts";
 import { convertBucket } from "../archive/convert.ts";
 import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";
@@ -37,16 +37,24 @@ export class BucketConverter {
 
   async #convert(pending: Pending, run: RunRef, table: Table, bucket: string): Promise<void> {
     try {
-      await this.#convertOnce(pending, run, table, bucket);
+      await this.#convertOnce(pending, run, table, bucket, false);
     } catch (error) {
       if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
-      const setAside = await this.#setAside(pending, run, table, bucket);
-      if (setAside === 0) throw error;
-      await this.#convertOnce(pending, run, table, bucket);
+      for (const segment of pending.segmentsOf(table.name, bucket)) {
+        await this.#setAside(pending, run, table, segment);
+      }
+      await this.#convertOnce(pending, run, table, bucket, true);
     }
   }
 
-  async #convertOnce(pending: Pending, run: RunRef, table: Table, bucket: string): Promise<void> {
+  /** `checked`: every line of the bucket has been read by the careful path. */
+  async #convertOnce(
+    pending: Pending,
+    run: RunRef,
+    table: Table,
+    bucket: string,
+    checked: boolean,
+  ): Promise<void> {
     const segments = pending.segmentsOf(table.name, bucket);
     const filled = segments.filter(({ rows }) => rows > 0);
     if (filled.length === 0) return;
@@ -56,9 +64,12 @@ export class BucketConverter {
       table,
       instanceId: run.instanceId,
       runId: run.runId,
-      segments: await Promise.all(filled.map(async (s) => ({ ...s, file: await pending.locate(s.file) }))),
+      segments: await Promise.all(
+        filled.map(async (s) => ({ ...s, file: await pending.locate(s.file), checked })),
+      ),
       exactTypes: this.#exactTypes(table),
       out,
+      codec: "zstd",
     });
     this.#step("converted");
     const parquet = {
@@ -66,57 +77,52 @@ export class BucketConverter {
       bucket,
       rows: Number(result.rows),
       ...(await hashFile(out)),
-      first: { ts: result.firstTs.toString(), seq: result.firstSeq.toString() },
-      last: { ts: result.lastTs.toString(), seq: result.lastSeq.toString() },
+      first: keyOf(result.firstTs, result.firstSeq),
+      last: keyOf(result.lastTs, result.lastSeq),
     };
     const of = segments.map((segment) => segment.file);
     await pending.addParquet(table.name, parquet, of, result.drift);
   }
 
-  /** Reads the bucket's segments line by line and sets bad lines aside. Gives how many there were. */
-  async #setAside(pending: Pending, run: RunRef, table: Table, bucket: string): Promise<number> {
-    let total = 0;
-    for (const segment of pending.segmentsOf(table.name, bucket)) {
-      total += await this.#setAsideOf(pending, run, table, segment);
-    }
-    return total;
-  }
-
-  async #setAsideOf(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<number> {
-    const text = await readSegment(await pending.locate(segment.file), segment);
+  /** Reads a segment line by line; where lines are bad or not clean, a cleaned segment takes its place. */
+  async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<void> {
+    const file = await pending.locate(segment.file);
+    const text = await readSegment(file, segment);
     const good: Uint8Array[] = [];
-    const bad: unknown[] = [];
-    const newline = Buffer.from("\n");
+    const bad: BadLine[] = [];
+    const { instanceId, runId } = run;
     await carefulSegment(
       {
-        lines: [text],
+        text: asChunks(text),
         table,
-        instanceId: run.instanceId,
-        runId: run.runId,
+        instanceId,
+        runId,
         exactTypes: this.#exactTypes(table),
+        file: segment.file,
       },
-      { good: (line) => void good.push(line, newline), bad: (record) => void bad.push(record) },
+      { good: (line) => void good.push(line), bad: (record) => void bad.push(record) },
     );
-    if (bad.length === 0) return 0;
-    const { from, to } = segment;
     const kept = Buffer.concat(good);
-    const longestLine = good.reduce((longest, line) => Math.max(longest, line.byteLength), 0);
+    if (bad.length === 0 && kept.equals(text)) return;
+    const { from, to, bucket, sorted } = segment;
+    const longestLine = good.reduce((longest, line) => Math.max(longest, line.byteLength - 1), 0);
     await pending.dropSegments(table.name, [segment]);
-    await pending.addQuarantine(
-      table.name,
-      { from, to },
-      bad.map((record) => ({
-        instance_id: run.instanceId,
-        run_id: run.runId,
-        table: table.name,
-        from,
-        to,
-        ...(record as object),
-      })),
-    );
-    const draft = { ...segment, rows: good.length / 2, bytes: kept.byteLength, longestLine };
-    const { file: _file, storedBytes: _stored, sha256: _sha, ...rest } = draft;
-    await pending.addSegments(table.name, [await pending.writeSegment(table.name, rest, kept)]);
-    return bad.length;
+    if (bad.length > 0) {
+      const records = bad.map((record) => ({ instanceId, runId, table: table.name, from, to, ...record }));
+      await pending.addQuarantine(table.name, { from, to }, records);
+    }
+    const draft = { bucket, from, to, rows: good.length, bytes: kept.byteLength, longestLine, sorted };
+    await pending.addSegments(table.name, [await pending.writeSegment(table.name, draft, kept)]);
   }
+}
+
+async function* asChunks(text: Uint8Array): AsyncIterable<Uint8Array> {
+  yield text;
+}
+
+function keyOf(ts: bigint | undefined, seq: bigint | undefined): { ts: string; seq: string } {
+  // a bucket without rows is never converted
+  if (ts === undefined || seq === undefined)
+    throw new RunvaultError("internal", "a converted bucket has no rows");
+  return { ts: ts.toString(), seq: seq.toString() };
 }

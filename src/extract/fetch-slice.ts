@@ -189,13 +189,19 @@ async function appendSplit(slice: Slice, work: SliceWork, text: SegmentText, ts:
       return;
     }
   }
+  // an answer that stops short of a timestamp with rows behind it was capped; one that does not was just not agreed with
+  const capped = wanted === undefined || (ts + 1n < slice.to && (await firstRowFrom(slice, work, ts + 1n)));
   throw new RunvaultError(
-    "timestamp_capped",
+    capped ? "timestamp_capped" : "incomplete",
     `the gateway gives ${text.answer.lastRows} rows at ts_event ${ts} (${formatTime(ts)})` +
       (wanted === undefined
         ? ", and nothing proves that these are all"
         : `, and says that it holds ${wanted}`),
-    { hint: "Raise the gateway's cap on rows per answer, or let it answer storage facts." },
+    {
+      hint: capped
+        ? "Raise the gateway's cap on rows per answer, or let it answer storage facts."
+        : "Run the same command again; if it stays so, ask the gateway's operator which is right.",
+    },
   );
 }
 

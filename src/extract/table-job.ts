@@ -58,9 +58,8 @@ export class TableJob {
     this.#countRows = countRows;
   }
 
-  get slices(): readonly Slice[] {
-    return this.#planned;
-  }
+  /** Rows the last plan found missing. */
+  rowsToFetch = 0;
 
   /** Runs one step of this table; an error that concerns this table alone is kept, any other thrown. */
   async attempt(step: () => Promise<void>): Promise<void> {
@@ -111,7 +110,8 @@ export class TableJob {
       sliceRows,
       countRows: this.#countRows,
     });
-    this.#context.onPlan(table, this.#extent.rows - sumRows(heldWindows(held)));
+    this.rowsToFetch = this.#extent.rows - sumRows(heldWindows(held));
+    this.#context.onPlan(table, this.rowsToFetch);
   }
 
   /** Fetches the planned slices, and converts each bucket as soon as all of it is here. */

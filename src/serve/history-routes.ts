@@ -85,37 +85,43 @@ async function answerRows(
 
   reply.hijack();
   const response = reply.raw;
-  const encoding = options.compress ? acceptedEncoding(request.headers["accept-encoding"]) : "identity";
-  response.writeHead(200, {
-    "content-type": "application/x-ndjson",
-    ...(options.compress ? { vary: "accept-encoding" } : {}),
-    ...(encoding === "identity" ? {} : { "content-encoding": encoding }),
-  });
-  const sent = await sendRows(response, chunks, first, {
-    encoding,
-    countRows: options.onRequest !== undefined,
-    rowStops: rowStops(faults, table.name),
-    byteStops: byteStops(faults, table.name),
-  });
-  if (sent.error !== undefined && sent.ending !== "left") options.onError(sent.error);
-  const { from, to } = query.bounds;
-  options.onRequest?.({
-    method: request.method,
-    path: pathOf(request),
-    query: request.query as RawQuery,
-    status: 200,
-    ending: sent.ending,
-    rows: sent.rows,
-    bytes: sent.bytes,
-    table: table.name,
-    instance: run.instanceId,
-    run: run.runId,
-    ...(from === undefined ? {} : { from: String(from) }),
-    ...(to === undefined ? {} : { to: String(to) }),
-    ...(query.limit === undefined ? {} : { limit: query.limit }),
-    ...(sent.error === undefined ? {} : { error: `${sent.error.code}: ${sent.error.message}` }),
-  });
-  await finishAnswer(response, sent.ending);
+  try {
+    const encoding = options.compress ? acceptedEncoding(request.headers["accept-encoding"]) : "identity";
+    response.writeHead(200, {
+      "content-type": "application/x-ndjson",
+      ...(options.compress ? { vary: "accept-encoding" } : {}),
+      ...(encoding === "identity" ? {} : { "content-encoding": encoding }),
+    });
+    const sent = await sendRows(response, chunks, first, {
+      encoding,
+      countRows: options.onRequest !== undefined,
+      rowStops: rowStops(faults, table.name),
+      byteStops: byteStops(faults, table.name),
+    });
+    if (sent.error !== undefined && sent.ending !== "left") options.onError(sent.error);
+    const { from, to } = query.bounds;
+    options.onRequest?.({
+      method: request.method,
+      path: pathOf(request),
+      query: request.query as RawQuery,
+      status: 200,
+      ending: sent.ending,
+      rows: sent.rows,
+      bytes: sent.bytes,
+      table: table.name,
+      instance: run.instanceId,
+      run: run.runId,
+      ...(from === undefined ? {} : { from: String(from) }),
+      ...(to === undefined ? {} : { to: String(to) }),
+      ...(query.limit === undefined ? {} : { limit: query.limit }),
+      ...(sent.error === undefined ? {} : { error: `${sent.error.code}: ${sent.error.message}` }),
+    });
+    await finishAnswer(response, sent.ending);
+  } catch (error) {
+    // nobody else ends a hijacked answer: what breaks here, such as a log that can't be written, must not leave it open
+    response.destroy();
+    options.onError(RunvaultError.from(error));
+  }
   return reply;
 }
 

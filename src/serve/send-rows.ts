@@ -36,8 +36,8 @@ export interface Sent {
 
 /**
  * Sends the chunks of an answer as they are, at the pace of the client, with no work by line unless rows are counted.
- * The head goes out with the first chunk. Ends the iteration in every case. Throws nothing: an error of the source ends
- * in `cut`, so that no client takes the answer for whole.
+ * The head goes out with the first chunk. Ends the iteration in every case. An error of the source ends in `cut`, so that
+ * no client takes the answer for whole; it throws only what ending the iteration throws.
  */
 export async function sendRows(
   response: ServerResponse,

@@ -5,6 +5,7 @@ import { parse } from "csv-parse";
 import { RunvaultError } from "../model/error.ts";
 import { parseTime } from "../model/time.ts";
 import { type Bar, type BarSource, barMicros } from "./bars.ts";
+import { divideHalfEven, formatScaled } from "./fixed-point.ts";
 
 const batchBars = 1024;
 const priceColumns = ["open", "high", "low", "close"] as const;
@@ -15,7 +16,15 @@ interface TextBar {
   readonly closeNanos: number;
   readonly prices: readonly [string, string, string, string];
   readonly volume: string;
+  /** True when the file gives the volume with more than nine decimals. */
+  readonly volumeRounded: boolean;
   readonly line: number;
+}
+
+/** Bars of a file, and what had to be done to them. */
+export interface CsvBars extends BarSource {
+  /** Volumes that were rounded to nine decimals. */
+  readonly roundedVolumes: number;
 }
 
 /**
@@ -23,12 +32,16 @@ interface TextBar {
  * optionally volume. `timestamp` is the bar's close, UTC where it has no offset. The file is read twice, streaming:
  * here for the finest tick and the checks, and by `batches`.
  *
+ * Values stay as they are, written canonically, with one exception: a volume with more than nine decimals (recorded
+ * data has them, as residue of binary fractions) is rounded half-even to nine and counted. A price never is.
+ *
  * Throws `invalid_argument` with file and line for what is not such a file, `value_out_of_range` for numbers that
  * DECIMAL(18,9) does not hold.
  */
-export async function csvBars(file: string): Promise<BarSource> {
+export async function csvBars(file: string): Promise<CsvBars> {
   let tickDecimals = 0;
   let count = 0;
+  let roundedVolumes = 0;
   let firstCloseMicros = 0;
   let previous: TextBar | undefined;
   for await (const bar of textBars(file)) {
@@ -41,6 +54,7 @@ export async function csvBars(file: string): Promise<BarSource> {
         hint: "Give one-minute bars in rising time.",
       });
     }
+    if (bar.volumeRounded) roundedVolumes += 1;
     previous = bar;
     count += 1;
   }
@@ -50,6 +64,7 @@ export async function csvBars(file: string): Promise<BarSource> {
   return {
     tickDecimals,
     count,
+    roundedVolumes,
     firstCloseMicros,
     typicalTicks: ticksOf(previous.prices[3], tickDecimals, file, previous.line),
     async *batches() {
@@ -82,7 +97,10 @@ async function* textBars(file: string): AsyncGenerator<TextBar> {
   // a failure of file or decoder reaches the reader below through the parser; this only keeps it from being unhandled
   piped.catch(() => undefined);
   try {
-    for await (const item of parser as AsyncIterable<{ record: Record<string, string>; info: { lines: number } }>) {
+    for await (const item of parser as AsyncIterable<{
+      record: Record<string, string>;
+      info: { lines: number };
+    }>) {
       yield textBar(item.record, file, item.info.lines);
     }
   } catch (thrown) {
@@ -107,7 +125,7 @@ function textBar(record: Record<string, string>, file: string, line: number): Te
     });
   };
   const [open, high, low, close] = priceColumns.map((column) => canonical(value(column), column, file, line));
-  const volume = record["volume"]?.trim() ?? "";
+  const volume = roundedVolume(record.volume?.trim() ?? "");
   let closeNs: bigint;
   try {
     closeNs = parseTime(value("timestamp"));
@@ -118,7 +136,8 @@ function textBar(record: Record<string, string>, file: string, line: number): Te
     closeMicros: Number(closeNs / 1000n),
     closeNanos: Number(closeNs % 1000n),
     prices: [open!, high!, low!, close!],
-    volume: volume === "" ? "" : canonical(volume, "volume", file, line),
+    volume: volume.text === "" ? "" : canonical(volume.text, "volume", file, line),
+    volumeRounded: volume.rounded,
     line,
   };
 }
@@ -139,6 +158,15 @@ function canonical(text: string, column: string, file: string, line: number): st
     });
   }
   return fraction === "" ? whole : `${whole}.${fraction}`;
+}
+
+/** A volume with at most nine decimals; what is no plain decimal is left to the check that follows. */
+function roundedVolume(text: string): { readonly text: string; readonly rounded: boolean } {
+  const match = plainDecimal.exec(text);
+  const fraction = (match?.[2] ?? "").replace(/0+$/, "");
+  if (match === null || fraction.length <= 9) return { text, rounded: false };
+  const nanos = divideHalfEven(BigInt(match[1]! + fraction), 10n ** BigInt(fraction.length - 9));
+  return { text: formatScaled(nanos, 9), rounded: true };
 }
 
 function decimalsOf(text: string): number {

@@ -7,7 +7,8 @@ export function formatScaled(scaled: bigint | number, decimals: number): string 
   const point = digits.length - decimals;
   let end = digits.length;
   while (end > point && digits.charCodeAt(end - 1) === 48) end -= 1;
-  const magnitude = end === point ? digits.slice(0, point) : `${digits.slice(0, point)}.${digits.slice(point, end)}`;
+  const magnitude =
+    end === point ? digits.slice(0, point) : `${digits.slice(0, point)}.${digits.slice(point, end)}`;
   return negative ? `-${magnitude}` : magnitude;
 }
 

@@ -27,7 +27,8 @@ export function openPosition(initial: Nanos, nanosPerTickLot: Nanos): Position {
   let fees = 0n;
   // what the open lots cost; negative for a short position
   let cost = 0n;
-  const worth = (ticks: number, quantity: number): Nanos => BigInt(ticks) * BigInt(quantity) * nanosPerTickLot;
+  const worth = (ticks: number, quantity: number): Nanos =>
+    BigInt(ticks) * BigInt(quantity) * nanosPerTickLot;
   return {
     get lots() {
       return lots;

@@ -83,7 +83,8 @@ export async function renderRun(plan: RunPlan, folder: string): Promise<Rendered
     finished = true;
     const written = Object.fromEntries([...writers].map(([table, writer]) => [table, writer.finish()]));
     const complete = Object.values(written).reduce(
-      (latest, table) => (table.complete !== "" && BigInt(table.complete) > latest ? BigInt(table.complete) : latest),
+      (latest, table) =>
+        table.complete !== "" && BigInt(table.complete) > latest ? BigInt(table.complete) : latest,
       0n,
     );
     return {
@@ -126,7 +127,13 @@ async function play(plan: RunPlan, emit: RowSink, flush: (micros: number) => voi
       );
     }
   };
-  const runtimeEvent = (micros: number, kind: string, severity: string, message: string, payload: object): void =>
+  const runtimeEvent = (
+    micros: number,
+    kind: string,
+    severity: string,
+    message: string,
+    payload: object,
+  ): void =>
     emit(
       "events",
       micros,

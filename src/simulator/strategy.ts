@@ -98,7 +98,14 @@ export function crossoverStrategy(plan: RunPlan, random: Random, emit: RowSink):
   const quantity = (lots: number): string => formatScaled(lots, lotDecimals);
 
   /** A step of an order's life, at the instant given or right after its latest step, whichever is later. */
-  const step = (order: Order, micros: number, nanos: number, kind: string, status: string, reason = ""): void => {
+  const step = (
+    order: Order,
+    micros: number,
+    nanos: number,
+    kind: string,
+    status: string,
+    reason = "",
+  ): void => {
     if (micros < order.micros || (micros === order.micros && nanos <= order.nanos)) {
       order.nanos = (order.nanos + 1) % 1000;
       if (order.nanos === 0) order.micros += 1;
@@ -118,7 +125,14 @@ export function crossoverStrategy(plan: RunPlan, random: Random, emit: RowSink):
     );
   };
 
-  const fill = (order: Order, ticks: number, lots: number, micros: number, nanos: number, liquidity: string): void => {
+  const fill = (
+    order: Order,
+    ticks: number,
+    lots: number,
+    micros: number,
+    nanos: number,
+    liquidity: string,
+  ): void => {
     const feeBefore = position.fees;
     position.fill(order.side, ticks, lots, liquidity === "MAKER" ? makerFee : takerFee);
     const fee = formatScaled(position.fees - feeBefore, 9);
@@ -167,7 +181,14 @@ export function crossoverStrategy(plan: RunPlan, random: Random, emit: RowSink):
       step(order, micros, random.below(1000), "EXPIRED", "EXPIRED", "end of day");
     } else {
       step(order, micros, random.below(1000), "CANCEL_REQUESTED", "PENDING_CANCEL");
-      step(order, micros + 1_000 + random.below(40_000), random.below(1000), "CANCELED", "CANCELED", "by the strategy");
+      step(
+        order,
+        micros + 1_000 + random.below(40_000),
+        random.below(1000),
+        "CANCELED",
+        "CANCELED",
+        "by the strategy",
+      );
     }
   };
 
@@ -198,7 +219,15 @@ export function crossoverStrategy(plan: RunPlan, random: Random, emit: RowSink):
   const rejectedOrder = (bar: Bar, side: Side, micros: number): void => {
     const stop = side === "BUY" ? Math.max(1, bar.close - 2) : bar.close + 2;
     const order = submit(
-      { side, type: "STOP_LIMIT", timeInForce: "GTC", lots: orderLots, limit: bar.close, stop, arrival: bar.close },
+      {
+        side,
+        type: "STOP_LIMIT",
+        timeInForce: "GTC",
+        lots: orderLots,
+        limit: bar.close,
+        stop,
+        arrival: bar.close,
+      },
       micros,
       random.below(1000),
     );
@@ -206,7 +235,12 @@ export function crossoverStrategy(plan: RunPlan, random: Random, emit: RowSink):
     const reason = `stop "${price(stop)}" ${relation} last "${price(bar.close)}": would trigger at once`;
     const at = micros + 10_000 + random.below(30_000);
     step(order, at, 0, "REJECTED", "REJECTED", reason);
-    const payload = JSON.stringify({ client_order_id: order.clientId, stop: price(stop), reason, detail: "refusé\tпо цене\n" });
+    const payload = JSON.stringify({
+      client_order_id: order.clientId,
+      stop: price(stop),
+      reason,
+      detail: "refusé\tпо цене\n",
+    });
     emit(
       "events",
       at,

@@ -1,5 +1,5 @@
-import { endianness } from "node:os";
 import { readFile } from "node:fs/promises";
+import { endianness } from "node:os";
 import { RunvaultError } from "../model/error.ts";
 
 /** 64-bit integers an entry has: offset, row, first and last ts_event, smallest and largest ts_init. */
@@ -28,9 +28,12 @@ export interface TableIndex {
 
 /** Reads an index; `bytes` and `rows` are what the data file holds. */
 export async function readTableIndex(file: string, bytes: number, rows: number): Promise<TableIndex> {
-  if (endianness() !== "LE") throw new RunvaultError("internal", "the simulator's index needs a little-endian machine");
+  if (endianness() !== "LE")
+    throw new RunvaultError("internal", "the simulator's index needs a little-endian machine");
   const buffer = await readFile(file);
-  const entries = new BigInt64Array(buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.length));
+  const entries = new BigInt64Array(
+    buffer.buffer.slice(buffer.byteOffset, buffer.byteOffset + buffer.length),
+  );
   const length = entries.length / indexFields;
   const block = (position: number): Block => {
     const at = position * indexFields;

@@ -142,7 +142,8 @@ export function tableWriter(options: TableWriterOptions): TableWriter {
         bytes,
         first: firstOfTable === undefined ? "" : timeText(firstOfTable.eventMicros, firstOfTable.eventNanos),
         last: lastOfTable === undefined ? "" : timeText(lastOfTable.eventMicros, lastOfTable.eventNanos),
-        complete: latestOfTable === undefined ? "" : timeText(latestOfTable.initMicros, latestOfTable.initNanos),
+        complete:
+          latestOfTable === undefined ? "" : timeText(latestOfTable.initMicros, latestOfTable.initNanos),
       };
     },
     abandon,

@@ -1,0 +1,194 @@
+import type { Column } from "../model/table.ts";
+import { canonicalDoubleSql, escapedStringSql, joinLiterals, quotedInJson } from "./canonical-sql.ts";
+import { type LineRules, type Member, valueGrammar } from "./convert-line.ts";
+import { exactType, parquetType, timestampMax, timestampMin } from "./convert-types.ts";
+import { identifier, literal } from "./sql.ts";
+
+/**
+ * The SQL side of the guard. The relation it works on has two columns: `line`, the text of a line, and `j`, a struct
+ * of VARCHAR with the fields that DuckDB's JSON reader found in it.
+ */
+
+/** The keys of a line in the order in which they stand, as a line that is proper but not canonical taught them. */
+export type Shape = readonly Member[];
+
+/** The struct of VARCHAR that json_transform reads a line into, as the JSON text it wants. */
+export function transformStructure(columns: readonly Column[]): string {
+  return JSON.stringify(Object.fromEntries(columns.map(({ name }) => [name, "VARCHAR"])));
+}
+
+/**
+ * SQL that is true where the row can be stored exactly; never NULL-safe by itself: compare with IS TRUE.
+ *
+ * The first test is equality with the line rendered anew from the values that were read out of it. It costs a copy of
+ * the line, and it proves at once that no key is missing, unknown or twice, that every token is of its kind, and that
+ * the parser changed nothing: an escape or a bare number would have made the rendered line differ. Lines that a
+ * shape describes are compared with that shape's grammar instead, and lines of `checkedFiles` with none. Then each value's own grammar, so that no cast
+ * rounds. Last, identity.
+ */
+export function guardSql(
+  rules: LineRules,
+  shapes: readonly Shape[],
+  checkedFiles: readonly string[] = [],
+): string {
+  const canonical = `line = ${renderedSql(rules)}`;
+  const forms = shapes.map(
+    (shape) => `WHEN regexp_full_match(line, ${literal(shapePattern(shape))}) THEN true`,
+  );
+  if (checkedFiles.length > 0)
+    forms.unshift(`WHEN file IN (${checkedFiles.map(literal).join(", ")}) THEN true`);
+  const form =
+    forms.length === 0 ? canonical : `CASE WHEN ${canonical} THEN true ${forms.join(" ")} ELSE false END`;
+  return [form, ...valueGuards(rules)].map((test) => `(${test})`).join(" AND ");
+}
+
+function valueGuards(rules: LineRules): string[] {
+  const guards = rules.table.columns.flatMap((column) => valueGuard(column, rules));
+  return [
+    ...guards,
+    `${field("run_id")} = ${literal(rules.runId)}`,
+    `${field("instance_id")} = ${literal(rules.instanceId)}`,
+  ];
+}
+
+/** SQL for the value of a column in its Parquet type. Raises where it does not fit; grammar is the guard's part. */
+export function typedSql(column: Column, rules: LineRules, shapes: readonly Shape[]): string {
+  const text = field(column.name);
+  const type = parquetType(column, rules.exactTypes);
+  switch (column.kind) {
+    case "exact":
+      return `CAST(nullif(${text}, '') AS ${type})`;
+    case "timestamp":
+      return `make_timestamp_ns(CAST(${text} AS BIGINT))`;
+    case "double": {
+      // the JSON reader turns the token -0 into 0, so the sign of a zero is read from the line itself
+      const keys = new Set([JSON.stringify(column.name), ...rawKeys(column, shapes)]);
+      const negative = `(?:${[...keys].map(quotePattern).join("|")})[ \\t\\r]*:[ \\t\\r]*-`;
+      return `CASE WHEN CAST(${text} AS DOUBLE) = 0 AND regexp_matches(line, ${literal(negative)}) THEN CAST('-0.0' AS DOUBLE) ELSE CAST(${text} AS DOUBLE) END`;
+    }
+    case "string":
+      return text;
+    default:
+      return `CAST(${text} AS ${type})`;
+  }
+}
+
+/** SQL that is true where every cast of `typedSql` would succeed; used only to find the row that raised. */
+export function fitsSql(rules: LineRules): string {
+  const tests = rules.table.columns.flatMap((column) => {
+    const text = field(column.name);
+    switch (column.kind) {
+      case "string":
+        return [`${text} IS NOT NULL`];
+      case "timestamp":
+        return [timestampRange(`TRY_CAST(${text} AS BIGINT)`)];
+      case "exact":
+        return [
+          `(${text} = '' OR TRY_CAST(${text} AS ${parquetType(column, rules.exactTypes)}) IS NOT NULL)`,
+        ];
+      default:
+        return [`TRY_CAST(${text} AS ${parquetType(column, rules.exactTypes)}) IS NOT NULL`];
+    }
+  });
+  return tests.join(" AND ");
+}
+
+/** The ends of int64 mean infinity and "no date" to DuckDB, which takes some of them without a word. */
+function timestampRange(value: string): string {
+  return `${value} BETWEEN ${timestampMin} AND ${timestampMax}`;
+}
+
+function field(name: string): string {
+  return `j.${identifier(name)}`;
+}
+
+/** The canonical line made of the values as text. Free text alone is escaped: an escape elsewhere takes the slower form. */
+function renderedSql({ table, runId, instanceId }: LineRules): string {
+  const known = new Map([
+    ["run_id", runId],
+    ["instance_id", instanceId],
+  ]);
+  const parts = table.columns.flatMap((column, index) => {
+    const quote = quotedInJson(column) ? '"' : "";
+    const key = literal(`${index === 0 ? "{" : ","}${JSON.stringify(column.name)}:${quote}`);
+    const id = known.get(column.name);
+    if (id !== undefined) return [key, literal(`${JSON.stringify(id).slice(1, -1)}"`)];
+    return [key, renderedValueSql(column), literal(quote)];
+  });
+  return `concat(${joinLiterals([...parts, literal("}")]).join(", ")})`;
+}
+
+function renderedValueSql(column: Column): string {
+  const text = field(column.name);
+  if (column.kind === "double") {
+    // as a string, "1.5" would render as the number it is not, so the words are the only strings that pass
+    const double = `CAST(${text} AS DOUBLE)`;
+    return `CASE WHEN ${double} = 0 AND contains(line, ${literal(`${JSON.stringify(column.name)}:-0`)}) THEN '-0' ELSE ${canonicalDoubleSql(double)} END`;
+  }
+  return column.freeText ? escapedStringSql(text) : text;
+}
+
+function valueGuard(column: Column, { exactTypes }: LineRules): string[] {
+  const text = field(column.name);
+  switch (column.kind) {
+    case "uint64":
+      return [`CAST(CAST(${text} AS UBIGINT) AS VARCHAR) = ${text}`];
+    case "int64":
+      return [`CAST(CAST(${text} AS BIGINT) AS VARCHAR) = ${text}`];
+    case "timestamp":
+      return [
+        `CAST(CAST(${text} AS BIGINT) AS VARCHAR) = ${text}`,
+        timestampRange(`CAST(${text} AS BIGINT)`),
+      ];
+    case "uint32":
+      return [`CAST(CAST(${text} AS UINTEGER) AS VARCHAR) = ${text}`];
+    case "double":
+      // a number too large for a double reads as infinity
+      return [`isfinite(CAST(${text} AS DOUBLE)) OR ${text} IN ('NaN', 'Infinity', '-Infinity')`];
+    case "exact":
+      return [`regexp_full_match(${text}, ${literal(`(?:${fittingDecimal(column, exactTypes)})?`)})`];
+    case "string":
+      return [];
+  }
+}
+
+/** Decimals that the column holds without rounding: further zeros at either end are no digits of the value. */
+function fittingDecimal(column: Column, exactTypes: LineRules["exactTypes"]): string {
+  const { precision, scale } = exactType(exactTypes, column.name);
+  const whole = precision - scale;
+  const digits = whole === 0 ? "0+" : `0*[0-9]{1,${whole}}`;
+  return `-?${digits}(?:\\.${scale === 0 ? "" : `[0-9]{1,${scale}}`}0${scale === 0 ? "+" : "*"})?`;
+}
+
+function shapePattern(shape: Shape): string {
+  const blank = "[ \\t\\r]*";
+  const members = shape.map(
+    ({ rawKey, column }) => `${quotePattern(rawKey)}${blank}:${blank}${tokenPattern(column)}`,
+  );
+  return `${blank}\\{${blank}${members.join(`${blank},${blank}`)}${blank}\\}${blank}`;
+}
+
+/** Kinds of token only: what stands inside a string is the value guard's part. */
+function tokenPattern(column: Column | undefined): string {
+  const string = '"(?:[^"\\\\\\x00-\\x1f]|\\\\.)*"';
+  switch (column?.kind) {
+    case undefined:
+      return `(?:${string}|${valueGrammar.number}|true|false|null)`;
+    case "uint32":
+      return valueGrammar.uint;
+    case "double":
+      return `(?:${valueGrammar.number}|"${valueGrammar.specialDouble}")`;
+    default:
+      return string;
+  }
+}
+
+function rawKeys(column: Column, shapes: readonly Shape[]): string[] {
+  return shapes.flatMap((shape) =>
+    shape.filter((member) => member.column === column).map(({ rawKey }) => rawKey),
+  );
+}
+
+function quotePattern(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/-]/g, "\\$&");
+}

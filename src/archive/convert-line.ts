@@ -1,0 +1,287 @@
+import type { Column, Table } from "../model/table.ts";
+import { type ExactTypes, exactType, timestampMax, timestampMin } from "./convert-types.ts";
+
+/** What a segment's lines are checked against. */
+export interface LineRules {
+  readonly table: Table;
+  readonly instanceId: string;
+  readonly runId: string;
+  readonly exactTypes: ExactTypes;
+}
+
+/** One member of a line's object, as it stands there. */
+export interface Member {
+  /** The key with its quotes and escapes. */
+  readonly rawKey: string;
+  /** Undefined for a field the contract does not know. */
+  readonly column: Column | undefined;
+  readonly name: string;
+  /** True where the value is an object or array, which only unknown fields may hold. */
+  readonly nested: boolean;
+}
+
+/**
+ * What the strict reading of one line found. `row`: every value can be stored exactly. `bad`: not a row of the
+ * contract. `conflict`: a row of another run or instance. `range`: a proper value that its column cannot hold.
+ */
+export type CheckedLine =
+  | { readonly kind: "row"; readonly members: readonly Member[]; readonly unknown: readonly string[] }
+  | { readonly kind: "bad"; readonly reason: string }
+  | { readonly kind: "conflict"; readonly column: string; readonly value: string; readonly seq: string }
+  | {
+      readonly kind: "range";
+      readonly column: string;
+      readonly value: string;
+      readonly type: string;
+      readonly seq: string;
+    };
+
+/** Grammar of the values, in the syntax that JavaScript's and DuckDB's (RE2) expressions share. */
+export const valueGrammar = {
+  uint: "(?:0|[1-9][0-9]*)",
+  int: "(?:0|-?[1-9][0-9]*)",
+  decimal: "(?:-?[0-9]+(?:\\.[0-9]+)?)?",
+  number: "-?(?:0|[1-9][0-9]*)(?:\\.[0-9]+)?(?:[eE][-+]?[0-9]+)?",
+  specialDouble: "(?:NaN|-?Infinity)",
+} as const;
+
+const uintPattern = new RegExp(`^${valueGrammar.uint}$`);
+const intPattern = new RegExp(`^${valueGrammar.int}$`);
+const decimalPattern = new RegExp(`^${valueGrammar.decimal}$`);
+const specialDoublePattern = new RegExp(`^${valueGrammar.specialDouble}$`);
+
+const blanks = /[ \t\r\n]*/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids control characters inside strings
+const stringToken = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+const numberToken = new RegExp(valueGrammar.number, "y");
+const wordToken = /true|false|null/y;
+
+/** Deeper values than this are refused, so that no line can exhaust the stack. */
+const nestingLimit = 64;
+
+class BadLine extends Error {}
+
+/**
+ * Reads one line strictly: RFC 8259, one object, no key twice, each field of the contract present with the right kind
+ * of token. A 64-bit integer or an exact number must be a string. Never throws for what the line holds.
+ */
+export function checkLine(line: string, rules: LineRules): CheckedLine {
+  try {
+    return new LineReader(line, rules).read();
+  } catch (thrown) {
+    if (thrown instanceof BadLine) return { kind: "bad", reason: thrown.message };
+    throw thrown;
+  }
+}
+
+type TokenKind = "string" | "number" | "word" | "nested";
+
+class LineReader {
+  readonly #line: string;
+  readonly #rules: LineRules;
+  #at = 0;
+
+  constructor(line: string, rules: LineRules) {
+    this.#line = line;
+    this.#rules = rules;
+  }
+
+  read(): CheckedLine {
+    this.#skipBlanks();
+    if (this.#line[this.#at] !== "{") throw new BadLine("not a JSON object");
+    const members: Member[] = [];
+    const values = new Map<string, { kind: TokenKind; text: string }>();
+    this.#object((rawKey, name) => {
+      if (values.has(name)) throw new BadLine(`key ${JSON.stringify(name)} stands twice`);
+      const token = this.#value(1);
+      values.set(name, token);
+      const column = this.#column(name);
+      members.push({ rawKey, name, column, nested: token.kind === "nested" });
+    });
+    this.#skipBlanks();
+    if (this.#at < this.#line.length) throw new BadLine(`text after the object at character ${this.#at + 1}`);
+    return this.#judge(members, values);
+  }
+
+  #judge(
+    members: readonly Member[],
+    values: ReadonlyMap<string, { kind: TokenKind; text: string }>,
+  ): CheckedLine {
+    const { table, runId, instanceId, exactTypes } = this.#rules;
+    const texts = new Map<string, string>();
+    for (const column of table.columns) {
+      const token = values.get(column.name);
+      if (token === undefined) throw new BadLine(`field ${column.name} is missing`);
+      texts.set(column.name, columnText(column, token.kind, token.text));
+    }
+    const seq = texts.get("seq") ?? "";
+    for (const [column, expected] of [
+      ["run_id", runId],
+      ["instance_id", instanceId],
+    ] as const) {
+      const value = texts.get(column) ?? "";
+      if (value !== expected) return { kind: "conflict", column, value, seq };
+    }
+    for (const column of table.columns) {
+      const value = texts.get(column.name) ?? "";
+      const type = unfitType(column, value, exactTypes);
+      if (type !== undefined) return { kind: "range", column: column.name, value, type, seq };
+    }
+    return {
+      kind: "row",
+      members,
+      unknown: members.filter((member) => member.column === undefined).map(({ name }) => name),
+    };
+  }
+
+  #column(name: string): Column | undefined {
+    return this.#rules.table.columns.find((column) => column.name === name);
+  }
+
+  /** Reads an object from its brace on; `member` reads the value of each key. */
+  #object(member: (rawKey: string, name: string) => void): void {
+    this.#at++;
+    this.#skipBlanks();
+    if (this.#take("}")) return;
+    do {
+      this.#skipBlanks();
+      const rawKey = this.#match(stringToken);
+      if (rawKey === undefined) throw this.#unexpected("a key");
+      this.#skipBlanks();
+      if (!this.#take(":")) throw this.#unexpected("a colon");
+      this.#skipBlanks();
+      member(rawKey, textOf(rawKey));
+      this.#skipBlanks();
+    } while (this.#take(","));
+    if (!this.#take("}")) throw this.#unexpected("a comma or the end of the object");
+  }
+
+  #array(depth: number): void {
+    this.#at++;
+    this.#skipBlanks();
+    if (this.#take("]")) return;
+    do {
+      this.#skipBlanks();
+      this.#value(depth + 1);
+      this.#skipBlanks();
+    } while (this.#take(","));
+    if (!this.#take("]")) throw this.#unexpected("a comma or the end of the array");
+  }
+
+  #value(depth: number): { kind: TokenKind; text: string } {
+    const text = this.#match(stringToken);
+    if (text !== undefined) return { kind: "string", text: textOf(text) };
+    const number = this.#match(numberToken);
+    if (number !== undefined) return { kind: "number", text: number };
+    const word = this.#match(wordToken);
+    if (word !== undefined) return { kind: "word", text: word };
+    if (depth > nestingLimit) throw new BadLine(`values nested deeper than ${nestingLimit}`);
+    if (this.#line[this.#at] === "{") {
+      const seen = new Set<string>();
+      this.#object((_, name) => {
+        if (seen.has(name)) throw new BadLine(`key ${JSON.stringify(name)} stands twice`);
+        seen.add(name);
+        this.#value(depth + 1);
+      });
+      return { kind: "nested", text: "" };
+    }
+    if (this.#line[this.#at] === "[") {
+      this.#array(depth);
+      return { kind: "nested", text: "" };
+    }
+    throw this.#unexpected("a value");
+  }
+
+  #match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const text = pattern.exec(this.#line)?.[0];
+    if (text !== undefined) this.#at += text.length;
+    return text;
+  }
+
+  #skipBlanks(): void {
+    this.#match(blanks);
+  }
+
+  #take(character: string): boolean {
+    if (this.#line[this.#at] !== character) return false;
+    this.#at++;
+    return true;
+  }
+
+  #unexpected(wanted: string): BadLine {
+    const found = this.#line[this.#at];
+    const what = found === undefined ? "the line ends" : `found ${JSON.stringify(found)}`;
+    return new BadLine(`${what} at character ${this.#at + 1} where ${wanted} belongs`);
+  }
+}
+
+function textOf(token: string): string {
+  if (!token.includes("\\")) return token.slice(1, -1);
+  const text = JSON.parse(token) as string;
+  // half a surrogate pair has no UTF-8 form, so it could not be stored as it came
+  if (!text.isWellFormed()) throw new BadLine("half a surrogate pair in a string");
+  return text;
+}
+
+/** The value's text, once its token is of the kind that the column takes. */
+function columnText(column: Column, kind: TokenKind, text: string): string {
+  const wrong = (wanted: string) => {
+    const shown =
+      kind === "nested" ? "an object or array" : kind === "string" ? `the string ${shorten(text)}` : text;
+    return new BadLine(`${column.name} is ${shown} where ${wanted} belongs`);
+  };
+  switch (column.kind) {
+    case "uint64":
+      if (kind !== "string" || !uintPattern.test(text)) throw wrong("an unsigned integer in a string");
+      return text;
+    case "int64":
+    case "timestamp":
+      if (kind !== "string" || !intPattern.test(text)) throw wrong("an integer in a string");
+      return text;
+    case "exact":
+      if (kind !== "string" || !decimalPattern.test(text)) throw wrong("a decimal in a string");
+      return text;
+    case "uint32":
+      if (kind !== "number" || !uintPattern.test(text)) throw wrong("an unsigned integer");
+      return text;
+    case "double":
+      if (kind === "number" || (kind === "string" && specialDoublePattern.test(text))) return text;
+      throw wrong('a number, "NaN", "Infinity" or "-Infinity"');
+    case "string":
+      if (kind !== "string") throw wrong("a string");
+      return text;
+  }
+}
+
+/** The type that cannot hold the value, for the message; undefined when it fits. */
+function unfitType(column: Column, value: string, exactTypes: ExactTypes): string | undefined {
+  switch (column.kind) {
+    case "uint64":
+      return value.length > 20 || BigInt(value) > 18_446_744_073_709_551_615n ? "uint64" : undefined;
+    case "int64":
+      return value.length > 20 || BigInt.asIntN(64, BigInt(value)) !== BigInt(value) ? "int64" : undefined;
+    case "timestamp":
+      return value.length > 20 || BigInt(value) < timestampMin || BigInt(value) > timestampMax
+        ? "TIMESTAMP_NS"
+        : undefined;
+    case "uint32":
+      return value.length > 10 || Number(value) > 4_294_967_295 ? "uint32" : undefined;
+    case "double":
+      return specialDoublePattern.test(value) || Number.isFinite(Number(value)) ? undefined : "double";
+    case "exact": {
+      const { precision, scale } = exactType(exactTypes, column.name);
+      const [whole = "", fraction = ""] = value.replace(/^-?0*/, "").split(".");
+      const fits = whole.length <= precision - scale && fraction.replace(/0+$/, "").length <= scale;
+      return fits ? undefined : `DECIMAL(${precision},${scale})`;
+    }
+    case "string":
+      return undefined;
+  }
+}
+
+/** A value in a message, cut where it is long. */
+export function shorten(text: string, limit = 120): string {
+  const shown = JSON.stringify(text);
+  return shown.length <= limit ? shown : `${shown.slice(0, limit)}… (${text.length} characters)`;
+}

@@ -1,0 +1,274 @@
+import { rm, stat } from "node:fs/promises";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Table } from "../model/table.ts";
+import type { Nanoseconds } from "../model/time.ts";
+import { startsWithByteOrderMark } from "./byte-order-mark.ts";
+import { fitsSql, guardSql, type Shape, transformStructure, typedSql } from "./convert-guard.ts";
+import { checkLine, type LineRules, shorten } from "./convert-line.ts";
+import { rowError } from "./convert-row-error.ts";
+import { type ExactTypes, parquetType } from "./convert-types.ts";
+import { duckDBError } from "./duckdb.ts";
+import { fileList, identifier, literal } from "./sql.ts";
+
+/** A segment as conversion needs to know it. */
+export interface SegmentInput {
+  /** An `.ndjson.zst` file. */
+  readonly file: string;
+  readonly rows: number;
+  /** Size of the text, line ends included. */
+  readonly bytes: number;
+  /** Bytes of its longest line. */
+  readonly longestLine: number;
+  /** False when a row was seen that stands before its predecessor in key order. */
+  readonly sorted: boolean;
+  /** True when the careful path wrote the segment: the form of each line is known to be good. */
+  readonly checked?: boolean;
+}
+
+export interface ConvertInput {
+  readonly table: Table;
+  readonly instanceId: string;
+  readonly runId: string;
+  /** In the order in which their rows belong. */
+  readonly segments: readonly SegmentInput[];
+  /** The type of each exact column, such as `DECIMAL(18,9)`. */
+  readonly exactTypes: ExactTypes;
+  /** The Parquet file to write; replaced if it exists, removed if conversion fails. */
+  readonly out: string;
+  readonly codec: "zstd";
+}
+
+export interface ConvertResult {
+  readonly rows: bigint;
+  /** Size of the Parquet file. */
+  readonly bytes: number;
+  /** Keys of the first and the last row; undefined where there are no rows. */
+  readonly firstTs: Nanoseconds | undefined;
+  readonly lastTs: Nanoseconds | undefined;
+  readonly firstSeq: bigint | undefined;
+  readonly lastSeq: bigint | undefined;
+  /** Names of fields that the contract does not know. They stay in the segments. */
+  readonly drift: readonly string[];
+  /** True when the rows had to be sorted: their order in the file is not that of the segments. */
+  readonly resorted: boolean;
+}
+
+/** Lines of more shapes than this are read by the careful path. */
+const shapeLimit = 8;
+
+/** Rows in a row group. Smaller than DuckDB's default, for its writer holds one such group a thread in memory. */
+const rowGroupRows = 61_440;
+
+/**
+ * Writes the segments of one bucket into one Parquet file: exactly, in order, rows out = lines in.
+ *
+ * Throws `malformed_row` when a line is no proper row, or too odd for this path; the careful path tells which.
+ * Throws `value_out_of_range` for a proper value that its column cannot hold, `history_identity_conflict` for a row
+ * of another run or instance, `incomplete` when rows out ≠ lines in, and `storage_…` for the disk.
+ */
+export async function convertBucket(
+  connection: DuckDBConnection,
+  input: ConvertInput,
+): Promise<ConvertResult> {
+  try {
+    return await convert(connection, input);
+  } catch (thrown) {
+    // half a file is no file; if it cannot be removed either, the first error says more
+    await rm(input.out, { force: true }).catch(() => undefined);
+    const error = thrown instanceof RunvaultError ? thrown : RunvaultError.from(thrown);
+    throw error.at(placeOf(input));
+  }
+}
+
+async function convert(connection: DuckDBConnection, input: ConvertInput): Promise<ConvertResult> {
+  for (const { file, checked } of input.segments) {
+    if (!checked && (await startsWithByteOrderMark(file))) {
+      throw new RunvaultError("malformed_row", "the segment begins with a byte order mark", {
+        place: { file },
+      });
+    }
+  }
+  const sorted = input.segments.every((segment) => segment.sorted);
+  const shapes: Shape[] = [];
+  let rows = await copyLearning(connection, input, shapes, sorted);
+  let resorted = !sorted;
+  if (!resorted && (await hasDisorder(connection, input))) {
+    // the fetcher watches each stream; a fault between two segments shows only here
+    rows = await copyLearning(connection, input, shapes, false);
+    resorted = true;
+  }
+  const lines = input.segments.reduce((sum, segment) => sum + BigInt(segment.rows), 0n);
+  if (rows !== lines) {
+    throw new RunvaultError("incomplete", `${lines} lines became ${rows} rows`, {
+      hint: "Fetch the slice again; if it happens again, keep the segments and report it.",
+    });
+  }
+  return {
+    rows,
+    bytes: (await stat(input.out)).size,
+    ...(await endKeys(connection, input, rows)),
+    drift: [
+      ...new Set(shapes.flat().flatMap(({ column, name }) => (column === undefined ? [name] : []))),
+    ].sort(),
+    resorted,
+  };
+}
+
+/** Runs the COPY, and again after each line whose shape is new but proper. Returns the rows written. */
+async function copyLearning(
+  connection: DuckDBConnection,
+  input: ConvertInput,
+  shapes: Shape[],
+  sorted: boolean,
+): Promise<bigint> {
+  for (;;) {
+    try {
+      const reader = await connection.runAndReadAll(copySql(input, shapes, sorted));
+      return reader.getRows()[0]?.[0] as bigint;
+    } catch (thrown) {
+      const error = duckDBError(thrown, "conversion failed");
+      // only what DuckDB says about the rows themselves is looked into
+      if (
+        error.code !== "internal" ||
+        /^(Out of Memory|INTERNAL|Interrupt|Fatal)/i.test(String((thrown as Error).message))
+      ) {
+        throw error;
+      }
+      shapes.push(await newShape(connection, input, shapes, thrown));
+    }
+  }
+}
+
+function copySql(input: ConvertInput, shapes: readonly Shape[], sorted: boolean): string {
+  const guard = `CASE WHEN (${guardSql(input, shapes, checkedFiles(input))}) IS TRUE THEN ${literal(input.runId)} ELSE error('a row did not pass the guard') END`;
+  const columns = input.table.columns.map((column) => {
+    // the guard rides in a column instead of a WHERE: a filter would have DuckDB parse every line twice
+    const value =
+      column.name === "run_id"
+        ? guard
+        : column.name === "instance_id"
+          ? literal(input.instanceId)
+          : typedSql(column, input, shapes);
+    return `CAST(${value} AS ${parquetType(column, input.exactTypes)}) AS ${identifier(column.name)}`;
+  });
+  const rows = `SELECT ${columns.join(", ")} FROM ${linesSql(input)}`;
+  const names = input.table.columns.map(({ name }) => identifier(name)).join(", ");
+  const ordered = sorted
+    ? rows
+    : // the position makes the sort stable, for gateways whose key does not tell all rows apart
+      `SELECT ${names} FROM (SELECT *, row_number() OVER () AS "the position" FROM (${rows})) ORDER BY ${keySql(input)}, "the position"`;
+  return `COPY (${ordered}) TO ${literal(input.out)} (FORMAT parquet, COMPRESSION ${input.codec}, ROW_GROUP_SIZE ${rowGroupRows}, USE_TMP_FILE false)`;
+}
+
+/** The relation of `line`, `j` and `file` that the guard works on. */
+function linesSql(input: ConvertInput): string {
+  const structure = literal(transformStructure(input.table.columns));
+  const segments = input.segments.filter(({ rows }) => rows > 0);
+  if (segments.length === 0) {
+    return `(SELECT line, json_transform(line, ${structure}) AS j, '' AS file FROM (SELECT CAST(NULL AS VARCHAR) AS line) WHERE false)`;
+  }
+  // the CSV reader gives lines as they stand, checks their UTF-8 and splits faster than the JSON reader
+  const longest = Math.max(...segments.map(({ longestLine }) => longestLine));
+  const lineBytes = Math.max(longest + 16, 64 * 1024);
+  const options = [
+    "columns = {'line': 'VARCHAR'}",
+    "auto_detect = false, header = false, delim = '', quote = '', escape = '', filename = 'file'",
+    "compression = 'zstd', strict_mode = true",
+    `max_line_size = ${lineBytes}, buffer_size = ${Math.max(lineBytes * 2, 4 * 1024 * 1024)}`,
+  ];
+  const files = fileList(segments.map(({ file }) => file));
+  return `(SELECT line, json_transform(line, ${structure}) AS j, file FROM read_csv(${files}, ${options.join(", ")}))`;
+}
+
+/** Finds the first line that does not pass, and either learns its shape or throws what is wrong with it. */
+async function newShape(
+  connection: DuckDBConnection,
+  input: ConvertInput,
+  shapes: readonly Shape[],
+  cause: unknown,
+): Promise<Shape> {
+  const offending = await offendingLine(connection, input, shapes, cause);
+  if (offending === undefined) throw duckDBError(cause, "conversion failed");
+  const { line, file } = offending;
+  const row = shapeOfLine(line, input, { file });
+  const known = shapes.some((shape) => shapeText(shape) === shapeText(row));
+  if (known || shapes.length === shapeLimit || row.some(({ nested }) => nested)) {
+    throw new RunvaultError("malformed_row", `a row that only the careful path can read: ${shorten(line)}`, {
+      place: { file },
+    });
+  }
+  return row;
+}
+
+function shapeText(shape: Shape): string {
+  return shape.map(({ rawKey }) => rawKey).join(" ");
+}
+
+/** The members of a proper line. Throws what is wrong with it otherwise. */
+function shapeOfLine(line: string, rules: LineRules, place: ErrorPlace): Shape {
+  const checked = checkLine(line, rules);
+  if (checked.kind === "row") return checked.members;
+  throw rowError(checked, rules, place);
+}
+
+async function offendingLine(
+  connection: DuckDBConnection,
+  input: ConvertInput,
+  shapes: readonly Shape[],
+  cause: unknown,
+): Promise<{ line: string; file: string } | undefined> {
+  // casts of the guard may raise, so it is asked only about rows whose values can be cast
+  const passes = `CASE WHEN (${fitsSql(input)}) IS TRUE THEN (${guardSql(input, shapes, checkedFiles(input))}) IS TRUE ELSE false END`;
+  try {
+    const reader = await connection.runAndReadAll(
+      `SELECT coalesce(line, '') AS line, file FROM ${linesSql(input)} WHERE NOT (${passes}) LIMIT 1`,
+    );
+    const row = reader.getRowsJson()[0];
+    return row === undefined ? undefined : { line: String(row[0]), file: String(row[1]) };
+  } catch (thrown) {
+    const error = duckDBError(thrown, "conversion failed");
+    if (error.code !== "internal") throw error;
+    // a line that is not JSON, not UTF-8 or longer than was said stops the search as well
+    const reason = (thrown instanceof Error ? thrown.message : String(thrown)).split("\n")[0] ?? "";
+    throw new RunvaultError("malformed_row", `DuckDB cannot read a line: ${reason.slice(0, 300)}`, { cause });
+  }
+}
+
+function checkedFiles({ segments }: ConvertInput): readonly string[] {
+  return segments.filter(({ checked }) => checked === true).map(({ file }) => file);
+}
+
+/** True when a row of the written file stands before its predecessor in key order. */
+async function hasDisorder(connection: DuckDBConnection, input: ConvertInput): Promise<boolean> {
+  const keys = input.table.key.map((name, index) => `${identifier(name)} AS k${index}`);
+  const before = input.table.key.map((name, index) => `lag(${identifier(name)}) OVER () AS b${index}`);
+  const disorder = input.table.key.map((_, index) => {
+    const equal = Array.from({ length: index }, (_, i) => `k${i} = b${i} AND `).join("");
+    return `(${equal}k${index} < b${index})`;
+  });
+  const reader = await connection.runAndReadAll(
+    `SELECT 1 FROM (SELECT ${[...keys, ...before].join(", ")} FROM read_parquet(${fileList([input.out])})) WHERE ${disorder.join(" OR ")} LIMIT 1`,
+  );
+  return reader.getRows().length > 0;
+}
+
+async function endKeys(connection: DuckDBConnection, input: ConvertInput, rows: bigint) {
+  const key = async (offset: bigint) => {
+    const reader = await connection.runAndReadAll(
+      `SELECT epoch_ns(ts_event), seq FROM read_parquet(${fileList([input.out])}) LIMIT 1 OFFSET ${offset}`,
+    );
+    return reader.getRows()[0] as [bigint, bigint] | undefined;
+  };
+  const first = rows === 0n ? undefined : await key(0n);
+  const last = rows === 0n ? undefined : await key(rows - 1n);
+  return { firstTs: first?.[0], lastTs: last?.[0], firstSeq: first?.[1], lastSeq: last?.[1] };
+}
+
+function keySql({ table }: ConvertInput): string {
+  return table.key.map(identifier).join(", ");
+}
+
+function placeOf({ table, instanceId, runId }: ConvertInput): ErrorPlace {
+  return { instance: instanceId, run: runId, table: table.name };
+}

@@ -1,0 +1,242 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { type TableName, tableNamed, tableNames } from "../model/table.ts";
+import type { Archive } from "./archive.ts";
+import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
+import { firstDifference, type LineDifference } from "./diff-lines.ts";
+import { compareManifests, compareTables } from "./diff-manifest.ts";
+import { duckDBError, openDuckDB } from "./duckdb.ts";
+import type { Manifest } from "./manifest.ts";
+import { readSegment } from "./segment.ts";
+import { fileList } from "./sql.ts";
+
+export interface DiffOptions {
+  /** Only these runs; every run of both archives unless given. */
+  readonly runs?: readonly RunRef[];
+  readonly signal?: AbortSignal;
+  /** Hears each table as it is done. */
+  readonly onTable?: (run: RunRef, table: TableDiff) => void;
+}
+
+export interface TableDiff {
+  readonly table: TableName;
+  readonly equal: boolean;
+  /** Row counts of the segments; null where the side does not hold the table. */
+  readonly rows: { readonly a: number | null; readonly b: number | null };
+  /** Row hashes of the Parquet files as `rows:sum`; null where the side has no Parquet. */
+  readonly rowHash: { readonly a: string | null; readonly b: string | null };
+  readonly firstDifference: LineDifference | null;
+  readonly differences: readonly string[];
+  readonly notes: readonly string[];
+}
+
+export interface RunDiff {
+  readonly run: RunRef;
+  readonly equal: boolean;
+  /** Of the manifests, tables apart. */
+  readonly differences: readonly string[];
+  readonly notes: readonly string[];
+  readonly tables: readonly TableDiff[];
+}
+
+export interface ArchiveDiff {
+  readonly equal: boolean;
+  readonly runs: readonly RunDiff[];
+  readonly onlyInA: readonly RunRef[];
+  readonly onlyInB: readonly RunRef[];
+}
+
+/**
+ * Compares the data of two archives: per run and table the same lines in the same order, the same row hash, the same
+ * buckets with the same counts, and the same manifest but for what making it anew changes. Where segments are cut, and
+ * by which proof a table is complete, makes no difference; the latter is noted. Tables whose rows came unsorted are
+ * compared by their sorted rows. Throws `archive_damaged` where a side cannot be read, `not_archived` for a run asked
+ * for that neither holds.
+ */
+export async function diffArchives(a: Archive, b: Archive, options: DiffOptions = {}): Promise<ArchiveDiff> {
+  const { runs, signal } = options;
+  const [left, right] = [await manifestsOf(a, runs), await manifestsOf(b, runs)];
+  for (const run of runs ?? []) {
+    if (left.has(keyOf(run)) || right.has(keyOf(run))) continue;
+    throw new RunvaultError("not_archived", "neither archive holds this run", {
+      place: { instance: run.instanceId, run: run.runId },
+      hint: "List the archived runs with `runvault runs`.",
+    });
+  }
+  const onlyInA = [...left].flatMap(([key, manifest]) => (right.has(key) ? [] : [refOf(manifest)]));
+  const onlyInB = [...right].flatMap(([key, manifest]) => (left.has(key) ? [] : [refOf(manifest)]));
+  const compared: RunDiff[] = [];
+  const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-diff-"));
+  try {
+    await using duckdb = await openDuckDB({ memoryLimitMb: 256, threads: 2, tempDirectory });
+    for (const [key, manifest] of left) {
+      const other = right.get(key);
+      if (other === undefined) continue;
+      signal?.throwIfAborted();
+      const sides: [Side, Side] = [
+        { archive: a, manifest },
+        { archive: b, manifest: other },
+      ];
+      compared.push(await diffRun(sides, duckdb.connection, options));
+    }
+  } finally {
+    await rm(tempDirectory, { recursive: true, force: true });
+  }
+  const equal = onlyInA.length + onlyInB.length === 0 && compared.every((run) => run.equal);
+  return { equal, runs: compared, onlyInA, onlyInB };
+}
+
+interface Side {
+  readonly archive: Archive;
+  readonly manifest: Manifest;
+}
+
+async function diffRun(
+  sides: [Side, Side],
+  connection: DuckDBConnection,
+  options: DiffOptions,
+): Promise<RunDiff> {
+  const [{ manifest: a }, { manifest: b }] = sides;
+  const run = refOf(a);
+  const { differences, notes } = compareManifests(a, b);
+  const tables: TableDiff[] = [];
+  for (const name of tableNames) {
+    if (a.tables[name] === undefined && b.tables[name] === undefined) continue;
+    options.signal?.throwIfAborted();
+    const table = await diffTable(sides, name, connection, options.signal);
+    options.onTable?.(run, table);
+    tables.push(table);
+  }
+  const equal = differences.length === 0 && tables.every((table) => table.equal);
+  return { run, equal, differences, notes, tables };
+}
+
+async function diffTable(
+  sides: [Side, Side],
+  name: TableName,
+  connection: DuckDBConnection,
+  signal: AbortSignal | undefined,
+): Promise<TableDiff> {
+  const [a, b] = sides.map(({ manifest }) => manifest.tables[name]);
+  const { differences, notes } = compareTables(a, b);
+  const rows = { a: rowsOf(a), b: rowsOf(b) };
+  const hashes = await Promise.all(sides.map((side) => rowHashOf(side, name, connection)));
+  const rowHash = { a: hashes[0] ?? null, b: hashes[1] ?? null };
+  if (rowHash.a !== rowHash.b)
+    differences.push(`row hash: ${rowHash.a ?? "none"} and ${rowHash.b ?? "none"}`);
+  let difference: LineDifference | null = null;
+  if (a !== undefined && b !== undefined) {
+    if (rows.a !== rows.b) differences.push(`rows: ${rows.a} and ${rows.b}`);
+    // the order of rows that came unsorted is the conversion's, so it stands in Parquet
+    const unsorted = [...a.segments, ...b.segments].some(({ sorted }) => !sorted);
+    const [left, right] = sides.map((side) =>
+      unsorted ? parquetText(side, name, connection, signal) : segmentText(side, name, signal),
+    );
+    difference = await firstDifference(left!, right!);
+    if (difference !== null) {
+      const same = rowHash.a !== null && rowHash.a === rowHash.b;
+      differences.push(
+        same
+          ? "lines differ, though the rows are the same: in another order, or printed otherwise"
+          : "lines differ",
+      );
+    }
+  }
+  return {
+    table: name,
+    equal: differences.length === 0,
+    rows,
+    rowHash,
+    firstDifference: difference,
+    differences,
+    notes,
+  };
+}
+
+async function* segmentText(
+  { archive, manifest }: Side,
+  name: TableName,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  const dir = archive.layout.dataDir(manifest);
+  for (const segment of manifest.tables[name]?.segments ?? []) {
+    signal?.throwIfAborted();
+    yield await readSegment(join(dir, segment.file), segment);
+  }
+}
+
+async function* parquetText(
+  side: Side,
+  name: TableName,
+  connection: DuckDBConnection,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Uint8Array> {
+  const files = parquetFiles(side, name);
+  if (files.length === 0) return;
+  const result = await connection.stream(
+    `SELECT ${canonicalLineSql(tableNamed(name))} FROM read_parquet(${fileList(files)})`,
+  );
+  for await (const rows of result.yieldRows()) {
+    signal?.throwIfAborted();
+    if (rows.length > 0) yield Buffer.from(rows.map(([line]) => `${line}\n`).join(""));
+  }
+}
+
+async function rowHashOf(side: Side, name: TableName, connection: DuckDBConnection): Promise<string | null> {
+  const files = parquetFiles(side, name);
+  if (files.length === 0) return null;
+  try {
+    const sql = rowHashSql(canonicalLineSql(tableNamed(name)), `read_parquet(${fileList(files)})`);
+    const [rows, hash] = (await connection.runAndReadAll(sql)).getRows()[0] ?? [];
+    return `${rows}:${hash}`;
+  } catch (thrown) {
+    const { message } = duckDBError(thrown, "its Parquet files cannot be read");
+    const { instanceId, runId } = side.manifest;
+    throw new RunvaultError("archive_damaged", message, {
+      cause: thrown,
+      place: {
+        instance: instanceId,
+        run: runId,
+        table: name,
+        file: side.archive.layout.dataDir(side.manifest),
+      },
+      hint: "See which file it is with `runvault verify`.",
+    });
+  }
+}
+
+function parquetFiles({ archive, manifest }: Side, name: TableName): string[] {
+  const dir = archive.layout.dataDir(manifest);
+  return (manifest.tables[name]?.parquet ?? []).map(({ file }) => join(dir, file));
+}
+
+async function manifestsOf(
+  archive: Archive,
+  runs: readonly RunRef[] | undefined,
+): Promise<Map<string, Manifest>> {
+  if (runs === undefined) {
+    return new Map((await archive.manifests()).map((manifest) => [keyOf(manifest), manifest]));
+  }
+  const found = new Map<string, Manifest>();
+  for (const run of runs) {
+    const manifest = await archive.manifest(run);
+    if (manifest !== null) found.set(keyOf(run), manifest);
+  }
+  return found;
+}
+
+function keyOf({ instanceId, runId }: RunRef): string {
+  return JSON.stringify([instanceId, runId]);
+}
+
+function refOf({ instanceId, runId }: RunRef): RunRef {
+  return { instanceId, runId };
+}
+
+function rowsOf(table: Manifest["tables"][TableName]): number | null {
+  return table === undefined ? null : table.segments.reduce((sum, { rows }) => sum + rows, 0);
+}

@@ -1,0 +1,114 @@
+import { access, readFile, rm, rmdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { tableNames } from "../model/table.ts";
+import type { Archive } from "./archive.ts";
+import { syncFolder } from "./durable.ts";
+import { lockRun } from "./lock.ts";
+import type { Step } from "./pending.ts";
+
+export interface RemoveOptions {
+  /** Hears the named moments of the removal; a test kills the process at each. */
+  readonly step?: Step;
+}
+
+/**
+ * Removes a run from the archive, under its lock: first the manifest, which is the commit, then the files. A kill in
+ * between leaves files that nothing refers to; the same call again removes these. A manifest too damaged to be read
+ * is no hindrance. Throws `not_archived` where there is nothing of the run, `locked` where a job works on it, and
+ * `archive_damaged` where its path belongs to another run.
+ */
+export async function removeRun(archive: Archive, run: RunRef, options: RemoveOptions = {}): Promise<void> {
+  const { layout } = archive;
+  const step = options.step ?? (() => {});
+  const manifest = layout.manifestFile(run);
+  const folders = [
+    ...tableNames.map((table) => layout.tableDir(table, run)),
+    layout.dataDir(run),
+    layout.quarantineDir(run),
+    layout.pendingDir(run),
+    layout.stagingDir(run),
+  ];
+  // before the lock is taken: its file would be all that is there of a misspelt run
+  if (!(await anyExists([manifest, ...folders]))) throw nothingThere(run);
+  await using _lock = await lockRun(layout, run);
+  if (!(await anyExists([manifest, ...folders]))) throw nothingThere(run);
+  await refuseOtherRun(archive, run);
+  try {
+    if (await exists(manifest)) {
+      await rm(manifest);
+      await syncFolder(dirname(manifest));
+    }
+    step("remove-manifest");
+    for (const folder of folders) {
+      await rm(folder, { recursive: true, force: true });
+      step("remove-folder");
+    }
+    for (const path of [manifest, ...folders]) await removeIfEmpty(dirname(path));
+  } catch (error) {
+    throw RunvaultError.from(error, { place: { instance: run.instanceId, run: run.runId } });
+  }
+}
+
+/** Ids over 200 bytes are shortened with a hash: should two share a path, only its owner may be removed. */
+async function refuseOtherRun({ layout }: Archive, run: RunRef): Promise<void> {
+  const file = layout.manifestFile(run);
+  const owner = await readOwner(file);
+  if (owner === null || (owner.instanceId === run.instanceId && owner.runId === run.runId)) return;
+  // ids that do not lead here are damage, not another run
+  if (layout.manifestFile(owner) !== file) return;
+  throw new RunvaultError("archive_damaged", `the path belongs to ${owner.instanceId}/${owner.runId}`, {
+    place: { file, instance: run.instanceId, run: run.runId },
+  });
+}
+
+/** The ids that a manifest file holds; null where it is missing or says none. */
+async function readOwner(file: string): Promise<RunRef | null> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw RunvaultError.from(error, { place: { file } });
+  }
+  try {
+    const { instanceId, runId } = JSON.parse(text) as Partial<RunRef>;
+    return typeof instanceId === "string" && typeof runId === "string" ? { instanceId, runId } : null;
+  } catch {
+    // not JSON, or null: a damaged manifest names nobody
+    return null;
+  }
+}
+
+async function removeIfEmpty(folder: string): Promise<void> {
+  try {
+    await rmdir(folder);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code !== "ENOTEMPTY" && code !== "ENOENT" && code !== "EEXIST") throw error;
+  }
+}
+
+async function anyExists(paths: readonly string[]): Promise<boolean> {
+  for (const path of paths) if (await exists(path)) return true;
+  return false;
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await access(path);
+    return true;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    throw RunvaultError.from(error, { place: { file: path } });
+  }
+}
+
+function nothingThere(run: RunRef): RunvaultError {
+  return new RunvaultError("not_archived", "the archive holds nothing of this run", {
+    place: { instance: run.instanceId, run: run.runId },
+    hint: "List the archived runs with `runvault runs`.",
+  });
+}

@@ -1,0 +1,159 @@
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import type { Archive } from "./archive.ts";
+import { filesOf, readableStates } from "./commit.ts";
+import { hashFile } from "./file-hash.ts";
+import type { Manifest, TableManifest } from "./manifest.ts";
+import type { CheckList, Fault } from "./verify-report.ts";
+
+/** A file as the manifest promises it; a size of undefined was never recorded. */
+export interface PromisedFile {
+  readonly path: string;
+  readonly sha256: string;
+  readonly storedBytes: number | undefined;
+}
+
+/** The Parquet and quarantine files of a table; segments are read whole anyway, and hashed then. */
+export function promisedFiles(archive: Archive, manifest: Manifest, table: TableManifest): PromisedFile[] {
+  const data = archive.layout.dataDir(manifest);
+  const aside = archive.layout.quarantineDir(manifest);
+  return [
+    ...table.parquet.map(({ file, sha256, storedBytes }) => ({
+      path: join(data, file),
+      sha256,
+      storedBytes,
+    })),
+    ...table.quarantine.map(({ file, sha256 }) => ({
+      path: join(aside, file),
+      sha256,
+      storedBytes: undefined,
+    })),
+  ];
+}
+
+/** What is wrong with a file; null when its size and SHA-256 are as promised. */
+export async function faultOfFile(file: PromisedFile): Promise<Fault | null> {
+  const size = await sizeOf(file.path);
+  if (size === null) return { detail: "the file is missing", files: [file.path] };
+  if (file.storedBytes !== undefined && size !== file.storedBytes) {
+    return {
+      detail: `the file has ${size} bytes, the manifest says ${file.storedBytes}`,
+      files: [file.path],
+    };
+  }
+  const { sha256 } = await hashOf(file.path);
+  if (sha256 === file.sha256) return null;
+  return { detail: `the file's SHA-256 is ${sha256}, the manifest says ${file.sha256}`, files: [file.path] };
+}
+
+/** The run's documents, byte for byte. */
+export async function checkDocuments(list: CheckList, archive: Archive, manifest: Manifest): Promise<void> {
+  const data = archive.layout.dataDir(manifest);
+  const documents = Object.values(manifest.documents);
+  const faults: Fault[] = [];
+  for (const { file, sha256, storedBytes } of documents) {
+    const fault = await faultOfFile({ path: join(data, file), sha256, storedBytes });
+    if (fault !== null) faults.push(fault);
+  }
+  list.faults(null, "documents", faults, `${documents.length} documents as committed`);
+}
+
+/** Files in the run's folders that the manifest does not name: left by a commit before, or by a kill. */
+export async function checkUnreferenced(
+  list: CheckList,
+  archive: Archive,
+  manifest: Manifest,
+): Promise<void> {
+  const { data, quarantine } = filesOf(manifest);
+  const { layout } = archive;
+  const found: string[] = [];
+  for (const [dir, named] of [
+    [layout.dataDir(manifest), data],
+    [layout.quarantineDir(manifest), quarantine],
+  ] as const) {
+    for (const name of await namesIn(dir)) if (!named.has(name)) found.push(join(dir, name));
+  }
+  if (found.length === 0) list.add(null, "unreferenced", "ok", "every file is named by the manifest");
+  else list.add(null, "unreferenced", "notice", `${found.length} files that no manifest names`, found);
+}
+
+/** The folder people glob: the same bytes as the committed Parquet, nothing missing and nothing stale. */
+export async function checkLinks(list: CheckList, archive: Archive, manifest: Manifest): Promise<void> {
+  for (const name of tableNames) {
+    const table = manifest.tables[name];
+    const dir = archive.layout.tableDir(name, manifest);
+    const wanted = table !== undefined && readableStates.has(table.state) ? table.parquet : [];
+    const faults: Fault[] = [];
+    for (const { bucket, file, sha256 } of wanted) {
+      const path = join(dir, `${bucket}.parquet`);
+      const same = await sameBytes(path, join(archive.layout.dataDir(manifest), file), sha256);
+      if (same === "missing") faults.push({ detail: "missing from the folder of the table", files: [path] });
+      if (same === "other")
+        faults.push({ detail: "stale: not the bytes of the committed Parquet", files: [path] });
+    }
+    const names = new Set(wanted.map(({ bucket }) => `${bucket}.parquet`));
+    const extra = (await namesIn(dir)).filter((file) => !names.has(file)).map((file) => join(dir, file));
+    if (extra.length > 0)
+      faults.push({ detail: `${extra.length} files that no bucket stands for`, files: extra });
+    if (table === undefined && faults.length === 0) continue;
+    list.faults(name, "links", faults, `${wanted.length} buckets in the folder of the table`, "notice");
+  }
+}
+
+async function sameBytes(
+  path: string,
+  committed: string,
+  sha256: string,
+): Promise<"same" | "other" | "missing"> {
+  const [link, source] = await Promise.all([statOrNull(path), statOrNull(committed)]);
+  if (link === null) return "missing";
+  if (source !== null && link.ino === source.ino && link.dev === source.dev) return "same";
+  return (await hashOf(path)).sha256 === sha256 ? "same" : "other";
+}
+
+/** Names in a folder, sorted; none where there is no such folder. */
+export async function namesIn(dir: string): Promise<string[]> {
+  try {
+    return (await readdir(dir)).sort();
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw RunvaultError.from(error, { place: { file: dir } });
+  }
+}
+
+async function sizeOf(path: string): Promise<number | null> {
+  const found = await statOrNull(path);
+  return found === null || !found.isFile() ? null : found.size;
+}
+
+async function statOrNull(path: string) {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw RunvaultError.from(error, { place: { file: path } });
+  }
+}
+
+async function hashOf(path: string) {
+  try {
+    return await hashFile(path);
+  } catch (error) {
+    throw RunvaultError.from(error, { place: { file: path } });
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | null)?.code;
+  return code === "ENOENT" || code === "ENOTDIR";
+}
+
+/** Tables of a manifest with their names, in the order of the contract. */
+export function tablesOf(manifest: Manifest): [TableName, TableManifest][] {
+  return tableNames.flatMap((name) => {
+    const table = manifest.tables[name];
+    return table === undefined ? [] : [[name, table] satisfies [TableName, TableManifest]];
+  });
+}

@@ -1,0 +1,171 @@
+import { bucketAt } from "./bucket.ts";
+import { readableStates } from "./commit.ts";
+import { type Manifest, runState, type Segment, type TableManifest } from "./manifest.ts";
+import { tablesOf } from "./verify-files.ts";
+import type { CheckList, Fault } from "./verify-report.ts";
+
+/** What a manifest says must fit together, before any file is read. */
+export function checkManifest(list: CheckList, manifest: Manifest): void {
+  const tables = tablesOf(manifest);
+  const state = runState(tables.map(([, table]) => table.state));
+  if (state !== manifest.state) {
+    list.add(null, "state", "damaged", `the run is ${manifest.state}, its tables make it ${state}`);
+  } else if (!readableStates.has(state)) {
+    list.add(null, "state", "unproven", `the run is ${state}`);
+  } else list.add(null, "state", "ok", `the run is ${state}`);
+  for (const [name, table] of tables) {
+    list.faults(name, "state", stateFaults(table), `${table.state}`);
+    if (table.state !== "ABSENT" && !readableStates.has(table.state)) {
+      const reason = table.error === null ? "" : `: ${table.error.code}: ${table.error.message}`;
+      list.add(name, "state", "unproven", `${table.state}${reason}`);
+    }
+    list.faults(name, "certificate", certificateFaults(table), certificateSummary(table));
+    list.faults(
+      name,
+      "segment-windows",
+      windowFaults(table),
+      `${table.segments.length} windows, disjoint and in order`,
+    );
+    list.faults(name, "parquet-buckets", bucketFaults(table), `${table.parquet.length} buckets`);
+  }
+}
+
+function stateFaults({ state, certificate, error, segments, parquet, quarantine }: TableManifest): Fault[] {
+  const faults: Fault[] = [];
+  const must = (holds: boolean, what: string) => {
+    if (!holds) faults.push({ detail: `${state}, but ${what}` });
+  };
+  if (state === "ABSENT") {
+    must(certificate === null, "it has a certificate");
+    must(segments.length + parquet.length + quarantine.length === 0, "it has files");
+    return faults;
+  }
+  must(certificate !== null, "it has no certificate");
+  if (certificate === null) return faults;
+  if (state === "COMPLETE" || state === "OPEN" || state === "QUARANTINED") {
+    must(certificate.proof !== "none", "nothing proves it");
+    must(certificate.ended === "clean", "its last stream was cut");
+    must(error === null, `it has the error ${error?.code}`);
+  }
+  if (state === "COMPLETE") must(certificate.until === null, "only up to an instant");
+  if (state === "OPEN") must(certificate.until !== null, "it names no instant up to which");
+  if (state === "COMPLETE" || state === "OPEN") must(certificate.quarantined === 0, "rows were set aside");
+  if (state === "QUARANTINED") must(certificate.quarantined > 0, "no rows were set aside");
+  if (state === "INCOMPLETE") must(error !== null, "it names no error");
+  return faults;
+}
+
+function certificateFaults(table: TableManifest): Fault[] {
+  const { certificate, segments, parquet, quarantine, state } = table;
+  if (certificate === null) return [];
+  const faults: Fault[] = [];
+  const must = (holds: boolean, detail: string) => {
+    if (!holds) faults.push({ detail });
+  };
+  const inSegments = sum(segments);
+  const aside = sum(quarantine);
+  must(
+    inSegments === certificate.rows,
+    `${certificate.rows} rows certified, its segments have ${inSegments}`,
+  );
+  must(
+    aside === certificate.quarantined,
+    `${certificate.quarantined} rows certified as set aside, the quarantine has ${aside}`,
+  );
+  if (certificate.proof === "counted") {
+    const counted = BigInt(certificate.rows + certificate.quarantined);
+    must(
+      certificate.gatewayRows !== null && BigInt(certificate.gatewayRows) === counted,
+      `counted ${counted} rows, the gateway said ${certificate.gatewayRows ?? "nothing"}`,
+    );
+  }
+  // a table that failed after this certificate was made, or in mid-run, may lack Parquet
+  if (state !== "INCOMPLETE" && state !== "UNVERIFIED") {
+    const inParquet = sum(parquet);
+    must(
+      inParquet === certificate.rows,
+      `${certificate.rows} rows certified, its Parquet files have ${inParquet}`,
+    );
+  }
+  must(sameKey(certificate.first, parquet[0]?.first), "its first key is not that of its first Parquet file");
+  must(sameKey(certificate.last, parquet.at(-1)?.last), "its last key is not that of its last Parquet file");
+  const { until, rowHash } = certificate;
+  if (until !== null) {
+    const beyond = segments.find(({ to }) => BigInt(to) > BigInt(until));
+    must(beyond === undefined, `certified up to ${until}, a segment goes up to ${beyond?.to}`);
+  }
+  if (rowHash !== null) {
+    must(
+      BigInt(rowHash.rows) === BigInt(certificate.rows),
+      `its row hash covers ${rowHash.rows} of ${certificate.rows} rows`,
+    );
+  }
+  return faults;
+}
+
+function certificateSummary({ certificate }: TableManifest): string {
+  if (certificate === null) return "absent";
+  const { rows, proof, gatewayRows } = certificate;
+  return `${rows} rows, proof ${proof}${gatewayRows === null ? "" : `, the gateway said ${gatewayRows}`}`;
+}
+
+/** Windows are disjoint, in order, and inside their buckets; only parts of an unsorted answer share theirs. */
+function windowFaults({ segments, grain }: TableManifest): Fault[] {
+  const faults: Fault[] = [];
+  let before: Segment | undefined;
+  for (const segment of segments) {
+    const { file, bucket, sorted } = segment;
+    const [from, to] = [BigInt(segment.from), BigInt(segment.to)];
+    const wrong = (what: string) => faults.push({ detail: `segment ${file} [${from}, ${to}) ${what}` });
+    if (from >= to) wrong("has an empty window");
+    const part =
+      before !== undefined &&
+      !sorted &&
+      !before.sorted &&
+      before.from === segment.from &&
+      before.to === segment.to;
+    if (before !== undefined && !part && from < BigInt(before.to))
+      wrong(`overlaps ${before.file}, or comes before it`);
+    const own = bucketAt(grain, from);
+    if (own.name !== bucket) wrong(`stands in bucket ${bucket}, its window starts in ${own.name}`);
+    else if (own.to !== undefined && to > own.to) wrong(`goes beyond the end of its bucket ${bucket}`);
+    before = segment;
+  }
+  return faults;
+}
+
+/** Each bucket with rows has one Parquet file with as many rows, in order, with keys inside the bucket. */
+function bucketFaults({ segments, parquet, grain, state }: TableManifest): Fault[] {
+  const faults: Fault[] = [];
+  const rows = new Map<string, number>();
+  for (const segment of segments) rows.set(segment.bucket, (rows.get(segment.bucket) ?? 0) + segment.rows);
+  const seen = new Set<string>();
+  let last: bigint | undefined;
+  for (const { file, bucket, rows: own, first, last: end } of parquet) {
+    const wrong = (what: string) =>
+      faults.push({ detail: `Parquet file ${file} of bucket ${bucket} ${what}` });
+    if (seen.has(bucket)) wrong("is the second of its bucket");
+    seen.add(bucket);
+    if (own !== rows.get(bucket)) wrong(`has ${own} rows, its segments have ${rows.get(bucket) ?? 0}`);
+    const [from, to] = [BigInt(first.ts), BigInt(end.ts)];
+    if (from > to || (from === to && BigInt(first.seq) > BigInt(end.seq))) wrong("ends before it starts");
+    if (bucketAt(grain, from).name !== bucket || bucketAt(grain, to).name !== bucket)
+      wrong("has keys outside its bucket");
+    if (last !== undefined && from <= last) wrong("does not come after the one before it");
+    last = to;
+  }
+  if (state === "INCOMPLETE" || state === "UNVERIFIED") return faults;
+  for (const [bucket, count] of rows) {
+    if (count > 0 && !seen.has(bucket))
+      faults.push({ detail: `bucket ${bucket} has ${count} rows and no Parquet file` });
+  }
+  return faults;
+}
+
+function sameKey(a: { ts: string; seq: string } | null, b: { ts: string; seq: string } | undefined): boolean {
+  return a === null ? b === undefined : a.ts === b?.ts && a.seq === b.seq;
+}
+
+function sum(files: readonly { rows: number }[]): number {
+  return files.reduce((total, { rows }) => total + rows, 0);
+}

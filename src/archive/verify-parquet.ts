@@ -1,0 +1,145 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { RunvaultError } from "../model/error.ts";
+import { type TableName, tableNamed } from "../model/table.ts";
+import type { Archive } from "./archive.ts";
+import { parquetType } from "./convert-types.ts";
+import { duckDBError } from "./duckdb.ts";
+import type { Manifest, TableManifest } from "./manifest.ts";
+import { fileList } from "./sql.ts";
+import { faultOfFile, promisedFiles } from "./verify-files.ts";
+import type { CheckList, Fault } from "./verify-report.ts";
+import { countLines } from "./verify-segments.ts";
+
+/**
+ * A table's Parquet and quarantine files: their bytes, then rows, keys and column types as DuckDB reads them. Gives the
+ * names of the damaged ones.
+ */
+export async function checkParquet(
+  list: CheckList,
+  archive: Archive,
+  manifest: Manifest,
+  name: TableName,
+  table: TableManifest,
+  connection: DuckDBConnection,
+  signal: AbortSignal | undefined,
+): Promise<Set<string>> {
+  const dir = archive.layout.dataDir(manifest);
+  const damaged = new Set<string>();
+  const files: Fault[] = [];
+  const promised = promisedFiles(archive, manifest, table);
+  for (const file of promised) {
+    signal?.throwIfAborted();
+    const fault = await faultOfFile(file);
+    if (fault === null) continue;
+    files.push(fault);
+    damaged.add(file.path);
+  }
+  list.faults(name, "files", files, `${promised.length} Parquet and quarantine files as committed`);
+  const rows: Fault[] = [];
+  const types: Fault[] = [];
+  for (const parquet of table.parquet) {
+    const path = join(dir, parquet.file);
+    if (damaged.has(path)) continue;
+    signal?.throwIfAborted();
+    try {
+      rows.push(...(await rowFaults(connection, path, parquet)));
+      types.push(...(await typeFaults(connection, path, name, table)));
+    } catch (error) {
+      damaged.add(path);
+      rows.push({ detail: duckDBError(error, "DuckDB cannot read it").message, files: [path] });
+    }
+  }
+  const total = table.parquet.reduce((sum, parquet) => sum + parquet.rows, 0);
+  list.faults(name, "parquet-rows", rows, `${total} rows in ${table.parquet.length} files`);
+  list.faults(name, "parquet-types", types, "columns and types as the contract and the manifest say");
+  await checkQuarantine(list, archive, manifest, name, table, damaged);
+  return damaged;
+}
+
+async function rowFaults(
+  connection: DuckDBConnection,
+  path: string,
+  parquet: TableManifest["parquet"][number],
+): Promise<Fault[]> {
+  const faults: Fault[] = [];
+  const must = (holds: boolean, detail: string) => {
+    if (!holds) faults.push({ detail, files: [path] });
+  };
+  const from = fileList([path]);
+  const reader = await connection.runAndReadAll(
+    `SELECT count(*), epoch_ns(min(key).ts), min(key).seq, epoch_ns(max(key).ts), max(key).seq,
+      (SELECT CAST(sum(num_rows) AS BIGINT) FROM parquet_file_metadata(${from}))
+    FROM (SELECT struct_pack(ts := ts_event, seq := seq) AS key FROM read_parquet(${from}))`,
+  );
+  const [count, firstTs, firstSeq, lastTs, lastSeq, inMetadata] = reader.getRows()[0] ?? [];
+  must(count === BigInt(parquet.rows), `it has ${count} rows, the manifest says ${parquet.rows}`);
+  must(inMetadata === count, `it has ${count} rows, its own metadata says ${inMetadata}`);
+  const key = (ts: unknown, seq: unknown) => `(${ts}, ${seq})`;
+  const first = key(firstTs, firstSeq);
+  const last = key(lastTs, lastSeq);
+  must(
+    first === key(parquet.first.ts, parquet.first.seq),
+    `its first key is ${first}, the manifest says ${key(parquet.first.ts, parquet.first.seq)}`,
+  );
+  must(
+    last === key(parquet.last.ts, parquet.last.seq),
+    `its last key is ${last}, the manifest says ${key(parquet.last.ts, parquet.last.seq)}`,
+  );
+  return faults;
+}
+
+async function typeFaults(
+  connection: DuckDBConnection,
+  path: string,
+  name: TableName,
+  { exactTypes }: TableManifest,
+): Promise<Fault[]> {
+  const reader = await connection.runAndReadAll(`DESCRIBE SELECT * FROM read_parquet(${fileList([path])})`);
+  const found = reader.getRows().map(([column, type]) => `${column} ${type}`);
+  const wanted = tableNamed(name).columns.map((column) => `${column.name} ${typeOf(column, exactTypes)}`);
+  const missing = wanted.filter((column) => !found.includes(column));
+  // older archives may lack columns that a later contract has; `rebuild` brings them
+  const extra = found.filter((column) => !wanted.includes(column));
+  if (missing.length + extra.length === 0) return [];
+  const parts = [
+    ...(missing.length === 0 ? [] : [`it lacks ${missing.join(", ")}`]),
+    ...(extra.length === 0 ? [] : [`it has ${extra.join(", ")}`]),
+  ];
+  return [{ detail: parts.join("; "), files: [path] }];
+}
+
+function typeOf(column: Parameters<typeof parquetType>[0], exactTypes: Record<string, string>): string {
+  if (column.kind === "exact" && exactTypes[column.name] === undefined)
+    return "of a type the manifest does not name";
+  return parquetType(column, exactTypes);
+}
+
+async function checkQuarantine(
+  list: CheckList,
+  archive: Archive,
+  manifest: Manifest,
+  name: TableName,
+  table: TableManifest,
+  damaged: ReadonlySet<string>,
+): Promise<void> {
+  if (table.quarantine.length === 0) return;
+  const faults: Fault[] = [];
+  for (const { file, rows } of table.quarantine) {
+    const path = join(archive.layout.quarantineDir(manifest), file);
+    if (damaged.has(path)) continue;
+    const found = countLines(await readRecords(path)).rows;
+    if (found !== rows)
+      faults.push({ detail: `it has ${found} records, the manifest says ${rows}`, files: [path] });
+  }
+  list.faults(name, "quarantine", faults, `${table.quarantine.length} files of rows set aside`);
+}
+
+async function readRecords(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw RunvaultError.from(error, { place: { file: path } });
+  }
+}

@@ -1,0 +1,67 @@
+import { join } from "node:path";
+import type { TableName } from "../model/table.ts";
+import type { Archive } from "./archive.ts";
+import type { Manifest, TableManifest } from "./manifest.ts";
+import { readSegment } from "./segment.ts";
+import type { CheckList, Fault } from "./verify-report.ts";
+import { damageOf } from "./verify-report.ts";
+
+const newline = 10;
+
+/**
+ * Reads every segment of a table whole: size, SHA-256, frame with its checksum, and the lines in it. Gives the names of
+ * the damaged ones.
+ */
+export async function checkSegments(
+  list: CheckList,
+  archive: Archive,
+  manifest: Manifest,
+  name: TableName,
+  table: TableManifest,
+  signal: AbortSignal | undefined,
+): Promise<Set<string>> {
+  const dir = archive.layout.dataDir(manifest);
+  const damaged = new Set<string>();
+  const files: Fault[] = [];
+  const lines: Fault[] = [];
+  for (const segment of table.segments) {
+    signal?.throwIfAborted();
+    const path = join(dir, segment.file);
+    let text: Buffer;
+    try {
+      text = await readSegment(path, segment);
+    } catch (error) {
+      damaged.add(segment.file);
+      files.push({ detail: damageOf(error), files: [path] });
+      continue;
+    }
+    const found = countLines(text);
+    const wrong = (detail: string) => lines.push({ detail, files: [path] });
+    if (found.rows !== segment.rows) wrong(`it has ${found.rows} lines, the manifest says ${segment.rows}`);
+    if (!found.ended) wrong("its last line has no end");
+    if (found.empty > 0) wrong(`${found.empty} of its lines are empty`);
+    if (found.longest > segment.longestLine) {
+      wrong(`its longest line has ${found.longest} bytes, the manifest says ${segment.longestLine}`);
+    }
+  }
+  const rows = table.segments.reduce((sum, segment) => sum + segment.rows, 0);
+  list.faults(name, "files", files, `${table.segments.length} segments as committed`);
+  list.faults(name, "segment-lines", lines, `${rows} lines in ${table.segments.length} segments`);
+  return damaged;
+}
+
+/** Line ends in a text, and what would make a line of it no line. */
+export function countLines(text: Buffer): { rows: number; longest: number; empty: number; ended: boolean } {
+  let rows = 0;
+  let longest = 0;
+  let empty = 0;
+  let start = 0;
+  for (let end = text.indexOf(newline); end >= 0; end = text.indexOf(newline, start)) {
+    const length = end - start;
+    if (length > longest) longest = length;
+    if (length === 0) empty++;
+    rows++;
+    start = end + 1;
+  }
+  return { rows, longest, empty, ended: start === text.byteLength };
+}

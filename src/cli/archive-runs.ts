@@ -1,0 +1,305 @@
+import { alignedTable } from "../analytics/aligned-table.ts";
+import { findArchive, openArchive } from "../archive/archive.ts";
+import type { Manifest, TableState } from "../archive/manifest.ts";
+import { archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
+import { planRun, type RunPlan } from "../extract/plan-run.ts";
+import { finishedRuns } from "../extract/run-knowledge.ts";
+import { openRestGateway } from "../gateway/rest-gateway.ts";
+import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
+import type { HistorySource, RunRef } from "../model/source.ts";
+import { wallClock } from "../model/time.ts";
+import type { ArchiveTarget, ArchiveValues } from "./archive.ts";
+import { gatewaySettings } from "./gateway-options.ts";
+import { killStep } from "./kill-step.ts";
+import { byteText, durationText, grouped } from "./progress.ts";
+import { formatRun } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+import { version } from "./version.ts";
+
+/** What one run came to: its manifest, or the error that ended it. */
+interface RunReport extends RunRef {
+  readonly outcome: RunOutcome | null;
+  readonly seconds: number;
+  readonly error: RunvaultError | null;
+  readonly exit: number;
+}
+
+/** Archives the runs one after another. One that fails does not keep the others from being archived. */
+export async function archiveAll(
+  target: ArchiveTarget,
+  values: ArchiveValues,
+  session: Session,
+): Promise<number> {
+  await using gateway = openRestGateway(await gatewaySettings(values, session));
+  const runs = await runsOf(target, gateway, session.signal);
+  if (values.dryRun) return await dryRun(runs, gateway, values, session);
+  const archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal });
+  const reports: RunReport[] = [];
+  for (const run of runs) {
+    const report = await archiveOne(run, gateway, archive, values, session);
+    reports.push(report);
+    // what concerns the gateway or the disk as a whole would only fail again
+    if (report.error !== null && endsAll.has(report.error.code)) break;
+  }
+  const status = worstExit(reports.map((report) => report.exit));
+  const peakMemoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
+  if (session.json) {
+    const body = { exit: status, peakMemoryMb, runs: reports.map(jsonOf) };
+    await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
+  } else {
+    await session.terminal.out(reports.length === 0 ? "no runs to archive\n" : textOf(reports));
+  }
+  return status;
+}
+
+const endsAll = new Set([
+  "interrupted",
+  "unreachable",
+  "unauthenticated",
+  "not_a_gateway",
+  "storage_full",
+  "storage_read_only",
+  "storage_forbidden",
+  "storage_failed",
+]);
+
+async function runsOf(
+  target: ArchiveTarget,
+  gateway: HistorySource,
+  signal: AbortSignal,
+): Promise<readonly RunRef[]> {
+  if (target.kind === "runs") return target.runs;
+  if (target.instances === undefined) return await finishedRuns(gateway, undefined, signal);
+  const runs: RunRef[] = [];
+  for (const instance of target.instances) runs.push(...(await finishedRuns(gateway, instance, signal)));
+  return runs;
+}
+
+async function archiveOne(
+  run: RunRef,
+  source: HistorySource,
+  archive: Awaited<ReturnType<typeof openArchive>>,
+  values: ArchiveValues,
+  session: Session,
+): Promise<RunReport> {
+  const startedMs = performance.now();
+  const seconds = () => Math.round(performance.now() - startedMs) / 1000;
+  const { instanceId, runId } = run;
+  const expected = new Map<string, number>();
+  using progress = session.progress();
+  progress.on(formatRun(run));
+  try {
+    const outcome = await archiveRun({
+      source,
+      archive,
+      run,
+      ...(values.tables === undefined ? {} : { tables: values.tables }),
+      settings: settingsOf(values),
+      clock: wallClock,
+      random: Math.random,
+      signal: session.signal,
+      tool: `runvault ${version}`,
+      step: killStep(session.terminal.env),
+      onPlan: (table, rows) => {
+        if (rows === undefined) return;
+        expected.set(table.name, rows);
+        progress.expect([...expected.values()].reduce((sum, count) => sum + count, 0));
+      },
+      onRows: (_table, rows, bytes) => progress.add(rows, bytes),
+      onRetry: (error, waitMs) =>
+        session.log.warn(
+          { code: error.code, waitMs: Math.round(waitMs), ...error.place },
+          `${error.message}: asking again`,
+        ),
+      onNote: (text) => session.log.info({ instance: instanceId, run: runId }, text),
+    });
+    return {
+      instanceId,
+      runId,
+      outcome,
+      seconds: seconds(),
+      error: null,
+      exit: exitOf(outcome.manifest, values),
+    };
+  } catch (thrown) {
+    const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
+    return { instanceId, runId, outcome: null, seconds: seconds(), error, exit: session.failure(error) };
+  }
+}
+
+function settingsOf(values: ArchiveValues) {
+  return {
+    concurrency: Math.min(values.concurrency, defaultSettings.concurrency),
+    settleNs: BigInt(values.settle) * 1_000_000n,
+    attempts: values.retries + 1,
+    requireCounted: values.require === "counted",
+    acceptShrink: values.acceptShrink,
+    fingerprint: values.fingerprint,
+  };
+}
+
+/** The exit status a committed run leads to: its tables' errors, and 4 where anything is not proven. */
+function exitOf(manifest: Manifest, values: ArchiveValues): number {
+  const tables = Object.entries(manifest.tables).filter(
+    ([name]) => values.tables === undefined || (values.tables as readonly string[]).includes(name),
+  );
+  const statuses = tables.flatMap(([, table]) => {
+    if (proven.has(table.state)) return [exit.done];
+    const code = table.error?.code;
+    const own =
+      code !== undefined && code in errorCodes
+        ? errorCodes[code as keyof typeof errorCodes].exit
+        : exit.incomplete;
+    return [exit.incomplete, own];
+  });
+  if (tables.every(([, { state }]) => state === "ABSENT")) statuses.push(exit.incomplete);
+  return worstExit(statuses);
+}
+
+const proven = new Set<TableState>(["COMPLETE", "OPEN", "ABSENT"]);
+
+function jsonOf(report: RunReport) {
+  const { instanceId, runId, outcome, seconds, error } = report;
+  if (outcome === null) {
+    return {
+      instanceId,
+      runId,
+      state: null,
+      exit: report.exit,
+      error: { code: error!.code, message: error!.message, hint: error!.hint ?? null },
+    };
+  }
+  const { manifest, changed, resumedSegments, rows, bytes } = outcome;
+  const tables = Object.entries(manifest.tables).map(
+    ([name, { state, certificate, drift, error: failure }]) => [
+      name,
+      { state, ...certificate, drift, error: failure },
+    ],
+  );
+  return {
+    instanceId,
+    runId,
+    state: manifest.state,
+    exit: report.exit,
+    generation: manifest.generation,
+    horizon: manifest.horizon,
+    changed,
+    resumedSegments,
+    fetchedRows: rows,
+    fetchedBytes: bytes,
+    seconds,
+    retries: manifest.retries,
+    tables: Object.fromEntries(tables),
+  };
+}
+
+function textOf(reports: readonly RunReport[]): string {
+  return reports.map(reportText).join("\n");
+}
+
+function reportText(report: RunReport): string {
+  const { outcome, seconds } = report;
+  if (outcome === null) return `${formatRun(report)}  failed: ${report.error!.code}\n`;
+  const { manifest, changed, rows, bytes, resumedSegments } = outcome;
+  const rate = seconds > 0 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
+  const resumed = resumedSegments > 0 ? `, ${resumedSegments} segments were there from before` : "";
+  const how = changed
+    ? `${grouped(rows)} rows, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${resumed}`
+    : "up to date, nothing fetched";
+  const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
+  const lines = Object.entries(manifest.tables).map(([name, { state, certificate, drift, error }]) => {
+    const notes = [
+      certificate !== null && certificate.quarantined > 0 ? `${certificate.quarantined} set aside` : "",
+      drift.length > 0 ? `unknown: ${drift.join(", ")}` : "",
+      error === null ? "" : `${error.code}: ${error.message}`,
+    ];
+    const note = notes.filter((text) => text !== "").join("; ");
+    const counted =
+      certificate === null
+        ? ["", "", ""]
+        : [
+            grouped(certificate.rows),
+            certificate.gatewayRows === null ? "" : grouped(BigInt(certificate.gatewayRows)),
+            certificate.proof,
+          ];
+    return [`  ${name}`, state, ...counted, note];
+  });
+  const table = alignedTable(["  table", "state", "rows", "gateway", "proof", ""], lines, [
+    false,
+    false,
+    true,
+    true,
+    false,
+    false,
+  ]);
+  return head + table;
+}
+
+async function dryRun(
+  runs: readonly RunRef[],
+  source: HistorySource,
+  values: ArchiveValues,
+  session: Session,
+): Promise<number> {
+  const archive = await findArchive(values.archive);
+  const settings = { ...defaultSettings, ...settingsOf(values) };
+  const plans: RunPlan[] = [];
+  for (const run of runs) {
+    plans.push(
+      await planRun({
+        source,
+        archive,
+        folder: values.archive,
+        run,
+        tables: values.tables,
+        sliceRows: settings.sliceRows,
+        settled: wallClock() - settings.settleNs,
+        requireCounted: settings.requireCounted,
+        signal: session.signal,
+      }),
+    );
+  }
+  const need = plans
+    .flatMap(({ tables }) => tables)
+    .reduce((sum, { diskBytes }) => sum + (diskBytes ?? 0), 0);
+  const free = plans[0]?.freeBytes ?? 0;
+  const fits = plans.length === 0 || need <= free;
+  if (session.json) {
+    const body = { runs: plans, neededBytes: need, freeBytes: free, fits };
+    const text = JSON.stringify(
+      body,
+      (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value),
+      2,
+    );
+    await session.terminal.out(`${text}\n`);
+  } else {
+    await session.terminal.out(planText(plans, need, free));
+  }
+  if (fits) return exit.done;
+  throw new RunvaultError(
+    "storage_full",
+    `the plan needs about ${byteText(need)}, the disk has ${byteText(free)} free`,
+    {
+      place: { file: values.archive },
+      hint: "Free some space, or point --archive at a larger disk.",
+    },
+  );
+}
+
+function planText(plans: readonly RunPlan[], need: number, free: number): string {
+  if (plans.length === 0) return "no runs to archive\n";
+  const unknown = "unknown";
+  const parts = plans.map((plan) => {
+    if (plan.upToDate) return `${formatRun(plan)}  up to date\n`;
+    const rows = plan.tables.map((table) => [
+      `  ${table.table}`,
+      table.absent ? "absent" : table.slices === null ? unknown : String(table.slices),
+      table.rows === null ? unknown : grouped(table.rows),
+      table.textBytes === null ? unknown : byteText(table.textBytes),
+      table.diskBytes === null ? unknown : byteText(table.diskBytes),
+    ]);
+    const heads = ["  table", "slices", "rows", "text", "disk"];
+    return `${formatRun(plan)}  ${plan.status}\n${alignedTable(heads, rows, [false, true, true, true, true])}`;
+  });
+  return `${parts.join("\n")}\nabout ${byteText(need)} needed, ${byteText(free)} free; nothing was fetched\n`;
+}

@@ -1,0 +1,12 @@
+/**
+ * For tests of interruption: `RUNVAULT_KILL_AT=STEP[:N]` ends the process with SIGKILL when it comes to that step of a
+ * job for the Nth time. A power cut in a place of one's choosing; without the variable it does nothing.
+ */
+export function killStep(env: Readonly<Record<string, string | undefined>>): (name: string) => void {
+  const [step, count = "1"] = (env.RUNVAULT_KILL_AT ?? "").split(":");
+  if (step === "") return () => {};
+  let left = Number(count);
+  return (name) => {
+    if (name === step && --left === 0) process.kill(process.pid, "SIGKILL");
+  };
+}

@@ -1,0 +1,72 @@
+import { RunvaultError } from "../model/error.ts";
+import { type Nanoseconds, wallClock } from "../model/time.ts";
+
+export interface SimulatorOptions {
+  /** Seeds every choice; the same seed and arguments give the same bytes on every machine. Default "1". */
+  readonly seed: string;
+  /** Strategy instances, named alpha-1, beta-2, …; 1 to 1000. Default 1. */
+  readonly instances: number;
+  /** Runs of each instance, 1 to 999. Default 2. */
+  readonly runs: number;
+  /** Roughly so many rows a run over all tables. Default 20,000. */
+  readonly rows: number;
+  /** Exactly so many fills a run, many to an order; `rows` is then ignored. Default: what the strategy decides. */
+  readonly fills?: number | undefined;
+  /** A CSV or CSV.gz file of one-minute bars that each run trades; `rows` is then ignored. Default: generated bars. */
+  readonly bars?: string | undefined;
+  /** True when the last run of every instance reveals its rows by the clock. Default false. */
+  readonly growing: boolean;
+  /** Every so-many-th run of an instance fails early, the growing one excepted; 0 for none. Default 3, with `bars` 0. */
+  readonly failed: number;
+  /** What time it is; decides only what a growing run shows. Default: the machine's clock. */
+  readonly clock: () => Nanoseconds;
+  /** Rendered worlds live here and are used again. */
+  readonly cacheDir: string;
+  /** The instrument. Default BTC-PERP, with `bars` the file's name. */
+  readonly symbol?: string | undefined;
+  /** The venue. Default SIMEX. */
+  readonly venue: string;
+  /** The trading account. Default main. */
+  readonly account: string;
+  /** The portfolio. Default core. */
+  readonly portfolio: string;
+  /** The quote currency. Default USD. */
+  readonly currency: string;
+}
+
+const defaults = {
+  seed: "1",
+  instances: 1,
+  runs: 2,
+  rows: 20_000,
+  growing: false,
+  clock: wallClock,
+  venue: "SIMEX",
+  account: "main",
+  portfolio: "core",
+  currency: "USD",
+};
+
+/** The options with defaults filled in. Throws `invalid_argument` on numbers out of their range. */
+export function simulatorOptions(
+  given: Partial<SimulatorOptions> & { readonly cacheDir: string },
+): SimulatorOptions {
+  const failed = given.bars === undefined ? 3 : 0;
+  const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const options: SimulatorOptions = { ...defaults, failed, cacheDir: given.cacheDir, ...present };
+  whole("instances", options.instances, 1, 1000);
+  whole("runs", options.runs, 1, 999);
+  whole("rows", options.rows, 1, 10_000_000_000);
+  whole("failed", options.failed, 0, 999);
+  if (options.fills !== undefined) whole("fills", options.fills, 0, 1_000_000_000);
+  return options;
+}
+
+function whole(name: string, value: number, least: number, most: number): void {
+  if (!Number.isInteger(value) || value < least || value > most) {
+    throw new RunvaultError(
+      "invalid_argument",
+      `${name} is a whole number from ${least} to ${most}, not ${value}`,
+    );
+  }
+}

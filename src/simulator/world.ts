@@ -1,0 +1,274 @@
+import { createHash, randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import { parseTime } from "../model/time.ts";
+import type { BarSource } from "./bars.ts";
+import { csvBars } from "./csv-bars.ts";
+import { generatedBars } from "./generated-bars.ts";
+import { dataFileName, indexFileName, type RenderedRun, renderRun } from "./render-run.ts";
+import type { RunPlan } from "./run-plan.ts";
+import type { SimulatorOptions } from "./simulator-options.ts";
+
+/** Raise it whenever the same arguments give other bytes; worlds of other versions are not used. */
+const renderVersion = 1;
+const worldFile = "world.json";
+/** Rows that the tables of a run have for each bar, about. */
+const rowsPerBar = 10;
+const fillsPerBar = 50;
+const leastBars = 30;
+const dayMinutes = 1440;
+const dayMicros = 86_400_000_000;
+/** A half-rendered world is nobody's any more after a day. */
+const abandonedMs = 86_400_000;
+const lettersOfInstances = [
+  "alpha",
+  "beta",
+  "gamma",
+  "delta",
+  "epsilon",
+  "zeta",
+  "eta",
+  "theta",
+  "iota",
+  "kappa",
+];
+/** 30,000.00: what generated prices walk around. */
+const generatedTickDecimals = 2;
+const generatedAnchorTicks = 3_000_000;
+const initialCash = 1_000_000n;
+
+export interface WorldRun extends RenderedRun {
+  /** True when the clock decides what of it is seen. */
+  readonly growing: boolean;
+  readonly folder: string;
+}
+
+/** A rendered world in the cache. */
+export interface World {
+  readonly key: string;
+  readonly folder: string;
+  /** By instance, then oldest first. */
+  readonly runs: readonly WorldRun[];
+  readonly symbol: string;
+  readonly strategy: string;
+  /** What the user should know about the world, sentence by sentence. */
+  readonly notices: readonly string[];
+}
+
+interface WorldRecord {
+  readonly key: string;
+  readonly notices: readonly string[];
+  readonly runs: readonly RenderedRun[];
+}
+
+/**
+ * The world of these options, from the cache or rendered into it. Rendering happens aside and becomes visible by one
+ * rename, so a killed one never counts; of two at once the first wins and both use its bytes.
+ */
+export async function openWorld(options: SimulatorOptions): Promise<World> {
+  const symbol = options.symbol ?? (options.bars === undefined ? "BTC-PERP" : symbolOf(options.bars));
+  const key = await worldKey(options, symbol);
+  const folder = join(options.cacheDir, key);
+  let record = await readWorld(folder, key);
+  if (record === undefined) {
+    await mkdir(options.cacheDir, { recursive: true });
+    await removeAbandoned(options.cacheDir);
+    const aside = join(options.cacheDir, `${key}.${process.pid}.${randomBytes(4).toString("hex")}.part`);
+    try {
+      await mkdir(aside);
+      await renderWorld(options, symbol, key, aside);
+      await renameUnlessThere(aside, folder);
+    } finally {
+      await rm(aside, { recursive: true, force: true });
+    }
+    record = await readWorld(folder, key);
+    if (record === undefined) {
+      throw new RunvaultError("internal", "a world that was just rendered is not whole", {
+        place: { file: folder },
+      });
+    }
+  }
+  const runs = record.runs.map((run, position) => ({
+    ...run,
+    growing: options.growing && position % options.runs === options.runs - 1,
+    folder: join(folder, runFolder(position)),
+  }));
+  return { key, folder, runs, symbol, strategy, notices: record.notices };
+}
+
+const strategy = "ma-crossover";
+
+async function renderWorld(
+  options: SimulatorOptions,
+  symbol: string,
+  key: string,
+  folder: string,
+): Promise<void> {
+  const csv = options.bars === undefined ? undefined : await csvBars(options.bars);
+  const runs: RenderedRun[] = [];
+  for (let instance = 0; instance < options.instances; instance += 1) {
+    for (let run = 0; run < options.runs; run += 1) {
+      const plan = runPlan(options, symbol, instance, run, csv);
+      const target = join(folder, runFolder(runs.length));
+      await mkdir(target);
+      runs.push(await renderRun(plan, target));
+    }
+  }
+  const notices =
+    csv === undefined || csv.roundedVolumes === 0
+      ? []
+      : [
+          `${csv.roundedVolumes} volumes have more than nine decimals in the file of bars and were rounded to nine.`,
+        ];
+  await writeFile(
+    join(folder, worldFile),
+    `${JSON.stringify({ key, notices, runs } satisfies WorldRecord)}
+`,
+  );
+}
+
+function runPlan(
+  options: SimulatorOptions,
+  symbol: string,
+  instance: number,
+  run: number,
+  csv: BarSource | undefined,
+): RunPlan {
+  const letter = lettersOfInstances[instance % lettersOfInstances.length]!;
+  const instanceId = `${letter}-${instance + 1}`;
+  const seed = `${options.seed}/${instance}/${run}`;
+  const bars = csv ?? barsToGenerate(options, seed, run);
+  const firstDay = new Date(bars.firstCloseMicros / 1000).toISOString().slice(0, 10);
+  const growing = options.growing && run === options.runs - 1;
+  const failed = options.failed > 0 && (run + 1) % options.failed === 0 && !growing;
+  return {
+    instanceId,
+    runId: `${firstDay}-${String(run + 1).padStart(3, "0")}`,
+    seed,
+    bars,
+    barCount: failed ? Math.max(2, Math.floor((bars.count * 3) / 5)) : bars.count,
+    failed,
+    fills: options.fills,
+    symbol,
+    venue: options.venue,
+    account: options.account,
+    portfolio: options.portfolio,
+    currency: options.currency,
+    strategy,
+    lotDecimals: Math.min(3, 9 - bars.tickDecimals),
+    initialCash,
+    largeSeq: instance % 2 === 1,
+  };
+}
+
+function barsToGenerate(options: SimulatorOptions, seed: string, run: number): BarSource {
+  const wanted =
+    options.fills === undefined
+      ? Math.ceil(options.rows / rowsPerBar)
+      : Math.min(200_000, Math.ceil(options.fills / fillsPerBar));
+  const count = Math.max(leastBars, wanted);
+  const days = Math.ceil(count / dayMinutes);
+  const first = options.growing && run === options.runs - 1 ? "2024-01-01" : "2022-01-01";
+  return generatedBars({
+    seed,
+    count,
+    startMicros: Number(parseTime(first) / 1000n) + (first === "2024-01-01" ? 0 : run * days * dayMicros),
+    tickDecimals: generatedTickDecimals,
+    anchorTicks: generatedAnchorTicks,
+  });
+}
+
+/** What the bytes depend on, hashed; for a file of bars its content. */
+async function worldKey(options: SimulatorOptions, symbol: string): Promise<string> {
+  const { clock: _clock, cacheDir: _cacheDir, bars, ...rest } = options;
+  const sorted = Object.entries({
+    ...rest,
+    symbol,
+    bars: bars === undefined ? "" : await hashOfFile(bars),
+    renderVersion,
+  })
+    .filter(([, value]) => value !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash("sha256").update(JSON.stringify(sorted)).digest("hex").slice(0, 32);
+}
+
+async function hashOfFile(file: string): Promise<string> {
+  const hash = createHash("sha256");
+  try {
+    for await (const chunk of createReadStream(file)) hash.update(chunk as Buffer);
+  } catch (thrown) {
+    throw new RunvaultError("invalid_argument", `cannot read bars: ${(thrown as Error).message}`, {
+      cause: thrown,
+      place: { file },
+      hint: "Give the path of a CSV or CSV.gz file that this user may read.",
+    });
+  }
+  return hash.digest("hex");
+}
+
+/** The record of a world whose files are all there in full length; else undefined, and it is rendered anew. */
+async function readWorld(folder: string, key: string): Promise<WorldRecord | undefined> {
+  let record: WorldRecord;
+  try {
+    record = JSON.parse(await readFile(join(folder, worldFile), "utf8")) as WorldRecord;
+    for (const [position, run] of record.runs.entries()) {
+      for (const table of tableNames) {
+        const data = await stat(join(folder, runFolder(position), dataFileName(table)));
+        await stat(join(folder, runFolder(position), indexFileName(table)));
+        if (data.size !== run.tables[table].bytes) return undefined;
+      }
+    }
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === "ENOENT" || thrown instanceof SyntaxError)
+      return undefined;
+    throw RunvaultError.from(thrown, { place: { file: folder } });
+  }
+  return record.key === key ? record : undefined;
+}
+
+async function renameUnlessThere(aside: string, folder: string): Promise<void> {
+  try {
+    await rename(aside, folder);
+  } catch (thrown) {
+    const code = (thrown as NodeJS.ErrnoException).code;
+    if (code !== "ENOTEMPTY" && code !== "EEXIST")
+      throw RunvaultError.from(thrown, { place: { file: folder } });
+    // another process was first, or what is there is torn and makes room for the new one
+    const there = await readWorld(folder, basename(folder));
+    if (there !== undefined) return;
+    await rm(folder, { recursive: true, force: true });
+    await rename(aside, folder);
+  }
+}
+
+async function removeAbandoned(cacheDir: string): Promise<void> {
+  for (const name of await readdir(cacheDir)) {
+    if (!name.endsWith(".part")) continue;
+    const path = join(cacheDir, name);
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+    if (Date.now() - mtimeMs > abandonedMs) await rm(path, { recursive: true, force: true });
+  }
+}
+
+function runFolder(position: number): string {
+  return `run-${position}`;
+}
+
+function symbolOf(file: string): string {
+  return basename(file)
+    .replace(/\.gz$/, "")
+    .replace(/\.csv$/, "")
+    .toUpperCase()
+    .replace(/[^A-Z0-9._-]/g, "-");
+}
+
+/** Where the lines and the index of a table lie. */
+export function tableFiles(
+  run: WorldRun,
+  table: TableName,
+): { readonly data: string; readonly index: string } {
+  return { data: join(run.folder, dataFileName(table)), index: join(run.folder, indexFileName(table)) };
+}

@@ -1,0 +1,48 @@
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const main = fileURLToPath(new URL("../src/cli/main.ts", import.meta.url));
+
+export interface Finished {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Running {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly finished: Promise<Finished>;
+  /** Resolves once standard output or error holds the text. */
+  seen(text: string): Promise<void>;
+}
+
+/** Starts the command line in a process of its own, with nothing of this process's RUNVAULT_ environment. */
+export function start(args: readonly string[], env: Record<string, string> = {}): Running {
+  const clean = Object.fromEntries(
+    Object.entries(process.env).filter(([name]) => !name.startsWith("RUNVAULT_")),
+  );
+  const child = spawn(process.execPath, [main, ...args], { env: { ...clean, ...env } });
+  let stdout = "";
+  let stderr = "";
+  const finished = new Promise<Finished>((done, failed) => {
+    child.on("error", failed);
+    child.on("close", (status) => done({ status, stdout, stderr }));
+  });
+  child.stdout.on("data", (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  const seen = async (text: string) => {
+    while (!stdout.includes(text) && !stderr.includes(text)) {
+      if (child.exitCode !== null) throw new Error(`ended without ${text}: ${stdout}${stderr}`);
+      await new Promise((wait) => setTimeout(wait, 10));
+    }
+  };
+  return { child, finished, seen };
+}
+
+export function run(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+  return start(args, env).finished;
+}
