@@ -76,6 +76,7 @@ describe("rows that were altered with all hashes put right", () => {
   it("two lines in the wrong order, and a line that is no JSON, are found", async () => {
     await rewriteSegment((lines) => [lines[1]!, lines[0]!, ...lines.slice(2)]);
     expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toEqual(["fills lines"]);
+    await under.renew();
     await rewriteSegment((lines) => ["broken", ...lines.slice(1)]);
     expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toContain("fills lines");
   });

@@ -167,9 +167,9 @@ describe("damaged files", () => {
     await rm(join(links, name));
     await rm(under.archive.layout.tableDir("bars", worldRun), { recursive: true });
     await writeFile(join(links, name), "stale");
-    await writeFile(join(under.archive.layout.tableDir("equity", worldRun), "1999.parquet"), "x");
+    await writeFile(join(under.archive.layout.tableDir("orders", worldRun), "1999.parquet"), "x");
     const report = await verifyRun(under.archive, worldRun);
     expect(report).toMatchObject({ damaged: false, exit: 0 });
-    expect(notices(report).sort()).toEqual(["bars links", "equity links", "fills links", "run unreferenced"]);
+    expect(notices(report).sort()).toEqual(["bars links", "fills links", "orders links", "run unreferenced"]);
   });
 });

@@ -20,8 +20,6 @@ const archiveSchema = z.strictObject({
 /** DuckDB types of the exact columns of one table. */
 export type ExactTypes = Readonly<Record<string, string>>;
 
-export const defaultExactType = "DECIMAL(18,9)";
-
 /** An archive folder that is there and is one of ours. */
 export interface Archive {
   readonly dir: string;
@@ -91,7 +89,7 @@ function newArchive(exactTypes: Readonly<Record<string, ExactTypes>>): z.infer<t
     Object.fromEntries(
       table.columns
         .filter(({ kind }) => kind === "exact")
-        .map(({ name }) => [name, exactTypes[table.name]?.[name] ?? defaultExactType]),
+        .map(({ name, exactType }) => [name, exactTypes[table.name]?.[name] ?? exactType!]),
     ),
   ]);
   return {

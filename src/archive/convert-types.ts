@@ -10,13 +10,10 @@ export interface DecimalType {
 /** The type of every exact column by name, such as `DECIMAL(18,9)`. */
 export type ExactTypes = Readonly<Record<string, string>>;
 
-/** What exact columns have unless an archive says otherwise. */
-export const defaultExactType = "DECIMAL(18,9)";
-
 /** Every exact column of the table with its default type. */
 export function defaultExactTypes(table: Table): Record<string, string> {
   return Object.fromEntries(
-    table.columns.filter(({ kind }) => kind === "exact").map(({ name }) => [name, defaultExactType]),
+    table.columns.flatMap(({ name, exactType }) => (exactType === undefined ? [] : [[name, exactType]])),
   );
 }
 

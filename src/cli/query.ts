@@ -60,9 +60,7 @@ Examples:
 });
 
 async function runQuery(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const { openArchive } = await import("../archive/archive.ts");
-  const { openQuery } = await import("../analytics/query.ts");
-  const { render } = await import("../analytics/render.ts");
+  const { openArchive, openQuery, render } = await loadQuery();
   const sql = values.sql === "-" ? await readStandardInput() : values.sql;
   const archive = await openArchive(values.archive);
   await using query = await openQuery(archive, {
@@ -78,6 +76,14 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
     if (!(await session.terminal.out(text))) break;
   }
   return exit.done;
+}
+
+/** Loaded when the command runs, so that the others start without it. */
+async function loadQuery() {
+  const { openArchive } = await import("../archive/archive.ts");
+  const { openQuery } = await import("../analytics/query.ts");
+  const { render } = await import("../analytics/render.ts");
+  return { openArchive, openQuery, render };
 }
 
 async function readStandardInput(): Promise<string> {

@@ -93,8 +93,7 @@ async function gatewayRuns(
   instanceId: string | undefined,
   session: Session,
 ): Promise<Listed[]> {
-  const { openRestGateway } = await import("../gateway/rest-gateway.ts");
-  const { listRuns: runsOf } = await import("../extract/run-knowledge.ts");
+  const { openRestGateway, runsOf } = await loadGateway();
   const given = values.gateway === true ? session.terminal.env.RUNVAULT_GATEWAY : values.gateway;
   const checked = httpAddress.safeParse(given);
   if (!checked.success) {
@@ -112,6 +111,13 @@ async function gatewayRuns(
     ended: run.ended === undefined ? null : formatTime(run.ended),
     final: run.final,
   }));
+}
+
+/** Loaded when a gateway is asked, so that listing an archive starts without it. */
+async function loadGateway() {
+  const { openRestGateway } = await import("../gateway/rest-gateway.ts");
+  const { listRuns: runsOf } = await import("../extract/run-knowledge.ts");
+  return { openRestGateway, runsOf };
 }
 
 function tableOf(runs: readonly Listed[]): string {

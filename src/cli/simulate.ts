@@ -114,8 +114,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     });
   }
   session.scrubber.add(token ?? "");
-  const { openSimulator } = await import("../simulator/simulator.ts");
-  const { serve } = await import("../serve/server.ts");
+  const { openSimulator, serve } = await loadWorld();
 
   await using log = values.requestLog === undefined ? undefined : await openRequestLog(values.requestLog);
   await using world = await openSimulator({
@@ -154,6 +153,13 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   }
   // being stopped is how a server ends its work
   return exit.done;
+}
+
+/** Loaded when the command runs, so that the others start without it. */
+async function loadWorld() {
+  const { openSimulator } = await import("../simulator/simulator.ts");
+  const { serve } = await import("../serve/server.ts");
+  return { openSimulator, serve };
 }
 
 interface RequestLog extends AsyncDisposable {

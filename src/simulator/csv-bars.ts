@@ -5,7 +5,6 @@ import { parse } from "csv-parse";
 import { RunvaultError } from "../model/error.ts";
 import { parseTime } from "../model/time.ts";
 import { type Bar, type BarSource, barMicros } from "./bars.ts";
-import { divideHalfEven, formatScaled } from "./fixed-point.ts";
 
 const batchBars = 1024;
 const priceColumns = ["open", "high", "low", "close"] as const;
@@ -17,14 +16,7 @@ interface TextBar {
   readonly prices: readonly [string, string, string, string];
   readonly volume: string;
   /** True when the file gives the volume with more than nine decimals. */
-  readonly volumeRounded: boolean;
   readonly line: number;
-}
-
-/** Bars of a file, and what had to be done to them. */
-export interface CsvBars extends BarSource {
-  /** Volumes that were rounded to nine decimals. */
-  readonly roundedVolumes: number;
 }
 
 /**
@@ -32,16 +24,14 @@ export interface CsvBars extends BarSource {
  * optionally volume. `timestamp` is the bar's close, UTC where it has no offset. The file is read twice, streaming:
  * here for the finest tick and the checks, and by `batches`.
  *
- * Values stay as they are, written canonically, with one exception: a volume with more than nine decimals (recorded
- * data has them, as residue of binary fractions) is rounded half-even to nine and counted. A price never is.
+ * Values stay as they are, written canonically.
  *
  * Throws `invalid_argument` with file and line for what is not such a file, `value_out_of_range` for numbers that
- * DECIMAL(18,9) does not hold.
+ * their columns do not hold.
  */
-export async function csvBars(file: string): Promise<CsvBars> {
+export async function csvBars(file: string): Promise<BarSource> {
   let tickDecimals = 0;
   let count = 0;
-  let roundedVolumes = 0;
   let firstCloseMicros = 0;
   let previous: TextBar | undefined;
   for await (const bar of textBars(file)) {
@@ -54,7 +44,6 @@ export async function csvBars(file: string): Promise<CsvBars> {
         hint: "Give one-minute bars in rising time.",
       });
     }
-    if (bar.volumeRounded) roundedVolumes += 1;
     previous = bar;
     count += 1;
   }
@@ -64,7 +53,6 @@ export async function csvBars(file: string): Promise<CsvBars> {
   return {
     tickDecimals,
     count,
-    roundedVolumes,
     firstCloseMicros,
     typicalTicks: ticksOf(previous.prices[3], tickDecimals, file, previous.line),
     async *batches() {
@@ -124,8 +112,10 @@ function textBar(record: Record<string, string>, file: string, line: number): Te
       hint: "The columns are timestamp, open, high, low, close and optionally volume.",
     });
   };
-  const [open, high, low, close] = priceColumns.map((column) => canonical(value(column), column, file, line));
-  const volume = roundedVolume(record.volume?.trim() ?? "");
+  const [open, high, low, close] = priceColumns.map((column) =>
+    canonical(value(column), column, file, line, priceType),
+  );
+  const volume = record.volume?.trim() ?? "";
   let closeNs: bigint;
   try {
     closeNs = parseTime(value("timestamp"));
@@ -136,14 +126,23 @@ function textBar(record: Record<string, string>, file: string, line: number): Te
     closeMicros: Number(closeNs / 1000n),
     closeNanos: Number(closeNs % 1000n),
     prices: [open!, high!, low!, close!],
-    volume: volume.text === "" ? "" : canonical(volume.text, "volume", file, line),
-    volumeRounded: volume.rounded,
+    volume: volume === "" ? "" : canonical(volume, "volume", file, line, volumeType),
     line,
   };
 }
 
-/** The canonical text of a plain decimal that DECIMAL(18,9) holds. */
-function canonical(text: string, column: string, file: string, line: number): string {
+// the types that these columns of `bars` have in an archive
+const priceType = { whole: 9, decimals: 9 };
+const volumeType = { whole: 20, decimals: 18 };
+
+/** The canonical text of a plain decimal that its column holds. */
+function canonical(
+  text: string,
+  column: string,
+  file: string,
+  line: number,
+  type: { readonly whole: number; readonly decimals: number },
+): string {
   const match = plainDecimal.exec(text);
   if (match === null) {
     throw new RunvaultError("invalid_argument", `${column} is not a plain decimal: ${JSON.stringify(text)}`, {
@@ -152,21 +151,13 @@ function canonical(text: string, column: string, file: string, line: number): st
   }
   const whole = match[1]!.replace(/^0+(?=\d)/, "");
   const fraction = (match[2] ?? "").replace(/0+$/, "");
-  if (whole.length > 9 || fraction.length > 9) {
-    throw new RunvaultError("value_out_of_range", `${column} does not fit DECIMAL(18,9): ${text}`, {
+  if (whole.length > type.whole || fraction.length > type.decimals) {
+    const fits = `DECIMAL(${type.whole + type.decimals},${type.decimals})`;
+    throw new RunvaultError("value_out_of_range", `${column} does not fit ${fits}: ${text}`, {
       place: { file, line },
     });
   }
   return fraction === "" ? whole : `${whole}.${fraction}`;
-}
-
-/** A volume with at most nine decimals; what is no plain decimal is left to the check that follows. */
-function roundedVolume(text: string): { readonly text: string; readonly rounded: boolean } {
-  const match = plainDecimal.exec(text);
-  const fraction = (match?.[2] ?? "").replace(/0+$/, "");
-  if (match === null || fraction.length <= 9) return { text, rounded: false };
-  const nanos = divideHalfEven(BigInt(match[1]! + fraction), 10n ** BigInt(fraction.length - 9));
-  return { text: formatScaled(nanos, 9), rounded: true };
 }
 
 function decimalsOf(text: string): number {

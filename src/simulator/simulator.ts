@@ -43,8 +43,6 @@ export interface RunSpan {
 export interface Simulator extends HistorySource, ControlPlane {
   /** What both planes say of an instance. */
   instances(): Promise<readonly (InstanceEntry & InstanceState)[]>;
-  /** What the user should know about the world, such as values of a bars file that had to be rounded. */
-  readonly notices: readonly string[];
   /** When a run happens, whatever the clock says: what a clock for a growing run is set by. */
   span(run: RunRef): RunSpan;
 }
@@ -236,7 +234,6 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
 
   return {
     label: `simulator seed ${options.seed}`,
-    notices: world.notices,
     async runs(instanceId) {
       const now = options.clock();
       return Promise.all(runsOf(instanceId).map((run) => entryOf(run, knownAt(run, now))));

@@ -13,7 +13,7 @@ import type { RunPlan } from "./run-plan.ts";
 import type { SimulatorOptions } from "./simulator-options.ts";
 
 /** Raise it whenever the same arguments give other bytes; worlds of other versions are not used. */
-const renderVersion = 1;
+const renderVersion = 2;
 const worldFile = "world.json";
 /** Rows that the tables of a run have for each bar, about. */
 const rowsPerBar = 10;
@@ -54,13 +54,10 @@ export interface World {
   readonly runs: readonly WorldRun[];
   readonly symbol: string;
   readonly strategy: string;
-  /** What the user should know about the world, sentence by sentence. */
-  readonly notices: readonly string[];
 }
 
 interface WorldRecord {
   readonly key: string;
-  readonly notices: readonly string[];
   readonly runs: readonly RenderedRun[];
 }
 
@@ -96,7 +93,7 @@ export async function openWorld(options: SimulatorOptions): Promise<World> {
     growing: options.growing && position % options.runs === options.runs - 1,
     folder: join(folder, runFolder(position)),
   }));
-  return { key, folder, runs, symbol, strategy, notices: record.notices };
+  return { key, folder, runs, symbol, strategy };
 }
 
 const strategy = "ma-crossover";
@@ -117,15 +114,9 @@ async function renderWorld(
       runs.push(await renderRun(plan, target));
     }
   }
-  const notices =
-    csv === undefined || csv.roundedVolumes === 0
-      ? []
-      : [
-          `${csv.roundedVolumes} volumes have more than nine decimals in the file of bars and were rounded to nine.`,
-        ];
   await writeFile(
     join(folder, worldFile),
-    `${JSON.stringify({ key, notices, runs } satisfies WorldRecord)}
+    `${JSON.stringify({ key, runs } satisfies WorldRecord)}
 `,
   );
 }
