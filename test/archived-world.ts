@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Archive, openArchive } from "../src/archive/archive.ts";
-import type { Manifest } from "../src/archive/manifest.ts";
+import { type Manifest, manifestText } from "../src/archive/manifest.ts";
 import { type VerifyReport, verifyArchive } from "../src/archive/verify.ts";
 import { type ArchiveJob, archiveRun } from "../src/extract/archive-run.ts";
 import { type TableName, tableNames } from "../src/model/table.ts";
@@ -73,7 +73,7 @@ export class ArchiveUnderTest implements AsyncDisposable {
   async editManifest(edit: (manifest: Manifest) => void): Promise<void> {
     const changed = structuredClone(this.manifest);
     edit(changed);
-    await writeFile(this.archive.layout.manifestFile(worldRun), JSON.stringify(changed));
+    await writeFile(this.archive.layout.manifestFile(worldRun), manifestText(changed));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

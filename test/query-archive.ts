@@ -64,7 +64,7 @@ export async function buildArchive(
     }
     const file = archive.layout.manifestFile(run);
     await mkdir(dirname(file), { recursive: true });
-    await writeFile(file, JSON.stringify(manifest));
+    await writeFile(file, manifestText(manifest));
   }
   connection.closeSync();
   instance.closeSync();

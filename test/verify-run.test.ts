@@ -10,7 +10,7 @@ import {
   verifyAll,
   worldRun,
 } from "./archived-world.ts";
-import { ArraySource } from "./array-source.ts";
+import { ArraySource, rowsAt } from "./array-source.ts";
 
 let under: ArchiveUnderTest;
 beforeAll(async () => {
@@ -111,6 +111,52 @@ describe("an undamaged archive", () => {
     await expect(verifyRun(under.archive, { instanceId: "alpha", runId: "x" })).rejects.toMatchObject({
       code: "not_archived",
     });
+  });
+});
+
+describe("archives that hold less than all", () => {
+  const year = 31_557_600_000_000_000n;
+
+  it("pass for a run that goes on, over several buckets, up to its horizon", async () => {
+    const times = Array.from({ length: 12 }, (_, i) => 1_640_995_199_000_000_001n + (BigInt(i) * year) / 4n);
+    const rows = new Map((["fills", "orders"] as const).map((name) => [name, rowsAt(worldRun, name, times)]));
+    const source = new ArraySource(worldRun, rows, { final: false });
+    const made = await archiveWorld(join(under.folder, "growing"), source, { tables: ["fills", "orders"] });
+    expect(made.manifest.tables.fills).toMatchObject({ state: "OPEN", grain: "year" });
+    expect(made.manifest.tables.fills!.parquet.length).toBeGreaterThan(2);
+    const report = await verifyRun(made.archive, worldRun, { deep: true });
+    expect(failedChecks(report)).toEqual([]);
+    expect(report.exit).toBe(0);
+    expect(notices(report)).toEqual(["fills fills-have-orders"]);
+  });
+
+  it("exit 4 with rows set aside, whose records are checked, too", async () => {
+    const rows = smallWorld();
+    const bars = rows.get("bars")!;
+    bars[4] = { ...bars[4]!, line: bars[4]!.line.replace(/"close":"[^"]*"/, '"close":7') };
+    const made = await archiveWorld(join(under.folder, "aside"), new ArraySource(worldRun, rows), {
+      tables: ["bars", "fills", "orders"],
+    });
+    const report = await verifyRun(made.archive, worldRun, { deep: true });
+    expect(failedChecks(report)).toEqual(["bars state", "run state"]);
+    expect(report).toMatchObject({ damaged: false, exit: 4 });
+    const { file } = made.manifest.tables.bars!.quarantine[0]!;
+    await flip(join(made.archive.layout.quarantineDir(worldRun), file));
+    const after = await verifyRun(made.archive, worldRun);
+    expect(damaged(after, file)).toEqual(["files"]);
+    expect(after.exit).toBe(5);
+  });
+
+  it("exit 4 with a table whose gateway failed", async () => {
+    const source = new ArraySource(worldRun, smallWorld(), { cuts: Array.from({ length: 200 }, () => 900) });
+    const made = await archiveWorld(join(under.folder, "cut"), source, {
+      tables: ["fills"],
+      settings: { attempts: 2 },
+    });
+    expect(made.manifest.tables.fills?.state).toBe("INCOMPLETE");
+    const report = await verifyRun(made.archive, worldRun, { deep: true });
+    expect(report).toMatchObject({ damaged: false, unproven: true, exit: 4 });
+    expect(failedChecks(report)).toEqual(["fills state", "run state"]);
   });
 });
 

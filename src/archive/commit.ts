@@ -4,7 +4,7 @@ import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { replaceFile, syncFolder } from "./durable.ts";
-import type { Manifest } from "./manifest.ts";
+import { type Manifest, manifestText } from "./manifest.ts";
 import type { Pending, Step } from "./pending.ts";
 
 /** States whose rows readers see unless they ask for more. */
@@ -46,7 +46,7 @@ export async function commitRun(
     await syncFolder(quarantineDir);
   }
   step("commit-moved");
-  await replaceFile(layout.manifestFile(next), Buffer.from(`${JSON.stringify(next, null, 1)}\n`), () =>
+  await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(next)), () =>
     step("manifest-written"),
   );
   step("manifest-renamed");

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { documentKinds } from "../model/source.ts";
@@ -134,6 +135,15 @@ export const manifestSchema = z.strictObject({
 });
 export type Manifest = z.infer<typeof manifestSchema>;
 
+/** A manifest's text, with the hash of the rest at its end: a flipped byte anywhere in it is noticed. */
+export function manifestText(manifest: Manifest): string {
+  return `${JSON.stringify({ ...manifest, sha256: hashOf(manifest) }, null, 1)}\n`;
+}
+
+function hashOf(rest: object): string {
+  return createHash("sha256").update(JSON.stringify(rest)).digest("hex");
+}
+
 /** Reads a manifest's text. Throws `archive_damaged` with the file and what is wrong with it. */
 export function parseManifest(text: string, file: string): Manifest {
   let value: unknown;
@@ -146,7 +156,21 @@ export function parseManifest(text: string, file: string): Manifest {
       hint: damagedHint,
     });
   }
-  const parsed = manifestSchema.safeParse(value);
+  const { sha256: written, ...rest } = (typeof value === "object" && value !== null ? value : {}) as Record<
+    string,
+    unknown
+  >;
+  if (written !== hashOf(rest)) {
+    throw new RunvaultError(
+      "archive_damaged",
+      "the manifest is not what was committed: its own hash differs",
+      {
+        place: { file },
+        hint: damagedHint,
+      },
+    );
+  }
+  const parsed = manifestSchema.safeParse(rest);
   if (!parsed.success) {
     throw new RunvaultError(
       "archive_damaged",

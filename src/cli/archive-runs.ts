@@ -8,7 +8,7 @@ import { openRestGateway } from "../gateway/rest-gateway.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
-import type { ArchiveTarget, ArchiveValues } from "./archive.ts";
+import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
 import { gatewaySettings } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
 import { byteText, durationText, grouped } from "./progress.ts";

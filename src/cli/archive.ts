@@ -1,34 +1,14 @@
 import { type Command, Option } from "commander";
-import { z } from "zod";
-import { RunvaultError } from "../model/error.ts";
-import type { RunRef } from "../model/source.ts";
-import { archiveOption, archiveShape } from "./archive-option.ts";
+import { archiveOption } from "./archive-option.ts";
+import { type ArchiveValues, archiveSchema, archiveTarget } from "./archive-values.ts";
 import { commandEntry } from "./command-entry.ts";
-import { addGatewayOptions, gatewayShape } from "./gateway-options.ts";
-import { decimalTypes, durationMs, tableList } from "./option-values.ts";
-import { parseInstance, parseRun, runArgumentHelp } from "./run-argument.ts";
+import { addGatewayOptions } from "./gateway-options.ts";
+import { runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
-
-const schema = z.object({
-  ...archiveShape,
-  ...gatewayShape,
-  runs: z.array(z.string()).default([]),
-  all: z.boolean().default(false),
-  finished: z.boolean().default(false),
-  tables: tableList.optional(),
-  dryRun: z.boolean().default(false),
-  require: z.enum(["counted", "any"]),
-  settle: durationMs,
-  acceptShrink: z.boolean().default(false),
-  fingerprint: z.boolean().default(false),
-  decimal: decimalTypes.default({}),
-});
-
-export type ArchiveValues = z.output<typeof schema>;
 
 /** `runvault archive` */
 export const archiveCommand = commandEntry({
-  schema,
+  schema: archiveSchema,
   howToGoOn: "Run the same command again: it goes on from what is already fetched.",
   declare: (command: Command) =>
     addGatewayOptions(
@@ -79,28 +59,6 @@ Examples:
       ),
   run: archiveRuns,
 });
-
-/** What to archive: the runs named, or every finished run of the instances named (of all when undefined). */
-export type ArchiveTarget =
-  | { readonly kind: "runs"; readonly runs: readonly RunRef[] }
-  | { readonly kind: "finished"; readonly instances: readonly string[] | undefined };
-
-/** Reads the arguments together with --all and --finished. Throws `invalid_argument` where they do not fit. */
-export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "finished">): ArchiveTarget {
-  const { runs, all, finished } = values;
-  const refuse = (message: string) =>
-    new RunvaultError("invalid_argument", message, {
-      hint: "Name runs as INSTANCE/RUN…, or give INSTANCE --finished, or --all --finished.",
-    });
-  if (all && !finished) throw refuse("--all needs --finished");
-  if (all && runs.length > 0) throw refuse("--all and names of instances or runs exclude each other");
-  if (all) return { kind: "finished", instances: undefined };
-  if (runs.length === 0) throw refuse("nothing to archive is named");
-  if (!finished) return { kind: "runs", runs: runs.map(parseRun) };
-  const run = runs.find((text) => text.includes("/"));
-  if (run !== undefined) throw refuse(`--finished takes instances, ${JSON.stringify(run)} is a run`);
-  return { kind: "finished", instances: runs.map(parseInstance) };
-}
 
 async function archiveRuns(values: ArchiveValues, session: Session): Promise<number> {
   const target = archiveTarget(values);

@@ -1,7 +1,10 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import { RunvaultError } from "../model/error.ts";
+import type { ArchiveDiff } from "../archive/diff.ts";
+import { exit } from "../model/error.ts";
 import { commandEntry } from "./command-entry.ts";
+import { grouped } from "./progress.ts";
+import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
 const schema = z.object({ a: z.string().min(1), b: z.string().min(1) });
@@ -27,6 +30,32 @@ export const diffCommand = commandEntry({
   run: diff,
 });
 
-async function diff(_values: DiffValues, _session: Session): Promise<number> {
-  throw new RunvaultError("internal", "diff is not connected yet");
+async function diff(values: DiffValues, session: Session): Promise<number> {
+  const { openArchive } = await import("../archive/archive.ts");
+  const { diffArchives } = await import("../archive/diff.ts");
+  const [a, b] = [await openArchive(values.a), await openArchive(values.b)];
+  const result = await diffArchives(a, b, { signal: session.signal });
+  const text = session.json ? `${JSON.stringify(result, null, 2)}\n` : textOf(result);
+  await session.terminal.out(text);
+  return result.equal ? exit.done : exit.incomplete;
+}
+
+function textOf({ equal, runs, onlyInA, onlyInB }: ArchiveDiff): string {
+  const lines: string[] = [];
+  for (const run of onlyInA) lines.push(`${formatRun(run)}  only in the first archive`);
+  for (const run of onlyInB) lines.push(`${formatRun(run)}  only in the second archive`);
+  for (const { run, equal, differences, notes, tables } of runs) {
+    lines.push(`${formatRun(run)}  ${equal ? "equal" : "different"}`);
+    lines.push(...differences.map((text) => `  ${text}`), ...notes.map((text) => `  note: ${text}`));
+    for (const table of tables) {
+      const rows = table.rows.a ?? table.rows.b ?? 0;
+      lines.push(`  ${table.table}: ${table.equal ? `equal, ${grouped(rows)} rows` : "different"}`);
+      lines.push(...table.differences.map((text) => `    ${text}`));
+      const first = table.firstDifference;
+      if (first !== null) lines.push(`    line ${first.line}`, `    < ${first.a}`, `    > ${first.b}`);
+      lines.push(...table.notes.map((text) => `    note: ${text}`));
+    }
+  }
+  lines.push(equal ? "equal" : "different");
+  return `${lines.join("\n")}\n`;
 }

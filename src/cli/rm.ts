@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import { RunvaultError } from "../model/error.ts";
+import { worstExit } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { parseRun, runArgumentHelp } from "./run-argument.ts";
+import { formatRun, parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
 const schema = z.object({ ...archiveShape, runs: z.array(z.string()).min(1) });
@@ -28,7 +29,26 @@ export const rmCommand = commandEntry({
   run: remove,
 });
 
-async function remove(values: RmValues, _session: Session): Promise<number> {
-  values.runs.map(parseRun);
-  throw new RunvaultError("internal", "rm is not connected yet");
+async function remove(values: RmValues, session: Session): Promise<number> {
+  const runs = values.runs.map(parseRun);
+  const { openArchive } = await import("../archive/archive.ts");
+  const { removeRun } = await import("../archive/remove.ts");
+  const archive = await openArchive(values.archive);
+  const statuses: number[] = [];
+  const removed: RunRef[] = [];
+  for (const run of runs) {
+    try {
+      session.signal.throwIfAborted();
+      await removeRun(archive, run);
+      removed.push(run);
+    } catch (error) {
+      session.signal.throwIfAborted();
+      statuses.push(session.failure(error));
+    }
+  }
+  const text = session.json
+    ? `${JSON.stringify({ removed }, null, 2)}\n`
+    : removed.map((run) => `removed ${formatRun(run)}\n`).join("");
+  await session.terminal.out(text);
+  return worstExit(statuses);
 }

@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions, gatewayShape } from "./gateway-options.ts";
@@ -44,7 +43,8 @@ export const verifyCommand = commandEntry({
   run: verify,
 });
 
-async function verify(values: VerifyValues, _session: Session): Promise<number> {
-  values.runs.map(parseRun);
-  throw new RunvaultError("internal", "verify is not connected yet");
+async function verify(values: VerifyValues, session: Session): Promise<number> {
+  const runs = values.runs.map(parseRun);
+  const { verifyRuns } = await import("./verify-runs.ts");
+  return await verifyRuns(runs, values, session);
 }

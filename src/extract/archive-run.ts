@@ -50,7 +50,7 @@ export const defaultSettings: ArchiveSettings = {
   backoffMaxMs: 30_000,
   requireCounted: false,
   acceptShrink: false,
-  memoryLimitMb: 200,
+  memoryLimitMb: 192,
   threads: 2,
 };
 
