@@ -4,7 +4,9 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../src/archive/archive.ts";
+import { rowHash } from "../src/archive/row-hash.ts";
 import { type ArchiveJob, archiveRun } from "../src/extract/archive-run.ts";
+import { RunvaultError } from "../src/model/error.ts";
 import { type TableName, tableNames } from "../src/model/table.ts";
 import { parquetLines, segmentLines } from "./archived-lines.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "./array-source.ts";
@@ -159,6 +161,94 @@ describe("archiving a run", () => {
     const last = await archiveRun(jobFor(source));
     expect(last.manifest).toMatchObject({ state: "COMPLETE", horizon: null });
     await expectArchived(source);
+  });
+
+  it("equals the world through late rows, growth and interruptions at any step", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 4, maxLength: 60 }),
+        fc.array(fc.nat({ max: 59 }), { maxLength: 6 }),
+        fc.array(fc.nat({ max: 40 }), { maxLength: 4 }),
+        async (times, late, stops) => {
+          await rm(join(folder, "archive"), { recursive: true, force: true });
+          archive = await openArchive(join(folder, "archive"), { create: true });
+          const all = world({ fills: hours(...times), events: hours(...times.slice(0, 9)) });
+          const withhold = (rows: ArrayRow[]) =>
+            rows.filter((_, i) => !late.includes(i) && i < (rows.length * 2) / 3);
+          const source = new ArraySource(
+            run,
+            new Map([...all].map(([name, rows]) => [name, withhold(rows)])),
+            { final: false },
+          );
+          await archiveRun(jobFor(source, { settings: { segmentBytes: 1500, sliceRows: 10 } }));
+          source.tables = all;
+          source.manners = { final: true };
+          for (const stop of stops) {
+            const controller = new AbortController();
+            let steps = 0;
+            const step = () => {
+              if (steps++ === stop) controller.abort(new RunvaultError("interrupted", "stopped by the test"));
+            };
+            const job = jobFor(source, {
+              signal: controller.signal,
+              step,
+              settings: { segmentBytes: 1500, sliceRows: 10 },
+            });
+            // a stop behind the last step that heeds it changes nothing, and the job ends as if undisturbed
+            await archiveRun(job).catch((error: unknown) =>
+              expect(error).toMatchObject({ code: "interrupted" }),
+            );
+          }
+          const { manifest } = await archiveRun(
+            jobFor(source, { settings: { segmentBytes: 1500, sliceRows: 10 } }),
+          );
+          expect(manifest.state).toBe("COMPLETE");
+          await expectArchived(source);
+        },
+      ),
+      { numRuns: 15 },
+    );
+  }, 120_000);
+
+  it("fetches a window with rows set aside again, and is COMPLETE once the gateway has mended them", async () => {
+    const source = new ArraySource(run, world({ fills: hours(1, 2, 3) }));
+    const mended = source.tables.get("fills")!;
+    source.tables.set(
+      "fills",
+      mended.map((row, i) => (i === 1 ? { ...row, line: "{" } : row)),
+    );
+    await archiveRun(jobFor(source));
+    source.tables.set("fills", mended);
+    const { manifest } = await archiveRun(jobFor(source));
+    expect(manifest.tables.fills).toMatchObject({
+      state: "COMPLETE",
+      quarantine: [],
+      certificate: { rows: 3, quarantined: 0 },
+    });
+    await expectArchived(source);
+  });
+
+  it("does not take a table for absent whose rows it holds", async () => {
+    const source = new ArraySource(run, world({ fills: hours(1, 2, 3) }));
+    await archiveRun(jobFor(source));
+    source.storageVersion = "2";
+    const facts = source.facts.bind(source);
+    source.facts = async (ref, bounds) =>
+      new Map([...(await facts(ref, bounds))!].filter(([name]) => name !== "fills"));
+    const { manifest } = await archiveRun(jobFor(source));
+    expect(manifest.tables.fills).toMatchObject({ state: "INCOMPLETE", error: { code: "shrunk" } });
+    expect(await segmentLines(archive, run, "fills")).toHaveLength(3);
+  });
+
+  it("puts a row hash into the certificate that anyone can compute from the lines", async () => {
+    const source = new ArraySource(run, world({ fills: hours(1, 2, 3) }));
+    await archiveRun(jobFor(source));
+    const { manifest } = await archiveRun(jobFor(source, { settings: { fingerprint: true } }));
+    const { rows, hash } = await rowHash(source.tables.get("fills")!.map(({ line }) => line));
+    expect(manifest.tables.fills!.certificate!.rowHash).toEqual({
+      rows: rows.toString(),
+      sum: hash.toString(),
+    });
   });
 
   it("fetches a finished run again whole when its storage version changed and no count did", async () => {

@@ -63,7 +63,8 @@ export async function readBars(file: string): Promise<Bar[]> {
     bars.push({
       close: seconds * 1_000_000_000n + BigInt(fraction.padEnd(9, "0")),
       prices: [open, high, low, close].map((price) => decimal(billionths(price))),
-      volume: volume === "" ? "" : decimal(billionths(volume)),
+      // as text: recorded volumes have more than nine decimals
+      volume: volume.includes(".") ? volume.replace(/\.?0*$/, "") : volume,
     });
   }
   return bars;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { type Archive, openArchive } from "../src/archive/archive.ts";
-import type { Manifest, TableState } from "../src/archive/manifest.ts";
+import { type Manifest, manifestText, type TableState } from "../src/archive/manifest.ts";
 import { identifier, literal } from "../src/archive/sql.ts";
 import { type TableName, tableNamed } from "../src/model/table.ts";
 

@@ -37,6 +37,8 @@ export interface OpenOptions {
   readonly create?: boolean;
   /** Types of exact columns for a new archive, by table and column; an existing archive keeps its own. */
   readonly exactTypes?: Readonly<Record<string, ExactTypes>>;
+  /** Hears the named moments of making an archive; a test kills the process at each. */
+  readonly step?: (name: string) => void;
 }
 
 /** Opens an archive folder. Throws `not_an_archive` where the folder is missing, or is something else. */
@@ -53,7 +55,9 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
   try {
     await mkdir(dir, { recursive: true });
     const text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
-    await replaceFile(layout.archiveFile, Buffer.from(`${text}\n`));
+    await replaceFile(layout.archiveFile, Buffer.from(`${text}\n`), () =>
+      options.step?.("archive-file-written"),
+    );
   } catch (error) {
     throw RunvaultError.from(error, { place: { file: dir } });
   }
@@ -66,7 +70,8 @@ export async function findArchive(dir: string): Promise<Archive | null> {
   const text = await readIfThere(layout.archiveFile);
   if (text === null) {
     const names = await listIfThere(dir);
-    if (names === null || names.length === 0) return null;
+    // a kill while an archive is made leaves its first file under the name it was written aside with
+    if (names === null || names.every((name) => /^\.archive\.json\.\d+\.part$/.test(name))) return null;
     throw new RunvaultError("not_an_archive", "the folder holds something else: it has no archive.json", {
       place: { file: dir },
       hint: "Give an archive folder, or a folder that is empty or does not exist yet.",

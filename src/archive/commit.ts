@@ -1,11 +1,11 @@
 import { copyFile, link, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { replaceFile, syncFolder } from "./durable.ts";
 import { type Manifest, manifestText } from "./manifest.ts";
-import type { Pending, Step } from "./pending.ts";
+import { holdsCommittedWork, type Pending, type Step } from "./pending.ts";
 
 /** States whose rows readers see unless they ask for more. */
 export const readableStates: ReadonlySet<string> = new Set(["COMPLETE", "OPEN"]);
@@ -50,12 +50,29 @@ export async function commitRun(
     step("manifest-written"),
   );
   step("manifest-renamed");
+  await removeAsides(layout.manifestFile(next));
   await refreshTables(archive, next);
   step("links-refreshed");
   // a reader in mid-stream may still be on the generation before, so only what neither names goes
   const kept = before === null ? [wanted] : [wanted, filesOf(before)];
   await removeOthers(dataDir, new Set(kept.flatMap(({ data }) => [...data])));
   await removeOthers(quarantineDir, new Set(kept.flatMap(({ quarantine }) => [...quarantine])));
+}
+
+/**
+ * Ends what a kill between a commit and the end of its job left undone: links, files that the manifest does not name,
+ * the work folders of the committed generation. Work on a later generation stays. Under the run's lock only.
+ */
+export async function tidyCommitted(archive: Archive, manifest: Manifest): Promise<void> {
+  const { layout } = archive;
+  await refreshTables(archive, manifest);
+  if (!(await holdsCommittedWork(layout, manifest, manifest))) return;
+  const { data, quarantine } = filesOf(manifest);
+  await removeAsides(layout.manifestFile(manifest));
+  await removeOthers(layout.dataDir(manifest), data);
+  await removeOthers(layout.quarantineDir(manifest), quarantine);
+  await rm(layout.stagingDir(manifest), { recursive: true, force: true });
+  await rm(layout.pendingDir(manifest), { recursive: true, force: true });
 }
 
 /**
@@ -103,6 +120,15 @@ async function linkOver(from: string, to: string): Promise<void> {
     await copyFile(from, aside);
   }
   await rename(aside, to);
+}
+
+/** What kills left of earlier attempts to replace a file. */
+async function removeAsides(file: string): Promise<void> {
+  const folder = dirname(file);
+  const prefix = `.${basename(file)}.`;
+  for (const name of await readdir(folder)) {
+    if (name.startsWith(prefix) && name.endsWith(".part")) await rm(join(folder, name), { force: true });
+  }
 }
 
 async function removeOthers(dir: string, kept: ReadonlySet<string>): Promise<void> {

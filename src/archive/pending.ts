@@ -223,6 +223,7 @@ export class Pending implements AsyncDisposable {
     const files = segments.map(({ file }) => file);
     this.#forget(name, files);
     await this.#record({ kind: "drop", table: name, files });
+    this.#step("segments-dropped");
   }
 
   /** Makes a converted bucket count. The file stands in staging under its name. */
@@ -255,6 +256,7 @@ export class Pending implements AsyncDisposable {
     const quarantine = { file, rows: records.length, sha256: sha256Of(bytes), ...window };
     this.held(name).quarantine.push(quarantine);
     await this.#record({ kind: "quarantine", table: name, quarantine });
+    this.#step("quarantine-journalled");
     return quarantine;
   }
 
@@ -363,6 +365,16 @@ export class Pending implements AsyncDisposable {
     this.#tail = write;
     return write;
   }
+}
+
+/**
+ * True when `pending/` still holds work on a generation that is committed: a kill came between the commit and the end
+ * of the job. Under the run's lock only.
+ */
+export async function holdsCommittedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
+  if ((await sizeOf(layout.pendingDir(run))) === null) return false;
+  const [head] = await readJournal(layout.journalFile(run));
+  return head?.kind !== "open" || head.generation <= committed.generation;
 }
 
 /** The whole lines of a journal. A torn last line is what a kill leaves; it is cut off. Any other damage: no journal. */

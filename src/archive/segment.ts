@@ -19,6 +19,8 @@ export async function packSegment(text: Uint8Array): Promise<{ frame: Buffer; sh
   const frame = await compress(text, {
     params: {
       [constants.ZSTD_c_compressionLevel]: 1,
+      // rows repeat what stood a few rows before: a window that fits the cache is faster, and here even packs better
+      [constants.ZSTD_c_windowLog]: 17,
       [constants.ZSTD_c_checksumFlag]: 1,
       [constants.ZSTD_c_contentSizeFlag]: 1,
     },

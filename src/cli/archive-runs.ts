@@ -33,10 +33,11 @@ export async function archiveAll(
   await using gateway = openRestGateway(await gatewaySettings(values, session));
   const runs = await runsOf(target, gateway, session.signal);
   if (values.dryRun) return await dryRun(runs, gateway, values, session);
-  const archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal });
+  const step = killStep(session.terminal.env);
+  const archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
   const reports: RunReport[] = [];
   for (const run of runs) {
-    const report = await archiveOne(run, gateway, archive, values, session);
+    const report = await archiveOne(run, gateway, archive, values, session, step);
     reports.push(report);
     // what concerns the gateway or the disk as a whole would only fail again
     if (report.error !== null && endsAll.has(report.error.code)) break;
@@ -81,6 +82,7 @@ async function archiveOne(
   archive: Awaited<ReturnType<typeof openArchive>>,
   values: ArchiveValues,
   session: Session,
+  step: (name: string) => void,
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
@@ -98,8 +100,8 @@ async function archiveOne(
       clock: wallClock,
       random: Math.random,
       signal: session.signal,
-      tool: `runvault ${version}`,
-      step: killStep(session.terminal.env),
+      tool: `runvault ${version()}`,
+      step,
       onPlan: (table, rows) => {
         if (rows === undefined) return;
         expected.set(table.name, rows);
@@ -129,12 +131,14 @@ async function archiveOne(
 
 function settingsOf(values: ArchiveValues) {
   return {
-    concurrency: Math.min(values.concurrency, defaultSettings.concurrency),
+    concurrency: values.concurrency,
     settleNs: BigInt(values.settle) * 1_000_000n,
     attempts: values.retries + 1,
     requireCounted: values.require === "counted",
     acceptShrink: values.acceptShrink,
     fingerprint: values.fingerprint,
+    ...(values.segmentBytes === undefined ? {} : { segmentBytes: values.segmentBytes }),
+    ...(values.sliceRows === undefined ? {} : { sliceRows: values.sliceRows }),
   };
 }
 
@@ -255,6 +259,7 @@ async function dryRun(
         sliceRows: settings.sliceRows,
         settled: wallClock() - settings.settleNs,
         requireCounted: settings.requireCounted,
+        fingerprint: settings.fingerprint,
         signal: session.signal,
       }),
     );

@@ -3,8 +3,11 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { archiveShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";
-import { decimalTypes, durationMs, tableList } from "./option-values.ts";
+import { decimalTypes, durationMs, tableList, wholeNumber } from "./option-values.ts";
 import { parseInstance, parseRun } from "./run-argument.ts";
+
+/** As `archive/segment.ts` has it, whose zlib this command does not load before it runs. */
+const mostSegmentBytes = 64 * 1024 * 1024;
 
 /** Options of `runvault archive`, checked. */
 export const archiveSchema = z.object({
@@ -20,6 +23,8 @@ export const archiveSchema = z.object({
   acceptShrink: z.boolean().default(false),
   fingerprint: z.boolean().default(false),
   decimal: decimalTypes.default({}),
+  segmentBytes: wholeNumber(1, mostSegmentBytes).optional(),
+  sliceRows: wholeNumber(1).optional(),
 });
 
 export type ArchiveValues = z.output<typeof archiveSchema>;

@@ -47,6 +47,9 @@ export const archiveCommand = commandEntry({
           "TABLE.COLUMN=WIDTH,SCALE for a new archive's exact column; several times",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
+      // for tests of interruption: many segments and slices out of few rows
+      .addOption(new Option("--segment-bytes <n>", "text of a segment").hideHelp())
+      .addOption(new Option("--slice-rows <n>", "rows of a slice, about").hideHelp())
       .option("--json", "report as JSON")
       .addHelpText(
         "after",

@@ -4,6 +4,7 @@ import { worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
+import { killStep } from "./kill-step.ts";
 import { formatRun, parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
@@ -39,7 +40,7 @@ async function remove(values: RmValues, session: Session): Promise<number> {
   for (const run of runs) {
     try {
       session.signal.throwIfAborted();
-      await removeRun(archive, run);
+      await removeRun(archive, run, { step: killStep(session.terminal.env) });
       removed.push(run);
     } catch (error) {
       session.signal.throwIfAborted();

@@ -1,13 +1,22 @@
 import { mkdir } from "node:fs/promises";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
-import { commitRun, refreshTables } from "../archive/commit.ts";
+import { canonicalLineSql, rowHashSql } from "../archive/canonical-sql.ts";
+import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { openDuckDB } from "../archive/duckdb.ts";
 import { writeSynced } from "../archive/durable.ts";
 import { lockRun } from "../archive/lock.ts";
-import { type Manifest, runState, type TableManifest, type TableState } from "../archive/manifest.ts";
+import {
+  type Manifest,
+  type RowHash,
+  runState,
+  type TableManifest,
+  type TableState,
+} from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
+import { fileList } from "../archive/sql.ts";
 import type { RunvaultError } from "../model/error.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
@@ -35,6 +44,8 @@ export interface ArchiveSettings {
   /** Calls a table UNVERIFIED whose proof is weaker than the gateway's own counts. */
   readonly requireCounted: boolean;
   readonly acceptShrink: boolean;
+  /** Puts the row hash of every table into its certificate. */
+  readonly fingerprint: boolean;
   /** Memory DuckDB may take for the conversion, in MB. */
   readonly memoryLimitMb: number;
   readonly threads: number;
@@ -50,7 +61,8 @@ export const defaultSettings: ArchiveSettings = {
   backoffMaxMs: 30_000,
   requireCounted: false,
   acceptShrink: false,
-  memoryLimitMb: 192,
+  fingerprint: false,
+  memoryLimitMb: 320,
   threads: 2,
 };
 
@@ -102,8 +114,8 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   const run = await describeRun(source, job.run, signal);
   await using _lock = await lockRun(archive.layout, run);
   const committed = await archive.manifest(run);
-  if (committed !== null && isUpToDate(committed, run, wanted, settings.requireCounted)) {
-    await refreshTables(archive, committed);
+  if (committed !== null && isUpToDate(committed, run, wanted, settings)) {
+    await tidyCommitted(archive, committed);
     return { manifest: committed, changed: false, resumedSegments: 0, rows: 0, bytes: 0 };
   }
   await using pending = await Pending.open(archive.layout, run, committed, step);
@@ -144,6 +156,9 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     sliceRows: settings.sliceRows,
     acceptShrink: settings.acceptShrink,
     requireCounted: settings.requireCounted,
+    fingerprint: settings.fingerprint
+      ? (table, files) => rowHashOf(duckdb.connection, table, files)
+      : undefined,
     refetchAll: outlook.refetchAll,
     onPlan: job.onPlan ?? (() => {}),
     onRows: (table, count, size) => {
@@ -222,6 +237,18 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   await pending.remove();
   step("pending-removed");
   return { manifest, changed: true, resumedSegments, rows, bytes };
+}
+
+async function rowHashOf(
+  connection: DuckDBConnection,
+  table: Table,
+  files: readonly string[],
+): Promise<RowHash> {
+  if (files.length === 0) return { rows: "0", sum: "0" };
+  const sql = rowHashSql(canonicalLineSql(table), `read_parquet(${fileList(files)})`);
+  const reader = await connection.runAndReadAll(sql);
+  const [[rows, sum]] = reader.getRows() as [[bigint, bigint]];
+  return { rows: rows.toString(), sum: sum.toString() };
 }
 
 async function fetchDocuments(

@@ -290,6 +290,7 @@ class Asker {
     const { source, signal, onRows, attempts, backoffMs, onRetry } = this.#work;
     const { run, table, to } = this.#slice;
     const text = this.#text;
+    let received = 0;
     text.beginAnswer();
     try {
       for await (const chunk of source.rows({
@@ -300,6 +301,7 @@ class Asker {
         signal,
       })) {
         const before = text.answer.rows;
+        received += chunk.byteLength;
         await text.push(chunk);
         onRows(text.answer.rows - before, chunk.byteLength);
       }
@@ -310,7 +312,9 @@ class Asker {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);
       signal.throwIfAborted();
-      if (error.retry === "never") throw error;
+      // what came before the first byte the source has already asked for again
+      const midStream = received > 0 || error.code === "stream_cut";
+      if (error.retry === "never" || !midStream) throw error;
       const reached = text.lastTs;
       if (reached !== undefined && (this.#furthest === undefined || reached > this.#furthest)) {
         this.#furthest = reached;

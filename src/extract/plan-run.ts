@@ -39,6 +39,7 @@ export async function planRun(input: {
   sliceRows: number;
   settled: Nanoseconds;
   requireCounted: boolean;
+  fingerprint: boolean;
   signal: AbortSignal;
 }): Promise<RunPlan> {
   const { source, archive, folder, signal } = input;
@@ -47,7 +48,7 @@ export async function planRun(input: {
   const committed = (await archive?.manifest(run)) ?? null;
   const { instanceId, runId, status } = run;
   const free = await freeBytes(folder);
-  if (committed !== null && isUpToDate(committed, run, wanted, input.requireCounted)) {
+  if (committed !== null && isUpToDate(committed, run, wanted, input)) {
     return { instanceId, runId, status, upToDate: true, horizon: undefined, tables: [], freeBytes: free };
   }
   const outlook = await lookAhead(source, run, committed, wanted, input.settled, signal);

@@ -49,14 +49,17 @@ export function isUpToDate(
   committed: Manifest,
   run: RunKnowledge,
   wanted: readonly Table[],
-  requireCounted: boolean,
+  asked: { readonly requireCounted: boolean; readonly fingerprint: boolean },
 ): boolean {
   if (!committed.run.final || !run.final) return false;
   if (committed.run.storageVersion !== (run.storageVersion ?? null)) return false;
   return wanted.every(({ name }) => {
     const table = committed.tables[name];
     if (table?.state === "ABSENT") return true;
-    return table?.state === "COMPLETE" && !(requireCounted && table.certificate?.proof !== "counted");
+    const certificate = table?.certificate;
+    if (asked.requireCounted && certificate?.proof !== "counted") return false;
+    if (asked.fingerprint && certificate?.rowHash == null) return false;
+    return table?.state === "COMPLETE";
   });
 }
 

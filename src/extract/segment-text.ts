@@ -58,11 +58,12 @@ export interface SegmentTextOptions {
  */
 export class SegmentText {
   readonly #options: SegmentTextOptions;
-  readonly #prefix: Buffer;
+  readonly #prefix: DataView;
   readonly #tsKey = Buffer.from('","ts_event":"');
   readonly #from: Instant | undefined;
   readonly #to: Instant | undefined;
   #buffer: Buffer | undefined;
+  #view: DataView | undefined;
   /** Bytes filled, bytes scanned (always a line start), and where the last timestamp's rows start. */
   #end = 0;
   #scanned = 0;
@@ -86,9 +87,8 @@ export class SegmentText {
   constructor(options: SegmentTextOptions) {
     this.#options = options;
     const { instanceId, runId } = options.run;
-    this.#prefix = Buffer.from(
-      `{"run_id":${JSON.stringify(runId)},"instance_id":${JSON.stringify(instanceId)},"seq":"`,
-    );
+    const ids = `{"run_id":${JSON.stringify(runId)},"instance_id":${JSON.stringify(instanceId)},"seq":"`;
+    this.#prefix = viewOf(Buffer.from(ids));
     this.#from = options.from === undefined ? undefined : instantOf(options.from);
     this.#to = options.to === undefined ? undefined : instantOf(options.to);
   }
@@ -168,6 +168,7 @@ export class SegmentText {
     const { segmentBytes, unsorted } = this.#options;
     for (;;) {
       const buffer = this.#buffer!;
+      if (this.#view?.buffer !== buffer.buffer) this.#view = viewOf(buffer);
       const start = this.#scanned;
       const lineEnd = buffer.indexOf(newline, start);
       if (lineEnd < 0 || lineEnd >= this.#end) {
@@ -281,35 +282,55 @@ export class SegmentText {
 
   /** Reads ts_event and seq of a line; false where it is no row. Throws where it is another run's. */
   #readKey(buffer: Buffer, start: number, end: number): boolean {
-    const prefix = this.#prefix;
-    let at = start + prefix.length;
+    const seqAt = start + this.#prefix.byteLength;
     // longer than the key's longest form, so that no index below runs past the line
-    if (at + 60 < end) {
-      let i = 0;
-      while (i < prefix.length && buffer[start + i] === prefix[i]) i++;
-      if (i === prefix.length) {
-        let digits = at;
-        while (isDigit(buffer[digits]!)) digits++;
-        const seqLength = digits - at;
-        const key = this.#tsKey;
-        let k = 0;
-        while (k < key.length && buffer[digits + k] === key[k]) k++;
-        if (seqLength > 0 && seqLength <= 20 && k === key.length) {
-          this.#seqHigh = numberAt(buffer, at, digits - 15);
-          this.#seqLow = numberAt(buffer, Math.max(at, digits - 15), digits);
-          at = digits + key.length;
-          digits = at;
-          while (isDigit(buffer[digits]!)) digits++;
-          const tsLength = digits - at;
-          if (tsLength > 0 && tsLength <= 19 && buffer[digits] === quote) {
-            this.#tsHigh = numberAt(buffer, at, digits - 9);
-            this.#tsLow = numberAt(buffer, Math.max(at, digits - 9), digits);
-            return true;
-          }
+    if (seqAt + 60 < end && this.#startsCanonically(start)) {
+      let at = seqAt;
+      let byte = buffer[at]!;
+      let high = 0;
+      let low = 0;
+      while (isDigit(byte)) {
+        // the last fifteen digits and those ahead of them, each exact in a number
+        if (at - seqAt < 15) low = low * 10 + byte - 48;
+        else {
+          high = high * 10 + Math.floor(low / 1e14);
+          low = (low % 1e14) * 10 + byte - 48;
+        }
+        byte = buffer[++at]!;
+      }
+      if (at > seqAt && at - seqAt <= 20 && this.#tsKeyStands(buffer, at)) {
+        const tsAt = at + this.#tsKey.length;
+        at = tsAt;
+        while (isDigit(buffer[at]!)) at++;
+        if (at > tsAt && at - tsAt <= 19 && buffer[at] === quote) {
+          this.#seqHigh = high;
+          this.#seqLow = low;
+          this.#tsHigh = numberAt(buffer, tsAt, at - 9);
+          this.#tsLow = numberAt(buffer, Math.max(tsAt, at - 9), at);
+          return true;
         }
       }
     }
     return this.#readKeySlowly(buffer.toString("utf8", start, end));
+  }
+
+  /** True when the line begins with this run's ids and the key of seq, byte for byte; compared four bytes at a time. */
+  #startsCanonically(start: number): boolean {
+    const prefix = this.#prefix;
+    const view = this.#view!;
+    const length = prefix.byteLength;
+    let at = 0;
+    for (; at + 4 <= length; at += 4) {
+      if (view.getInt32(start + at, true) !== prefix.getInt32(at, true)) return false;
+    }
+    for (; at < length; at++) if (view.getUint8(start + at) !== prefix.getUint8(at)) return false;
+    return true;
+  }
+
+  #tsKeyStands(buffer: Buffer, at: number): boolean {
+    const key = this.#tsKey;
+    for (let i = 0; i < key.length; i++) if (buffer[at + i] !== key[i]) return false;
+    return true;
   }
 
   #readKeySlowly(line: string): boolean {
@@ -404,6 +425,10 @@ function toNanoseconds(instant: Instant): Nanoseconds {
 
 function emptyAnswer(): AnswerStats {
   return { rows: 0, first: undefined, last: undefined, lastRows: 0 };
+}
+
+function viewOf(buffer: Buffer): DataView {
+  return new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 }
 
 function isDigit(byte: number): boolean {

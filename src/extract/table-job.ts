@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
-import type { TableManifest, TableState } from "../archive/manifest.ts";
+import type { RowHash, TableManifest, TableState } from "../archive/manifest.ts";
 import type { Pending } from "../archive/pending.ts";
 import { readSegment } from "../archive/segment.ts";
 import { exit, RunvaultError } from "../model/error.ts";
@@ -36,6 +36,8 @@ export interface RunContext {
   readonly sliceRows: number;
   readonly acceptShrink: boolean;
   readonly requireCounted: boolean;
+  /** Gives the row hash of Parquet files; undefined where none is wanted. */
+  readonly fingerprint: ((table: Table, files: readonly string[]) => Promise<RowHash>) | undefined;
   /** Fetch all again: the source says that rows changed, and their counts do not tell which. */
   readonly refetchAll: boolean;
   readonly onPlan: (table: Table, rows: number | undefined) => void;
@@ -74,7 +76,8 @@ export class TableJob {
         run: run.runId,
         table: this.table.name,
       });
-      if (error.code === "history_unavailable") this.absent = true;
+      if (error.code === "history_unavailable" && this.#mayBeAbsent()) this.absent = true;
+      else if (error.code === "history_unavailable") this.error = this.#goneError();
       else if (concernsOneTable(error)) this.error = error;
       else throw error;
     }
@@ -87,12 +90,22 @@ export class TableJob {
     const held = pending.held(table.name);
     const own = facts?.get(table.name);
     if (facts !== null && own === undefined) {
+      if (!this.#mayBeAbsent()) throw this.#goneError();
+      await pending.dropSegments(table.name, held.segments);
       this.absent = true;
       return;
     }
     this.#extent = own === undefined ? await this.#survey() : extentOf(own, run.final);
     if (refetchAll) await pending.dropSegments(table.name, held.segments);
     await this.#refuseToShrink();
+    // rows that were set aside when this was committed: the gateway may have mended them since
+    const aside = this.#context.committed[table.name]?.quarantine ?? [];
+    const marred = held.segments.filter(
+      (segment) =>
+        aside.some(({ from, to }) => segment.from === from && segment.to === to) &&
+        this.#context.committed[table.name]!.segments.some(({ file }) => file === segment.file),
+    );
+    await pending.dropSegments(table.name, marred);
     if (this.#countRows !== undefined) {
       for (const { segments } of await changedWindows(heldWindows(held), this.#countRows)) {
         await pending.dropSegments(table.name, segments);
@@ -196,7 +209,7 @@ export class TableJob {
             last: parquet.at(-1)?.file.last ?? null,
             until: until?.toString() ?? null,
             schemaFingerprint: own?.schemaFingerprint ?? null,
-            rowHash: null,
+            rowHash: await this.#fingerprint(parquet.map(({ file }) => file.file)),
             checkedAt,
           },
       exactTypes: { ...archive.exactTypes(this.table.name) },
@@ -206,6 +219,13 @@ export class TableJob {
       drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
       error: this.error === null ? null : failureOf(this.error, checkedAt),
     };
+  }
+
+  /** The row hash of the table's Parquet files, where one is asked for. */
+  async #fingerprint(files: readonly string[]): Promise<RowHash | null> {
+    const { pending, fingerprint } = this.#context;
+    if (fingerprint === undefined) return null;
+    return await fingerprint(this.table, await Promise.all(files.map((file) => pending.locate(file))));
   }
 
   #state(proof: "counted" | "exhausted" | "none", quarantined: number): TableState {
@@ -283,6 +303,22 @@ export class TableJob {
     }
     const time = (text: string | null) => (text === null ? undefined : BigInt(text));
     return { rows: survey.rows, first: time(survey.first), last: time(survey.last), final: run.final };
+  }
+
+  /** The gateway may say that it keeps no such table only where none of its rows is archived. */
+  #mayBeAbsent(): boolean {
+    const former = this.#context.committed[this.table.name];
+    return former === undefined || former.segments.length === 0 || this.#context.acceptShrink;
+  }
+
+  #goneError(): RunvaultError {
+    return new RunvaultError(
+      "shrunk",
+      "the gateway says that it keeps no such table, the archive holds rows of it",
+      {
+        hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink.",
+      },
+    );
   }
 
   async #refuseToShrink(): Promise<void> {

@@ -1,0 +1,120 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Archive, openArchive } from "../src/archive/archive.ts";
+import {
+  archiveSteps,
+  type KillAt,
+  KillDriver,
+  KillWorld,
+  type LoggedGateway,
+  removeSteps,
+  stepOf,
+} from "./kill-driver.ts";
+
+/** Kinds of gateway, each of which makes a job come to other steps. */
+const kinds = {
+  counted: { options: {}, status: 0 },
+  literal: { options: { literal: true }, status: 0 },
+  malformed: { options: { faults: ["malformed@fills:30"] }, status: 4 },
+} as const;
+type Kind = keyof typeof kinds;
+
+/** Each step once alone, in a fresh archive. */
+const alone: readonly [Kind, KillAt][] = [
+  ["counted", "archive-file-written"],
+  ["counted", "planned"],
+  ["malformed", "segments-dropped"],
+  ["literal", "survey-journalled"],
+  ["counted", "segment-written"],
+  ["counted", "segment-renamed:5"],
+  ["counted", "segment-journalled:7"],
+  ["malformed", "quarantine-journalled"],
+  ["counted", "converted:2"],
+  ["counted", "parquet-renamed"],
+  ["counted", "parquet-journalled:3"],
+  ["counted", "certified"],
+  ["counted", "commit-moved-one"],
+  ["counted", "commit-moved"],
+  ["counted", "manifest-written"],
+  ["counted", "manifest-renamed"],
+  ["counted", "links-refreshed"],
+  ["counted", "pending-removed"],
+];
+
+/** And once more, killed again and again on the way. */
+const chained: readonly [Kind, readonly KillAt[]][] = [
+  [
+    "counted",
+    [
+      ...(["archive-file-written", "planned", "segment-written:2", "segment-renamed:3"] as const),
+      ...(["segment-journalled:4", "converted", "parquet-renamed:2", "parquet-journalled"] as const),
+      ...(["certified", "commit-moved-one:3", "commit-moved", "manifest-written", "manifest-renamed"] as const),
+    ],
+  ],
+  ["counted", ["segment-journalled:5", "commit-moved-one:9", "links-refreshed"]],
+  ["counted", ["commit-moved", "pending-removed"]],
+  ["malformed", ["segments-dropped", "quarantine-journalled", "commit-moved"]],
+  [
+    "literal",
+    ["survey-journalled:3", "segment-journalled:2", "parquet-journalled", "certified", "commit-moved-one:2"],
+  ],
+];
+
+let world: KillWorld;
+const gateways = {} as Record<Kind, LoggedGateway>;
+const undisturbed = {} as Record<Kind, Archive>;
+beforeAll(async () => {
+  world = await KillWorld.create();
+  for (const kind of Object.keys(kinds) as Kind[]) {
+    gateways[kind] = await world.serve(kinds[kind].options);
+    const driver = new KillDriver(world, gateways[kind], await world.archiveFolder());
+    await driver.goOn(kinds[kind].status);
+    undisturbed[kind] = await openArchive(driver.dir);
+  }
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+const fresh = async (kind: Kind) => new KillDriver(world, gateways[kind], await world.archiveFolder());
+
+describe("the kills", () => {
+  it("are at every step that the source names", async () => {
+    const src = fileURLToPath(new URL("../src", import.meta.url));
+    const files = (await readdir(src, { recursive: true })).filter((file) => file.endsWith(".ts"));
+    const texts = await Promise.all(files.map((file) => readFile(join(src, file), "utf8")));
+    const named = texts.flatMap((text) =>
+      [...text.matchAll(/\bstep(?:\?\.)?\(\s*"([a-z-]+)"/g)].map(([, step]) => step!),
+    );
+    expect([...new Set(named)].sort()).toEqual([...archiveSteps, ...removeSteps].sort());
+  });
+
+  it("are twice at each step of an archiving job", () => {
+    const kills = [...alone.map(([, at]) => at), ...chained.flatMap(([, at]) => at)].map(stepOf);
+    for (const step of archiveSteps) expect(kills.filter((at) => at === step).length).toBeGreaterThan(1);
+  });
+
+  it("interrupt work in many slices and segments", async () => {
+    for (const kind of Object.keys(kinds) as Kind[]) {
+      const { tables } = (await undisturbed[kind].manifest(world.run))!;
+      expect(Object.values(tables).flatMap(({ segments }) => segments).length).toBeGreaterThan(30);
+    }
+  });
+});
+
+describe("killed once and started again, archive ends in an archive like an undisturbed one", () => {
+  it.each(alone)("with a %s gateway, at %s", async (kind, at) => {
+    const driver = await fresh(kind);
+    await driver.killAtEach([at], null, undefined, kinds[kind].status);
+    await driver.expectEqualTo(undisturbed[kind]);
+  });
+});
+
+describe("killed again and again, archive fetches no journalled window twice and ends in an equal archive", () => {
+  it.each(chained)("with a %s gateway, at %s", async (kind, steps) => {
+    const driver = await fresh(kind);
+    const held = await driver.killAtEach(steps, null, undefined, kinds[kind].status);
+    expect(held).toBeGreaterThan(20);
+    await driver.expectEqualTo(undisturbed[kind]);
+  });
+});

@@ -1,0 +1,124 @@
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
+import { DuckDBInstance } from "@duckdb/node-api";
+import { expect } from "vitest";
+import { tableNames } from "../src/model/table.ts";
+import { type Finished, run, start } from "./cli-process.ts";
+
+const recorded = (name: string) => fileURLToPath(new URL(`../../shared/data/${name}`, import.meta.url));
+/** BTC perpetual future, with volumes. */
+export const btc = recorded("btc-perp-1m-2022-01.csv.gz");
+/** GBP/USD bid, without. */
+export const gbpusd = recorded("gbpusd-m1-bid-2012.csv.gz");
+
+/** Whether a recording is there; where it is not, says so on stderr. */
+export function has(file: string): boolean {
+  if (existsSync(file)) return true;
+  process.stderr.write(`skipped for want of ${file}\n`);
+  return false;
+}
+
+/** The closing time in nanoseconds, open, high, low, close and volume of each bar, as plain decimal text. */
+export function recordedBars(file: string): string[][] {
+  const [head, ...lines] = gunzipSync(readFileSync(file)).toString("utf8").trimEnd().split("\n");
+  expect(head).toMatch(/^timestamp,open,high,low,close(,volume)?$/);
+  return lines.map((line) => {
+    const [stamp = "", ...values] = line.split(",");
+    const [, day, time, fraction = ""] = /^(\S+) (\d\d:\d\d:\d\d)(?:\.(\d+))?(?:\+00:00)?$/.exec(stamp) ?? [];
+    const seconds = BigInt(Date.parse(`${day}T${time}Z`)) / 1000n;
+    return [`${seconds}${fraction.padEnd(9, "0")}`, ...values.map(plain)];
+  });
+}
+
+/** The same number without the zeros at its end that say nothing. */
+function plain(decimal: string): string {
+  expect(decimal).toMatch(/^\d+(\.\d+)?$/);
+  return decimal.includes(".") ? decimal.replace(/\.?0*$/, "") : decimal;
+}
+
+const values = ["open", "high", "low", "close", "volume"] as const;
+
+/** The bars of the Parquet files that a glob over `tables/` finds, in the form of `recordedBars`; NULL is null. */
+export async function globbedBars(archive: string, runId: string): Promise<(string | null)[][]> {
+  const duckdb = await DuckDBInstance.create(":memory:");
+  const connection = await duckdb.connect();
+  try {
+    const texts = values.map((name) => `${name}::VARCHAR`).join(", ");
+    const reader = await connection.runAndReadAll(
+      `SELECT epoch_ns(ts_event)::VARCHAR, ${texts} FROM '${archive}/tables/bars/**/*.parquet' WHERE run_id = '${runId}' ORDER BY ts_event`,
+    );
+    return reader
+      .getRows()
+      .map(([time, ...texts]) => [
+        String(time),
+        ...texts.map((text) => (text === null ? null : plain(String(text)))),
+      ]);
+  } finally {
+    connection.closeSync();
+    duckdb.closeSync();
+  }
+}
+
+/** The bars as `runvault query` prints them, in the form of `recordedBars`. */
+export async function queriedBars(archive: string): Promise<(string | null)[][]> {
+  const sql = `SELECT ts_event, ${values.join(", ")} FROM bars ORDER BY ts_event`;
+  const { stdout } = await run(["query", "--archive", archive, "--format", "ndjson", sql]);
+  return stdout
+    .trimEnd()
+    .split("\n")
+    .map((line) => {
+      const row = JSON.parse(line) as Record<string, string | null>;
+      const [, whole, fraction] = /^(.*)\.(\d{9})Z$/.exec(row.ts_event!) ?? [];
+      const time = `${BigInt(Date.parse(`${whole}Z`)) / 1000n}${fraction}`;
+      return [
+        time,
+        ...values.map((name) => {
+          const text = row[name];
+          return typeof text === "string" ? plain(text) : null;
+        }),
+      ];
+    });
+}
+
+export interface Report {
+  readonly runs: readonly {
+    readonly runId: string;
+    readonly state: string;
+    readonly tables: Record<string, { state: string; proof: string; rows: number }>;
+  }[];
+}
+
+/** Archives what a gateway has finished, and wants every table COMPLETE by one proof. */
+export async function archiveFinished(
+  url: string,
+  archive: string,
+  proof: "counted" | "exhausted",
+  only: readonly string[] = tableNames,
+): Promise<Report["runs"]> {
+  const args = ["archive", "--all", "--finished", "--gateway", url, "--archive", archive, "--json"];
+  const finished = await run([...args, "--tables", only.join(",")]);
+  expect(finished).toMatchObject({ status: 0 });
+  const { runs } = JSON.parse(finished.stdout) as Report;
+  expect(runs.length).toBeGreaterThan(0);
+  for (const { state, tables } of runs) {
+    const got = Object.entries(tables).map(([table, it]) => [table, it.state, it.proof]);
+    expect(got).toEqual(only.map((table) => [table, "COMPLETE", proof]));
+    expect(state).toBe("COMPLETE");
+  }
+  return runs;
+}
+
+/** `runvault simulate` until `stop`. */
+export async function simulate(...args: string[]): Promise<{ url: string; stop(): Promise<Finished> }> {
+  const running = start(["simulate", "--json", "--port", "0", ...args]);
+  const [line] = (await once(running.child.stdout, "data")) as [Buffer];
+  return {
+    url: (JSON.parse(line.toString("utf8")) as { url: string }).url,
+    stop: () => {
+      running.child.kill("SIGTERM");
+      return running.finished;
+    },
+  };
+}
