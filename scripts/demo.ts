@@ -41,9 +41,13 @@ async function startGateway(): Promise<{ gateway: ChildProcess; url: string }> {
     "0",
   ];
   say(`$ runvault ${args.join(" ")} &`);
-  const gateway = spawn(process.execPath, [main, ...args, "--cache", join(folder, "cache"), "--json"], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const gateway = spawn(
+    process.execPath,
+    [main, ...args, "--cache", join(folder, "cache"), "--json", "--quiet"],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   const [line] = (await once(createInterface({ input: gateway.stdout! }), "line")) as [string];
   const { url } = JSON.parse(line) as { url: string };
   process.stdout.write(`the gateway answers at ${url}\n`);

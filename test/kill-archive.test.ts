@@ -21,44 +21,44 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-/** Each step once alone, in a fresh archive. */
-const alone: readonly [Kind, KillAt][] = [
-  ["counted", "archive-file-written"],
-  ["counted", "planned"],
-  ["malformed", "segments-dropped"],
-  ["literal", "survey-journalled"],
-  ["counted", "segment-written"],
-  ["counted", "segment-renamed:5"],
-  ["counted", "segment-journalled:7"],
-  ["malformed", "quarantine-journalled"],
-  ["counted", "converted:2"],
-  ["counted", "parquet-renamed"],
-  ["counted", "parquet-journalled:3"],
-  ["counted", "certified"],
-  ["counted", "commit-moved-one"],
-  ["counted", "commit-moved"],
-  ["counted", "manifest-written"],
-  ["counted", "manifest-renamed"],
-  ["counted", "links-refreshed"],
-  ["counted", "pending-removed"],
-];
-
-/** And once more, killed again and again on the way. */
-const chained: readonly [Kind, readonly KillAt[]][] = [
+/** What one archive goes through, kill after kill, before it is let end. */
+const chains: readonly [Kind, readonly KillAt[]][] = [
   [
     "counted",
     [
       ...(["archive-file-written", "planned", "segment-written:2", "segment-renamed:3"] as const),
       ...(["segment-journalled:4", "converted", "parquet-renamed:2", "parquet-journalled"] as const),
-      ...(["certified", "commit-moved-one:3", "commit-moved", "manifest-written", "manifest-renamed"] as const),
+      ...([
+        "certified",
+        "commit-moved-one:3",
+        "commit-moved",
+        "manifest-written",
+        "manifest-renamed",
+      ] as const),
     ],
   ],
-  ["counted", ["segment-journalled:5", "commit-moved-one:9", "links-refreshed"]],
-  ["counted", ["commit-moved", "pending-removed"]],
-  ["malformed", ["segments-dropped", "quarantine-journalled", "commit-moved"]],
+  [
+    "counted",
+    ["archive-file-written", "segment-journalled:7", "converted:2", "certified", "links-refreshed"],
+  ],
+  ["counted", ["planned", "segment-renamed:5", "parquet-renamed", "commit-moved", "pending-removed"]],
+  ["counted", ["segment-written:9", "parquet-journalled:3", "commit-moved-one", "manifest-renamed"]],
+  ["counted", ["manifest-written"]],
+  ["counted", ["links-refreshed"]],
+  ["counted", ["pending-removed"]],
+  [
+    "malformed",
+    [
+      ...(["segments-dropped", "segments-dropped", "quarantine-journalled"] as const),
+      ...(["quarantine-journalled", "commit-moved"] as const),
+    ],
+  ],
   [
     "literal",
-    ["survey-journalled:3", "segment-journalled:2", "parquet-journalled", "certified", "commit-moved-one:2"],
+    [
+      ...(["survey-journalled", "survey-journalled:3", "segment-journalled:2"] as const),
+      ...(["parquet-journalled", "certified", "commit-moved-one:2"] as const),
+    ],
   ],
 ];
 
@@ -66,7 +66,7 @@ let world: KillWorld;
 const gateways = {} as Record<Kind, LoggedGateway>;
 const undisturbed = {} as Record<Kind, Archive>;
 beforeAll(async () => {
-  world = await KillWorld.create();
+  world = await KillWorld.create({ rows: 900 });
   for (const kind of Object.keys(kinds) as Kind[]) {
     gateways[kind] = await world.serve(kinds[kind].options);
     const driver = new KillDriver(world, gateways[kind], await world.archiveFolder());
@@ -75,8 +75,6 @@ beforeAll(async () => {
   }
 });
 afterAll(() => world[Symbol.asyncDispose]());
-
-const fresh = async (kind: Kind) => new KillDriver(world, gateways[kind], await world.archiveFolder());
 
 describe("the kills", () => {
   it("are at every step that the source names", async () => {
@@ -90,7 +88,7 @@ describe("the kills", () => {
   });
 
   it("are twice at each step of an archiving job", () => {
-    const kills = [...alone.map(([, at]) => at), ...chained.flatMap(([, at]) => at)].map(stepOf);
+    const kills = chains.flatMap(([, at]) => at).map(stepOf);
     for (const step of archiveSteps) expect(kills.filter((at) => at === step).length).toBeGreaterThan(1);
   });
 
@@ -102,19 +100,14 @@ describe("the kills", () => {
   });
 });
 
-describe("killed once and started again, archive ends in an archive like an undisturbed one", () => {
-  it.each(alone)("with a %s gateway, at %s", async (kind, at) => {
-    const driver = await fresh(kind);
-    await driver.killAtEach([at], null, undefined, kinds[kind].status);
-    await driver.expectEqualTo(undisturbed[kind]);
-  });
-});
-
-describe("killed again and again, archive fetches no journalled window twice and ends in an equal archive", () => {
-  it.each(chained)("with a %s gateway, at %s", async (kind, steps) => {
-    const driver = await fresh(kind);
-    const held = await driver.killAtEach(steps, null, undefined, kinds[kind].status);
-    expect(held).toBeGreaterThan(20);
-    await driver.expectEqualTo(undisturbed[kind]);
-  });
+describe("killed at any step and started again, archive fetches no journalled window twice and ends in an equal archive", () => {
+  it.each(chains)(
+    "with a %s gateway, at %s",
+    async (kind, steps) => {
+      const driver = new KillDriver(world, gateways[kind], await world.archiveFolder());
+      await driver.killAtEach(steps, null, undefined, kinds[kind].status);
+      await driver.expectEqualTo(undisturbed[kind]);
+    },
+    180_000,
+  );
 });

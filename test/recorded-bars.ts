@@ -1,47 +1,50 @@
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect } from "vitest";
 import { tableNames } from "../src/model/table.ts";
 import { type Finished, run, start } from "./cli-process.ts";
+import { recordings } from "./requirement.ts";
 
-const recorded = (name: string) => fileURLToPath(new URL(`../../shared/data/${name}`, import.meta.url));
+const recorded = (name: string) => join(recordings, name);
 /** BTC perpetual future, with volumes. */
 export const btc = recorded("btc-perp-1m-2022-01.csv.gz");
 /** GBP/USD bid, without. */
 export const gbpusd = recorded("gbpusd-m1-bid-2012.csv.gz");
 
-/** Whether a recording is there; where it is not, says so on stderr. */
-export function has(file: string): boolean {
-  if (existsSync(file)) return true;
-  process.stderr.write(`skipped for want of ${file}\n`);
-  return false;
-}
-
-/** The closing time in nanoseconds, open, high, low, close and volume of each bar, as plain decimal text. */
-export function recordedBars(file: string): string[][] {
+/**
+ * Closing time in nanoseconds, open, high, low, close and volume of each bar, as plain decimals with commas between; a
+ * file without volumes gives NULL for them.
+ */
+export function recordedBars(file: string): string[] {
   const [head, ...lines] = gunzipSync(readFileSync(file)).toString("utf8").trimEnd().split("\n");
   expect(head).toMatch(/^timestamp,open,high,low,close(,volume)?$/);
   return lines.map((line) => {
     const [stamp = "", ...values] = line.split(",");
     const [, day, time, fraction = ""] = /^(\S+) (\d\d:\d\d:\d\d)(?:\.(\d+))?(?:\+00:00)?$/.exec(stamp) ?? [];
     const seconds = BigInt(Date.parse(`${day}T${time}Z`)) / 1000n;
-    return [`${seconds}${fraction.padEnd(9, "0")}`, ...values.map(plain)];
+    return barText(`${seconds}${fraction.padEnd(9, "0")}`, values);
   });
+}
+
+function barText(time: string, texts: readonly unknown[]): string {
+  const values = texts.map((text) => (text === null ? "NULL" : plain(String(text))));
+  return [time, ...values, ...(values.length === 4 ? ["NULL"] : [])].join();
 }
 
 /** The same number without the zeros at its end that say nothing. */
 function plain(decimal: string): string {
-  expect(decimal).toMatch(/^\d+(\.\d+)?$/);
+  // no expect here: it would take most of the time of half a million calls
+  if (!/^\d+(\.\d+)?$/.test(decimal)) throw new Error(`not a plain decimal: ${decimal}`);
   return decimal.includes(".") ? decimal.replace(/\.?0*$/, "") : decimal;
 }
 
 const values = ["open", "high", "low", "close", "volume"] as const;
 
-/** The bars of the Parquet files that a glob over `tables/` finds, in the form of `recordedBars`; NULL is null. */
-export async function globbedBars(archive: string, runId: string): Promise<(string | null)[][]> {
+/** The bars of the Parquet files that a glob over `tables/` finds, in the form of `recordedBars`. */
+export async function globbedBars(archive: string, runId: string): Promise<string[]> {
   const duckdb = await DuckDBInstance.create(":memory:");
   const connection = await duckdb.connect();
   try {
@@ -49,12 +52,7 @@ export async function globbedBars(archive: string, runId: string): Promise<(stri
     const reader = await connection.runAndReadAll(
       `SELECT epoch_ns(ts_event)::VARCHAR, ${texts} FROM '${archive}/tables/bars/**/*.parquet' WHERE run_id = '${runId}' ORDER BY ts_event`,
     );
-    return reader
-      .getRows()
-      .map(([time, ...texts]) => [
-        String(time),
-        ...texts.map((text) => (text === null ? null : plain(String(text)))),
-      ]);
+    return reader.getRows().map(([time, ...texts]) => barText(String(time), texts));
   } finally {
     connection.closeSync();
     duckdb.closeSync();
@@ -62,7 +60,7 @@ export async function globbedBars(archive: string, runId: string): Promise<(stri
 }
 
 /** The bars as `runvault query` prints them, in the form of `recordedBars`. */
-export async function queriedBars(archive: string): Promise<(string | null)[][]> {
+export async function queriedBars(archive: string): Promise<string[]> {
   const sql = `SELECT ts_event, ${values.join(", ")} FROM bars ORDER BY ts_event`;
   const { stdout } = await run(["query", "--archive", archive, "--format", "ndjson", sql]);
   return stdout
@@ -72,13 +70,10 @@ export async function queriedBars(archive: string): Promise<(string | null)[][]>
       const row = JSON.parse(line) as Record<string, string | null>;
       const [, whole, fraction] = /^(.*)\.(\d{9})Z$/.exec(row.ts_event!) ?? [];
       const time = `${BigInt(Date.parse(`${whole}Z`)) / 1000n}${fraction}`;
-      return [
+      return barText(
         time,
-        ...values.map((name) => {
-          const text = row[name];
-          return typeof text === "string" ? plain(text) : null;
-        }),
-      ];
+        values.map((name) => row[name]),
+      );
     });
 }
 

@@ -1,15 +1,29 @@
 import { spawnSync } from "node:child_process";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
 
 /**
  * What some tests need of the machine beside Node:
  * `python`: python3 runs.
  * `tmpfs`: a file system of a chosen size can be mounted, in a mount namespace of one's own (see `mountNamespace`).
  * `unprivileged`: a program can run as a user without privileges (see `unprivilegedUser`).
+ * `notebook`: python3 has the modules duckdb and pandas, as a notebook does.
+ * `recordings`: the recorded bars lie beside the project.
  * `curl`, `zstd`: the command-line programs.
  */
-export const requirements = ["python", "tmpfs", "unprivileged", "curl", "zstd"] as const;
+export const requirements = [
+  "python",
+  "notebook",
+  "recordings",
+  "tmpfs",
+  "unprivileged",
+  "curl",
+  "zstd",
+] as const;
 export type Requirement = (typeof requirements)[number];
+
+/** Folder of the recorded bars. */
+export const recordings = join(import.meta.dirname, "..", "..", "shared", "data");
 
 /** The environment variable with the file in which missing requirements are noted for the count at the end. */
 export const missingFileVariable = "RUNVAULT_MISSING_FILE";
@@ -29,6 +43,8 @@ export const unprivilegedUser: { readonly uid?: number; readonly gid?: number } 
 
 const probes: Record<Requirement, () => boolean> = {
   python: () => runs(["python3", "--version"]),
+  notebook: () => runs(["python3", "-c", "import duckdb, pandas"]),
+  recordings: () => existsSync(recordings),
   tmpfs: () => runs([...mountNamespace, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]),
   unprivileged: () => runs([process.execPath, "--version"], unprivilegedUser),
   curl: () => runs(["curl", "--version"]),

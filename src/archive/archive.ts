@@ -46,7 +46,9 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
   const found = await findArchive(dir);
   if (found !== null) return found;
   if (!options.create) {
-    throw new RunvaultError("not_an_archive", "there is no archive in this folder", {
+    const there = (await listIfThere(dir)) !== null;
+    const message = there ? "there is no archive in this folder" : "there is no such folder";
+    throw new RunvaultError("not_an_archive", message, {
       place: { file: dir },
       hint: "Point --archive at an archive, or make one with `runvault archive`.",
     });

@@ -21,17 +21,27 @@ export function rowError(
     }
     case "range": {
       const column = `${table.name}.${checked.column}`;
-      const wider = checked.type.startsWith("DECIMAL");
+      const wider = checked.type.startsWith("DECIMAL") ? widthFor(checked.value, checked.type) : null;
       return new RunvaultError(
         "value_out_of_range",
         `${column} of row seq ${checked.seq} is ${shorten(checked.value)}, which ${checked.type} cannot hold`,
         {
           place,
-          hint: wider
-            ? `Archive with \`archive --widen auto\`, or widen the column with \`rebuild --widen ${column}\`.`
-            : "No column type of the archive can hold this value; the gateway has to correct it.",
+          hint:
+            wider !== null
+              ? `Archive the run into a new archive whose column is wider: \`--decimal ${column}=${wider}\`.`
+              : "No column type can hold this value; the gateway has to correct it.",
         },
       );
     }
   }
+}
+
+/** `WIDTH,SCALE` of the narrowest decimal that holds the value and all that `type` holds; null where none does. */
+function widthFor(value: string, type: string): string | null {
+  const [precision = 0, scale = 0] = (type.match(/\d+/g) ?? []).map(Number);
+  const [whole = "", fraction = ""] = value.replace(/^-?0*/, "").split(".");
+  const wideScale = Math.max(scale, fraction.replace(/0+$/, "").length);
+  const width = Math.max(precision - scale, whole.length) + wideScale;
+  return width <= 38 ? `${width},${wideScale}` : null;
 }

@@ -1,5 +1,5 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
-import { findArchive, openArchive } from "../archive/archive.ts";
+import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
@@ -7,6 +7,7 @@ import { finishedRuns } from "../extract/run-knowledge.ts";
 import { openRestGateway } from "../gateway/rest-gateway.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
+import { tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
 import { gatewaySettings } from "./gateway-options.ts";
@@ -35,6 +36,7 @@ export async function archiveAll(
   if (values.dryRun) return await dryRun(runs, gateway, values, session);
   const step = killStep(session.terminal.env);
   const archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
+  refuseOtherTypes(archive, values.decimal);
   const reports: RunReport[] = [];
   for (const run of runs) {
     const report = await archiveOne(run, gateway, archive, values, session, step);
@@ -51,6 +53,24 @@ export async function archiveAll(
     await session.terminal.out(reports.length === 0 ? "no runs to archive\n" : textOf(reports));
   }
   return status;
+}
+
+/** Throws `invalid_argument` when --decimal asks for other types than an archive made before has. */
+function refuseOtherTypes(archive: Archive, asked: ArchiveValues["decimal"]): void {
+  for (const [table, types] of Object.entries(asked ?? {})) {
+    for (const [column, type] of Object.entries(types)) {
+      const kept = archive.exactTypes(tableNamed(table).name)[column];
+      if (kept === type) continue;
+      throw new RunvaultError(
+        "invalid_argument",
+        `--decimal ${table}.${column}: this archive keeps it as ${kept}, not as ${type}`,
+        {
+          place: { file: archive.dir },
+          hint: "Types are fixed when an archive is made: leave --decimal out, or point --archive at a new folder.",
+        },
+      );
+    }
+  }
 }
 
 const endsAll = new Set([
@@ -79,7 +99,7 @@ async function runsOf(
 async function archiveOne(
   run: RunRef,
   source: HistorySource,
-  archive: Awaited<ReturnType<typeof openArchive>>,
+  archive: Archive,
   values: ArchiveValues,
   session: Session,
   step: (name: string) => void,
@@ -226,17 +246,18 @@ function reportText(report: RunReport): string {
             certificate.gatewayRows === null ? "" : grouped(BigInt(certificate.gatewayRows)),
             certificate.proof,
           ];
-    return [`  ${name}`, state, ...counted, note];
+    return [name, state, ...counted, note];
   });
-  const table = alignedTable(["  table", "state", "rows", "gateway", "proof", ""], lines, [
-    false,
-    false,
-    true,
-    true,
-    false,
-    false,
-  ]);
-  return head + table;
+  const columns = ["table", "state", "rows", "gateway", "proof"];
+  const right = [false, false, true, true, false, false];
+  // notes are rare: a column of blanks would only be a rule over nothing
+  const noted = lines.some((cells) => cells.at(-1) !== "");
+  const shown = noted ? lines : lines.map((cells) => cells.slice(0, columns.length));
+  return head + indented(alignedTable(noted ? [...columns, "note"] : columns, shown, right));
+}
+
+function indented(text: string): string {
+  return text.replace(/^(?=.)/gm, "  ");
 }
 
 async function dryRun(
@@ -297,14 +318,15 @@ function planText(plans: readonly RunPlan[], need: number, free: number): string
   const parts = plans.map((plan) => {
     if (plan.upToDate) return `${formatRun(plan)}  up to date\n`;
     const rows = plan.tables.map((table) => [
-      `  ${table.table}`,
+      table.table,
       table.absent ? "absent" : table.slices === null ? unknown : String(table.slices),
       table.rows === null ? unknown : grouped(table.rows),
       table.textBytes === null ? unknown : byteText(table.textBytes),
       table.diskBytes === null ? unknown : byteText(table.diskBytes),
     ]);
-    const heads = ["  table", "slices", "rows", "text", "disk"];
-    return `${formatRun(plan)}  ${plan.status}\n${alignedTable(heads, rows, [false, true, true, true, true])}`;
+    const heads = ["table", "slices", "rows", "text", "disk"];
+    const table = alignedTable(heads, rows, [false, true, true, true, true]);
+    return `${formatRun(plan)}  ${plan.status}\n${indented(table)}`;
   });
   return `${parts.join("\n")}\nabout ${byteText(need)} needed, ${byteText(free)} free; nothing was fetched\n`;
 }

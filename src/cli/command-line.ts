@@ -9,7 +9,7 @@ import { filesCommand } from "./files.ts";
 import { listenForInterrupt } from "./interrupt.ts";
 import { createLog, logFormats } from "./log.ts";
 import { checkedValues } from "./option-values.ts";
-import { showProgress } from "./progress.ts";
+import { aboveBar, showProgress } from "./progress.ts";
 import { queryCommand } from "./query.ts";
 import { rmCommand } from "./rm.ts";
 import { runsCommand } from "./runs.ts";
@@ -31,7 +31,11 @@ const globalShape = {
 /** Runs one command line. Never throws: what goes wrong is told on standard error. Gives the exit status. */
 export async function runCommandLine(argv: readonly string[], terminal: Terminal): Promise<number> {
   const scrubber = createScrubber();
-  const write = (text: string) => terminal.err(scrubber.scrub(text));
+  let bar = false;
+  const write = (text: string) => {
+    const clean = scrubber.scrub(text);
+    return terminal.err(bar ? aboveBar(clean) : clean);
+  };
   const debug = argv.includes("--debug");
   let status: number = exit.done;
 
@@ -62,7 +66,9 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
       const values = checkedValues(schema, command);
       const { verbose, quiet, logFormat, json } = values as z.output<z.ZodObject<typeof globalShape>>;
       using interrupt = listenForInterrupt({
-        say: (text) => write(`${text}\n`),
+        say: (text) => {
+          if (!quiet) write(`${text}\n`);
+        },
         howToGoOn: entry.howToGoOn,
         exit: terminal.exit,
       });
@@ -81,6 +87,9 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
             style: quiet ? "off" : terminal.stderrIsTerminal && !json ? "bar" : "lines",
             stream: terminal.stderr,
             write,
+            onBar: (up) => {
+              bar = up;
+            },
           }),
       };
       try {

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { nearestName } from "../analytics/nearest-name.ts";
 import { RunvaultError } from "../model/error.ts";
-import { isTableName, type TableName, tableNames } from "../model/table.ts";
+import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000 };
 
@@ -85,6 +85,12 @@ export const decimalTypes = z.array(z.string()).transform((texts, context) => {
     }
     if (!isTableName(table)) {
       context.addIssue({ code: "custom", message: tableMessage(table), params: { code: "table_unknown" } });
+      continue;
+    }
+    const exact = tableNamed(table).columns.filter(({ kind }) => kind === "exact");
+    if (!exact.some(({ name }) => name === column)) {
+      const names = exact.map(({ name }) => name).join(", ") || "none";
+      context.addIssue(`names no exact column: ${table}.${column}; those of ${table} are: ${names}`);
       continue;
     }
     types[table] = { ...types[table], [column]: `DECIMAL(${Number(width)},${Number(scale)})` };

@@ -16,6 +16,8 @@ export interface ProgressOptions {
   readonly write: (text: string) => void;
   /** Milliseconds that only go forward. */
   readonly nowMs?: () => number;
+  /** Told true when a bar takes the terminal's last line, false when it gave it back; see `aboveBar`. */
+  readonly onBar?: (up: boolean) => void;
   /** Time between lines. Default 5,000. */
   readonly lineEveryMs?: number;
 }
@@ -46,6 +48,7 @@ export function showProgress(options: ProgressOptions): Progress {
     Presets.shades_classic,
   );
   bar.start(1, 0, { text: "" });
+  options.onBar?.(true);
   const draw = () => {
     bar.setTotal(state.total ?? 1);
     bar.update(state.total === null ? 0 : Math.min(state.rows, state.total), {
@@ -57,7 +60,16 @@ export function showProgress(options: ProgressOptions): Progress {
   return progressOf(state, () => {
     clearInterval(timer);
     bar.stop();
+    options.onBar?.(false);
   });
+}
+
+/**
+ * Text for a terminal whose last line a bar has: takes the bar's line, which is drawn again below. Lines wrap only
+ * meanwhile, for the bar switches that off; the cursor is saved anew, for the bar's end goes back to where it was saved.
+ */
+export function aboveBar(text: string): string {
+  return `\r\x1b[K\x1b[?7h${text}\x1b[?7l\x1b7`;
 }
 
 interface State {
@@ -104,6 +116,8 @@ class Rate {
 
 /** `alpha-1/2022-01-01: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left`. */
 export function progressLine(state: Readonly<State>, rowsPerSecond: number): string {
+  // a job that counts no rows, such as verify, only says where it is
+  if (state.what !== "" && state.rows === 0 && state.total === null) return state.what;
   const parts = [
     state.total === null
       ? `${grouped(state.rows)} rows`

@@ -94,6 +94,11 @@ async function gatewayRuns(
   session: Session,
 ): Promise<Listed[]> {
   const { openRestGateway, runsOf } = await loadGateway();
+  if (values.gateway === true && !session.terminal.env.RUNVAULT_GATEWAY) {
+    throw new RunvaultError("invalid_argument", "--gateway is given without an address", {
+      hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
+    });
+  }
   const given = values.gateway === true ? session.terminal.env.RUNVAULT_GATEWAY : values.gateway;
   const checked = httpAddress.safeParse(given);
   if (!checked.success) {

@@ -92,13 +92,24 @@ function faultHelp(): string {
   const width = Math.max(...faultKinds.map(({ form }) => form.length));
   const lines = faultKinds.map(({ form, meaning }) => `  ${form.padEnd(width)}  ${meaning}`);
   return `
-Faults, written ${faultGrammar}
+Faults, written ${wrapped(faultGrammar, 100)}
 ${lines.join("\n")}
 
 Examples:
   runvault simulate --seed 7 --instances 2 --runs 3 --port 8080
   runvault simulate --bars btc-perp-1m-2022-01.csv.gz --fault cut@fills:1000
 `;
+}
+
+/** The text with line ends where a line would become longer than so many characters. */
+function wrapped(text: string, width: number): string {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const line = `${lines.at(-1)} ${word}`.trimStart();
+    if (line.length > width) lines.push(word);
+    else lines[lines.length - 1] = line;
+  }
+  return lines.join("\n");
 }
 
 async function simulate(values: z.output<typeof schema>, session: Session): Promise<number> {

@@ -19,11 +19,28 @@ interface Values extends GatewayValues {
 export async function verifyRuns(runs: readonly RunRef[], values: Values, session: Session): Promise<number> {
   const archive = await openArchive(values.archive);
   await using gateway = await gatewayToAsk(values, session);
+  const { reports, statuses } = await collected(archive, runs, gateway, values.deep, session);
+  const status = worstExit(statuses);
+  const text = session.json
+    ? `${JSON.stringify({ exit: status, runs: reports }, null, 2)}\n`
+    : reports.map(textOf).join("") || "no runs to verify\n";
+  await session.terminal.out(text);
+  return status;
+}
+
+/** The reports, with progress shown until the last is there. */
+async function collected(
+  archive: Archive,
+  runs: readonly RunRef[],
+  gateway: HistorySource | undefined,
+  deep: boolean,
+  session: Session,
+): Promise<{ reports: VerifyReport[]; statuses: number[] }> {
   const reports: VerifyReport[] = [];
   const statuses: number[] = [];
   using progress = session.progress();
   const options = {
-    deep: values.deep,
+    deep,
     signal: session.signal,
     onProgress: ({ run, table }: { run: RunRef; table: string }) => progress.on(`${formatRun(run)} ${table}`),
   };
@@ -37,12 +54,7 @@ export async function verifyRuns(runs: readonly RunRef[], values: Values, sessio
     statuses.push(report.exit);
     reports.push({ ...report, checks });
   }
-  const status = worstExit(statuses);
-  const text = session.json
-    ? `${JSON.stringify({ exit: status, runs: reports }, null, 2)}\n`
-    : reports.map(textOf).join("") || "no runs to verify\n";
-  await session.terminal.out(text);
-  return status;
+  return { reports, statuses };
 }
 
 async function gatewayToAsk(values: Values, session: Session): Promise<HistorySource | undefined> {

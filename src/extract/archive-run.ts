@@ -29,7 +29,7 @@ import { isUpToDate, lookAhead } from "./run-outlook.ts";
 import { type RunContext, TableJob } from "./table-job.ts";
 
 export interface ArchiveSettings {
-  /** Text a segment is cut at. 16 MiB: small enough for several in memory, large enough for zstd and for few files. */
+  /** Text a segment is cut at. 8 MiB: small enough for several in memory, large enough for zstd and for few files. */
   readonly segmentBytes: number;
   /** Rows of one slice, about. 500,000: some seconds of transfer, the most that a failure without progress costs. */
   readonly sliceRows: number;
@@ -46,13 +46,13 @@ export interface ArchiveSettings {
   readonly acceptShrink: boolean;
   /** Puts the row hash of every table into its certificate. */
   readonly fingerprint: boolean;
-  /** Memory DuckDB may take for the conversion, in MB. */
+  /** Memory DuckDB may take for the conversion, in MiB. With less than 300 it no longer uses two threads. */
   readonly memoryLimitMb: number;
   readonly threads: number;
 }
 
 export const defaultSettings: ArchiveSettings = {
-  segmentBytes: 16 * 1024 * 1024,
+  segmentBytes: 8 * 1024 * 1024,
   sliceRows: 500_000,
   concurrency: 3,
   settleNs: 60_000_000_000n,

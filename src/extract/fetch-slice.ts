@@ -91,14 +91,17 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
         if (held !== undefined && held.ts === ask) throw vanished(slice, held.ts);
         break;
       }
-      const last = text.lastTs ?? ask;
+      const last = text.lastTs;
+      if (last === undefined) throw withoutTimes(rows);
+      // lines that are no rows count to the timestamp ahead of them, so only the rows' own timestamps tell
+      const several = text.answer.first !== undefined && text.answer.first < last;
       if (held !== undefined && last > held.ts && ask <= held.ts) provenCap = Math.min(provenCap, rowsBefore);
       rowsBefore = rows;
-      if (text.answer.lastRows < rows || held?.ts !== last) {
+      if (several || held?.ts !== last) {
         // more than one timestamp, or the first time at this one: is there anything behind?
         held = text.dropLastGroup()!;
         ask = held.ts;
-        limit = text.answer.lastRows < rows ? undefined : Math.max(100_000, rows * 2);
+        limit = several ? undefined : Math.max(100_000, rows * 2);
         continue;
       }
       // an answer of a single timestamp, asked for the second time
@@ -382,6 +385,14 @@ function bySeq(lines: readonly Buffer[]): Buffer[] {
     seq: BigInt((JSON.parse(line.toString("utf8")) as { seq: string }).seq),
   }));
   return keyed.sort((a, b) => Number(a.seq > b.seq) - Number(a.seq < b.seq)).map(({ line }) => line);
+}
+
+function withoutTimes(rows: number): RunvaultError {
+  return new RunvaultError(
+    "malformed_row",
+    `an answer of ${rows} lines holds no row with a ts_event and a seq, so nothing tells whether there are more`,
+    { hint: "The gateway has to correct these rows, or to answer storage facts." },
+  );
 }
 
 function vanished(slice: Slice, ts: Nanoseconds): RunvaultError {

@@ -88,7 +88,7 @@ export async function listRuns(
   if (instanceId !== undefined && instances.length === 0) {
     throw new RunvaultError("instance_not_found", "the gateway has no history of this instance", {
       place: { instance: instanceId },
-      hint: "List what there is with `runvault runs`.",
+      hint: "List what there is with `runvault runs --gateway`.",
     });
   }
   const found: RunKnowledge[] = [];

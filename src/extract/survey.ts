@@ -28,8 +28,8 @@ export async function surveyTable(
       store: async (draft, text, release) => {
         hash.update(text);
         rows += draft.rows;
-        first ??= timeOf(text.subarray(0, text.indexOf(10)));
-        last = timeOf(text.subarray(text.lastIndexOf(10, -2) + 1)) ?? last;
+        first ??= firstTime(text);
+        last = lastTime(text) ?? last;
         release();
       },
     },
@@ -37,12 +37,31 @@ export async function surveyTable(
   return { rows, first, last, sha256: hash.digest("hex"), until: until?.toString() ?? null };
 }
 
-/** ts_event of a line; null where it is no row. */
-function timeOf(line: Uint8Array): string | null {
-  try {
-    const row = JSON.parse(Buffer.from(line).toString("utf8")) as { ts_event?: unknown };
-    return typeof row.ts_event === "string" && /^-?\d{1,19}$/.test(row.ts_event) ? row.ts_event : null;
-  } catch {
-    return null;
+/** ts_event of the first line that tells one; null where none does. */
+function firstTime(text: Buffer): string | null {
+  for (let start = 0; start < text.byteLength; ) {
+    const end = text.indexOf(newline, start);
+    const time = timeOf(text.toString("utf8", start, end));
+    if (time !== null) return time;
+    start = end + 1;
   }
+  return null;
+}
+
+/** ts_event of the last line that tells one; null where none does. */
+function lastTime(text: Buffer): string | null {
+  for (let end = text.byteLength - 1; end > 0; ) {
+    const before = text.lastIndexOf(newline, end - 1);
+    const time = timeOf(text.toString("utf8", before + 1, end));
+    if (time !== null) return time;
+    end = before;
+  }
+  return null;
+}
+
+const newline = 10;
+
+/** ts_event of a line, of one that is cut or otherwise no JSON as well: its window has to reach it. */
+function timeOf(line: string): string | null {
+  return /"ts_event":\s*"(-?\d{1,19})"/.exec(line)?.[1] ?? null;
 }

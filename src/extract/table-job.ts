@@ -106,6 +106,7 @@ export class TableJob {
         this.#context.committed[table.name]!.segments.some(({ file }) => file === segment.file),
     );
     await pending.dropSegments(table.name, marred);
+    await this.#dropDisproven();
     if (this.#countRows !== undefined) {
       for (const { segments } of await changedWindows(heldWindows(held), this.#countRows)) {
         await pending.dropSegments(table.name, segments);
@@ -296,9 +297,11 @@ export class TableJob {
     let survey = held.survey;
     if (survey === null || survey.until !== (until?.toString() ?? null)) {
       // what was held so far can't be asked about: only a pass over all of it tells
-      survey = (await this.#context.slices.add(() =>
-        surveyTable(run, this.table, until, { ...work, onRows: () => {} }),
-      ))!;
+      const pass = () =>
+        this.#context.slices.add(() => surveyTable(run, this.table, until, { ...work, onRows: () => {} }));
+      survey = await pass();
+      // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
+      if (survey.rows === 0) survey = await pass();
       await pending.setSurvey(this.table.name, survey);
     }
     const time = (text: string | null) => (text === null ? undefined : BigInt(text));
@@ -319,6 +322,17 @@ export class TableJob {
         hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink.",
       },
     );
+  }
+
+  /** What is committed of a table whose proof failed goes, where no count tells which of its windows is wrong. */
+  async #dropDisproven(): Promise<void> {
+    const { pending, committed } = this.#context;
+    const former = committed[this.table.name];
+    const failed = former?.error?.code === "incomplete" || former?.error?.code === "unverified";
+    if (!failed || this.#countRows !== undefined) return;
+    const files = new Set(former.segments.map(({ file }) => file));
+    const disproven = pending.held(this.table.name).segments.filter(({ file }) => files.has(file));
+    await pending.dropSegments(this.table.name, disproven);
   }
 
   async #refuseToShrink(): Promise<void> {
@@ -412,8 +426,10 @@ function worthKeeping(error: RunvaultError): boolean {
 }
 
 function failureOf(error: RunvaultError, at: string) {
+  const again =
+    error.retry === "again" ? "Run the same command again: it goes on from what is already fetched." : null;
   const message = error.place.slice === undefined ? error.message : `${error.message} (${error.place.slice})`;
-  return { code: error.code, message, hint: error.hint ?? null, at };
+  return { code: error.code, message, hint: error.hint ?? again, at };
 }
 
 /** Errors that say nothing about the other tables of the run. */

@@ -1,0 +1,310 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { openArchive } from "../src/archive/archive.ts";
+import type { Manifest, TableManifest, TableState } from "../src/archive/manifest.ts";
+import { archiveRun } from "../src/extract/archive-run.ts";
+import { openRestGateway } from "../src/gateway/rest-gateway.ts";
+import type { ErrorCode } from "../src/model/error.ts";
+import { type FaultKind, faultKinds, parseFault } from "../src/serve/fault.ts";
+import { serve } from "../src/serve/server.ts";
+import { parquetLines, segmentLines } from "./archived-lines.ts";
+import { smallWorld, worldRun } from "./archived-world.ts";
+import { ArraySource } from "./array-source.ts";
+
+/** What has to come out of a run whose fills have a fault, and of its orders always: COMPLETE. */
+interface Outcome {
+  readonly state: TableState;
+  readonly code?: ErrorCode;
+  /** Parts of the error's message or hint, of the drift, or of the quarantined record. */
+  readonly says?: readonly string[];
+  /** The row that was set aside, from 1; every other row is in Parquet. */
+  readonly aside?: number;
+  /** What the archive holds: every row, every row in Parquet only, or none. Without rows set aside only. */
+  readonly holds?: "world" | "world in Parquet" | "nothing" | "some";
+}
+
+interface Case {
+  readonly fault: string;
+  readonly facts: Outcome;
+  readonly literal: Outcome;
+}
+
+const whole: Outcome = { state: "COMPLETE", holds: "world" };
+const both = (fault: string, outcome: Outcome): Case => ({ fault, facts: outcome, literal: outcome });
+const passes = (...faults: string[]) => faults.map((fault) => both(fault, whole));
+const failing = (code: ErrorCode, ...says: string[]): Outcome => ({
+  state: "INCOMPLETE",
+  code,
+  says,
+  holds: "nothing",
+});
+const aside = (row: number, ...says: string[]): Outcome => ({ state: "QUARANTINED", aside: row, says });
+const drifted: Outcome = { state: "COMPLETE", says: ["unexpected"], holds: "world in Parquet" };
+
+/** Every kind of fault, so that a new kind without an expectation does not compile, and fails below. */
+const cases: Record<FaultKind, readonly Case[]> = {
+  cut: passes("cut@fills:0", "cut@fills:10*2"),
+  "cut-clean": [
+    ...passes("cut-clean@fills:0", "cut-clean@fills:10*4"),
+    {
+      fault: "cut-clean@fills:0*4",
+      facts: whole,
+      // an empty answer every time is an empty table to whoever has no facts
+      literal: { state: "COMPLETE", holds: "nothing" },
+    },
+  ],
+  "cut-bytes": passes("cut-bytes@fills:0", "cut-bytes@fills:3000"),
+  "cut-bytes-clean": passes("cut-bytes-clean@fills:0", "cut-bytes-clean@fills:3000"),
+  stall: passes("stall@fills:3"),
+  "rate-limit": passes("rate-limit@fills:0*2", "rate-limit@summary:0*2"),
+  "status-500": passes("status-500@fills*2", "status-500@summary*2"),
+  "status-502": passes("status-502@fills*2", "status-502@instances*2"),
+  cap: passes("cap@fills:3"),
+  "tie-cap": [
+    {
+      fault: "tie-cap@fills:5,6,4",
+      // put together from the parts by symbol, which sum to the facts
+      facts: { state: "COMPLETE", holds: "some" },
+      literal: failing("timestamp_capped", "1641009600000000001", "cap"),
+    },
+    {
+      fault: "tie-cap@fills:5,6,2",
+      // no filter parts the rows finely enough
+      facts: failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "says that it holds 6"),
+      // without facts, two rows on one timestamp may already be all that the gateway gives
+      literal: failing("timestamp_capped", "1640998800000000001"),
+    },
+  ],
+  late: [
+    {
+      fault: "late@fills:3,2,4",
+      facts: whole,
+      literal: { state: "INCOMPLETE", code: "incomplete", says: ["two passes"], holds: "some" },
+    },
+  ],
+  repeat: [1, 25].map((row) =>
+    both(`repeat@fills:${row}`, failing("duplicate_row", `seq ${row}`, "nothing is de-duplicated")),
+  ),
+  malformed: [1, 12, 25].map((row) => both(`malformed@fills:${row}`, aside(row, "where a key belongs"))),
+  "wrong-type": [
+    both("wrong-type@fills:1", aside(1, 'seq is the string \\"abc\\"')),
+    both("wrong-type@fills:12", aside(12, 'seq is the string \\"abc\\"')),
+    both("wrong-type@fills:12,ts_event", aside(12, "ts_event is the string")),
+    {
+      fault: "wrong-type@fills:25",
+      facts: aside(25, "seq is the string"),
+      // the last row has no key to be placed by, and no count says that it is the only one
+      literal: failing("timestamp_capped"),
+    },
+    {
+      fault: "wrong-type@fills:1,ts_event",
+      facts: aside(1, "ts_event is the string"),
+      // the first row has no time: the second pass, with the bounds the first one found, does not meet it
+      literal: { state: "INCOMPLETE", code: "incomplete", says: ["25 and 24 rows"], holds: "some" },
+    },
+  ],
+  decimals: [12].map((row) =>
+    both(
+      `decimals@fills:${row}`,
+      failing(
+        "value_out_of_range",
+        `fills.price of row seq ${row} is "1.123456789012", which DECIMAL(18,9) cannot hold`,
+        "--decimal fills.price=21,12",
+      ),
+    ),
+  ),
+  number: [
+    both("number@fills:12,quantity", aside(12, "quantity is 11.3 where a decimal in a string belongs")),
+  ],
+  "missing-key": [
+    both("missing-key@fills:12", aside(12, "field liquidity is missing")),
+    both("missing-key@fills:2,seq", aside(2, "field seq is missing")),
+  ],
+  "unknown-field": [12].map((row) => both(`unknown-field@fills:${row}`, drifted)),
+  "out-of-order": [12].map((row) => ({
+    fault: `out-of-order@fills:${row}`,
+    facts: { state: "COMPLETE", holds: "world in Parquet" },
+    literal: failing("row_order", "no storage facts"),
+  })),
+  "foreign-run": [25].map((row) =>
+    both(`foreign-run@fills:${row}`, failing("history_identity_conflict", "2022-01-01-foreign")),
+  ),
+  "out-of-bounds": [12].map((row) =>
+    both(`out-of-bounds@fills:${row}`, failing("history_identity_conflict", "outside the window asked for")),
+  ),
+  "facts-disagree": [
+    {
+      fault: "facts-disagree@fills:2",
+      facts: { state: "INCOMPLETE", code: "incomplete", says: ["25 rows came", "27"], holds: "world" },
+      literal: whole,
+    },
+    {
+      fault: "facts-disagree@fills:-2",
+      facts: { state: "UNVERIFIED", code: "unverified", says: ["25 rows came", "only 23"], holds: "world" },
+      literal: whole,
+    },
+  ],
+  "facts-ignore-bounds": passes("facts-ignore-bounds@fills", "facts-ignore-bounds@*"),
+};
+
+const fills = smallWorld()
+  .get("fills")!
+  .map(({ line }) => line);
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-faults-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Archives fills and orders of the small world through the client, from a server that has the faults. */
+async function archiveFrom(dir: string, faults: readonly string[], literal: boolean) {
+  const archive = await openArchive(dir, { create: true });
+  const source = new ArraySource(worldRun, smallWorld());
+  const served = await serve({ source, host: "127.0.0.1", port: 0, literal, faults: faults.map(parseFault) });
+  try {
+    await using gateway = openRestGateway({
+      baseUrl: served.url,
+      backoffBaseMs: 1,
+      backoffMaxMs: 2,
+      bodyIdleTimeoutMs: 150,
+    });
+    const { manifest } = await archiveRun({
+      source: gateway,
+      archive,
+      run: worldRun,
+      tables: ["fills", "orders"],
+      clock: () => 2_000_000_000_000_000_000n,
+      random: () => 0,
+      signal: new AbortController().signal,
+      tool: "test",
+      settings: { segmentBytes: 4000, sliceRows: 10, concurrency: 2, backoffBaseMs: 0 },
+    });
+    return { archive, manifest };
+  } finally {
+    await served.close();
+  }
+}
+
+type Archived = Awaited<ReturnType<typeof archiveFrom>>;
+
+async function expectOutcome({ archive, manifest }: Archived, outcome: Outcome): Promise<void> {
+  const table = manifest.tables.fills!;
+  expect({ state: table.state, code: table.error?.code, run: manifest.state }).toEqual({
+    state: outcome.state,
+    code: outcome.code,
+    run: outcome.state,
+  });
+  expect(manifest.tables.orders!.state).toBe("COMPLETE");
+  const lines = await segmentLines(archive, worldRun, "fills");
+  const rows = await parquetLines(archive, worldRun, "fills");
+  // fewer Parquet rows than lines only where the table says that it failed
+  if (table.error === null) expect(rows.length).toBe(lines.length);
+  switch (outcome.holds) {
+    case "world":
+      expect(lines).toEqual(fills);
+      expect(rows).toEqual(fills);
+      break;
+    case "world in Parquet":
+      expect(lines).toHaveLength(fills.length);
+      expect(rows).toEqual(fills);
+      break;
+    case "nothing":
+      expect([...lines, ...rows, ...table.segments, ...table.parquet]).toEqual([]);
+  }
+  const set = await setAside(archive, manifest, table);
+  if (outcome.aside === undefined) expect(set).toEqual([]);
+  else await expectAside(set, lines, rows, outcome.aside);
+  const told = [table.error?.message, table.error?.hint, ...table.drift, JSON.stringify(set)].join("\n");
+  for (const text of outcome.says ?? []) expect(told).toContain(text);
+  if (table.error !== null) expect(table.error.hint).not.toBe(null);
+}
+
+/** The records that the table's quarantine holds. */
+async function setAside(archive: Archived["archive"], manifest: Manifest, table: TableManifest) {
+  const records: { reason: string; raw: string; line: number }[] = [];
+  for (const { file, rows } of table.quarantine) {
+    const text = await readFile(join(archive.layout.quarantineDir(manifest), file), "utf8");
+    const parsed = text
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(parsed).toHaveLength(rows);
+    records.push(...parsed);
+  }
+  return records;
+}
+
+/** One row is set aside as it came, and each of the others is in segments and in Parquet. */
+async function expectAside(
+  set: readonly { raw: string; reason: string; line: number }[],
+  lines: readonly string[],
+  rows: readonly string[],
+  row: number,
+): Promise<void> {
+  const others = fills.filter((_, i) => i !== row - 1);
+  expect(lines).toEqual(others);
+  expect(rows).toEqual(others);
+  expect(set).toHaveLength(1);
+  const { raw, reason, line } = set[0]!;
+  expect(reason).not.toBe("");
+  expect(line).toBeGreaterThan(0);
+  // what the fault leaves of the row: its trade id, which no fault above touches, or the front half of the line
+  const sent = fills[row - 1]!;
+  expect(raw.includes(`"trade_id":"trade_id-${row - 1}"`) || sent.startsWith(raw)).toBe(true);
+}
+
+it("has an expectation for each kind of fault that there is", () => {
+  expect(Object.keys(cases).sort()).toEqual(faultKinds.map(({ kind }) => kind).sort());
+  for (const [kind, list] of Object.entries(cases)) {
+    expect(list.length).toBeGreaterThan(0);
+    for (const { fault } of list) expect(parseFault(fault).kind).toBe(kind);
+  }
+});
+
+for (const { kind, meaning } of faultKinds) {
+  describe(`${kind}: ${meaning}`, () => {
+    for (const { fault, ...outcomes } of cases[kind] ?? []) {
+      for (const mode of ["facts", "literal"] as const) {
+        const outcome = outcomes[mode];
+        const ends = outcome.code === undefined ? outcome.state : `${outcome.state}, ${outcome.code}`;
+        const how = mode === "facts" ? "with storage facts" : "from a literal gateway";
+        it(`${fault} ${how} ends ${ends}, and without it COMPLETE`, async () => {
+          const dir = await mkdtemp(join(folder, "archive-"));
+          await expectOutcome(await archiveFrom(dir, [fault], mode === "literal"), outcome);
+          // a COMPLETE finished run is not asked for again; anything else is made good
+          if (outcome.state === "COMPLETE") return;
+          await expectOutcome(await archiveFrom(dir, [], mode === "literal"), whole);
+        });
+      }
+    }
+  });
+}
+
+describe("a fault that outlives the retries", () => {
+  for (const [fault, code] of [
+    ["status-500@fills*1000", "server_error"],
+    ["status-502@fills*1000", "history_unreachable"],
+    ["cut@fills:0*1000", "stream_cut"],
+  ] as const) {
+    it(`${fault} makes its table INCOMPLETE with ${code}, keeps the others, and is made good by the next call`, async () => {
+      const dir = await mkdtemp(join(folder, "archive-"));
+      const outcome: Outcome = { state: "INCOMPLETE", code, holds: "nothing" };
+      await expectOutcome(await archiveFrom(dir, [fault], false), outcome);
+      await expectOutcome(await archiveFrom(dir, [], false), whole);
+    });
+  }
+
+  it("keeps what an earlier call committed of a table that now fails", async () => {
+    const dir = await mkdtemp(join(folder, "archive-"));
+    // rows are missing at first, so that the table is not up to date
+    const first = await archiveFrom(dir, ["facts-disagree@fills:2"], false);
+    await expectOutcome(first, cases["facts-disagree"][0]!.facts);
+    const second = await archiveFrom(dir, ["facts-disagree@fills:4", "foreign-run@fills:3"], false);
+    expect(second.manifest.tables.fills!.state).toBe("INCOMPLETE");
+    expect(await parquetLines(second.archive, worldRun, "fills")).toEqual(fills);
+    await expectOutcome(await archiveFrom(dir, [], false), whole);
+  });
+});
