@@ -54,8 +54,10 @@ export class ArraySource implements HistorySource {
     return [{ instanceId: this.run.instanceId, runIds: [this.run.runId] }];
   }
 
-  async runs(): Promise<RunEntry[] | null> {
+  async runs(instanceId = this.run.instanceId): Promise<RunEntry[] | null> {
     if (this.manners.literal) return null;
+    if (instanceId !== this.run.instanceId)
+      throw new RunvaultError("instance_not_found", `unknown instance ${instanceId}`);
     const final = this.manners.final ?? true;
     const status = final ? "FINISHED" : "RUNNING";
     return [

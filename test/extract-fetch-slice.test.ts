@@ -68,7 +68,9 @@ describe("fetching a slice", () => {
           expect(lines).toBe(world);
           for (const [i, { draft, text }] of stored.entries()) {
             expect(draft.from).toBe(i === 0 ? "0" : stored[i - 1]!.draft.to);
-            expect(text.split("\n").length - 1).toBe(draft.rows);
+            const lines = text.split("\n").slice(0, -1);
+            expect(lines.length).toBe(draft.rows);
+            expect(Math.max(...lines.map((line) => Buffer.byteLength(line)))).toBe(draft.longestLine);
           }
           if (stored.length > 0) expect(stored.at(-1)!.draft.to).toBe("1000");
         },

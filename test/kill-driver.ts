@@ -356,8 +356,8 @@ function timeless(manifest: Manifest): unknown {
     {
       ...table,
       certificate: table.certificate === null ? null : { ...table.certificate, checkedAt: "" },
-      // one zstd frame of the same lines: the same bytes; longestLine is a bound that a cut hands on to the next segment
-      segments: table.segments.map((segment) => ({ ...segment, file: "", longestLine: 0 })),
+      // one zstd frame of the same lines: the same bytes
+      segments: table.segments.map((segment) => ({ ...segment, file: "" })),
       parquet: table.parquet.map((parquet) => ({ ...parquet, file: "", sha256: "", storedBytes: 0 })),
       quarantine: table.quarantine.map((aside) => ({ ...aside, file: "", sha256: "" })),
       error: table.error === null ? null : { ...table.error, at: "" },

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readdir, readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { RunvaultError } from "../model/error.ts";
+import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tables } from "../model/table.ts";
-import { replaceFile } from "./durable.ts";
+import { isMissing, makeFolder, replaceFile } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 
@@ -55,7 +55,7 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
   }
   const layout = new Layout(dir);
   try {
-    await mkdir(dir, { recursive: true });
+    await makeFolder(dir);
     const text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
     await replaceFile(layout.archiveFile, Buffer.from(`${text}\n`), () =>
       options.step?.("archive-file-written"),
@@ -112,7 +112,7 @@ function parseArchive(text: string, file: string): z.infer<typeof archiveSchema>
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new RunvaultError("archive_damaged", "archive.json is not JSON", { cause, place: { file } });
+    throw damagedArchive("archive.json is not JSON", { cause, place: { file } });
   }
   const format = (value as { format?: unknown } | null)?.format;
   if (typeof format === "number" && format > 1) {
@@ -127,9 +127,12 @@ function parseArchive(text: string, file: string): z.infer<typeof archiveSchema>
   }
   const parsed = archiveSchema.safeParse(value);
   if (parsed.success) return parsed.data;
-  throw new RunvaultError("archive_damaged", `archive.json is not valid: ${z.prettifyError(parsed.error)}`, {
-    place: { file },
-  });
+  throw damagedArchive(`archive.json is not valid: ${z.prettifyError(parsed.error)}`, { place: { file } });
+}
+
+function damagedArchive(message: string, details: ErrorDetails): RunvaultError {
+  const hint = "Restore archive.json from a copy of the archive; the runs beside it are untouched.";
+  return new RunvaultError("archive_damaged", message, { hint, ...details });
 }
 
 async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | null> {
@@ -186,9 +189,4 @@ async function listIfThere(dir: string): Promise<string[] | null> {
     }
     throw RunvaultError.from(error, { place: { file: dir } });
   }
-}
-
-function isMissing(error: unknown): boolean {
-  const code = (error as NodeJS.ErrnoException | null)?.code;
-  return code === "ENOENT" || code === "ENOTDIR";
 }

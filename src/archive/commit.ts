@@ -1,9 +1,9 @@
-import { copyFile, link, mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { copyFile, link, readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import { replaceFile, syncFolder } from "./durable.ts";
+import { makeFolder, replaceFile, syncFolder } from "./durable.ts";
 import { type Manifest, manifestText } from "./manifest.ts";
 import { holdsCommittedWork, type Pending, type Step } from "./pending.ts";
 
@@ -30,7 +30,7 @@ export async function commitRun(
   }
   const dataDir = layout.dataDir(next);
   const quarantineDir = layout.quarantineDir(next);
-  await mkdir(dataDir, { recursive: true });
+  await makeFolder(dataDir);
   const wanted = filesOf(next);
   const held = new Set(await readdir(pending.pendingFile(".")));
   for (const file of wanted.data) {
@@ -39,7 +39,7 @@ export async function commitRun(
   }
   await syncFolder(dataDir);
   if (wanted.quarantine.size > 0) {
-    await mkdir(quarantineDir, { recursive: true });
+    await makeFolder(quarantineDir);
     for (const file of wanted.quarantine) {
       if (held.has(file)) await rename(pending.pendingFile(file), join(quarantineDir, file));
     }
@@ -85,7 +85,7 @@ export async function refreshTables(archive: Archive, manifest: Manifest): Promi
     const table = manifest.tables[name];
     const dir = layout.tableDir(name, manifest);
     const files = table !== undefined && readableStates.has(table.state) ? table.parquet : [];
-    if (files.length > 0) await mkdir(dir, { recursive: true });
+    if (files.length > 0) await makeFolder(dir);
     for (const { file, bucket } of files) {
       await linkOver(join(layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
     }

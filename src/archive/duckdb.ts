@@ -1,6 +1,6 @@
-import { mkdir } from "node:fs/promises";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
+import { makeFolder } from "./durable.ts";
 
 export interface DuckDBOptions {
   /** What DuckDB may hold in memory before it spills to `tempDirectory`, in MiB. */
@@ -24,7 +24,7 @@ export interface OpenDuckDB extends AsyncDisposable {
  * spilled data has its folder, and rows keep the order of their files. Throws `internal` when it cannot be opened.
  */
 export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
-  await mkdir(options.tempDirectory, { recursive: true });
+  await makeFolder(options.tempDirectory);
   try {
     const instance = await DuckDBInstance.create(options.file ?? ":memory:", {
       autoinstall_known_extensions: "false",
@@ -56,10 +56,7 @@ export function duckDBError(thrown: unknown, doing: string): RunvaultError {
   const text = thrown instanceof Error ? thrown.message : String(thrown);
   const firstLine = text.split("\n")[0] ?? text;
   const failed = (code: "storage_full" | "storage_read_only" | "storage_forbidden" | "storage_failed") =>
-    new RunvaultError(code, `${doing}: ${firstLine}`, {
-      cause: thrown,
-      hint: "Look at the disk under the archive and under its temporary folder, then run the same command again.",
-    });
+    new RunvaultError(code, `${doing}: ${firstLine}`, { cause: thrown });
   if (/No space left on device|failed to offload|max_temp_directory_size/i.test(text))
     return failed("storage_full");
   if (/Read-only file system/i.test(text)) return failed("storage_read_only");

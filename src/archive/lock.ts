@@ -1,8 +1,8 @@
-import { mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
+import { makeFolder } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 
 /**
@@ -11,7 +11,7 @@ import type { Layout } from "./layout.ts";
  */
 export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
   const file = layout.lockFile(run);
-  await mkdir(dirname(file), { recursive: true });
+  await makeFolder(dirname(file));
   if (held.has(file)) throw locked(file, run, process.pid.toString());
   held.add(file);
   try {

@@ -1,20 +1,10 @@
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  truncate,
-} from "node:fs/promises";
+import { type FileHandle, open, readdir, readFile, rename, rm, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Grain, grains } from "./bucket.ts";
-import { syncFile, writeSynced } from "./durable.ts";
+import { makeFolder, syncFile, writeSynced } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
 import {
@@ -127,8 +117,8 @@ export class Pending implements AsyncDisposable {
       entries = [];
     }
     await rm(layout.stagingDir(run), { recursive: true, force: true });
-    await mkdir(layout.pendingDir(run), { recursive: true });
-    await mkdir(layout.stagingDir(run), { recursive: true });
+    await makeFolder(layout.pendingDir(run));
+    await makeFolder(layout.stagingDir(run));
     const journal = await open(file, "a");
     const names = await highestName(generation, layout.pendingDir(run), layout.dataDir(run));
     const pending = new Pending(layout, run, generation, journal, names, step);

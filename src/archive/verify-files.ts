@@ -4,6 +4,7 @@ import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { filesOf, readableStates } from "./commit.ts";
+import { isMissing } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
 import type { Manifest, TableManifest } from "./manifest.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
@@ -143,11 +144,6 @@ async function hashOf(path: string) {
   } catch (error) {
     throw RunvaultError.from(error, { place: { file: path } });
   }
-}
-
-function isMissing(error: unknown): boolean {
-  const code = (error as NodeJS.ErrnoException | null)?.code;
-  return code === "ENOENT" || code === "ENOTDIR";
 }
 
 /** Tables of a manifest with their names, in the order of the contract. */

@@ -1,11 +1,10 @@
-import { mkdir } from "node:fs/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
 import { canonicalLineSql, rowHashSql } from "../archive/canonical-sql.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { openDuckDB } from "../archive/duckdb.ts";
-import { writeSynced } from "../archive/durable.ts";
+import { makeFolder, writeSynced } from "../archive/durable.ts";
 import { lockRun } from "../archive/lock.ts";
 import {
   type Manifest,
@@ -124,7 +123,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   const { until } = outlook;
   step("planned");
 
-  await mkdir(archive.layout.stagingDir(run), { recursive: true });
+  await makeFolder(archive.layout.stagingDir(run));
   await using duckdb = await openDuckDB({
     memoryLimitMb: settings.memoryLimitMb,
     threads: settings.threads,

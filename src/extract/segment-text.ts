@@ -70,7 +70,9 @@ export class SegmentText {
   #groupStart = 0;
   #rows = 0;
   #groupRows = 0;
+  /** Longest line ahead of the last timestamp's rows, and among them. */
   #longest = 0;
+  #groupLongest = 0;
   #last: Instant | undefined;
   #lastSeqHigh = 0;
   #lastSeqLow = 0;
@@ -139,6 +141,7 @@ export class SegmentText {
     this.#rows -= this.#groupRows;
     this.totalRows -= this.#groupRows;
     this.#groupRows = 0;
+    this.#groupLongest = 0;
     // the next row is at this timestamp again, from its first seq on
     this.#lastSeqHigh = -1;
     this.#lastSeqLow = -1;
@@ -162,6 +165,7 @@ export class SegmentText {
     this.#buffer = undefined;
     this.#end = this.#scanned = this.#groupStart = 0;
     this.#rows = this.#groupRows = 0;
+    this.#longest = this.#groupLongest = 0;
   }
 
   async #scan(): Promise<void> {
@@ -205,6 +209,8 @@ export class SegmentText {
         }
         this.#groupStart = start;
         this.#groupRows = 0;
+        this.#longest = Math.max(this.#longest, this.#groupLongest);
+        this.#groupLongest = 0;
       } else if (lineEnd + 1 > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
         if (unsorted) await this.#cut(start, this.#rows, undefined);
         else await this.#cut(this.#groupStart, this.#rows - this.#groupRows, toNanoseconds(this.#last!));
@@ -221,7 +227,7 @@ export class SegmentText {
       this.#rows++;
       this.#groupRows++;
       this.totalRows++;
-      if (length > this.#longest) this.#longest = length;
+      if (length > this.#groupLongest) this.#groupLongest = length;
       this.#countAnswer(isRow);
     }
   }
@@ -242,7 +248,8 @@ export class SegmentText {
   async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<void> {
     const full = this.#buffer!;
     const rest = this.#end - bytes;
-    const longestLine = this.#longest;
+    const all = rows === this.#rows;
+    const longestLine = all ? Math.max(this.#longest, this.#groupLongest) : this.#longest;
     const cut = { text: full.subarray(0, bytes), rows, longestLine, next };
     if (next === undefined && rest === 0) {
       this.#buffer = undefined;
@@ -257,7 +264,8 @@ export class SegmentText {
     this.#groupStart = Math.max(0, this.#groupStart - bytes);
     this.#rows -= rows;
     this.#groupRows = Math.min(this.#groupRows, this.#rows);
-    this.#longest = this.#rows === 0 ? 0 : longestLine;
+    this.#longest = 0;
+    if (all) this.#groupLongest = 0;
     await this.#options.emit(cut, full);
   }
 

@@ -98,7 +98,7 @@ export interface ErrorPlace {
 export interface ErrorDetails {
   readonly cause?: unknown;
   readonly place?: ErrorPlace;
-  /** What the user can do about it, one sentence. */
+  /** What the user can do about it, one sentence; for some codes there is a usual one. */
   readonly hint?: string;
   /** How long the gateway asked us to wait. */
   readonly retryAfterMs?: number;
@@ -119,7 +119,7 @@ export class RunvaultError extends Error {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.place = details.place ?? {};
-    this.hint = details.hint;
+    this.hint = details.hint ?? usualHints[code];
     this.retryAfterMs = details.retryAfterMs;
     this.status = details.status;
   }
@@ -133,12 +133,7 @@ export class RunvaultError extends Error {
         ? storageCodes[systemCode]!
         : "internal";
     const message = thrown instanceof Error ? thrown.message : String(thrown);
-    const hint = details.hint ?? storageHints[code];
-    return new RunvaultError(code, message, {
-      ...details,
-      cause: thrown,
-      ...(hint === undefined ? {} : { hint }),
-    });
+    return new RunvaultError(code, message, { ...details, cause: thrown });
   }
 
   /** The same error, with what the caller knows of its place added. */
@@ -172,7 +167,12 @@ const storageCodes: Record<string, ErrorCode> = {
   ENFILE: "storage_failed",
 };
 
-const storageHints: Partial<Record<ErrorCode, string>> = {
+/** What to do where whoever throws knows no better. */
+const usualHints: Partial<Record<ErrorCode, string>> = {
+  not_an_archive:
+    "Look at --archive or RUNVAULT_ARCHIVE: it names the folder of an archive, or one that is to become an archive.",
+  archive_damaged:
+    "Restore the file from a copy, or remove the run with `runvault rm` and archive it again from its gateway.",
   storage_full: "Free some space, or point --archive at a larger disk, and run the same command again.",
   storage_read_only: "Remount the file system for writing, or point --archive elsewhere.",
   storage_forbidden: "Give this user permission on the archive folder, or point --archive elsewhere.",
