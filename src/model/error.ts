@@ -169,6 +169,8 @@ const storageCodes: Record<string, ErrorCode> = {
 
 /** What to do where whoever throws knows no better. */
 const usualHints: Partial<Record<ErrorCode, string>> = {
+  instance_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
+  run_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
   not_an_archive:
     "Look at --archive or RUNVAULT_ARCHIVE: it names the folder of an archive, or one that is to become an archive.",
   archive_damaged:
