@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { z } from "zod";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
-import { type TableName, tables } from "../model/table.ts";
-import { isMissing, makeFolder, replaceFile } from "./durable.ts";
+import { type TableName, tableNamed, tables } from "../model/table.ts";
+import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
+import { createFile, isMissing, makeFolder } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 
@@ -14,11 +15,11 @@ const archiveSchema = z.strictObject({
   id: z.uuid(),
   createdAt: z.string(),
   /** DuckDB type of every exact column, by table: fixed for the whole archive, so that files never mix types. */
-  exactTypes: z.record(z.string(), z.record(z.string(), z.string().regex(/^DECIMAL\(\d{1,2},\d{1,2}\)$/))),
+  exactTypes: z.record(
+    z.string(),
+    z.record(z.string(), z.string().refine(isDecimalType, "not a DECIMAL(1…38,scale)")),
+  ),
 });
-
-/** DuckDB types of the exact columns of one table. */
-export type ExactTypes = Readonly<Record<string, string>>;
 
 /** An archive folder that is there and is one of ours. */
 export interface Archive {
@@ -57,7 +58,7 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
   try {
     await makeFolder(dir);
     const text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
-    await replaceFile(layout.archiveFile, Buffer.from(`${text}\n`), () =>
+    await createFile(layout.archiveFile, Buffer.from(`${text}\n`), () =>
       options.step?.("archive-file-written"),
     );
   } catch (error) {
@@ -84,7 +85,8 @@ export async function findArchive(dir: string): Promise<Archive | null> {
     dir,
     id: identity.id,
     layout,
-    exactTypes: (table) => identity.exactTypes[table] ?? {},
+    // a table or column that is newer than the archive has its usual type
+    exactTypes: (table) => ({ ...defaultExactTypes(tableNamed(table)), ...identity.exactTypes[table] }),
     manifest: (run) => readManifest(layout, run),
     manifests: () => readManifests(layout),
   };
@@ -93,11 +95,7 @@ export async function findArchive(dir: string): Promise<Archive | null> {
 function newArchive(exactTypes: Readonly<Record<string, ExactTypes>>): z.infer<typeof archiveSchema> {
   const types = tables.map((table) => [
     table.name,
-    Object.fromEntries(
-      table.columns
-        .filter(({ kind }) => kind === "exact")
-        .map(({ name, exactType }) => [name, exactTypes[table.name]?.[name] ?? exactType!]),
-    ),
+    { ...defaultExactTypes(table), ...exactTypes[table.name] },
   ]);
   return {
     format: 1,
@@ -141,15 +139,16 @@ async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | nul
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (manifest.instanceId !== run.instanceId || manifest.runId !== run.runId) {
-    throw new RunvaultError(
-      "archive_damaged",
-      `the path belongs to ${manifest.instanceId}/${manifest.runId}`,
-      {
-        place: { file, instance: run.instanceId, run: run.runId },
-      },
-    );
+    throw misplaced(manifest, file);
   }
   return manifest;
+}
+
+function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError {
+  return new RunvaultError("archive_damaged", `the manifest is that of ${instanceId}/${runId}`, {
+    place: { file },
+    hint: "Move the file out of the archive: a copy would count its run twice.",
+  });
 }
 
 async function readManifests(layout: Layout): Promise<Manifest[]> {
@@ -160,7 +159,10 @@ async function readManifests(layout: Layout): Promise<Manifest[]> {
       const file = join(layout.runsDir, instance, name);
       const text = await readIfThere(file);
       // a run removed between the listing and the reading is simply not there any more
-      if (text !== null) found.push(parseManifest(text, file));
+      if (text === null) continue;
+      const manifest = parseManifest(text, file);
+      if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
+      found.push(manifest);
     }
   }
   const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);

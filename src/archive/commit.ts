@@ -1,9 +1,9 @@
-import { copyFile, link, readdir, rename, rm, stat } from "node:fs/promises";
+import { readdir, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import { makeFolder, replaceFile, syncFolder } from "./durable.ts";
+import { linkOrCopy, makeFolder, replaceFile, syncFolder } from "./durable.ts";
 import { type Manifest, manifestText } from "./manifest.ts";
 import { holdsCommittedWork, type Pending, type Step } from "./pending.ts";
 
@@ -32,18 +32,10 @@ export async function commitRun(
   const quarantineDir = layout.quarantineDir(next);
   await makeFolder(dataDir);
   const wanted = filesOf(next);
-  const held = new Set(await readdir(pending.pendingFile(".")));
-  for (const file of wanted.data) {
-    if (held.has(file)) await rename(pending.pendingFile(file), join(dataDir, file));
-    step("commit-moved-one");
-  }
-  await syncFolder(dataDir);
+  await moveInto(dataDir, wanted.data, pending, step);
   if (wanted.quarantine.size > 0) {
     await makeFolder(quarantineDir);
-    for (const file of wanted.quarantine) {
-      if (held.has(file)) await rename(pending.pendingFile(file), join(quarantineDir, file));
-    }
-    await syncFolder(quarantineDir);
+    await moveInto(quarantineDir, wanted.quarantine, pending, step);
   }
   step("commit-moved");
   await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(next)), () =>
@@ -57,6 +49,28 @@ export async function commitRun(
   const kept = before === null ? [wanted] : [wanted, filesOf(before)];
   await removeOthers(dataDir, new Set(kept.flatMap(({ data }) => [...data])));
   await removeOthers(quarantineDir, new Set(kept.flatMap(({ quarantine }) => [...quarantine])));
+}
+
+/** Moves what is pending of the named files; the others have to be in the folder already. */
+async function moveInto(
+  folder: string,
+  files: ReadonlySet<string>,
+  pending: Pending,
+  step: Step,
+): Promise<void> {
+  const held = new Set(await readdir(pending.pendingFile(".")));
+  const there = new Set(await readdir(folder));
+  for (const file of files) {
+    if (held.has(file)) await rename(pending.pendingFile(file), join(folder, file));
+    else if (!there.has(file)) {
+      throw new RunvaultError("archive_damaged", "a file that was to be committed is gone", {
+        place: { instance: pending.run.instanceId, run: pending.run.runId, file: join(folder, file) },
+        hint: "Something else works in the archive's folder. Nothing was committed: run the same command again.",
+      });
+    }
+    step("commit-moved-one");
+  }
+  await syncFolder(folder);
 }
 
 /**
@@ -109,16 +123,11 @@ export function filesOf(manifest: Manifest): { data: Set<string>; quarantine: Se
 async function linkOver(from: string, to: string): Promise<void> {
   const [source, target] = await Promise.all([stat(from), stat(to).catch(missingIsNull)]);
   if (target !== null && target.ino === source.ino && target.dev === source.dev) return;
+  // a copy, where files cannot be linked
+  if (target !== null && target.size === source.size && target.mtimeMs >= source.mtimeMs) return;
   const aside = join(to, "..", `.${process.pid}.part`);
   await rm(aside, { force: true });
-  try {
-    await link(from, aside);
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code !== "EPERM" && code !== "EXDEV" && code !== "ENOTSUP" && code !== "EMLINK") throw error;
-    // a file system without hard links
-    await copyFile(from, aside);
-  }
+  await linkOrCopy(from, aside);
   await rename(aside, to);
 }
 

@@ -17,15 +17,23 @@ export function defaultExactTypes(table: Table): Record<string, string> {
   );
 }
 
+/** Whether a text is a DECIMAL type that DuckDB has. */
+export function isDecimalType(text: string): boolean {
+  return parseDecimalType(text) !== null;
+}
+
 /** Reads `DECIMAL(p,s)`. Throws `internal` on anything else: such types come from the archive's own description. */
 export function decimalType(text: string): DecimalType {
+  const type = parseDecimalType(text);
+  if (type === null) throw new RunvaultError("internal", `not a decimal type: ${text}`);
+  return type;
+}
+
+function parseDecimalType(text: string): DecimalType | null {
   const match = /^DECIMAL\((\d{1,2}), ?(\d{1,2})\)$/.exec(text);
-  const precision = Number(match?.[1]);
-  const scale = Number(match?.[2]);
-  if (match === null || precision < 1 || precision > 38 || scale > precision) {
-    throw new RunvaultError("internal", `not a decimal type: ${text}`);
-  }
-  return { precision, scale };
+  if (match === null) return null;
+  const [precision, scale] = [Number(match[1]), Number(match[2])];
+  return precision >= 1 && precision <= 38 && scale <= precision ? { precision, scale } : null;
 }
 
 /** The type of one exact column. Throws `internal` when the archive names none. */

@@ -73,15 +73,16 @@ export async function diffArchives(a: Archive, b: Archive, options: DiffOptions 
   const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-diff-"));
   try {
     await using duckdb = await openDuckDB({ memoryLimitMb: 256, threads: 2, tempDirectory });
+    const second = await duckdb.connect();
     for (const [key, manifest] of left) {
       const other = right.get(key);
       if (other === undefined) continue;
       signal?.throwIfAborted();
       const sides: [Side, Side] = [
-        { archive: a, manifest },
-        { archive: b, manifest: other },
+        { archive: a, manifest, connection: duckdb.connection },
+        { archive: b, manifest: other, connection: second },
       ];
-      compared.push(await diffRun(sides, duckdb.connection, options));
+      compared.push(await diffRun(sides, options));
     }
   } finally {
     await rm(tempDirectory, { recursive: true, force: true });
@@ -93,13 +94,11 @@ export async function diffArchives(a: Archive, b: Archive, options: DiffOptions 
 interface Side {
   readonly archive: Archive;
   readonly manifest: Manifest;
+  /** One for each side: a connection runs one query at a time, and both sides are read at once. */
+  readonly connection: DuckDBConnection;
 }
 
-async function diffRun(
-  sides: [Side, Side],
-  connection: DuckDBConnection,
-  options: DiffOptions,
-): Promise<RunDiff> {
+async function diffRun(sides: [Side, Side], options: DiffOptions): Promise<RunDiff> {
   const [{ manifest: a }, { manifest: b }] = sides;
   const run = refOf(a);
   const { differences, notes } = compareManifests(a, b);
@@ -107,7 +106,7 @@ async function diffRun(
   for (const name of tableNames) {
     if (a.tables[name] === undefined && b.tables[name] === undefined) continue;
     options.signal?.throwIfAborted();
-    const table = await diffTable(sides, name, connection, options.signal);
+    const table = await diffTable(sides, name, options.signal);
     options.onTable?.(run, table);
     tables.push(table);
   }
@@ -118,14 +117,13 @@ async function diffRun(
 async function diffTable(
   sides: [Side, Side],
   name: TableName,
-  connection: DuckDBConnection,
   signal: AbortSignal | undefined,
 ): Promise<TableDiff> {
   const [a, b] = sides.map(({ manifest }) => manifest.tables[name]);
   const { differences, notes } = compareTables(a, b);
   const rows = { a: rowsOf(a), b: rowsOf(b) };
-  const hashes = await Promise.all(sides.map((side) => rowHashOf(side, name, connection)));
-  const rowHash = { a: hashes[0] ?? null, b: hashes[1] ?? null };
+  // one after the other: where one fails, no query of the other may still run when DuckDB is closed
+  const rowHash = { a: await rowHashOf(sides[0], name), b: await rowHashOf(sides[1], name) };
   if (rowHash.a !== rowHash.b)
     differences.push(`row hash: ${rowHash.a ?? "none"} and ${rowHash.b ?? "none"}`);
   let difference: LineDifference | null = null;
@@ -134,7 +132,7 @@ async function diffTable(
     // the order of rows that came unsorted is the conversion's, so it stands in Parquet
     const unsorted = [...a.segments, ...b.segments].some(({ sorted }) => !sorted);
     const [left, right] = sides.map((side) =>
-      unsorted ? parquetText(side, name, connection, signal) : segmentText(side, name, signal),
+      unsorted ? parquetText(side, name, signal) : segmentText(side, name, signal),
     );
     difference = await firstDifference(left!, right!);
     if (difference !== null) {
@@ -172,41 +170,50 @@ async function* segmentText(
 async function* parquetText(
   side: Side,
   name: TableName,
-  connection: DuckDBConnection,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   const files = parquetFiles(side, name);
   if (files.length === 0) return;
-  const result = await connection.stream(
+  let seen = 0;
+  const result = await side.connection.stream(
     `SELECT ${canonicalLineSql(tableNamed(name))} FROM read_parquet(${fileList(files)})`,
   );
   for await (const rows of result.yieldRows()) {
     signal?.throwIfAborted();
+    seen += rows.length;
     if (rows.length > 0) yield Buffer.from(rows.map(([line]) => `${line}\n`).join(""));
   }
+  // a stream of DuckDB's client that fails ends as if it were whole
+  const promised = side.manifest.tables[name]?.parquet.reduce((sum, { rows }) => sum + rows, 0);
+  if (seen === promised) return;
+  throw unreadable(side, name, `${seen} of ${promised} rows could be read`);
 }
 
-async function rowHashOf(side: Side, name: TableName, connection: DuckDBConnection): Promise<string | null> {
+async function rowHashOf(side: Side, name: TableName): Promise<string | null> {
   const files = parquetFiles(side, name);
   if (files.length === 0) return null;
   try {
     const sql = rowHashSql(canonicalLineSql(tableNamed(name)), `read_parquet(${fileList(files)})`);
-    const [rows, hash] = (await connection.runAndReadAll(sql)).getRows()[0] ?? [];
+    const [rows, hash] = (await side.connection.runAndReadAll(sql)).getRows()[0] ?? [];
     return `${rows}:${hash}`;
   } catch (thrown) {
     const { message } = duckDBError(thrown, "its Parquet files cannot be read");
-    const { instanceId, runId } = side.manifest;
-    throw new RunvaultError("archive_damaged", message, {
-      cause: thrown,
-      place: {
-        instance: instanceId,
-        run: runId,
-        table: name,
-        file: side.archive.layout.dataDir(side.manifest),
-      },
-      hint: "See which file it is with `runvault verify`.",
-    });
+    throw unreadable(side, name, message, thrown);
   }
+}
+
+function unreadable(
+  { archive, manifest }: Side,
+  table: TableName,
+  message: string,
+  cause?: unknown,
+): RunvaultError {
+  const { instanceId: instance, runId: run } = manifest;
+  return new RunvaultError("archive_damaged", message, {
+    cause,
+    place: { instance, run, table, file: archive.layout.dataDir(manifest) },
+    hint: "See which file it is with `runvault verify`.",
+  });
 }
 
 function parquetFiles({ archive, manifest }: Side, name: TableName): string[] {

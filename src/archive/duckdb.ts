@@ -12,10 +12,13 @@ export interface DuckDBOptions {
   readonly file?: string;
 }
 
-/** An open DuckDB with one connection; close it with `await using` or `close()`. */
+/** An open DuckDB with one connection, and more on demand; close it with `await using` or `close()`. */
 export interface OpenDuckDB extends AsyncDisposable {
   readonly instance: DuckDBInstance;
+  /** Runs one query at a time. A query that still runs when DuckDB is closed crashes the process. */
   readonly connection: DuckDBConnection;
+  /** Another connection, for a query beside that of the first; closed with it. */
+  connect(): Promise<DuckDBConnection>;
   close(): void;
 }
 
@@ -36,12 +39,23 @@ export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
       // a conversion's buffers go back to the system at once, not when the next one wants them
       allocator_flush_threshold: "16MiB",
     });
-    const connection = await instance.connect();
+    const connections: DuckDBConnection[] = [];
+    const connect = async () => {
+      const connection = await instance.connect();
+      connections.push(connection);
+      return connection;
+    };
     const close = () => {
-      connection.closeSync();
+      for (const connection of connections) connection.closeSync();
       instance.closeSync();
     };
-    return { instance, connection, close, [Symbol.asyncDispose]: async () => close() };
+    return {
+      instance,
+      connection: await connect(),
+      connect,
+      close,
+      [Symbol.asyncDispose]: async () => close(),
+    };
   } catch (thrown) {
     throw duckDBError(thrown, "DuckDB could not be opened");
   }

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
-import { access, mkdir, open, rename, rm } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { access, copyFile, link, mkdir, open, rename, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 
 /** Writes all bytes to a new file and has the disk keep them. */
 export async function writeSynced(file: string, bytes: Uint8Array | readonly Uint8Array[]): Promise<void> {
@@ -30,13 +30,52 @@ export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?
   await syncFolder(folder);
 }
 
+/** Writes a new file as a whole, unless it is there already: the first of two writers wins. */
+export async function createFile(file: string, bytes: Uint8Array, beforeLink?: () => void): Promise<void> {
+  const aside = join(dirname(file), `.${basename(file)}.${process.pid}.part`);
+  try {
+    await writeSynced(aside, bytes);
+    beforeLink?.();
+    await linkOrCopy(aside, file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    await rm(aside, { force: true });
+  }
+  await syncFolder(dirname(file));
+}
+
+/** A second name for a file, or a copy where the file system has no hard links. Fails where the name is taken. */
+export async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await link(from, to);
+  } catch (error) {
+    if (!withoutLinks.has((error as NodeJS.ErrnoException).code)) throw error;
+    await copyFile(from, to, constants.COPYFILE_EXCL);
+  }
+}
+
+/** What file systems say that have no hard links, or none left for this file. */
+const withoutLinks: ReadonlySet<string | undefined> = new Set([
+  "EPERM",
+  "EXDEV",
+  "ENOTSUP",
+  "EOPNOTSUPP",
+  "ENOSYS",
+  "EMLINK",
+]);
+
 /**
- * Makes a folder and those above it. On a read-only disk Node's recursive mkdir reports ENOENT, so that the topmost
+ * Makes a folder and those above it, and has the disk keep their names. On a read-only disk Node's recursive mkdir reports ENOENT, so that the topmost
  * missing folder is then made alone, for the error it really meets.
  */
 export async function makeFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true });
+    const first = await mkdir(folder, { recursive: true });
+    // the names of new folders last only once the folders above them are on disk
+    if (first === undefined) return;
+    const top = dirname(resolve(first));
+    for (let made = resolve(folder); made !== top; made = dirname(made)) await syncFolder(dirname(made));
   } catch (error) {
     if (!isMissing(error)) throw error;
     let missing = folder;

@@ -73,7 +73,7 @@ export class Layout {
   }
 
   lockFile(run: RunRef): string {
-    return join(this.dir, "locks", `${pathName(run.instanceId)}@${pathName(run.runId)}.duckdb`);
+    return join(this.dir, "locks", pathName(run.instanceId), `${pathName(run.runId)}.duckdb`);
   }
 
   /** The folder that people glob, for one table of a run. */

@@ -19,6 +19,8 @@ const uint64 = z.string().regex(/^\d{1,20}$/);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A file below the run's data folder: one plain name, so that no manifest can point elsewhere. */
 const fileName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,200}$/);
+/** Buckets name the files that people glob, so they too are held to what `bucket.ts` makes. */
+const bucketName = z.string().regex(/^(?:all|\d{4}(?:-\d\d(?:-\d\d(?:T\d\d)?)?)?)$/);
 const instant = z.string();
 
 /** Key of a row: ts_event and seq. */
@@ -26,7 +28,7 @@ const key = z.strictObject({ ts: int64, seq: uint64 });
 
 export const segmentSchema = z.strictObject({
   file: fileName,
-  bucket: z.string(),
+  bucket: bucketName,
   /** Window of ts_event that the segment proves covered. */
   from: int64,
   to: int64,
@@ -43,7 +45,7 @@ export type Segment = z.infer<typeof segmentSchema>;
 
 export const parquetSchema = z.strictObject({
   file: fileName,
-  bucket: z.string(),
+  bucket: bucketName,
   rows: count,
   storedBytes: count,
   sha256,
@@ -54,9 +56,12 @@ export type ParquetFile = z.infer<typeof parquetSchema>;
 
 export const quarantineSchema = z.strictObject({
   file: fileName,
+  /** The segment that holds the rows beside which these came. */
+  segment: fileName,
   rows: count,
+  storedBytes: count,
   sha256,
-  /** Window of the segment the rows were set aside from. */
+  /** Window of that segment. */
   from: int64,
   to: int64,
 });
@@ -150,11 +155,7 @@ export function parseManifest(text: string, file: string): Manifest {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new RunvaultError("archive_damaged", "the manifest is not JSON", {
-      cause,
-      place: { file },
-      hint: damagedHint,
-    });
+    throw new RunvaultError("archive_damaged", "the manifest is not JSON", { cause, place: { file } });
   }
   const { sha256: written, ...rest } = (typeof value === "object" && value !== null ? value : {}) as Record<
     string,
@@ -164,10 +165,7 @@ export function parseManifest(text: string, file: string): Manifest {
     throw new RunvaultError(
       "archive_damaged",
       "the manifest is not what was committed: its own hash differs",
-      {
-        place: { file },
-        hint: damagedHint,
-      },
+      { place: { file } },
     );
   }
   const parsed = manifestSchema.safeParse(rest);
@@ -175,17 +173,11 @@ export function parseManifest(text: string, file: string): Manifest {
     throw new RunvaultError(
       "archive_damaged",
       `the manifest is not valid: ${z.prettifyError(parsed.error)}`,
-      {
-        place: { file },
-        hint: damagedHint,
-      },
+      { place: { file } },
     );
   }
   return parsed.data;
 }
-
-const damagedHint =
-  "Remove this run with `runvault rm` and archive it again, or restore the file from a backup.";
 
 /** The run's state: the worst of its tables; without one present table a run is never COMPLETE. */
 export function runState(states: Iterable<TableState>): TableState {

@@ -39,7 +39,8 @@ const entrySchema = z.discriminatedUnion("kind", [
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
   z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema }),
-  z.strictObject({ kind: z.literal("segment"), table, segment: segmentSchema }),
+  // the parts of one unsorted answer count together or not at all
+  z.strictObject({ kind: z.literal("segments"), table, segments: z.array(segmentSchema) }),
   z.strictObject({ kind: z.literal("drop"), table, files: z.array(z.string()) }),
   z.strictObject({
     kind: z.literal("parquet"),
@@ -48,7 +49,13 @@ const entrySchema = z.discriminatedUnion("kind", [
     of: z.array(z.string()),
     drift: z.array(z.string()),
   }),
-  z.strictObject({ kind: z.literal("quarantine"), table, quarantine: quarantineSchema }),
+  z.strictObject({
+    kind: z.literal("clean"),
+    table,
+    replaces: z.string(),
+    segment: segmentSchema,
+    quarantine: quarantineSchema.nullable(),
+  }),
 ]);
 type Entry = z.infer<typeof entrySchema>;
 
@@ -74,6 +81,8 @@ export class Pending implements AsyncDisposable {
   readonly run: RunRef;
   readonly generation: number;
   readonly tables = new Map<TableName, HeldTable>();
+  /** Files that the committed generation names. */
+  readonly #committed = new Set<string>();
   /** Segments that an earlier, interrupted job had fetched. */
   resumedSegments = 0;
   readonly #layout: Layout;
@@ -133,13 +142,6 @@ export class Pending implements AsyncDisposable {
       });
     }
     for (const entry of entries) await pending.#replay(entry);
-    for (const held of pending.tables.values()) {
-      sortSegments(held.segments);
-      // rows set aside count with their segment; where a kill came between the two, the window is fetched again
-      held.quarantine = held.quarantine.filter(({ from, to }) =>
-        held.segments.some((segment) => segment.from === from && segment.to === to),
-      );
-    }
     return pending;
   }
 
@@ -168,8 +170,17 @@ export class Pending implements AsyncDisposable {
 
   /** Where a held file is now: an interrupted commit may have moved it already. */
   async locate(name: string): Promise<string> {
+    return await this.#locateIn(this.#layout.dataDir(this.run), name);
+  }
+
+  async #locateIn(committed: string, name: string): Promise<string> {
     const pending = this.pendingFile(name);
-    return (await sizeOf(pending)) === null ? join(this.#layout.dataDir(this.run), name) : pending;
+    return (await sizeOf(pending)) === null ? join(committed, name) : pending;
+  }
+
+  /** True for files of the committed generation: what became of them since is not known. */
+  isCommitted(name: string): boolean {
+    return this.#committed.has(name);
   }
 
   async setGrain(name: TableName, grain: Grain): Promise<void> {
@@ -200,10 +211,8 @@ export class Pending implements AsyncDisposable {
 
   /** Makes segments count. */
   async addSegments(name: TableName, segments: readonly Segment[]): Promise<void> {
-    const held = this.held(name);
-    held.segments.push(...segments);
-    sortSegments(held.segments);
-    await Promise.all(segments.map((segment) => this.#record({ kind: "segment", table: name, segment })));
+    for (const segment of segments) insertSegment(this.held(name).segments, segment);
+    await this.#record({ kind: "segments", table: name, segments: [...segments] });
     this.#step("segment-journalled");
   }
 
@@ -233,21 +242,40 @@ export class Pending implements AsyncDisposable {
     this.#step("parquet-journalled");
   }
 
-  /** Sets rows aside: one NDJSON record a row, with its place and the reason. */
-  async addQuarantine(
+  /**
+   * Puts a cleaned segment in the place of the one it was made of, at once with the rows set aside from it: one NDJSON
+   * record a row, with its place and the reason.
+   */
+  async cleanSegment(
     name: TableName,
-    window: { from: string; to: string },
+    replaces: Segment,
+    segment: Segment,
+    setAside: readonly unknown[],
+  ): Promise<void> {
+    const quarantine = setAside.length === 0 ? null : await this.#writeQuarantine(name, segment, setAside);
+    this.#replaceSegment(name, replaces.file, segment, quarantine);
+    await this.#record({ kind: "clean", table: name, replaces: replaces.file, segment, quarantine });
+    this.#step("quarantine-journalled");
+  }
+
+  async #writeQuarantine(
+    name: TableName,
+    { file: segment, from, to }: Segment,
     records: readonly unknown[],
   ): Promise<QuarantineFile> {
     const file = this.nextName(name, "quarantine.ndjson");
     const bytes = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(""));
     await writeSynced(this.stagingFile(file), bytes);
     await rename(this.stagingFile(file), this.pendingFile(file));
-    const quarantine = { file, rows: records.length, sha256: sha256Of(bytes), ...window };
-    this.held(name).quarantine.push(quarantine);
-    await this.#record({ kind: "quarantine", table: name, quarantine });
-    this.#step("quarantine-journalled");
-    return quarantine;
+    return {
+      file,
+      segment,
+      rows: records.length,
+      storedBytes: bytes.byteLength,
+      sha256: sha256Of(bytes),
+      from,
+      to,
+    };
   }
 
   /** The segments of a bucket in order of their windows. */
@@ -291,6 +319,7 @@ export class Pending implements AsyncDisposable {
       // a table that never held a row has decided nothing yet
       held.grain = segments.length === 0 ? null : grain;
       held.segments.push(...segments);
+      for (const { file } of segments) this.#committed.add(file);
       held.quarantine.push(...quarantine);
       for (const file of parquet) {
         const of = segments.filter(({ bucket }) => bucket === file.bucket).map(({ file }) => file);
@@ -312,36 +341,57 @@ export class Pending implements AsyncDisposable {
       case "drop":
         this.#forget(entry.table, entry.files);
         return;
-      case "segment":
-        if (await this.#isWhole(entry.segment)) {
-          held.segments.push(entry.segment);
-          this.resumedSegments++;
-        }
+      case "segments": {
+        const whole = await Promise.all(entry.segments.map((segment) => this.#isWhole(segment)));
+        if (!whole.every(Boolean)) return;
+        for (const segment of entry.segments) insertSegment(held.segments, segment);
+        this.resumedSegments += entry.segments.length;
         return;
+      }
       case "parquet":
         held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== entry.parquet.bucket);
         if (await this.#isWhole(entry.parquet)) {
-          sortSegments(held.segments);
           held.parquet.push({ file: entry.parquet, of: entry.of, drift: entry.drift });
         }
         return;
-      case "quarantine":
-        held.quarantine.push(entry.quarantine);
+      case "clean": {
+        const { replaces, segment, quarantine } = entry;
+        const whole =
+          (await this.#isWhole(segment)) &&
+          (quarantine === null || (await this.#isWhole(quarantine, this.#layout.quarantineDir(this.run))));
+        if (whole) this.#replaceSegment(entry.table, replaces, segment, quarantine);
+        else this.#forget(entry.table, [replaces]);
+      }
     }
+  }
+
+  #replaceSegment(
+    name: TableName,
+    replaces: string,
+    segment: Segment,
+    quarantine: QuarantineFile | null,
+  ): void {
+    const held = this.held(name);
+    const at = held.segments.findIndex(({ file }) => file === replaces);
+    // what it was made of does not count any more: its window is fetched again
+    if (at < 0) return;
+    held.segments[at] = segment;
+    if (quarantine !== null) held.quarantine.push(quarantine);
   }
 
   #forget(name: TableName, files: readonly string[]): void {
     const held = this.held(name);
-    const dropped = held.segments.filter(({ file }) => files.includes(file));
-    held.segments = held.segments.filter(({ file }) => !files.includes(file));
-    // rows set aside from a window that is fetched again will be set aside again
-    held.quarantine = held.quarantine.filter(
-      ({ from, to }) => !dropped.some((s) => s.from === from && s.to === to),
-    );
+    const dropped = new Set(files);
+    held.segments = held.segments.filter(({ file }) => !dropped.has(file));
+    // rows set aside from a segment that is fetched again will be set aside again
+    held.quarantine = held.quarantine.filter(({ segment }) => !dropped.has(segment));
   }
 
-  async #isWhole(entry: { file: string; storedBytes: number; sha256: string }): Promise<boolean> {
-    const file = await this.locate(entry.file);
+  async #isWhole(
+    entry: { file: string; storedBytes: number; sha256: string },
+    committed = this.#layout.dataDir(this.run),
+  ): Promise<boolean> {
+    const file = await this.#locateIn(committed, entry.file);
     if ((await sizeOf(file)) !== entry.storedBytes) return false;
     return (await hashFile(file)).sha256 === entry.sha256;
   }
@@ -411,10 +461,17 @@ function jsonOrNull(text: string): unknown {
   }
 }
 
-function sortSegments(segments: Segment[]): void {
-  segments.sort(
-    (a, b) => Number(BigInt(a.from) - BigInt(b.from) > 0n) - Number(BigInt(a.from) - BigInt(b.from) < 0n),
-  );
+/** Keeps the order of windows; among segments of one window, the order of adding. */
+function insertSegment(segments: Segment[], segment: Segment): void {
+  const from = BigInt(segment.from);
+  let low = 0;
+  let high = segments.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (BigInt(segments[middle]!.from) <= from) low = middle + 1;
+    else high = middle;
+  }
+  segments.splice(low, 0, segment);
 }
 
 async function sizeOf(file: string): Promise<number | null> {

@@ -3,6 +3,8 @@ import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { RunvaultError } from "../model/error.ts";
+import { isMissing } from "./durable.ts";
+import { hashFile } from "./file-hash.ts";
 import type { Segment } from "./manifest.ts";
 
 const compress = promisify(zstdCompress);
@@ -53,6 +55,21 @@ export async function readSegment(
   return text;
 }
 
+/** Throws `archive_damaged` where a segment's file is not, byte for byte, what was committed. */
+export async function requireStored(
+  file: string,
+  segment: Pick<Segment, "sha256" | "storedBytes">,
+): Promise<void> {
+  const found = await hashFile(file).catch((cause) => {
+    throw isMissing(cause)
+      ? damaged(file, "it is missing", cause)
+      : RunvaultError.from(cause, { place: { file } });
+  });
+  if (found.storedBytes !== segment.storedBytes || found.sha256 !== segment.sha256) {
+    throw damaged(file, "its bytes are not those that were committed");
+  }
+}
+
 // a segment that a single timestamp stretched may exceed the usual limit by one line
 const mostText = mostSegmentBytes * 2;
 
@@ -60,7 +77,7 @@ async function readWhole(file: string): Promise<Buffer> {
   try {
     return await readFile(file);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw damaged(file, "it is missing", cause);
+    if (isMissing(cause)) throw damaged(file, "it is missing", cause);
     throw RunvaultError.from(cause, { place: { file } });
   }
 }
@@ -73,6 +90,5 @@ function damaged(file: string, what: string, cause?: unknown): RunvaultError {
   return new RunvaultError("archive_damaged", `a segment is damaged: ${what}`, {
     cause,
     place: { file },
-    hint: "Restore the file from a backup, or remove the run with `runvault rm` and archive it again.",
   });
 }

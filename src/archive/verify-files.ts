@@ -6,39 +6,32 @@ import type { Archive } from "./archive.ts";
 import { filesOf, readableStates } from "./commit.ts";
 import { isMissing } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
-import type { Manifest, TableManifest } from "./manifest.ts";
+import type { Manifest, ParquetFile, QuarantineFile, TableManifest } from "./manifest.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
 /** A file as the manifest promises it; a size of undefined was never recorded. */
 export interface PromisedFile {
   readonly path: string;
   readonly sha256: string;
-  readonly storedBytes: number | undefined;
+  readonly storedBytes: number;
 }
 
 /** The Parquet and quarantine files of a table; segments are read whole anyway, and hashed then. */
 export function promisedFiles(archive: Archive, manifest: Manifest, table: TableManifest): PromisedFile[] {
   const data = archive.layout.dataDir(manifest);
   const aside = archive.layout.quarantineDir(manifest);
-  return [
-    ...table.parquet.map(({ file, sha256, storedBytes }) => ({
-      path: join(data, file),
-      sha256,
-      storedBytes,
-    })),
-    ...table.quarantine.map(({ file, sha256 }) => ({
-      path: join(aside, file),
-      sha256,
-      storedBytes: undefined,
-    })),
-  ];
+  return [...inFolder(data, table.parquet), ...inFolder(aside, table.quarantine)];
+}
+
+function inFolder(folder: string, files: readonly (ParquetFile | QuarantineFile)[]): PromisedFile[] {
+  return files.map(({ file, sha256, storedBytes }) => ({ path: join(folder, file), sha256, storedBytes }));
 }
 
 /** What is wrong with a file; null when its size and SHA-256 are as promised. */
 export async function faultOfFile(file: PromisedFile): Promise<Fault | null> {
   const size = await sizeOf(file.path);
   if (size === null) return { detail: "the file is missing", files: [file.path] };
-  if (file.storedBytes !== undefined && size !== file.storedBytes) {
+  if (size !== file.storedBytes) {
     return {
       detail: `the file has ${size} bytes, the manifest says ${file.storedBytes}`,
       files: [file.path],

@@ -129,6 +129,11 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     threads: settings.threads,
     tempDirectory: archive.layout.stagingDir(run),
   });
+  await using converter = new BucketConverter(
+    duckdb.connection,
+    (table) => archive.exactTypes(table.name),
+    step,
+  );
   const context: RunContext = {
     archive,
     pending,
@@ -136,7 +141,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     until,
     committed: committed?.tables ?? {},
     slices: new PQueue({ concurrency: settings.concurrency }),
-    converter: new BucketConverter(duckdb.connection, (table) => archive.exactTypes(table.name), step),
+    converter,
     work: {
       source,
       pool: new BufferPool(settings.concurrency + 2, settings.segmentBytes + (1 << 20)),

@@ -1,11 +1,11 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { ExactTypes } from "../archive/archive.ts";
 import { type BadLine, carefulSegment } from "../archive/careful.ts";
 import { convertBucket } from "../archive/convert.ts";
+import type { ExactTypes } from "../archive/convert-types.ts";
 import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";
 import type { Pending, Step } from "../archive/pending.ts";
-import { readSegment } from "../archive/segment.ts";
+import { readSegment, requireStored } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
@@ -14,7 +14,7 @@ import type { Table } from "../model/table.ts";
  * Turns buckets into Parquet, one at a time: DuckDB uses all cores for each. Where the fast path finds a row it can't
  * take, the bucket's segments are read line by line, bad lines are set aside, and the bucket is converted again.
  */
-export class BucketConverter {
+export class BucketConverter implements AsyncDisposable {
   readonly #connection: DuckDBConnection;
   readonly #exactTypes: (table: Table) => ExactTypes;
   readonly #step: Step;
@@ -35,26 +35,33 @@ export class BucketConverter {
     return turn;
   }
 
+  /** Waits for the conversion that is running: DuckDB may not be closed under it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#tail;
+  }
+
   async #convert(pending: Pending, run: RunRef, table: Table, bucket: string): Promise<void> {
     try {
-      await this.#convertOnce(pending, run, table, bucket, false);
+      await this.#convertOnce(pending, run, table, bucket);
     } catch (error) {
       if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
+      const drift: string[] = [];
       for (const segment of pending.segmentsOf(table.name, bucket)) {
-        await this.#setAside(pending, run, table, segment);
+        drift.push(...(await this.#setAside(pending, run, table, segment)));
       }
-      await this.#convertOnce(pending, run, table, bucket, true);
+      await this.#convertOnce(pending, run, table, bucket, drift);
     }
   }
 
-  /** `checked`: every line of the bucket has been read by the careful path. */
+  /** `carefulDrift`: what the careful path saw, where it has read every line of the bucket. */
   async #convertOnce(
     pending: Pending,
     run: RunRef,
     table: Table,
     bucket: string,
-    checked: boolean,
+    carefulDrift?: readonly string[],
   ): Promise<void> {
+    const checked = carefulDrift !== undefined;
     const segments = pending.segmentsOf(table.name, bucket);
     const filled = segments.filter(({ rows }) => rows > 0);
     if (filled.length === 0) return;
@@ -64,9 +71,7 @@ export class BucketConverter {
       table,
       instanceId: run.instanceId,
       runId: run.runId,
-      segments: await Promise.all(
-        filled.map(async (s) => ({ ...s, file: await pending.locate(s.file), checked })),
-      ),
+      segments: await locateWhole(pending, filled, checked),
       exactTypes: this.#exactTypes(table),
       out,
       codec: "zstd",
@@ -81,17 +86,21 @@ export class BucketConverter {
       last: keyOf(result.lastTs, result.lastSeq),
     };
     const of = segments.map((segment) => segment.file);
-    await pending.addParquet(table.name, parquet, of, result.drift);
+    const drift = [...new Set([...result.drift, ...(carefulDrift ?? [])])].sort();
+    await pending.addParquet(table.name, parquet, of, drift);
   }
 
-  /** Reads a segment line by line; where lines are bad or not clean, a cleaned segment takes its place. */
-  async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<void> {
+  /**
+   * Reads a segment line by line; where lines are bad or not clean, a cleaned segment takes its place. Gives what the
+   * contract does not know.
+   */
+  async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<string[]> {
     const file = await pending.locate(segment.file);
     const text = await readSegment(file, segment);
     const good: Uint8Array[] = [];
     const bad: BadLine[] = [];
     const { instanceId, runId } = run;
-    await carefulSegment(
+    const { drift } = await carefulSegment(
       {
         text: asChunks(text),
         table,
@@ -103,17 +112,27 @@ export class BucketConverter {
       { good: (line) => void good.push(line), bad: (record) => void bad.push(record) },
     );
     const kept = Buffer.concat(good);
-    if (bad.length === 0 && kept.equals(text)) return;
+    const seen = Object.keys(drift).map((what) => what.replace(/^field /, ""));
+    if (bad.length === 0 && kept.equals(text)) return seen;
     const { from, to, bucket, sorted } = segment;
     const longestLine = good.reduce((longest, line) => Math.max(longest, line.byteLength - 1), 0);
-    await pending.dropSegments(table.name, [segment]);
-    if (bad.length > 0) {
-      const records = bad.map((record) => ({ instanceId, runId, table: table.name, from, to, ...record }));
-      await pending.addQuarantine(table.name, { from, to }, records);
-    }
     const draft = { bucket, from, to, rows: good.length, bytes: kept.byteLength, longestLine, sorted };
-    await pending.addSegments(table.name, [await pending.writeSegment(table.name, draft, kept)]);
+    const cleaned = await pending.writeSegment(table.name, draft, kept);
+    const records = bad.map((record) => ({ instanceId, runId, table: table.name, from, to, ...record }));
+    await pending.cleanSegment(table.name, segment, cleaned, records);
+    return seen;
   }
+}
+
+/** The segments where they are. Throws `archive_damaged` where one of a committed generation is not whole any more. */
+async function locateWhole(pending: Pending, segments: readonly Segment[], checked: boolean) {
+  const located: (Segment & { readonly checked: boolean })[] = [];
+  for (const segment of segments) {
+    const file = await pending.locate(segment.file);
+    if (pending.isCommitted(segment.file)) await requireStored(file, segment);
+    located.push({ ...segment, file, checked });
+  }
+  return located;
 }
 
 async function* asChunks(text: Uint8Array): AsyncIterable<Uint8Array> {

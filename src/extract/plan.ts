@@ -33,10 +33,10 @@ export function heldWindows(held: HeldTable): HeldWindow[] {
     const key = `${segment.from} ${segment.to}`;
     windows.set(key, [...(windows.get(key) ?? []), segment]);
   }
+  const aside = new Map(held.quarantine.map(({ segment, rows }) => [segment, rows]));
   return [...windows.values()].map((segments) => {
     const { from, to } = segments[0]!;
-    const aside = held.quarantine.filter((file) => file.from === from && file.to === to);
-    const rows = [...segments, ...aside].reduce((sum, { rows }) => sum + rows, 0);
+    const rows = segments.reduce((sum, { file, rows }) => sum + rows + (aside.get(file) ?? 0), 0);
     return { from: BigInt(from), to: BigInt(to), rows, segments };
   });
 }
