@@ -192,7 +192,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     price('"1.2345678901"'),
     "fills.price",
     "1.2345678901",
-    /archive --widen auto.*rebuild --widen fills.price/,
+    /new archive.*--decimal fills\.price=19,10`/,
   ],
   [
     "ten digits before the point",
@@ -200,7 +200,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     price('"-1234567890"'),
     "fills.price",
     "-1234567890",
-    /rebuild --widen fills.price/,
+    /--decimal fills\.price=19,9`/,
   ],
   [
     "a price of a thousand digits",
@@ -208,7 +208,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     price(`"${"9".repeat(1000)}"`),
     "fills.price",
     "99999",
-    /rebuild --widen fills.price/,
+    /No column type can hold/,
   ],
   [
     "a seq of uint64 max plus one",

@@ -158,7 +158,7 @@ function copySql(input: ConvertInput, shapes: readonly Shape[], sorted: boolean)
     ? rows
     : // the position makes the sort stable, for gateways whose key does not tell all rows apart
       `SELECT ${names} FROM (SELECT *, row_number() OVER () AS "the position" FROM (${rows})) ORDER BY ${keySql(input)}, "the position"`;
-  return `COPY (${ordered}) TO ${literal(input.out)} (FORMAT parquet, COMPRESSION ${input.codec}, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, USE_TMP_FILE false)`;
+  return `COPY (${ordered}) TO ${literal(input.out)} (FORMAT parquet, COMPRESSION ${input.codec}, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, WRITE_BLOOM_FILTER false, USE_TMP_FILE false)`;
 }
 
 /** The relation of `line`, `j` and `file` that the guard works on. */
