@@ -1,5 +1,15 @@
-import { type FileHandle, open, readdir, readFile, rename, rm, stat, truncate } from "node:fs/promises";
-import { join } from "node:path";
+import {
+  type FileHandle,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  truncate,
+} from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
@@ -270,8 +280,13 @@ export class Pending implements AsyncDisposable {
   async remove(): Promise<void> {
     await this.#tail;
     await this.#journal.close();
-    await rm(this.#layout.stagingDir(this.run), { recursive: true, force: true });
-    await rm(this.#layout.pendingDir(this.run), { recursive: true, force: true });
+    for (const folder of [this.#layout.stagingDir(this.run), this.#layout.pendingDir(this.run)]) {
+      await rm(folder, { recursive: true, force: true });
+      // the instance's folder goes with its last run
+      await rmdir(dirname(folder)).catch((error: NodeJS.ErrnoException) => {
+        if (!instanceFolderStays.has(error.code)) throw error;
+      });
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -366,6 +381,9 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
   const [head] = await readJournal(layout.journalFile(run));
   return head?.kind !== "open" || head.generation <= committed.generation;
 }
+
+/** What `rmdir` says of a folder that holds other runs' work (by POSIX either of two), or is gone by now. */
+const instanceFolderStays = new Set<string | undefined>(["ENOTEMPTY", "EEXIST", "ENOENT"]);
 
 /** The whole lines of a journal. A torn last line is what a kill leaves; it is cut off. Any other damage: no journal. */
 async function readJournal(file: string): Promise<Entry[]> {
