@@ -46,6 +46,8 @@ const entrySchema = z.discriminatedUnion("kind", [
     instanceId: z.string(),
     runId: z.string(),
     generation: z.int(),
+    /** Of the finished run whose rows these are; null where none was said, and while the run went on. */
+    storageVersion: z.string().nullable(),
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
   z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema }),
@@ -110,9 +112,16 @@ export class Pending implements AsyncDisposable {
 
   /**
    * Opens the work on the generation after `committed`: what an interrupted job left behind, where it belongs to the
-   * same generation and its files are whole, else empty.
+   * same generation and its files are whole, else empty. What came under another storage version is not taken up: rows
+   * of two versions would make a table that never was. `storageVersion` is null while the run goes on: counts tell then.
    */
-  static async open(layout: Layout, run: RunRef, committed: Manifest | null, step: Step): Promise<Pending> {
+  static async open(
+    layout: Layout,
+    run: RunRef,
+    committed: Manifest | null,
+    storageVersion: string | null,
+    step: Step,
+  ): Promise<Pending> {
     const generation = (committed?.generation ?? 0) + 1;
     const file = layout.journalFile(run);
     let entries = await readJournal(file);
@@ -121,7 +130,8 @@ export class Pending implements AsyncDisposable {
       head?.kind === "open" &&
       head.instanceId === run.instanceId &&
       head.runId === run.runId &&
-      head.generation === generation;
+      head.generation === generation &&
+      (head.storageVersion === null || head.storageVersion === storageVersion);
     if (!ours) {
       await rm(layout.pendingDir(run), { recursive: true, force: true });
       entries = [];
@@ -140,6 +150,7 @@ export class Pending implements AsyncDisposable {
         instanceId: run.instanceId,
         runId: run.runId,
         generation,
+        storageVersion,
       });
     }
     for (const entry of entries) await pending.#replay(entry);
