@@ -32,6 +32,10 @@ export interface Manners {
   /** Size of the chunks the bytes come in. */
   readonly chunkBytes?: number;
   readonly final?: boolean;
+  /** Ahead of an answer, which counts from 0: the error it is refused with, undefined where it is given. */
+  readonly refuses?: (request: RowRequest, answer: number) => RunvaultError | undefined;
+  /** The bound that the facts do not heed. */
+  readonly factsIgnore?: "from" | "to";
 }
 
 /** History of one run over rows in memory: a real source, small enough to hold any world a property test makes. */
@@ -40,7 +44,7 @@ export class ArraySource implements HistorySource {
   readonly run: RunRef;
   tables: Map<TableName, ArrayRow[]>;
   manners: Manners;
-  storageVersion = "1";
+  storageVersion: string | undefined = "1";
   /** Every row request, in order. */
   readonly asked: RowRequest[] = [];
 
@@ -74,9 +78,11 @@ export class ArraySource implements HistorySource {
 
   async facts(_run: RunRef, bounds: TimeBounds): Promise<StorageFacts | null> {
     if (this.manners.literal) return null;
+    const { factsIgnore: ignored } = this.manners;
+    const heeded = ignored === undefined ? bounds : { ...bounds, [ignored]: undefined };
     const facts = new Map<TableName, TableFacts>();
     for (const name of tableNames) {
-      const rows = this.rowsWithin(name, bounds);
+      const rows = this.rowsWithin(name, heeded);
       facts.set(name, {
         rows: BigInt(rows.length),
         first: rows[0]?.ts,
@@ -95,6 +101,8 @@ export class ArraySource implements HistorySource {
 
   async *rows(request: RowRequest): AsyncIterable<Uint8Array> {
     const answer = this.asked.push(request) - 1;
+    const refusal = this.manners.refuses?.(request, answer);
+    if (refusal !== undefined) throw refusal;
     const { cap = Number.POSITIVE_INFINITY, cuts = [], chunkBytes = 1000 } = this.manners;
     const most = Math.min(cap, request.limit ?? Number.POSITIVE_INFINITY);
     const symbol = request.filters?.symbol;

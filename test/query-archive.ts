@@ -59,6 +59,7 @@ export async function buildArchive(
         ],
         quarantine: [],
         drift: [],
+        storageVersion: "v1",
         error: null,
       };
     }

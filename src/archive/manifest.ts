@@ -107,6 +107,11 @@ const tableSchema = z.strictObject({
   quarantine: z.array(quarantineSchema),
   /** Harmless differences from the contract that were seen, such as unknown fields. */
   drift: z.array(z.string()),
+  /**
+   * The finished run's storage version under which every row here came; for an absent table, under which that was said.
+   * Null where the source has no versions, and while the run goes on.
+   */
+  storageVersion: z.string().nullable(),
   error: failureSchema.nullable(),
 });
 export type TableManifest = z.infer<typeof tableSchema>;
@@ -124,6 +129,7 @@ export const manifestSchema = z.strictObject({
     started: int64.nullable(),
     ended: int64.nullable(),
     final: z.boolean(),
+    /** As the source said in the last job. A table that this job did not take up may be of another: each says its own. */
     storageVersion: z.string().nullable(),
   }),
   /** Where the rows came from, without secrets. */

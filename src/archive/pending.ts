@@ -1,5 +1,15 @@
-import { type FileHandle, open, readdir, readFile, rename, rm, stat, truncate } from "node:fs/promises";
-import { join } from "node:path";
+import {
+  type FileHandle,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  truncate,
+} from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
@@ -36,6 +46,8 @@ const entrySchema = z.discriminatedUnion("kind", [
     instanceId: z.string(),
     runId: z.string(),
     generation: z.int(),
+    /** Of the finished run whose rows these are; null where none was said, and while the run went on. */
+    storageVersion: z.string().nullable(),
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
   z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema }),
@@ -109,9 +121,16 @@ export class Pending implements AsyncDisposable {
 
   /**
    * Opens the work on the generation after `committed`: what an interrupted job left behind, where it belongs to the
-   * same generation and its files are whole, else empty.
+   * same generation and its files are whole, else empty. What came under another storage version is not taken up: rows
+   * of two versions would make a table that never was. `storageVersion` is null while the run goes on: counts tell then.
    */
-  static async open(layout: Layout, run: RunRef, committed: Manifest | null, step: Step): Promise<Pending> {
+  static async open(
+    layout: Layout,
+    run: RunRef,
+    committed: Manifest | null,
+    storageVersion: string | null,
+    step: Step,
+  ): Promise<Pending> {
     const generation = (committed?.generation ?? 0) + 1;
     const file = layout.journalFile(run);
     let entries = await readJournal(file);
@@ -120,7 +139,8 @@ export class Pending implements AsyncDisposable {
       head?.kind === "open" &&
       head.instanceId === run.instanceId &&
       head.runId === run.runId &&
-      head.generation === generation;
+      head.generation === generation &&
+      (head.storageVersion === null || head.storageVersion === storageVersion);
     if (!ours) {
       await rm(layout.pendingDir(run), { recursive: true, force: true });
       entries = [];
@@ -139,6 +159,7 @@ export class Pending implements AsyncDisposable {
         instanceId: run.instanceId,
         runId: run.runId,
         generation,
+        storageVersion,
       });
     }
     for (const entry of entries) await pending.#replay(entry);
@@ -298,8 +319,13 @@ export class Pending implements AsyncDisposable {
   async remove(): Promise<void> {
     await this.#tail;
     await this.#journal.close();
-    await rm(this.#layout.stagingDir(this.run), { recursive: true, force: true });
-    await rm(this.#layout.pendingDir(this.run), { recursive: true, force: true });
+    for (const folder of [this.#layout.stagingDir(this.run), this.#layout.pendingDir(this.run)]) {
+      await rm(folder, { recursive: true, force: true });
+      // the instance's folder goes with its last run
+      await rmdir(dirname(folder)).catch((error: NodeJS.ErrnoException) => {
+        if (!instanceFolderStays.has(error.code)) throw error;
+      });
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -416,6 +442,9 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
   const [head] = await readJournal(layout.journalFile(run));
   return head?.kind !== "open" || head.generation <= committed.generation;
 }
+
+/** What `rmdir` says of a folder that holds other runs' work (by POSIX either of two), or is gone by now. */
+const instanceFolderStays = new Set<string | undefined>(["ENOTEMPTY", "EEXIST", "ENOENT"]);
 
 /** The whole lines of a journal. A torn last line is what a kill leaves; it is cut off. Any other damage: no journal. */
 async function readJournal(file: string): Promise<Entry[]> {

@@ -23,7 +23,7 @@ import type { Nanoseconds } from "../model/time.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "./disk-need.ts";
-import { describeRun } from "./run-knowledge.ts";
+import { describeRun, settledVersion } from "./run-knowledge.ts";
 import { isUpToDate, lookAhead } from "./run-outlook.ts";
 import { type RunContext, TableJob } from "./table-job.ts";
 
@@ -78,7 +78,9 @@ export interface ArchiveJob {
   /** Version of this program, for the manifest. */
   readonly tool: string;
   readonly step?: Step;
+  /** Rows of a table that will pass in all: where a survey comes first, its rows as well as those fetched. */
   readonly onPlan?: (table: Table, rows: number | undefined) => void;
+  /** Rows as they pass. */
   readonly onRows?: (table: Table, rows: number, bytes: number) => void;
   readonly onRetry?: (error: RunvaultError, waitMs: number) => void;
   readonly onNote?: (text: string) => void;
@@ -113,13 +115,13 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   const run = await describeRun(source, job.run, signal);
   await using _lock = await lockRun(archive.layout, run);
   const committed = await archive.manifest(run);
-  if (committed !== null && isUpToDate(committed, run, wanted, settings)) {
+  if (committed !== null && (await isUpToDate(source, committed, run, wanted, settings, signal))) {
     await tidyCommitted(archive, committed);
     return { manifest: committed, changed: false, resumedSegments: 0, rows: 0, bytes: 0 };
   }
-  await using pending = await Pending.open(archive.layout, run, committed, step);
+  await using pending = await Pending.open(archive.layout, run, committed, settledVersion(run), step);
   const settled = clock() - settings.settleNs;
-  const outlook = await lookAhead(source, run, committed, wanted, settled, signal);
+  const outlook = await lookAhead(source, run, committed, settled, signal);
   const { until } = outlook;
   step("planned");
 
@@ -163,13 +165,13 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     fingerprint: settings.fingerprint
       ? (table, files) => rowHashOf(duckdb.connection, table, files)
       : undefined,
-    refetchAll: outlook.refetchAll,
     onPlan: job.onPlan ?? (() => {}),
     onRows: (table, count, size) => {
       rows += count;
       bytes += size;
       job.onRows?.(table, count, size);
     },
+    onSurveyed: job.onRows ?? (() => {}),
   };
   const jobs = wanted.map((table) => new TableJob(table, context, outlook.countRows(table)));
 

@@ -7,7 +7,7 @@ import type { Nanoseconds } from "../model/time.ts";
 import { diskBytes, freeBytes, textBytes } from "./disk-need.ts";
 import { changedWindows, grainOf, heldWindows, planSlices } from "./plan.ts";
 import { describeRun } from "./run-knowledge.ts";
-import { isUpToDate, lookAhead, type RunOutlook } from "./run-outlook.ts";
+import { isOutdated, isUpToDate, lookAhead, type RunOutlook } from "./run-outlook.ts";
 
 /** What archiving a run would do. */
 export interface RunPlan extends RunRef {
@@ -48,10 +48,10 @@ export async function planRun(input: {
   const committed = (await archive?.manifest(run)) ?? null;
   const { instanceId, runId, status } = run;
   const free = await freeBytes(folder);
-  if (committed !== null && isUpToDate(committed, run, wanted, input)) {
+  if (committed !== null && (await isUpToDate(source, committed, run, wanted, input, signal))) {
     return { instanceId, runId, status, upToDate: true, horizon: undefined, tables: [], freeBytes: free };
   }
-  const outlook = await lookAhead(source, run, committed, wanted, input.settled, signal);
+  const outlook = await lookAhead(source, run, committed, input.settled, signal);
   const plans: TablePlan[] = [];
   for (const table of wanted) plans.push(await planTable(outlook, table, committed, input.sliceRows));
   return {
@@ -78,7 +78,8 @@ async function planTable(
     return { table: table.name, absent: false, rows: null, slices: null, textBytes: null, diskBytes: null };
   }
   if (own === undefined) return { table: table.name, absent: true, ...nothing };
-  const held = heldOf(outlook.refetchAll ? undefined : committed?.tables[table.name]);
+  const former = committed?.tables[table.name];
+  const held = heldOf(former !== undefined && isOutdated(former, run) ? undefined : former);
   const countRows = outlook.countRows(table);
   const changed = countRows === undefined ? [] : await changedWindows(heldWindows(held), countRows);
   const windows = heldWindows(held).filter(

@@ -12,6 +12,14 @@ export interface RunKnowledge extends RunRef {
   readonly storageVersion: string | undefined;
 }
 
+/**
+ * What tells whether rows of a finished run changed. Null where the source has no such mark, and while the run goes on:
+ * the mark changes with every row then, and counts tell which windows did.
+ */
+export function settledVersion(run: RunKnowledge): string | null {
+  return run.final ? (run.storageVersion ?? null) : null;
+}
+
 const int64 = z.string().regex(/^-?\d{1,19}$/);
 const summarySchema = z.object({
   status: z.string(),

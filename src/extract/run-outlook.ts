@@ -1,10 +1,10 @@
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest, TableManifest } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
-import type { Nanoseconds } from "../model/time.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import type { CountRows } from "./plan.ts";
-import type { RunKnowledge } from "./run-knowledge.ts";
+import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 
 /** What can be asked of a run, and up to where, before any of its rows is fetched. */
 export interface RunOutlook {
@@ -15,10 +15,8 @@ export interface RunOutlook {
   readonly facts: StorageFacts | null;
   /** Asks for them again. */
   readonly factsNow: () => Promise<StorageFacts | null>;
-  /** Rows of a table in any window; undefined where there are no facts, or they ignore bounds. */
+  /** Rows of a table in any window; undefined where there are no facts, or nothing says that they keep to bounds. */
   readonly countRows: (table: Table) => CountRows | undefined;
-  /** The source says that rows changed in place, and their counts do not tell which. */
-  readonly refetchAll: boolean;
 }
 
 /** Asks the source what it holds of a run. `settleNs` is how long rows of a run that goes on may arrive late. */
@@ -26,7 +24,6 @@ export async function lookAhead(
   source: HistorySource,
   run: RunKnowledge,
   committed: Manifest | null,
-  wanted: readonly Table[],
   settled: Nanoseconds,
   signal: AbortSignal,
 ): Promise<RunOutlook> {
@@ -40,20 +37,24 @@ export async function lookAhead(
     facts: until === undefined || whole === null ? whole : await factsNow(),
     factsNow,
     countRows: (table) => (bounded ? countRowsOf(source, run, table, signal) : undefined),
-    refetchAll: changedInPlace(committed, run, whole, wanted),
   };
 }
 
-/** True when the archive holds a finished run as the source has it now. */
-export function isUpToDate(
+/**
+ * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
+ * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
+ * COMPLETE is taken to be so still, and not asked again.
+ */
+export async function isUpToDate(
+  source: HistorySource,
   committed: Manifest,
   run: RunKnowledge,
   wanted: readonly Table[],
   asked: { readonly requireCounted: boolean; readonly fingerprint: boolean },
-): boolean {
+  signal: AbortSignal,
+): Promise<boolean> {
   if (!committed.run.final || !run.final) return false;
-  if (committed.run.storageVersion !== (run.storageVersion ?? null)) return false;
-  return wanted.every(({ name }) => {
+  const done = wanted.every(({ name }) => {
     const table = committed.tables[name];
     if (table?.state === "ABSENT") return true;
     const certificate = table?.certificate;
@@ -61,39 +62,57 @@ export function isUpToDate(
     if (asked.fingerprint && certificate?.rowHash == null) return false;
     return table?.state === "COMPLETE";
   });
+  if (!done) return false;
+  const version = settledVersion(run);
+  if (version !== null) return wanted.every(({ name }) => committed.tables[name]!.storageVersion === version);
+  const facts = await source.facts(run, {}, signal);
+  return (
+    facts === null ||
+    wanted.every(({ name }) => Number(facts.get(name)?.rows ?? 0n) === certifiedRows(committed.tables[name]!))
+  );
+}
+
+/** Rows that a table's certificate accounts for, those set aside among them. */
+export function certifiedRows({ certificate }: TableManifest): number {
+  return certificate === null ? 0 : certificate.rows + certificate.quarantined;
 }
 
 /**
- * True when a finished run's storage version changed and no table's count did: then rows changed in place, and only
- * fetching all again brings them.
+ * True when rows of a table that was archived as finished may have changed in place since: its storage version is
+ * another, and counts do not tell which rows did, so that only fetching all of them again brings them.
  */
-function changedInPlace(
-  committed: Manifest | null,
-  run: RunKnowledge,
-  facts: StorageFacts | null,
-  wanted: readonly Table[],
-): boolean {
-  if (committed === null || facts === null || !committed.run.final || !run.final) return false;
-  if (committed.run.storageVersion === (run.storageVersion ?? null)) return false;
-  return wanted.every(({ name }) => {
-    const certificate = committed.tables[name]?.certificate;
-    const held = certificate == null ? undefined : certificate.rows + certificate.quarantined;
-    return held === undefined || Number(facts.get(name)?.rows ?? 0n) === held;
-  });
+export function isOutdated(table: TableManifest, run: RunKnowledge): boolean {
+  const version = settledVersion(run);
+  // up to an instant: archived while the run went on, and brought up to date by counts
+  const settled = table.certificate !== null && table.certificate.until === null;
+  return settled && version !== null && table.storageVersion !== version;
 }
 
-/** Asks for a window ahead of the first row, where there is nothing: a gateway that counts rows there ignores bounds. */
+/**
+ * Asks for windows ahead of the first row and behind the last, where there is nothing. A gateway that counts rows in
+ * the one ignores `to`, in the other `from`. Without any row nothing can be told.
+ */
 async function keepsToBounds(
   source: HistorySource,
   run: RunRef,
   whole: StorageFacts,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const firsts = [...whole.values()].flatMap(({ first }) => (first === undefined ? [] : [first]));
-  if (firsts.length === 0) return true;
-  const first = firsts.reduce((a, b) => (a < b ? a : b));
-  const ahead = await source.facts(run, { from: first - 2n, to: first - 1n }, signal);
-  return ahead !== null && [...ahead.values()].every(({ rows }) => rows === 0n);
+  const times = [...whole.values()].flatMap(({ first, last }) =>
+    first === undefined || last === undefined ? [] : [first, last],
+  );
+  if (times.length === 0) return false;
+  const first = times.reduce((a, b) => (a < b ? a : b));
+  const last = times.reduce((a, b) => (a > b ? a : b));
+  const empty = [
+    { from: first - 2n, to: first - 1n },
+    { from: last + 1n, to: last + 2n },
+  ].filter(({ from, to }) => from >= int64Min && to <= int64Max);
+  for (const window of empty) {
+    const facts = await source.facts(run, window, signal);
+    if (facts === null || [...facts.values()].some(({ rows }) => rows > 0n)) return false;
+  }
+  return true;
 }
 
 /** The exclusive end of what is asked of a run that goes on: rows behind it may still be joined by others. */

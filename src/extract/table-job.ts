@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
-import type { RowHash, TableManifest, TableState } from "../archive/manifest.ts";
+import type { RowHash, Segment, TableManifest, TableState } from "../archive/manifest.ts";
 import type { Pending } from "../archive/pending.ts";
 import { readSegment } from "../archive/segment.ts";
 import { exit, RunvaultError } from "../model/error.ts";
@@ -19,7 +19,8 @@ import {
   planSlices,
   type TableExtent,
 } from "./plan.ts";
-import type { RunKnowledge } from "./run-knowledge.ts";
+import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+import { certifiedRows, isOutdated } from "./run-outlook.ts";
 import { surveyTable } from "./survey.ts";
 
 /** What the tables of one run's job share. */
@@ -38,10 +39,10 @@ export interface RunContext {
   readonly requireCounted: boolean;
   /** Gives the row hash of Parquet files; undefined where none is wanted. */
   readonly fingerprint: ((table: Table, files: readonly string[]) => Promise<RowHash>) | undefined;
-  /** Fetch all again: the source says that rows changed, and their counts do not tell which. */
-  readonly refetchAll: boolean;
   readonly onPlan: (table: Table, rows: number | undefined) => void;
   readonly onRows: (table: Table, rows: number, bytes: number) => void;
+  /** Rows of a survey, which stores nothing. */
+  readonly onSurveyed: (table: Table, rows: number, bytes: number) => void;
 }
 
 /** One table of one run on its way into the archive. */
@@ -51,6 +52,10 @@ export class TableJob {
   absent = false;
   readonly #context: RunContext;
   readonly #countRows: CountRows | undefined;
+  readonly #former: TableManifest | undefined;
+  /** Names of the files of the former generation's segments. */
+  readonly #formerFiles: ReadonlySet<string>;
+  #surveyedRows = 0;
   #extent: TableExtent = { rows: 0, first: undefined, last: undefined, final: false };
   #planned: Slice[] = [];
 
@@ -58,6 +63,8 @@ export class TableJob {
     this.table = table;
     this.#context = context;
     this.#countRows = countRows;
+    this.#former = context.committed[table.name];
+    this.#formerFiles = new Set(this.#former?.segments.map(({ file }) => file));
   }
 
   /** Rows the last plan found missing. */
@@ -76,42 +83,28 @@ export class TableJob {
         run: run.runId,
         table: this.table.name,
       });
-      if (error.code === "history_unavailable" && this.#mayBeAbsent()) this.absent = true;
-      else if (error.code === "history_unavailable") this.error = this.#goneError();
-      else if (concernsOneTable(error)) this.error = error;
+      if (concernsOneTable(error)) this.error = error;
       else throw error;
     }
   }
 
   /** Decides what is still to fetch, from the facts within the horizon or, without any, from a survey. */
   async plan(facts: StorageFacts | null): Promise<void> {
-    const { pending, until, run, refetchAll, sliceRows } = this.#context;
+    const { pending, until, run, sliceRows } = this.#context;
     const { table } = this;
     const held = pending.held(table.name);
-    const own = facts?.get(table.name);
-    if (facts !== null && own === undefined) {
-      if (!this.#mayBeAbsent()) throw this.#goneError();
+    const extent = await this.#measure(facts);
+    if (extent === null) {
+      this.#refuseToVanish();
       await pending.dropSegments(table.name, held.segments);
       this.absent = true;
       return;
     }
-    this.#extent = own === undefined ? await this.#survey() : extentOf(own, run.final);
-    if (refetchAll) await pending.dropSegments(table.name, held.segments);
-    await this.#refuseToShrink();
-    // rows that were set aside when this was committed: the gateway may have mended them since
-    const aside = this.#context.committed[table.name]?.quarantine ?? [];
-    const marred = held.segments.filter(
-      (segment) =>
-        aside.some(({ from, to }) => segment.from === from && segment.to === to) &&
-        this.#context.committed[table.name]!.segments.some(({ file }) => file === segment.file),
-    );
-    await pending.dropSegments(table.name, marred);
+    this.#extent = extent;
     await this.#dropDisproven();
-    if (this.#countRows !== undefined) {
-      for (const { segments } of await changedWindows(heldWindows(held), this.#countRows)) {
-        await pending.dropSegments(table.name, segments);
-      }
-    }
+    this.#refuseToShrink();
+    await this.#dropChanged();
+    await this.#dropOutdated();
     const grain = grainOf(held, this.#extent);
     if (held.grain === null && this.#extent.rows > 0) await pending.setGrain(table.name, grain);
     this.#planned = await planSlices({
@@ -125,7 +118,7 @@ export class TableJob {
       countRows: this.#countRows,
     });
     this.rowsToFetch = this.#extent.rows - sumRows(heldWindows(held));
-    this.#context.onPlan(table, this.rowsToFetch);
+    this.#context.onPlan(table, this.rowsToFetch + this.#surveyedRows);
   }
 
   /** Fetches the planned slices, and converts each bucket as soon as all of it is here. */
@@ -176,50 +169,84 @@ export class TableJob {
 
   /** The table as the manifest will have it. */
   async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
-    const { pending, until, archive } = this.#context;
-    const former = this.#context.committed[this.table.name];
-    if (this.error !== null && former !== undefined && former.segments.length > 0) {
-      return { ...former, state: "INCOMPLETE", error: failureOf(this.error, checkedAt) };
-    }
+    const { pending, until, run, archive } = this.#context;
     const held = pending.held(this.table.name);
-    const windows = this.error !== null && !worthKeeping(this.error) ? [] : heldWindows(held);
-    const segments = windows.flatMap((window) => window.segments);
+    const common = {
+      grain: held.grain ?? ("all" as const),
+      exactTypes: { ...archive.exactTypes(this.table.name) },
+      storageVersion: settledVersion(run),
+    };
+    if (this.absent) {
+      const nothing = {
+        certificate: null,
+        segments: [],
+        parquet: [],
+        quarantine: [],
+        drift: [],
+        error: null,
+      };
+      return { state: "ABSENT", ...common, ...nothing };
+    }
+    const former = this.#former;
+    if (this.error !== null && former !== undefined && former.segments.length > 0) {
+      if (!(await this.#addsTo(former, this.error))) {
+        return { ...former, state: "INCOMPLETE", error: failureOf(this.error, checkedAt) };
+      }
+    }
+    const ended = this.error === null ? "clean" : "cut";
+    const segments = this.error !== null && !worthKeeping(this.error) ? [] : held.segments;
     const parquet = held.parquet
-      .filter(({ file }) => windows.length > 0 && pending.isConverted(this.table.name, file.bucket))
+      .filter(({ file }) => segments.length > 0 && pending.isConverted(this.table.name, file.bucket))
       .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
-    const quarantine = held.quarantine.filter(({ from }) =>
-      windows.some((window) => window.from === BigInt(from)),
-    );
+    const windows = new Set(segments.map(windowOf));
+    const quarantine = held.quarantine.filter((file) => windows.has(windowOf(file)));
     const quarantined = quarantine.reduce((sum, { rows }) => sum + rows, 0);
     const own = facts?.get(this.table.name);
     const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
-    const proof = this.error === null && !this.absent ? await this.#proof(own, rows + quarantined) : "none";
-    const state = this.#state(proof, quarantined);
+    const proof = this.error === null ? await this.#proof(own, rows + quarantined) : "none";
     return {
-      state,
-      grain: held.grain ?? "all",
-      certificate: this.absent
-        ? null
-        : {
-            proof,
-            ended: this.error === null ? "clean" : "cut",
-            rows,
-            quarantined,
-            gatewayRows: own === undefined ? null : own.rows.toString(),
-            first: parquet[0]?.file.first ?? null,
-            last: parquet.at(-1)?.file.last ?? null,
-            until: until?.toString() ?? null,
-            schemaFingerprint: own?.schemaFingerprint ?? null,
-            rowHash: await this.#fingerprint(parquet.map(({ file }) => file.file)),
-            checkedAt,
-          },
-      exactTypes: { ...archive.exactTypes(this.table.name) },
-      segments,
+      state: this.#state(proof, quarantined),
+      ...common,
+      certificate: {
+        proof,
+        ended,
+        rows,
+        quarantined,
+        gatewayRows: own === undefined ? null : own.rows.toString(),
+        first: parquet[0]?.file.first ?? null,
+        last: parquet.at(-1)?.file.last ?? null,
+        until: until?.toString() ?? null,
+        schemaFingerprint: own?.schemaFingerprint ?? null,
+        // buckets of a table that failed may lack their Parquet, which the hash is made of
+        rowHash: this.error === null ? await this.#fingerprint(parquet.map(({ file }) => file.file)) : null,
+        checkedAt,
+      },
+      segments: [...segments],
       parquet: parquet.map(({ file }) => file),
       quarantine,
       drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
       error: this.error === null ? null : failureOf(this.error, checkedAt),
     };
+  }
+
+  /**
+   * Whether what a failed table holds now is all of its former generation and more: then its progress is committed,
+   * else the former generation stays as it is.
+   */
+  async #addsTo(former: TableManifest, error: RunvaultError): Promise<boolean> {
+    const { pending, run } = this.#context;
+    if (!worthKeeping(error) || isOutdated(former, run) || isDisproven(former)) return false;
+    const { segments } = pending.held(this.table.name);
+    const held = new Set(segments.map(({ file }) => file));
+    if (!former.segments.every(({ file }) => held.has(file))) return false;
+    // a former bucket that grew has its Parquet made anew: without it, readers of unfinished tables would lose it
+    try {
+      for (const bucket of new Set(former.parquet.map(({ bucket }) => bucket))) await this.#convert(bucket);
+    } catch (thrown) {
+      if (!concernsOneTable(RunvaultError.from(thrown))) throw thrown;
+      return false;
+    }
+    return true;
   }
 
   /** The row hash of the table's Parquet files, where one is asked for. */
@@ -230,7 +257,6 @@ export class TableJob {
   }
 
   #state(proof: "counted" | "exhausted" | "none", quarantined: number): TableState {
-    if (this.absent) return "ABSENT";
     if (this.error?.code === "unverified") return "UNVERIFIED";
     if (this.error !== null) return "INCOMPLETE";
     if (proof === "none" || (proof === "exhausted" && this.#context.requireCounted)) return "UNVERIFIED";
@@ -244,7 +270,8 @@ export class TableJob {
     if (facts !== undefined) {
       const wanted = Number(facts.rows);
       if (wanted === rows) {
-        if (until === undefined || this.#countRows !== undefined) return "counted";
+        // no rows in all are none within any bounds, whether facts keep to them or not
+        if (until === undefined || this.#countRows !== undefined || wanted === 0) return "counted";
         this.error = new RunvaultError(
           "unverified",
           "the gateway's storage facts ignore time bounds, so a run that goes on can't be proven",
@@ -291,60 +318,109 @@ export class TableJob {
     return "none";
   }
 
-  async #survey(): Promise<TableExtent> {
-    const { pending, until, run, work } = this.#context;
+  /** What the gateway holds of the table; null where it says that it keeps no such table. */
+  async #measure(facts: StorageFacts | null): Promise<TableExtent | null> {
+    const { run } = this.#context;
+    if (facts === null) return await this.#survey();
+    const own = facts.get(this.table.name);
+    return own === undefined ? null : extentOf(own, run.final);
+  }
+
+  /** What a pass over all of the table finds; null where the gateway has no such table from the first answer on. */
+  async #survey(): Promise<TableExtent | null> {
+    const { pending, until, run, work, slices, onSurveyed } = this.#context;
     const held = pending.held(this.table.name);
     let survey = held.survey;
     if (survey === null || survey.until !== (until?.toString() ?? null)) {
+      const onRows = (rows: number, bytes: number) => {
+        this.#surveyedRows += rows;
+        onSurveyed(this.table, rows, bytes);
+      };
       // what was held so far can't be asked about: only a pass over all of it tells
-      const pass = () =>
-        this.#context.slices.add(() => surveyTable(run, this.table, until, { ...work, onRows: () => {} }));
-      survey = await pass();
-      // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      if (survey.rows === 0) survey = await pass();
+      const pass = () => slices.add(() => surveyTable(run, this.table, until, { ...work, onRows }));
+      try {
+        survey = await pass();
+        // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
+        if (survey.rows === 0) survey = await pass();
+      } catch (error) {
+        if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
+        return null;
+      }
       await pending.setSurvey(this.table.name, survey);
     }
     const time = (text: string | null) => (text === null ? undefined : BigInt(text));
     return { rows: survey.rows, first: time(survey.first), last: time(survey.last), final: run.final };
   }
 
-  /** The gateway may say that it keeps no such table only where none of its rows is archived. */
-  #mayBeAbsent(): boolean {
-    const former = this.#context.committed[this.table.name];
-    return former === undefined || former.segments.length === 0 || this.#context.acceptShrink;
-  }
-
-  #goneError(): RunvaultError {
-    return new RunvaultError(
-      "shrunk",
-      "the gateway says that it keeps no such table, the archive holds rows of it",
-      {
-        hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink.",
-      },
-    );
+  /** The gateway may say that it keeps no such table only where it has never given a row of it. */
+  #refuseToVanish(): void {
+    const { pending, acceptShrink } = this.#context;
+    if (acceptShrink) return;
+    const hint = "If the rows are rightly gone at the gateway, run again with --accept-shrink.";
+    if (this.#formerFiles.size > 0) {
+      throw new RunvaultError(
+        "shrunk",
+        "the gateway says that it keeps no such table, the archive holds rows of it",
+        { hint },
+      );
+    }
+    if (pending.held(this.table.name).segments.length > 0) {
+      throw new RunvaultError(
+        "history_unavailable",
+        "the gateway says that it keeps no such table, and gave rows of it before",
+        { hint },
+      );
+    }
   }
 
   /** What is committed of a table whose proof failed goes, where no count tells which of its windows is wrong. */
   async #dropDisproven(): Promise<void> {
-    const { pending, committed } = this.#context;
-    const former = committed[this.table.name];
-    const failed = former?.error?.code === "incomplete" || former?.error?.code === "unverified";
-    if (!failed || this.#countRows !== undefined) return;
-    const files = new Set(former.segments.map(({ file }) => file));
-    const disproven = pending.held(this.table.name).segments.filter(({ file }) => files.has(file));
-    await pending.dropSegments(this.table.name, disproven);
+    if (this.#former === undefined || !isDisproven(this.#former) || this.#countRows !== undefined) return;
+    await this.#dropFormer(() => true);
   }
 
-  async #refuseToShrink(): Promise<void> {
-    const former = this.#context.committed[this.table.name];
-    if (former === undefined || this.#context.acceptShrink) return;
-    const committed = [...former.segments, ...former.quarantine].reduce((sum, { rows }) => sum + rows, 0);
-    if (this.#extent.rows >= committed) return;
-    throw new RunvaultError(
-      "shrunk",
-      `the gateway now holds ${this.#extent.rows} rows, the archive ${committed}: the archive never shrinks by itself`,
-      { hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink." },
-    );
+  /** Committed windows go that were archived of another version of the run, or with rows set aside. */
+  async #dropOutdated(): Promise<void> {
+    if (this.#former === undefined) return;
+    const outdated = isOutdated(this.#former, this.#context.run);
+    // the gateway may have mended these rows since
+    const aside = new Set(this.#former.quarantine.map(windowOf));
+    await this.#dropFormer((segment) => outdated || aside.has(windowOf(segment)));
+  }
+
+  /** Drops segments of the former generation; what this job fetched, before or after an interruption, is good. */
+  async #dropFormer(goes: (segment: Segment) => boolean): Promise<void> {
+    const { pending } = this.#context;
+    const former = pending.held(this.table.name).segments.filter(({ file }) => this.#formerFiles.has(file));
+    await pending.dropSegments(this.table.name, former.filter(goes));
+  }
+
+  /** Drops windows whose counts changed. Throws `shrunk` where a committed one lost rows, whatever others gained. */
+  async #dropChanged(): Promise<void> {
+    const { pending } = this.#context;
+    const countRows = this.#countRows;
+    if (countRows === undefined) return;
+    for (const window of await changedWindows(heldWindows(pending.held(this.table.name)), countRows)) {
+      const committed = window.segments.every(({ file }) => this.#formerFiles.has(file));
+      if (committed && this.#mustNotShrink()) {
+        const rows = await countRows(window.from, window.to);
+        if (rows < window.rows) throw shrunk(rows, window.rows, ` in [${window.from}, ${window.to})`);
+      }
+      await pending.dropSegments(this.table.name, window.segments);
+    }
+  }
+
+  #refuseToShrink(): void {
+    if (this.#former === undefined || !this.#mustNotShrink()) return;
+    const committed = certifiedRows(this.#former);
+    if (this.#extent.rows < committed) throw shrunk(this.#extent.rows, committed, "");
+  }
+
+  /** Rows that the gateway's own count or second pass contradicted protect nothing. */
+  #mustNotShrink(): boolean {
+    if (this.#context.acceptShrink || this.#former === undefined) return false;
+    const agreed = this.#former.certificate?.gatewayRows === certifiedRows(this.#former).toString();
+    return agreed || !isDisproven(this.#former);
   }
 
   async #fetchSlice(slice: Slice, signal: AbortSignal): Promise<void> {
@@ -409,6 +485,27 @@ function extentOf(facts: TableFacts, runFinal: boolean): TableExtent {
   return { rows: Number(facts.rows), first: facts.first, last: facts.last, final: runFinal };
 }
 
+/** Every stream ended well, and yet counts or a second pass did not agree: nobody knows which rows are right. */
+function isDisproven({ certificate }: TableManifest): boolean {
+  return certificate?.proof === "none" && certificate.ended === "clean";
+}
+
+function windowOf({ from, to }: { from: string; to: string }): string {
+  return `${from} ${to}`;
+}
+
+function shrunk(now: number, held: number, where: string): RunvaultError {
+  return new RunvaultError(
+    "shrunk",
+    `the gateway now holds ${now} rows${where}, the archive ${held}: the archive never shrinks by itself`,
+    { hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink." },
+  );
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof RunvaultError && error.code === "history_unavailable";
+}
+
 function sumRows(windows: readonly HeldWindow[]): number {
   return windows.reduce((sum, { rows }) => sum + rows, 0);
 }
@@ -446,6 +543,7 @@ const tableCodes = new Set<string>([
   "rate_limited",
   "limit_exceeded",
   "route_not_found",
+  "history_unavailable",
   "resource_not_found",
   "history_identity_conflict",
   "malformed_row",
