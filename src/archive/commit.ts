@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import { linkOrCopy, makeFolder, replaceFile, syncFolder } from "./durable.ts";
+import { isMissing, linkOrCopy, makeFolder, removeFolder, replaceFile, syncFolder } from "./durable.ts";
 import { type Manifest, manifestText } from "./manifest.ts";
 import { holdsCommittedWork, type Pending, type Step } from "./pending.ts";
 
@@ -85,8 +85,8 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest): Promi
   await removeAsides(layout.manifestFile(manifest));
   await removeOthers(layout.dataDir(manifest), data);
   await removeOthers(layout.quarantineDir(manifest), quarantine);
-  await rm(layout.stagingDir(manifest), { recursive: true, force: true });
-  await rm(layout.pendingDir(manifest), { recursive: true, force: true });
+  await removeFolder(layout.stagingDir(manifest));
+  await removeFolder(layout.pendingDir(manifest));
 }
 
 /**
@@ -147,7 +147,7 @@ async function removeOthers(dir: string, kept: ReadonlySet<string>): Promise<voi
   }
 }
 
-function missingIsNull(error: NodeJS.ErrnoException): null {
-  if (error.code === "ENOENT") return null;
+function missingIsNull(error: unknown): null {
+  if (isMissing(error)) return null;
   throw error;
 }

@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, copyFile, link, mkdir, open, rename, rm } from "node:fs/promises";
+import { access, copyFile, link, mkdir, open, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 /** Writes all bytes to a new file and has the disk keep them. */
@@ -82,6 +82,22 @@ export async function makeFolder(folder: string): Promise<void> {
     while (dirname(missing) !== missing && !(await isThere(dirname(missing)))) missing = dirname(missing);
     await mkdir(missing);
     throw error;
+  }
+}
+
+/** Removes a folder with all that is in it, and the one above it where nothing else is left there. */
+export async function removeFolder(folder: string): Promise<void> {
+  await rm(folder, { recursive: true, force: true });
+  await removeIfEmpty(dirname(folder));
+}
+
+export async function removeIfEmpty(folder: string): Promise<void> {
+  try {
+    await rmdir(folder);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    // by POSIX a folder that is not empty may be called either
+    if (code !== "ENOTEMPTY" && code !== "EEXIST" && !isMissing(error)) throw error;
   }
 }
 

@@ -1,20 +1,10 @@
-import {
-  type FileHandle,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  truncate,
-} from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { type FileHandle, open, readdir, readFile, rename, rm, stat, truncate } from "node:fs/promises";
+import { join } from "node:path";
 import { z } from "zod";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Grain, grains } from "./bucket.ts";
-import { makeFolder, syncFile, writeSynced } from "./durable.ts";
+import { isMissing, makeFolder, removeFolder, syncFile, writeSynced } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
 import {
@@ -319,13 +309,8 @@ export class Pending implements AsyncDisposable {
   async remove(): Promise<void> {
     await this.#tail;
     await this.#journal.close();
-    for (const folder of [this.#layout.stagingDir(this.run), this.#layout.pendingDir(this.run)]) {
-      await rm(folder, { recursive: true, force: true });
-      // the instance's folder goes with its last run
-      await rmdir(dirname(folder)).catch((error: NodeJS.ErrnoException) => {
-        if (!instanceFolderStays.has(error.code)) throw error;
-      });
-    }
+    await removeFolder(this.#layout.stagingDir(this.run));
+    await removeFolder(this.#layout.pendingDir(this.run));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -443,16 +428,13 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
   return head?.kind !== "open" || head.generation <= committed.generation;
 }
 
-/** What `rmdir` says of a folder that holds other runs' work (by POSIX either of two), or is gone by now. */
-const instanceFolderStays = new Set<string | undefined>(["ENOTEMPTY", "EEXIST", "ENOENT"]);
-
 /** The whole lines of a journal. A torn last line is what a kill leaves; it is cut off. Any other damage: no journal. */
 async function readJournal(file: string): Promise<Entry[]> {
   let bytes: Buffer;
   try {
     bytes = await readFile(file);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    if (isMissing(error)) return [];
     throw error;
   }
   const end = bytes.lastIndexOf(10) + 1;
@@ -470,8 +452,8 @@ async function readJournal(file: string): Promise<Entry[]> {
 async function highestName(generation: number, ...folders: string[]): Promise<number> {
   let highest = 0;
   for (const folder of folders) {
-    const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === "ENOENT") return [];
+    const names = await readdir(folder).catch((error: unknown) => {
+      if (isMissing(error)) return [];
       throw error;
     });
     for (const name of names) {
@@ -507,7 +489,7 @@ async function sizeOf(file: string): Promise<number | null> {
   try {
     return (await stat(file)).size;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    if (isMissing(error)) return null;
     throw error;
   }
 }

@@ -1,10 +1,10 @@
-import { access, readFile, rm, rmdir } from "node:fs/promises";
+import { access, readFile, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import { syncFolder } from "./durable.ts";
+import { isMissing, removeIfEmpty, syncFolder } from "./durable.ts";
 import { lockRun } from "./lock.ts";
 import type { Step } from "./pending.ts";
 
@@ -69,7 +69,7 @@ async function readOwner(file: string): Promise<RunRef | null> {
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    if (isMissing(error)) return null;
     throw RunvaultError.from(error, { place: { file } });
   }
   try {
@@ -78,15 +78,6 @@ async function readOwner(file: string): Promise<RunRef | null> {
   } catch {
     // not JSON, or null: a damaged manifest names nobody
     return null;
-  }
-}
-
-async function removeIfEmpty(folder: string): Promise<void> {
-  try {
-    await rmdir(folder);
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code !== "ENOTEMPTY" && code !== "ENOENT" && code !== "EEXIST") throw error;
   }
 }
 
@@ -100,8 +91,7 @@ async function exists(path: string): Promise<boolean> {
     await access(path);
     return true;
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT" || code === "ENOTDIR") return false;
+    if (isMissing(error)) return false;
     throw RunvaultError.from(error, { place: { file: path } });
   }
 }
