@@ -74,7 +74,7 @@ export async function findArchive(dir: string): Promise<Archive | null> {
   if (text === null) {
     const names = await listIfThere(dir);
     // a kill while an archive is made leaves its first file under the name it was written aside with
-    if (names === null || names.every((name) => /^\.archive\.json\.\d+\.part$/.test(name))) return null;
+    if (names === null || names.every((name) => /^\.archive\.json\.[\d-]+\.part$/.test(name))) return null;
     throw new RunvaultError("not_an_archive", "the folder holds something else: it has no archive.json", {
       place: { file: dir },
       hint: "Give an archive folder, or a folder that is empty or does not exist yet.",

@@ -18,7 +18,7 @@ export async function writeSynced(file: string, bytes: Uint8Array | readonly Uin
 export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?: () => void): Promise<void> {
   const folder = dirname(file);
   await makeFolder(folder);
-  const aside = join(folder, `.${basename(file)}.${process.pid}.part`);
+  const aside = asideOf(file);
   try {
     await writeSynced(aside, bytes);
     beforeRename?.();
@@ -32,7 +32,7 @@ export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?
 
 /** Writes a new file as a whole, unless it is there already: the first of two writers wins. */
 export async function createFile(file: string, bytes: Uint8Array, beforeLink?: () => void): Promise<void> {
-  const aside = join(dirname(file), `.${basename(file)}.${process.pid}.part`);
+  const aside = asideOf(file);
   try {
     await writeSynced(aside, bytes);
     beforeLink?.();
@@ -44,6 +44,12 @@ export async function createFile(file: string, bytes: Uint8Array, beforeLink?: (
   }
   await syncFolder(dirname(file));
 }
+
+/** A hidden name beside a file, no other writer's. */
+function asideOf(file: string): string {
+  return join(dirname(file), `.${basename(file)}.${process.pid}-${++asides}.part`);
+}
+let asides = 0;
 
 /** A second name for a file, or a copy where the file system has no hard links. Fails where the name is taken. */
 export async function linkOrCopy(from: string, to: string): Promise<void> {
