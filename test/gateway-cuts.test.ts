@@ -93,10 +93,13 @@ const framings: [string, string[], string][] = [
   ["one beside a length", ["Content-Length: 36", "Transfer-Encoding: identity"], "not_a_gateway"],
   ["two lengths", ["Content-Length: 36", "Content-Length: 24"], "not_a_gateway"],
 ];
-test.each(framings)("%s is no framing of rows, even where unframed rows are taken", async (_, heads, code) => {
-  await using server = await serveRaw((socket) => socket.end(rowsHead(...heads) + text.slice(0, 24)));
-  expect(await read(server, { acceptUnframed: true })).toMatchObject({ text: "", error: { code } });
-});
+test.each(framings)(
+  "%s is no framing of rows, even where unframed rows are taken",
+  async (_, heads, code) => {
+    await using server = await serveRaw((socket) => socket.end(rowsHead(...heads) + text.slice(0, 24)));
+    expect(await read(server, { acceptUnframed: true })).toMatchObject({ text: "", error: { code } });
+  },
+);
 
 test("chunks are chunks however the word is written", async () => {
   await using server = await serveRaw((socket) => {
