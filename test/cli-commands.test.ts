@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -37,6 +37,30 @@ describe("runvault query", () => {
     const { child, finished } = start(["query", ...here(), "-f", "csv", "-"]);
     child.stdin.end("SELECT count(*) AS n FROM fills;\n");
     expect(await finished).toEqual({ status: 0, stdout: "n\n3\n", stderr: "" });
+  });
+
+  it.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("stops at the first %s while it waits for standard input", async (signal, expected) => {
+    const { child, finished, seen } = start(["query", ...here(), "-v", "-"]);
+    // nothing tells when a process begins to wait for input
+    await new Promise((wait) => setTimeout(wait, 3_000));
+    child.kill(signal);
+    await seen(`${signal}: stopping`);
+    expect((await finished).status).toBe(expected);
+  });
+
+  it("says how a PIVOT can be run", async () => {
+    const { status, stderr } = await run(["query", ...here(), "PIVOT fills ON symbol USING count(*)"]);
+    expect(status).toBe(2);
+    expect(stderr).toContain("PIVOT … ON column IN (…)");
+  });
+
+  it("calls a constant beyond every double a wrong query", async () => {
+    const { status, stderr } = await run(["query", ...here(), "SELECT 1e400::DOUBLE"]);
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/query_invalid: .*too large.*\n.*'Infinity'::DOUBLE/);
   });
 
   it("notes on standard error that a table is cut", async () => {
@@ -102,6 +126,21 @@ describe("runvault runs and files", () => {
 });
 
 describe("runvault simulate", () => {
+  it("stops at the first signal while it renders, and leaves nothing half made", async () => {
+    const dir = await mkdtemp(join(tmpdir(), "runvault-test-"));
+    try {
+      const { child, finished, seen } = start(["simulate", "--rows", "100000000", "--cache", dir]);
+      await seen("rendering alpha-1/");
+      child.kill("SIGINT");
+      const { status, stdout, stderr } = await finished;
+      expect({ status, stdout }).toEqual({ status: 130, stdout: "" });
+      expect(stderr).toMatch(/rendering alpha-1\/\S+: [\d,]+ of [\d,]+ rows/);
+      expect(await readdir(dir)).toEqual([]);
+    } finally {
+      await rm(dir, { recursive: true, force: true });
+    }
+  }, 30_000);
+
   it("prints its address, serves a world, logs requests, and stops when told", async () => {
     const dir = await mkdtemp(join(tmpdir(), "runvault-test-"));
     try {

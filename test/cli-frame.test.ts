@@ -1,25 +1,32 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Command, Option } from "commander";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { runCommandLine } from "../src/cli/command-line.ts";
 import { reportFailure } from "../src/cli/failure.ts";
 import { createLog } from "../src/cli/log.ts";
+import { checkedValues } from "../src/cli/option-values.ts";
 import { byteText, durationText, grouped, progressLine, showProgress } from "../src/cli/progress.ts";
 import { formatRun, parseRun } from "../src/cli/run-argument.ts";
 import { createScrubber } from "../src/cli/scrubber.ts";
 import { clockFrom } from "../src/cli/simulated-clock.ts";
+import type { Terminal } from "../src/cli/terminal.ts";
 import { RunvaultError } from "../src/model/error.ts";
 import { type Finished, run } from "./cli-process.ts";
 
 /** The command line inside this process, which starts faster than one of its own. */
-async function inside(args: readonly string[], env: Record<string, string> = {}): Promise<Finished> {
+async function inside(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  more: Partial<Terminal> = {},
+): Promise<Finished> {
   let stdout = "";
   let stderr = "";
   const status = await runCommandLine(args, {
     env,
-    stdoutIsTerminal: false,
     stderrIsTerminal: false,
     out: async (text) => {
       stdout += text;
@@ -30,6 +37,7 @@ async function inside(args: readonly string[], env: Record<string, string> = {})
     },
     stderr: process.stderr,
     exit: (code) => process.exit(code),
+    ...more,
   });
   return { status, stdout, stderr };
 }
@@ -54,6 +62,12 @@ describe("usage errors exit with 2 and say what to do", () => {
       "--timeout is a duration with its unit",
     ],
     ["an unknown table", ["files", "fils"], "Did you mean fills?"],
+    ["an empty value", ["runs", "--gateway", "http://x", "--token-file", ""], "--token-file is empty"],
+    [
+      "two formats at once",
+      ["query", "--json", "-f", "csv", "SELECT 1"],
+      "cannot be used with option '--json'",
+    ],
     ["an unknown table in a list", ["archive", "a/b", "--tables", "fills,ordrs"], "did you mean orders?"],
     ["a run id `current`", ["archive", "a/current"], "`current` is not a run id"],
     ["an empty run id", ["archive", "a/"], "does not name a run"],
@@ -65,6 +79,8 @@ describe("usage errors exit with 2 and say what to do", () => {
     ["a gateway that is no address", ["archive", "a/b", "--gateway", "ftp://x"], "--gateway is an http://"],
     ["a decimal beyond 38 digits", ["archive", "a/b", "--decimal", "fills.price=39,1"], "--decimal"],
     ["an unknown fault", ["simulate", "--fault", "explode@fills"], "there is no kind explode"],
+    ["a fault on an unknown table", ["simulate", "--fault", "cut@fils:1"], "Did you mean fills?"],
+    ["late rows that never come", ["simulate", "--fault", "late@fills:3"], "its rows never appear"],
     ["a port out of range", ["simulate", "--port", "70000"], "--port is a whole number from 0 to 65535"],
     ["an archive that is not there", ["runs", "--archive", "/nope"], "there is no such folder"],
   ];
@@ -83,6 +99,14 @@ describe("the frame", () => {
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
       expect(stdout).toMatch(/Examples?:\n {2}runvault /);
     }
+  });
+
+  it("exits with 7 and a hint of its own when standard output cannot take the help", async () => {
+    const out = () =>
+      Promise.reject(RunvaultError.from(Object.assign(new Error("no space"), { code: "ENOSPC" })));
+    const { status, stderr } = await inside(["archive", "--help"], {}, { out });
+    expect(status).toBe(7);
+    expect(stderr).toContain("runvault: storage_full");
   });
 
   it("prints the usage on standard error and exits with 2 when no command is given", async () => {
@@ -116,6 +140,23 @@ describe("the frame", () => {
       env,
     );
     expect(both.stderr).toContain("--token-file: the file cannot be read");
+  });
+
+  it("turns a flag on by a variable that says yes, and not by one that says no", () => {
+    const flagFor = (value: string) => {
+      const command = new Command("x")
+        .exitOverride()
+        .addOption(new Option("--accept-unframed").env("RUNVAULT_TEST_FLAG"));
+      process.env.RUNVAULT_TEST_FLAG = value;
+      try {
+        command.parse([], { from: "user" });
+        return checkedValues(z.object({ acceptUnframed: z.boolean().default(false) }), command)
+          .acceptUnframed;
+      } finally {
+        delete process.env.RUNVAULT_TEST_FLAG;
+      }
+    };
+    expect(["1", "true", "0", "false", "No"].map(flagFor)).toEqual([true, true, false, false, false]);
   });
 
   it("refuses an empty token file without a request", async () => {

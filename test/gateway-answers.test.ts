@@ -1,11 +1,6 @@
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import {
-  describeGateway,
-  type GatewayOptions,
-  openRestGateway,
-  type RetryInfo,
-} from "../src/gateway/rest-gateway.ts";
+import { type GatewayOptions, openRestGateway, type RetryInfo } from "../src/gateway/rest-gateway.ts";
 import { backoffMs } from "../src/gateway/retry.ts";
 import { readRetryAfterMs } from "../src/gateway/retry-after.ts";
 import { type ErrorCode, RunvaultError } from "../src/model/error.ts";
@@ -37,13 +32,20 @@ function serveStatus(status: number, body: string): Promise<ScriptedServer> {
   return serveHttp((_request, response) => response.writeHead(status, jsonType).end(body));
 }
 
+/** Sends a blank every now and then, and never ends. */
+function dripping(response: ServerResponse): void {
+  const timer = setInterval(() => response.write(" "), 50);
+  response.on("close", () => clearInterval(timer));
+}
+
 const history = (code: string) =>
   JSON.stringify({ ok: false, error: { code, message: "not for branching" } });
 const control = (code: string) =>
   JSON.stringify({ error: { code, message: "m", capability: "", upstreamCode: "", hint: "" } });
 
 const answers: [status: number, body: string, expected: ErrorCode][] = [
-  [400, history("invalid_argument"), "invalid_argument"],
+  [400, history("invalid_argument"), "refused"],
+  [400, "bad request", "refused"],
   [401, history("unauthenticated"), "unauthenticated"],
   [401, "<html>log in</html>", "unauthenticated"],
   [403, history("permission_denied"), "permission_denied"],
@@ -96,6 +98,34 @@ for (const status of [429, 500, 502, 503, 504]) {
   });
 }
 
+test("only codes that the contract knows are shown: a token that comes back as one is not", async () => {
+  for (const [code, shown] of [
+    ["invalid_argument", "the gateway answered 400 invalid_argument"],
+    ["s3cret_token", "the gateway answered 400 with an unknown code"],
+    ["__proto__", "the gateway answered 400 with an unknown code"],
+  ] as const) {
+    await using server = await serveStatus(400, history(code));
+    const error = await errorOf(rowsOf(server.url, { token: "s3cret_token" }));
+    expect(error).toMatchObject({ message: shown, status: 400, exit: 3 });
+    expect(error.hint).toContain("does not take such a request");
+  }
+});
+
+test("an error whose body drips forever is known by its status after five seconds", async () => {
+  await using server = await serveHttp((_request, response) => dripping(response.writeHead(403, jsonType)));
+  const started = performance.now();
+  expect((await errorOf(rowsOf(server.url))).code).toBe("permission_denied");
+  expect(performance.now() - started).toBeLessThan(8_000);
+}, 20_000);
+
+test("a document that drips forever is a timeout", async () => {
+  await using server = await serveHttp((_request, response) => dripping(response.writeHead(200, jsonType)));
+  await using gateway = openRestGateway({ baseUrl: server.url, retries: 0, documentTimeoutMs: 300 });
+  const error = await errorOf(gateway.instances());
+  expect(error.code).toBe("timeout");
+  expect(error.message).toContain("was not whole after 0.3 s");
+});
+
 test("an error that will not go away is asked for once only", async () => {
   await using server = await serveStatus(403, history("permission_denied"));
   await errorOf(rowsOf(server.url, { retries: 5 }));
@@ -146,27 +176,25 @@ test("nothing listening is unreachable; something else listening is not a gatewa
   await new Promise<void>((resolve) => closed.listen(0, "127.0.0.1", resolve));
   const { port } = closed.address() as { port: number };
   await new Promise((resolve) => closed.close(resolve));
-  const options = { baseUrl: `http://127.0.0.1:${port}`, retries: 0 };
-  expect((await errorOf(describeGateway(options))).code).toBe("unreachable");
+  const instancesAt = async (baseUrl: string) => {
+    await using gateway = openRestGateway({ baseUrl, retries: 0 });
+    return await gateway.instances();
+  };
+  expect((await errorOf(instancesAt(`http://127.0.0.1:${port}`))).code).toBe("unreachable");
 
   await using web = await serveHttp((_request, response) =>
     response.writeHead(200, { "content-type": "text/html" }).end("<html></html>"),
   );
-  const html = await errorOf(describeGateway({ baseUrl: web.url, retries: 0 }));
+  const html = await errorOf(instancesAt(web.url));
   expect(html.code).toBe("not_a_gateway");
   expect(html.hint).toContain("Something else listens there");
-  await using missing = await serveStatus(404, "no");
-  expect((await errorOf(describeGateway({ baseUrl: missing.url, retries: 0 }))).code).toBe("not_a_gateway");
   await using ssh = await serveRaw((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n"));
-  expect((await errorOf(describeGateway({ baseUrl: ssh.url, retries: 0 }))).code).toBe("not_a_gateway");
+  expect((await errorOf(instancesAt(ssh.url))).code).toBe("not_a_gateway");
   await using good = await serveHttp((_request, response) =>
-    response.writeHead(200, jsonType).end('{"ok":true}'),
+    response.writeHead(200, jsonType).end('{"instances":[]}'),
   );
-  expect(await describeGateway({ baseUrl: `${good.url}/api/v1/`, retries: 0 })).toEqual({
-    label: `${good.url}/api/v1`,
-    health: { ok: true },
-  });
-  expect(good.requests).toEqual(["GET /api/v1/health"]);
+  expect(await instancesAt(`${good.url}/api/v1/`)).toEqual([]);
+  expect(good.requests).toEqual(["GET /api/v1/history/instances"]);
 });
 
 test("rows of another media type are not taken for rows", async () => {

@@ -83,6 +83,32 @@ test("an answer that neither frames its body nor compresses it is refused unless
   expect(await read(server, { acceptUnframed: true })).toEqual({ text });
 });
 
+const framings: [string, string[], string][] = [
+  ["identity", ["Transfer-Encoding: identity"], "refused"],
+  ["an unknown word", ["Transfer-Encoding: foo"], "refused"],
+  ["chunked, identity", ["Transfer-Encoding: chunked, identity"], "refused"],
+  ["gzip", ["Transfer-Encoding: gzip"], "refused"],
+  ["gzip, chunked", ["Transfer-Encoding: gzip, chunked"], "refused"],
+  ["an empty one", ["Transfer-Encoding:"], "refused"],
+  ["one beside a length", ["Content-Length: 36", "Transfer-Encoding: identity"], "not_a_gateway"],
+  ["two lengths", ["Content-Length: 36", "Content-Length: 24"], "not_a_gateway"],
+];
+test.each(framings)(
+  "%s is no framing of rows, even where unframed rows are taken",
+  async (_, heads, code) => {
+    await using server = await serveRaw((socket) => socket.end(rowsHead(...heads) + text.slice(0, 24)));
+    expect(await read(server, { acceptUnframed: true })).toMatchObject({ text: "", error: { code } });
+  },
+);
+
+test("chunks are chunks however the word is written", async () => {
+  await using server = await serveRaw((socket) => {
+    socket.write(rowsHead("Transfer-Encoding:  Chunked "));
+    socket.write(chunked(text));
+  });
+  expect(await read(server)).toEqual({ text });
+});
+
 test("a reset connection in mid-body is a stream cut that tells how many bytes came", async () => {
   await using server = await serveRaw((socket) => {
     socket.write(rowsHead("Content-Length: 1000") + text, () =>

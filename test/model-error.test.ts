@@ -24,11 +24,12 @@ test("of several exit statuses the first of 1, 5, 7, 3, 4, 6 wins", () => {
   expect(worstExit([])).toBe(exit.done);
 });
 
-test("an interruption and a wrong command line outrank every other outcome", () => {
+test("an interruption outranks every other outcome, and every other outcome a wrong command line", () => {
   for (const [first, rest] of [
     [exit.interrupted, exitPrecedence],
     [exit.terminated, exitPrecedence.filter((status) => status !== exit.interrupted)],
-    [exit.usage, [0, 1, 3, 4, 5, 6, 7]],
+    [exit.locked, [exit.usage, exit.done]],
+    [exit.bug, [2, 3, 4, 5, 6, 7]],
   ] as const) {
     expect(worstExit([...rest, first])).toBe(first);
   }

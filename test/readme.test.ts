@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exit, exitPrecedence } from "../src/model/error.ts";
@@ -109,6 +109,45 @@ describe("the README's snippets", () => {
     const { stdout } = await run(["query", "--archive", join(folder, "archive"), "-f", "csv", sql]);
     expect(done.stdout.trim()).toBe(stdout.trim().split("\n").at(-1));
     expect(Number(done.stdout)).toBeGreaterThan(0);
+  });
+});
+
+/** Documents that are linked before they are there. */
+const coming: ReadonlySet<string> = new Set(["docs/performance.md"]);
+
+describe("the documents", () => {
+  test.each(["README.md", "docs/ARCHITECTURE.md", "docs/ADD_A_TABLE.md", "docs/reliability.md"])(
+    "%s links to files that there are",
+    (document) => {
+      const text = readFileSync(fromRoot(document), "utf8");
+      const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)].map(([, link]) =>
+        posix.join(posix.dirname(document), link!),
+      );
+      const missing = links.filter((link) => !coming.has(link) && !existsSync(fromRoot(link)));
+      expect(missing).toEqual([]);
+    },
+  );
+
+  test("the map names the packages that there are, and every one of them", () => {
+    const [, section = ""] = readFileSync(fromRoot("docs/ARCHITECTURE.md"), "utf8").split(
+      /^## Dependencies$/m,
+    );
+    const { dependencies, devDependencies } = JSON.parse(readFileSync(fromRoot("package.json"), "utf8")) as {
+      dependencies: Record<string, string>;
+      devDependencies: Record<string, string>;
+    };
+    const named = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
+    const rows = [...section.matchAll(/^\|([^|]*)\|/gm)].flatMap(([, cell]) => named(cell!));
+    expect(rows.sort()).toEqual(Object.keys(dependencies).sort());
+    const [, development = ""] = section.split("Development only:");
+    // types come with what they are the types of
+    const developing = Object.keys(devDependencies).filter((name) => !name.startsWith("@types/"));
+    expect(named(development).sort()).toEqual(developing.sort());
+  });
+
+  test("what package.json ships is there, or is built", () => {
+    const { files } = JSON.parse(readFileSync(fromRoot("package.json"), "utf8")) as { files: string[] };
+    expect(files.filter((file) => file !== "dist" && !existsSync(fromRoot(file)))).toEqual([]);
   });
 });
 

@@ -242,6 +242,12 @@ test("facts disagree by the difference given and never fall below zero", async (
   expect(await facts(await faulty(["facts-disagree@fills:3"]), "", "bars")).toMatchObject({ rows: "1" });
 });
 
+test("facts that disagree add up over windows, unlike those that ignore bounds", async () => {
+  const server = await faulty(["facts-disagree@fills:3"]);
+  const rowsIn = async (query: string) => Number((await facts(server, query))?.rows);
+  expect([await rowsIn("to=1040"), await rowsIn("from=1040"), await rowsIn("from=5000")]).toEqual([7, 6, 0]);
+});
+
 test("facts that ignore bounds are those of the whole run", async () => {
   const server = await faulty(["facts-ignore-bounds@fills"]);
   expect(await facts(server, "from=1040&to=1050")).toMatchObject({ rows: "10", min_ts_event: "1000" });

@@ -13,7 +13,7 @@ import { fileList, literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { tables } from "../model/table.ts";
 import { committedParquet } from "./committed-parquet.ts";
-import { nearestName } from "./nearest-name.ts";
+import { asQueryError } from "./query-error.ts";
 import { createViews, type QueryArchive } from "./query-views.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
 
@@ -26,6 +26,8 @@ export interface QueryOptions {
   readonly timeoutMs?: number;
   /** Threads of DuckDB; default 4. */
   readonly threads?: number;
+  /** Ends the opening early. */
+  readonly signal?: AbortSignal;
 }
 
 export interface ResultColumn {
@@ -55,8 +57,9 @@ export interface Query extends AsyncDisposable {
  * Throws `archive_damaged` where a committed file is missing.
  */
 export async function openQuery(archive: QueryArchive, options: QueryOptions = {}): Promise<Query> {
-  const { allowIncomplete = false, memoryLimitMb = 1024, timeoutMs = 300_000, threads = 4 } = options;
+  const { allowIncomplete = false, memoryLimitMb = 1024, timeoutMs = 300_000, threads = 4, signal } = options;
   const { manifests, files } = await presentFiles(archive, allowIncomplete);
+  signal?.throwIfAborted();
   const spill = await mkdtemp(join(tmpdir(), "runvault-query-"));
   let instance: DuckDBInstance | undefined;
   try {
@@ -72,6 +75,7 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     const connection = await instance.connect();
     await connection.run("SET TimeZone = 'UTC'");
     await createViews(connection, archive, manifests, files);
+    signal?.throwIfAborted();
     const allowed = [...files.values()].flat();
     await connection.run(`SET allowed_paths = ${allowedPaths(allowed)}`);
     await connection.run("SET enable_external_access = false");
@@ -294,56 +298,4 @@ class Limit implements Disposable {
     clearInterval(this.#repeat);
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
-}
-
-/** DuckDB's error as ours, by the kind that starts its message: what the query did wrong, or what the archive has. */
-function asQueryError(error: unknown, files: readonly string[]): RunvaultError {
-  if (error instanceof RunvaultError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  const kind = /^([A-Za-z ]+?) Error:/.exec(message)?.[1] ?? "";
-  const details = { cause: error };
-  const file = files.find((path) => message.includes(path));
-  if (damagedKinds.has(kind) || (file !== undefined && kind === "Invalid Input")) {
-    return new RunvaultError("archive_damaged", message, {
-      ...details,
-      ...(file === undefined ? {} : { place: { file } }),
-      hint: "Run `runvault verify` to see which files are damaged.",
-    });
-  }
-  switch (kind) {
-    case "Catalog":
-      return new RunvaultError("query_invalid", message, { ...details, hint: tableHint(message) });
-    case "Permission":
-      return new RunvaultError("query_invalid", message, {
-        ...details,
-        hint: "A query reads the archive's tables and nothing else; `SHOW TABLES` lists them.",
-      });
-    case "Out of Memory":
-      return new RunvaultError("query_invalid", message, {
-        ...details,
-        hint: "Narrow the query, or raise --memory.",
-      });
-    case "INTERNAL":
-    case "FATAL":
-    case "":
-      return RunvaultError.from(error);
-    default:
-      return new RunvaultError("query_invalid", message, details);
-  }
-}
-
-const damagedKinds: ReadonlySet<string> = new Set(["IO", "Invalid", "Serialization"]);
-
-/** Every name a query may read from. */
-export const viewNames: readonly string[] = [
-  "runs",
-  ...tables.flatMap(({ name, columns }) =>
-    columns.some(({ kind }) => kind === "exact") ? [name, `${name}_f`] : [name],
-  ),
-];
-
-function tableHint(message: string): string {
-  const name = /Table with name (\S+) does not exist/.exec(message)?.[1];
-  const near = name === undefined ? null : nearestName(name, viewNames);
-  return `${near === null ? "" : `Did you mean ${near}? `}The tables are ${viewNames.join(", ")}.`;
 }

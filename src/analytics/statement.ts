@@ -2,7 +2,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { StatementType } from "@duckdb/node-api";
 import { literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "./nearest-name.ts";
+import { nearestName } from "../model/nearest-name.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. */
 export interface ReadStatement {
@@ -57,7 +57,7 @@ async function readSelect(connection: DuckDBConnection, sql: string): Promise<st
   const statements = await count(connection, sql);
   if (statements !== 1) {
     throw new RunvaultError("query_invalid", `one statement is expected, this text has ${statements}`, {
-      hint: "Give one SELECT. A PIVOT counts as two unless it lists its values: PIVOT … ON column IN (…).",
+      hint,
     });
   }
   refuseActing(tree);
@@ -90,7 +90,10 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<unknown
   if (answer.error_type === "parser") {
     throw new RunvaultError("query_invalid", `Parser Error: ${answer.error_message}`, { hint });
   }
-  throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run", { hint });
+  throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run", {
+    // such a PIVOT first creates a type of the values it finds
+    hint: /\bpivot\b/i.test(sql) ? "A PIVOT must list its values: PIVOT … ON column IN (…)." : hint,
+  });
 }
 
 interface ParseAnswer {
@@ -104,7 +107,16 @@ async function parseTree(connection: DuckDBConnection, sql: string): Promise<Par
   if (sql.includes("\0"))
     return { error: true, error_type: "parser", error_message: "zero byte in the text" };
   const result = await connection.run(`SELECT json_serialize_sql(${literal(sql)})`);
-  return JSON.parse(String((await result.getRows())[0]?.[0])) as ParseAnswer;
+  const text = String((await result.getRows())[0]?.[0]);
+  try {
+    return JSON.parse(text) as ParseAnswer;
+  } catch (cause) {
+    // DuckDB prints a constant that overflows to infinity as a bare word, which no JSON is
+    throw new RunvaultError("query_invalid", "the query has a number too large for a double", {
+      cause,
+      hint: "Write infinity as 'Infinity'::DOUBLE.",
+    });
+  }
 }
 
 const hint = "Give one SELECT over the tables, such as: SELECT symbol, count(*) FROM fills GROUP BY symbol.";

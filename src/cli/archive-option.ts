@@ -1,5 +1,5 @@
 import { Option } from "commander";
-import { z } from "zod";
+import { nonEmpty } from "./option-values.ts";
 
 export const defaultArchive = "archive";
 
@@ -8,4 +8,4 @@ export function archiveOption(): Option {
   return new Option("--archive <dir>", "the archive folder").env("RUNVAULT_ARCHIVE").default(defaultArchive);
 }
 
-export const archiveShape = { archive: z.string().min(1, "is empty") };
+export const archiveShape = { archive: nonEmpty };

@@ -3,8 +3,8 @@ import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
-import { finishedRuns } from "../extract/run-knowledge.ts";
-import { openRestGateway } from "../gateway/rest-gateway.ts";
+import { describeRun, finishedRuns } from "../extract/run-knowledge.ts";
+import { openRestGateway, type RestGateway } from "../gateway/rest-gateway.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { tableNamed } from "../model/table.ts";
@@ -21,6 +21,8 @@ import { version } from "./version.ts";
 interface RunReport extends RunRef {
   readonly outcome: RunOutcome | null;
   readonly seconds: number;
+  /** Requests repeated for this run, by the job and by the gateway's client. */
+  readonly retries: number;
   readonly error: RunvaultError | null;
   readonly exit: number;
 }
@@ -35,22 +37,30 @@ export async function archiveAll(
   const runs = await runsOf(target, gateway, session.signal);
   if (values.dryRun) return await dryRun(runs, gateway, values, session);
   const step = killStep(session.terminal.env);
-  const archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
-  refuseOtherTypes(archive, values.decimal);
+  let archive = await findArchive(values.archive);
+  if (archive !== null) refuseOtherTypes(archive, values.decimal);
+  /** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
+  const archiveFor = async (run: RunRef) => {
+    if (archive !== null) return archive;
+    await describeRun(gateway, run, session.signal);
+    archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
+    return archive;
+  };
   const reports: RunReport[] = [];
   for (const run of runs) {
-    const report = await archiveOne(run, gateway, archive, values, session, step);
+    const report = await archiveOne(run, gateway, archiveFor, values, session, step);
     reports.push(report);
     // what concerns the gateway or the disk as a whole would only fail again
     if (report.error !== null && endsAll.has(report.error.code)) break;
   }
+  const notTried = runs.slice(reports.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
   const status = worstExit(reports.map((report) => report.exit));
   const peakMemoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
   if (session.json) {
-    const body = { exit: status, peakMemoryMb, runs: reports.map(jsonOf) };
+    const body = { exit: status, peakMemoryMb, runs: reports.map(jsonOf), notTried };
     await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
   } else {
-    await session.terminal.out(reports.length === 0 ? "no runs to archive\n" : textOf(reports));
+    await session.terminal.out(textOf(reports, notTried));
   }
   return status;
 }
@@ -98,14 +108,16 @@ async function runsOf(
 
 async function archiveOne(
   run: RunRef,
-  source: HistorySource,
-  archive: Archive,
+  source: RestGateway,
+  archiveFor: (run: RunRef) => Promise<Archive>,
   values: ArchiveValues,
   session: Session,
   step: (name: string) => void,
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
+  const retriesBefore = source.stats.retries;
+  const clientRetries = () => source.stats.retries - retriesBefore;
   const { instanceId, runId } = run;
   const expected = new Map<string, number>();
   using progress = session.progress();
@@ -113,7 +125,7 @@ async function archiveOne(
   try {
     const outcome = await archiveRun({
       source,
-      archive,
+      archive: await archiveFor(run),
       run,
       ...(values.tables === undefined ? {} : { tables: values.tables }),
       settings: settingsOf(values),
@@ -140,12 +152,23 @@ async function archiveOne(
       runId,
       outcome,
       seconds: seconds(),
+      // an unchanged run's manifest tells of the job that made it
+      retries: clientRetries() + (outcome.changed ? outcome.manifest.retries : 0),
       error: null,
       exit: exitOf(outcome.manifest, values),
     };
   } catch (thrown) {
     const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
-    return { instanceId, runId, outcome: null, seconds: seconds(), error, exit: session.failure(error) };
+    const status = session.failure(error);
+    return {
+      instanceId,
+      runId,
+      outcome: null,
+      seconds: seconds(),
+      retries: clientRetries(),
+      error,
+      exit: status,
+    };
   }
 }
 
@@ -183,13 +206,14 @@ function exitOf(manifest: Manifest, values: ArchiveValues): number {
 const proven = new Set<TableState>(["COMPLETE", "OPEN", "ABSENT"]);
 
 function jsonOf(report: RunReport) {
-  const { instanceId, runId, outcome, seconds, error } = report;
+  const { instanceId, runId, outcome, seconds, retries, error } = report;
   if (outcome === null) {
     return {
       instanceId,
       runId,
       state: null,
       exit: report.exit,
+      retries,
       error: { code: error!.code, message: error!.message, hint: error!.hint ?? null },
     };
   }
@@ -212,24 +236,27 @@ function jsonOf(report: RunReport) {
     fetchedRows: rows,
     fetchedBytes: bytes,
     seconds,
-    retries: manifest.retries,
+    retries,
     tables: Object.fromEntries(tables),
   };
 }
 
-function textOf(reports: readonly RunReport[]): string {
-  return reports.map(reportText).join("\n");
+function textOf(reports: readonly RunReport[], notTried: readonly RunRef[]): string {
+  if (reports.length === 0) return "no runs to archive\n";
+  const untried = notTried.map((run) => `${formatRun(run)}  not tried\n`);
+  return [...reports.map(reportText), ...untried].join("\n");
 }
 
 function reportText(report: RunReport): string {
-  const { outcome, seconds } = report;
+  const { outcome, seconds, retries } = report;
   if (outcome === null) return `${formatRun(report)}  failed: ${report.error!.code}\n`;
   const { manifest, changed, rows, bytes, resumedSegments } = outcome;
   const rate = seconds > 0 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
   const resumed = resumedSegments > 0 ? `, ${resumedSegments} segments were there from before` : "";
+  const repeated = retries === 0 ? "" : `, ${retries} ${retries === 1 ? "retry" : "retries"}`;
   const how = changed
-    ? `${grouped(rows)} rows, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${resumed}`
-    : "up to date, nothing fetched";
+    ? `${grouped(rows)} rows, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${repeated}${resumed}`
+    : `up to date, nothing fetched${repeated}`;
   const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
   const lines = Object.entries(manifest.tables).map(([name, { state, certificate, drift, error }]) => {
     const notes = [
@@ -285,11 +312,12 @@ async function dryRun(
       }),
     );
   }
-  const need = plans
-    .flatMap(({ tables }) => tables)
-    .reduce((sum, { diskBytes }) => sum + (diskBytes ?? 0), 0);
+  const needs = plans.flatMap(({ tables }) => tables).map(({ diskBytes }) => diskBytes);
+  const known = needs.reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
+  // null: a gateway without storage facts cannot be asked how much there is
+  const need = needs.includes(null) ? null : known;
   const free = plans[0]?.freeBytes ?? 0;
-  const fits = plans.length === 0 || need <= free;
+  const fits = plans.length > 0 && known > free ? false : need === null ? null : true;
   if (session.json) {
     const body = { runs: plans, neededBytes: need, freeBytes: free, fits };
     const text = JSON.stringify(
@@ -301,10 +329,10 @@ async function dryRun(
   } else {
     await session.terminal.out(planText(plans, need, free));
   }
-  if (fits) return exit.done;
+  if (fits !== false) return exit.done;
   throw new RunvaultError(
     "storage_full",
-    `the plan needs about ${byteText(need)}, the disk has ${byteText(free)} free`,
+    `the plan needs about ${byteText(known)}, the disk has ${byteText(free)} free`,
     {
       place: { file: values.archive },
       hint: "Free some space, or point --archive at a larger disk.",
@@ -312,7 +340,7 @@ async function dryRun(
   );
 }
 
-function planText(plans: readonly RunPlan[], need: number, free: number): string {
+function planText(plans: readonly RunPlan[], need: number | null, free: number): string {
   if (plans.length === 0) return "no runs to archive\n";
   const unknown = "unknown";
   const parts = plans.map((plan) => {
@@ -328,5 +356,9 @@ function planText(plans: readonly RunPlan[], need: number, free: number): string
     const table = alignedTable(heads, rows, [false, true, true, true, true]);
     return `${formatRun(plan)}  ${plan.status}\n${indented(table)}`;
   });
-  return `${parts.join("\n")}\nabout ${byteText(need)} needed, ${byteText(free)} free; nothing was fetched\n`;
+  const needed =
+    need === null
+      ? "space needed is unknown: the gateway has no storage facts"
+      : `about ${byteText(need)} needed`;
+  return `${parts.join("\n")}\n${needed}, ${byteText(free)} free; nothing was fetched\n`;
 }

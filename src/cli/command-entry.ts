@@ -6,6 +6,8 @@ import type { Session } from "./session.ts";
 export interface CommandEntry<S extends z.ZodObject = z.ZodObject> {
   declare(command: Command): Command;
   readonly schema: S;
+  /** Names of options for which the environment does not count, given the values before they are checked. */
+  unused?(values: Readonly<Record<string, unknown>>): readonly string[];
   /** How to go on after an interruption, one sentence. */
   readonly howToGoOn: string;
   run(values: z.output<S>, session: Session): Promise<number>;

@@ -37,7 +37,9 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
     return terminal.err(bar ? aboveBar(clean) : clean);
   };
   const debug = argv.includes("--debug");
+  const fail = (error: unknown) => reportFailure(error, { json: argv.includes("--json"), debug, write });
   let status: number = exit.done;
+  unsetEmpty(process.env);
 
   const help: string[] = [];
   const program = new Command("runvault")
@@ -63,7 +65,7 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
     const command = entry.declare(program.command("x"));
     command.action(async () => {
       const schema = entry.schema.extend(globalShape).strict();
-      const values = checkedValues(schema, command);
+      const values = checkedValues(schema, command, entry.unused);
       const { verbose, quiet, logFormat, json } = values as z.output<z.ZodObject<typeof globalShape>>;
       using interrupt = listenForInterrupt({
         say: (text) => {
@@ -116,11 +118,15 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
     await program.parseAsync([...argv], { from: "user" });
     return status;
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) {
-      await terminal.out(help.join(""));
-      return exit.done;
-    }
-    return reportFailure(error, { json: argv.includes("--json"), debug, write });
+    const isHelp = error instanceof CommanderError && error.exitCode === 0;
+    return isHelp ? await terminal.out(help.join("")).then(() => exit.done, fail) : fail(error);
+  }
+}
+
+/** An empty variable is how shells and schedulers leave one out; commander would take it for a value. */
+function unsetEmpty(env: NodeJS.ProcessEnv): void {
+  for (const [name, value] of Object.entries(env)) {
+    if (name.startsWith("RUNVAULT_") && value === "") delete env[name];
   }
 }
 

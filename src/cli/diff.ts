@@ -3,13 +3,14 @@ import { z } from "zod";
 import type { ArchiveDiff } from "../archive/diff.ts";
 import { exit } from "../model/error.ts";
 import { commandEntry } from "./command-entry.ts";
+import { nonEmpty } from "./option-values.ts";
 import { grouped } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
-const schema = z.object({ a: z.string().min(1), b: z.string().min(1) });
+const schema = z.object({ a: nonEmpty, b: nonEmpty });
 
-export type DiffValues = z.output<typeof schema>;
+type DiffValues = z.output<typeof schema>;
 
 /** `runvault diff A B` */
 export const diffCommand = commandEntry({
@@ -34,9 +35,18 @@ async function diff(values: DiffValues, session: Session): Promise<number> {
   const { openArchive } = await import("../archive/archive.ts");
   const { diffArchives } = await import("../archive/diff.ts");
   const [a, b] = [await openArchive(values.a), await openArchive(values.b)];
-  const result = await diffArchives(a, b, { signal: session.signal });
-  const text = session.json ? `${JSON.stringify(result, null, 2)}\n` : textOf(result);
-  await session.terminal.out(text);
+  const compared = async () => {
+    using progress = session.progress();
+    return await diffArchives(a, b, {
+      signal: session.signal,
+      onTable: (run, { table, rows }) => {
+        progress.on(`${formatRun(run)} ${table}`);
+        progress.add(rows.a ?? rows.b ?? 0, 0);
+      },
+    });
+  };
+  const result = await compared();
+  await session.terminal.out(session.json ? `${JSON.stringify(result, null, 2)}\n` : textOf(result));
   return result.equal ? exit.done : exit.incomplete;
 }
 

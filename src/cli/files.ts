@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { exit } from "../model/error.ts";
+import { tableNamed } from "../model/table.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { parseTable } from "./option-values.ts";
 import { parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
@@ -36,7 +36,7 @@ export const filesCommand = commandEntry({
 });
 
 async function listFiles(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const table = parseTable(values.table);
+  const table = tableNamed(values.table).name;
   const runs = values.runs.map(parseRun);
   const { openArchive } = await import("../archive/archive.ts");
   const { committedParquet } = await import("../analytics/committed-parquet.ts");

@@ -3,24 +3,30 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import type { GatewayOptions } from "../gateway/rest-gateway.ts";
 import { RunvaultError } from "../model/error.ts";
-import { durationMs, httpAddress, positiveNumber, wholeNumber } from "./option-values.ts";
+import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import type { Session } from "./session.ts";
 
 /** Schema of the options that `addGatewayOptions` declares. */
 export const gatewayShape = {
   gateway: httpAddress.optional(),
-  tokenFile: z.string().min(1).optional(),
-  tokenHeader: z.string().min(1).optional(),
+  tokenFile: nonEmpty.optional(),
+  tokenHeader: nonEmpty.optional(),
   maxRps: positiveNumber.optional(),
   concurrency: wholeNumber(1, 256),
   retries: wholeNumber(0, 1000),
   connectTimeout: durationMs,
   headersTimeout: durationMs,
   idleTimeout: durationMs,
-  ca: z.string().optional(),
-  cert: z.string().optional(),
-  key: z.string().optional(),
+  documentTimeout: durationMs,
+  acceptUnframed: z.boolean().default(false),
+  compression: z.boolean(),
+  ca: nonEmpty.optional(),
+  cert: nonEmpty.optional(),
+  key: nonEmpty.optional(),
 };
+
+/** Names of these options, for commands that only sometimes ask a gateway. */
+export const gatewayOptionNames: readonly string[] = Object.keys(gatewayShape);
 
 const gatewaySchema = z.object(gatewayShape);
 export type GatewayValues = z.output<typeof gatewaySchema>;
@@ -66,6 +72,23 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
         .default("60s"),
     )
     .addOption(
+      new Option("--document-timeout <time>", "longest time for a whole document to come")
+        .env("RUNVAULT_DOCUMENT_TIMEOUT")
+        .default("2m"),
+    )
+    .addOption(
+      new Option(
+        "--accept-unframed",
+        "take uncompressed rows with neither Content-Length nor chunks, whose end looks like a cut",
+      ).env("RUNVAULT_ACCEPT_UNFRAMED"),
+    )
+    .addOption(
+      new Option(
+        "--no-compression",
+        "ask for rows and documents as they are (default: zstd or gzip, but not from this machine)",
+      ).env("RUNVAULT_NO_COMPRESSION"),
+    )
+    .addOption(
       new Option("--ca <file>", "certificates to trust instead of the system's, PEM").env("RUNVAULT_CA"),
     )
     .addOption(new Option("--cert <file>", "client certificate, PEM").env("RUNVAULT_CERT"))
@@ -83,7 +106,14 @@ export async function gatewaySettings(values: GatewayValues, session: Session): 
     });
   }
   const { username, password } = new URL(values.gateway);
-  for (const secret of [username, password]) session.scrubber.add(decodeURIComponent(secret));
+  for (const secret of [username, password]) {
+    session.scrubber.add(secret);
+    try {
+      session.scrubber.add(decodeURIComponent(secret));
+    } catch {
+      // a broken escape: the client refuses the address, in words that do not show it
+    }
+  }
   const fromFile =
     values.tokenFile === undefined ? undefined : await readOptionFile("--token-file", values.tokenFile);
   const token = (fromFile ?? session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
@@ -105,11 +135,17 @@ export async function gatewaySettings(values: GatewayValues, session: Session): 
     connectTimeoutMs: values.connectTimeout,
     headersTimeoutMs: values.headersTimeout,
     bodyIdleTimeoutMs: values.idleTimeout,
+    documentTimeoutMs: values.documentTimeout,
+    acceptUnframed: values.acceptUnframed,
+    compressed: values.compression ? undefined : false,
     ca: await pem("--ca", values.ca),
     cert: await pem("--cert", values.cert),
     key: await pem("--key", values.key),
-    onRetry: ({ attempt, delayMs, code, status, place }) =>
-      session.log.info({ attempt, delayMs, code, status, ...place }, "asking again"),
+    onRetry: ({ attempt, delayMs, code, status, place }) => {
+      // what the user would notice as silence is told without being asked for
+      const level = delayMs >= 1_000 ? "warn" : "info";
+      session.log[level]({ attempt, delayMs, code, status, ...place }, "waiting to ask again");
+    },
   };
 }
 

@@ -13,21 +13,19 @@ export interface InterruptOptions {
 export interface Interrupt extends Disposable {
   /** Aborts at the first signal, with an `interrupted` error whose status is 130 or 143 as its reason. */
   readonly signal: AbortSignal;
-  /** 130 or 143 once a signal came. */
-  status(): number | undefined;
 }
 
 /** Listens to SIGINT and SIGTERM until disposed: the first asks for a clean stop, the second stops at once. */
 export function listenForInterrupt(options: InterruptOptions): Interrupt {
   const controller = new AbortController();
-  let status: number | undefined;
+  let stopping = false;
   const onSignal = (name: NodeJS.Signals) => {
     const asked = name === "SIGINT" ? exit.interrupted : exit.terminated;
-    if (status !== undefined) {
+    if (stopping) {
       options.exit(asked);
       return;
     }
-    status = asked;
+    stopping = true;
     options.say(`${name}: stopping; once more stops at once. ${options.howToGoOn}`);
     controller.abort(
       new RunvaultError("interrupted", `stopped by ${name}`, { status: asked, hint: options.howToGoOn }),
@@ -37,7 +35,6 @@ export function listenForInterrupt(options: InterruptOptions): Interrupt {
   process.on("SIGTERM", onSignal);
   return {
     signal: controller.signal,
-    status: () => status,
     [Symbol.dispose]: () => {
       process.off("SIGINT", onSignal);
       process.off("SIGTERM", onSignal);

@@ -1,10 +1,13 @@
-import type { Command } from "commander";
+import type { Command, Option } from "commander";
 import { z } from "zod";
-import { nearestName } from "../analytics/nearest-name.ts";
 import { RunvaultError } from "../model/error.ts";
+import { nearestName } from "../model/nearest-name.ts";
 import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000 };
+
+/** Text that is not empty. */
+export const nonEmpty = z.string().min(1, "is empty");
 
 /** `500ms`, `60s`, `2m`, `1h` → milliseconds. */
 export const durationMs = z.string().transform((text, context) => {
@@ -57,15 +60,6 @@ export const tableList = z.string().transform((text, context) => {
   return [...new Set(known)];
 });
 
-/** One table by its name. Throws `table_unknown` with the nearest right name. */
-export function parseTable(name: string): TableName {
-  if (isTableName(name)) return name;
-  const near = nearestName(name, tableNames);
-  throw new RunvaultError("table_unknown", `there is no table ${JSON.stringify(name)}`, {
-    hint: `${near === null ? "" : `Did you mean ${near}? `}The tables are ${tableNames.join(", ")}.`,
-  });
-}
-
 function tableMessage(name: string): string {
   const near = nearestName(name, tableNames);
   return `names no table: ${JSON.stringify(name)}${near === null ? "" : ` (did you mean ${near}?)`}; there are ${tableNames.join(", ")}`;
@@ -107,11 +101,21 @@ function isHttpAddress(text: string): boolean {
 }
 
 /**
- * A command's options and arguments, checked strictly. Throws `invalid_argument` (or `table_unknown`) that names the
- * flag, or the environment variable the value came from.
+ * A command's options and arguments, checked strictly. The environment does not count for options that `unused` names.
+ * Throws `invalid_argument` (or `table_unknown`) that names the flag, or the environment variable the value came from.
  */
-export function checkedValues<S extends z.ZodObject>(schema: S, command: Command): z.output<S> {
+export function checkedValues<S extends z.ZodObject>(
+  schema: S,
+  command: Command,
+  unused: (values: Readonly<Record<string, unknown>>) => readonly string[] = () => [],
+): z.output<S> {
   const values: Record<string, unknown> = { ...command.optsWithGlobals() };
+  const without = new Set(unused(values));
+  for (const option of command.options) {
+    const name = option.attributeName();
+    if (command.getOptionValueSource(name) !== "env") continue;
+    if (without.has(name) || isOff(option)) values[name] = option.defaultValue;
+  }
   for (const [index, argument] of command.registeredArguments.entries()) {
     const value: unknown = command.processedArgs[index];
     if (value !== undefined) values[argument.name()] = value;
@@ -127,6 +131,12 @@ export function checkedValues<S extends z.ZodObject>(schema: S, command: Command
   throw new RunvaultError(unknownTable ? "table_unknown" : "invalid_argument", problems.join("; "), {
     hint: `\`runvault ${command.name()} --help\` shows every option.`,
   });
+}
+
+/** Whether the environment says no to a flag without a value, which commander takes for set by any text. */
+function isOff(option: Option): boolean {
+  const takesValue = option.required || option.optional;
+  return !takesValue && ["0", "false", "no"].includes(process.env[option.envVar ?? ""]?.toLowerCase() ?? "");
 }
 
 /** `--max-rps`, or `RUNVAULT_MAX_RPS (for --max-rps)` where the environment gave the value. */

@@ -122,7 +122,8 @@ export function progressLine(state: Readonly<State>, rowsPerSecond: number): str
     state.total === null
       ? `${grouped(state.rows)} rows`
       : `${grouped(state.rows)} of ${grouped(state.total)} rows`,
-    byteText(state.bytes),
+    // what is not fetched has no size to show
+    ...(state.bytes === 0 ? [] : [byteText(state.bytes)]),
     `${grouped(Math.round(rowsPerSecond))} rows/s`,
   ];
   if (state.total !== null && rowsPerSecond > 0) {

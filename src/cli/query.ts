@@ -1,3 +1,4 @@
+import { addAbortSignal } from "node:stream";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { formats } from "../analytics/format.ts";
@@ -32,7 +33,12 @@ export const queryCommand = commandEntry({
       )
       .argument("<sql>", "the statement; - reads it from standard input")
       .addOption(archiveOption())
-      .addOption(new Option("-f, --format <format>", "form of the answer").choices(formats).default("table"))
+      .addOption(
+        new Option("-f, --format <format>", "form of the answer")
+          .choices(formats)
+          .default("table")
+          .conflicts("json"),
+      )
       .option("--json", "same as --format json; errors as JSON too")
       .option("--allow-incomplete", "also read tables that are neither COMPLETE nor OPEN")
       .addOption(
@@ -61,13 +67,14 @@ Examples:
 
 async function runQuery(values: z.output<typeof schema>, session: Session): Promise<number> {
   const { openArchive, openQuery, render } = await loadQuery();
-  const sql = values.sql === "-" ? await readStandardInput() : values.sql;
+  const sql = values.sql === "-" ? await readStandardInput(session.signal) : values.sql;
   const archive = await openArchive(values.archive);
   await using query = await openQuery(archive, {
     allowIncomplete: values.allowIncomplete,
     memoryLimitMb: values.memory,
     timeoutMs: values.timeout,
     threads: values.threads,
+    signal: session.signal,
   });
   const result = await query.run(sql, session.signal);
   const format = session.json ? "json" : values.format;
@@ -86,8 +93,8 @@ async function loadQuery() {
   return { openArchive, openQuery, render };
 }
 
-async function readStandardInput(): Promise<string> {
+async function readStandardInput(signal: AbortSignal): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  for await (const chunk of addAbortSignal(signal, process.stdin)) chunks.push(chunk as Buffer);
   return Buffer.concat(chunks).toString("utf8");
 }

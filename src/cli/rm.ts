@@ -10,7 +10,7 @@ import type { Session } from "./session.ts";
 
 const schema = z.object({ ...archiveShape, runs: z.array(z.string()).min(1) });
 
-export type RmValues = z.output<typeof schema>;
+type RmValues = z.output<typeof schema>;
 
 /** `runvault rm RUN…` */
 export const rmCommand = commandEntry({

@@ -5,7 +5,7 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { formatTime } from "../model/time.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { addGatewayOptions, gatewaySettings, gatewayShape } from "./gateway-options.ts";
+import { addGatewayOptions, gatewayOptionNames, gatewaySettings, gatewayShape } from "./gateway-options.ts";
 import { httpAddress } from "./option-values.ts";
 import { grouped } from "./progress.ts";
 import { formatRun, parseInstance } from "./run-argument.ts";
@@ -22,6 +22,7 @@ const schema = z.object({
 export const runsCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
+  unused: ({ gateway }) => (gateway === undefined ? gatewayOptionNames : []),
   declare: (command: Command) =>
     addGatewayOptions(
       command

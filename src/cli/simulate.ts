@@ -5,9 +5,11 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { faultGrammar, faultKinds, parseFault } from "../serve/fault.ts";
+import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { wholeNumber } from "./option-values.ts";
+import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
 
@@ -114,6 +116,16 @@ function wrapped(text: string, width: number): string {
 
 async function simulate(values: z.output<typeof schema>, session: Session): Promise<number> {
   const faults = values.fault.map(parseFault);
+  for (const { kind, text, requests } of faults) {
+    if (kind !== "late" || Number.isFinite(requests)) continue;
+    throw new RunvaultError(
+      "invalid_argument",
+      `not a fault: ${JSON.stringify(text)}: its rows never appear`,
+      {
+        hint: "Say with which request they do: late@TABLE:ROW,COUNT,REQUESTS.",
+      },
+    );
+  }
   const clock = clockFrom(values.clock);
   const token =
     values.tokenFile === undefined
@@ -128,17 +140,22 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   const { openSimulator, serve } = await loadWorld();
 
   await using log = values.requestLog === undefined ? undefined : await openRequestLog(values.requestLog);
-  await using world = await openSimulator({
-    seed: values.seed,
-    instances: values.instances,
-    runs: values.runs,
-    rows: values.rows,
-    ...(values.fills === undefined ? {} : { fills: values.fills }),
-    ...(values.bars === undefined ? {} : { bars: values.bars }),
-    growing: values.growing,
-    clock,
-    cacheDir: values.cache,
-  });
+  await using world = await rendered(session, (watch) =>
+    openSimulator(
+      {
+        seed: values.seed,
+        instances: values.instances,
+        runs: values.runs,
+        rows: values.rows,
+        ...(values.fills === undefined ? {} : { fills: values.fills }),
+        ...(values.bars === undefined ? {} : { bars: values.bars }),
+        growing: values.growing,
+        clock,
+        cacheDir: values.cache,
+      },
+      watch,
+    ),
+  );
   session.signal.throwIfAborted();
   const served = await serve({
     source: world,
@@ -166,6 +183,24 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   return exit.done;
 }
 
+/** Opens a world with progress shown while it is rendered. */
+async function rendered(
+  session: Session,
+  open: (watch: RenderWatch) => Promise<Simulator>,
+): Promise<Simulator> {
+  using progress = session.progress();
+  let shown = 0;
+  return await open({
+    signal: session.signal,
+    onProgress: (run, rows, share) => {
+      progress.on(`rendering ${formatRun(run)}`);
+      progress.add(rows - shown, 0);
+      progress.expect(Math.round(rows / share));
+      shown = rows;
+    },
+  });
+}
+
 /** Loaded when the command runs, so that the others start without it. */
 async function loadWorld() {
   const { openSimulator } = await import("../simulator/simulator.ts");
@@ -177,7 +212,7 @@ interface RequestLog extends AsyncDisposable {
   write(entry: unknown): void;
 }
 
-/** Appends JSON lines to a file; every line is written whole or, when the disk is full, the failure ends the process's work. */
+/** Appends JSON lines to a file. Once a line could not be written, every further request fails with that error. */
 async function openRequestLog(file: string): Promise<RequestLog> {
   const stream = createWriteStream(file, { flags: "a" });
   await new Promise<void>((opened, failed) => {

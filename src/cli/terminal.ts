@@ -5,7 +5,6 @@ import { RunvaultError } from "../model/error.ts";
 export interface Terminal {
   /** For what is no option: options read the process's own environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly stdoutIsTerminal: boolean;
   readonly stderrIsTerminal: boolean;
   /**
    * Writes data to standard output and waits until there is room for more. False when the reader is gone (`| head`):
@@ -27,7 +26,6 @@ export function processTerminal(): Terminal {
   stderr.on("error", () => {});
   return {
     env,
-    stdoutIsTerminal: stdout.isTTY === true,
     stderrIsTerminal: stderr.isTTY === true && env.TERM !== "dumb",
     out: (text) => output.write(text),
     err: (text) => {
@@ -54,7 +52,10 @@ class Output {
     if (failure === null || failure === undefined) return true;
     const code = (failure as NodeJS.ErrnoException).code;
     if (code !== "EPIPE" && code !== "ERR_STREAM_DESTROYED") {
-      throw RunvaultError.from(failure, { place: { file: "standard output" } });
+      throw RunvaultError.from(failure, {
+        place: { file: "standard output" },
+        hint: "The output could not be written: send it elsewhere, and run the same command again.",
+      });
     }
     this.#gone = true;
     return false;

@@ -1,9 +1,9 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
-import { verifyArchive, verifyRun } from "../archive/verify.ts";
+import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
 import type { VerifyCheck, VerifyReport } from "../archive/verify-report.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
 import { openRestGateway } from "../gateway/rest-gateway.ts";
-import { exit, worstExit } from "../model/error.ts";
+import { exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type GatewayValues, gatewaySettings } from "./gateway-options.ts";
 import { formatRun } from "./run-argument.ts";
@@ -15,12 +15,18 @@ interface Values extends GatewayValues {
   readonly against?: string | undefined;
 }
 
+/** A run's own report, with what the gateway's facts added to it. */
+interface RunReport extends VerifyReport {
+  /** Whether the gateway's facts were there to compare with; null where no gateway was to be asked. */
+  readonly compared: boolean | null;
+}
+
 /** Verifies the runs named, or all. Findings are the result, on standard output; the exit status sums them up. */
 export async function verifyRuns(runs: readonly RunRef[], values: Values, session: Session): Promise<number> {
   const archive = await openArchive(values.archive);
   await using gateway = await gatewayToAsk(values, session);
-  const { reports, statuses } = await collected(archive, runs, gateway, values.deep, session);
-  const status = worstExit(statuses);
+  const reports = await collected(archive, runs, gateway, values.deep, session);
+  const status = worstExit(reports.map((report) => report.exit));
   const text = session.json
     ? `${JSON.stringify({ exit: status, runs: reports }, null, 2)}\n`
     : reports.map(textOf).join("") || "no runs to verify\n";
@@ -35,26 +41,84 @@ async function collected(
   gateway: HistorySource | undefined,
   deep: boolean,
   session: Session,
-): Promise<{ reports: VerifyReport[]; statuses: number[] }> {
-  const reports: VerifyReport[] = [];
-  const statuses: number[] = [];
+): Promise<RunReport[]> {
+  const reports: RunReport[] = [];
   using progress = session.progress();
+  let before = 0;
+  let done = 0;
   const options = {
     deep,
     signal: session.signal,
-    onProgress: ({ run, table }: { run: RunRef; table: string }) => progress.on(`${formatRun(run)} ${table}`),
+    onProgress: ({ run, table, rows, totalRows }: VerifyProgress) => {
+      progress.on(`${formatRun(run)} ${table}`);
+      progress.expect(before + totalRows);
+      progress.add(before + rows - done, 0);
+      done = before + rows;
+    },
   };
+  let unreachable = false;
   for await (const report of reportsOf(archive, runs, options)) {
-    const checks = [...report.checks];
-    if (gateway !== undefined && report.generation !== null) {
-      const against = await verifyAgainst(gateway, (await archive.manifest(report.run))!, session.signal);
-      checks.push(...against.checks);
-      if (against.unproven) statuses.push(exit.incomplete);
+    before = done;
+    if (gateway === undefined || report.generation === null) {
+      reports.push({ ...report, compared: null });
+    } else if (unreachable) {
+      reports.push(notCompared(report, "the gateway could not be asked before", exit.gateway));
+    } else {
+      try {
+        reports.push(await compared(report, archive, gateway, session.signal));
+      } catch (thrown) {
+        session.signal.throwIfAborted();
+        // what the archive itself showed is a finding whatever the gateway says
+        const { instanceId, runId } = report.run;
+        const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
+        reports.push(notCompared(report, `${error.code}: ${error.message}`, session.failure(error)));
+        unreachable = outOfReach.has(error.code);
+      }
     }
-    statuses.push(report.exit);
-    reports.push({ ...report, checks });
   }
-  return { reports, statuses };
+  return reports;
+}
+
+/** Errors that the next run would only meet again, after all the waiting. */
+const outOfReach = new Set<string>(["unreachable", "unauthenticated", "not_a_gateway"]);
+
+async function compared(
+  report: VerifyReport,
+  archive: Archive,
+  gateway: HistorySource,
+  signal: AbortSignal,
+): Promise<RunReport> {
+  const manifest = await archive.manifest(report.run);
+  // removed since it was verified
+  if (manifest === null) return { ...report, compared: null };
+  const against = await verifyAgainst(gateway, manifest, signal);
+  const status = against.unproven || !against.asked ? exit.incomplete : exit.done;
+  return {
+    ...report,
+    checks: [...report.checks, ...against.checks],
+    unproven: report.unproven || against.unproven,
+    exit: worstExit([report.exit, status]),
+    compared: against.asked,
+  };
+}
+
+function notCompared(report: VerifyReport, why: string, status: number): RunReport {
+  const check = {
+    run: report.run,
+    table: null,
+    check: "facts",
+    level: "unproven",
+    ok: false,
+    detail: `not compared: ${why}`,
+    files: [],
+  } as const;
+  return {
+    ...report,
+    checks: [...report.checks, check],
+    unproven: true,
+    exit: worstExit([report.exit, status]),
+    compared: false,
+  };
 }
 
 async function gatewayToAsk(values: Values, session: Session): Promise<HistorySource | undefined> {
@@ -71,14 +135,16 @@ async function* reportsOf(
   for (const run of runs) yield await verifyRun(archive, run, options);
 }
 
-function textOf(report: VerifyReport): string {
+function textOf(report: RunReport): string {
   const bad = report.checks.filter(({ level }) => level !== "ok");
   const good = report.checks.length - bad.length;
   const verdict = report.damaged
     ? "DAMAGED"
     : bad.some(({ level }) => level === "unproven")
       ? "not proven"
-      : "verified";
+      : report.compared === false
+        ? "not compared: the gateway has no storage facts"
+        : "verified";
   return `${formatRun(report.run)}  ${verdict}: ${good} checks passed\n${bad.map(lineOf).join("")}`;
 }
 

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { addGatewayOptions, gatewayShape } from "./gateway-options.ts";
+import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "./gateway-options.ts";
 import { httpAddress } from "./option-values.ts";
 import { parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -15,12 +15,13 @@ const schema = z.object({
   against: httpAddress.optional(),
 });
 
-export type VerifyValues = z.output<typeof schema>;
+type VerifyValues = z.output<typeof schema>;
 
 /** `runvault verify` */
 export const verifyCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
+  unused: ({ against }) => (against === undefined ? gatewayOptionNames : []),
   declare: (command: Command) =>
     addGatewayOptions(
       command

@@ -1,4 +1,5 @@
 import type { Dispatcher } from "undici";
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 
 /** An answer whose headers are here and whose body is on its way. Its body must be read to the end or closed. */
 export interface Answer {
@@ -61,6 +62,14 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#wake?.();
   }
 
+  /** Ends the body with the error at once, what was not read yet left out, and closes the connection. */
+  fail(error: Error): void {
+    if (this.#ended) return;
+    this.#dropQueue();
+    this.end(error);
+    this.#controller.abort(error);
+  }
+
   [Symbol.asyncIterator](): this {
     return this;
   }
@@ -88,13 +97,17 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
   }
 
   close(): void {
-    this.#queue = [];
-    this.#next = 0;
-    this.#queuedBytes = 0;
+    this.#dropQueue();
     if (this.#ended) return;
     this.#ended = true;
     this.#controller.abort(new Error("the reader left"));
     this.#wake?.();
+  }
+
+  #dropQueue(): void {
+    this.#queue = [];
+    this.#next = 0;
+    this.#queuedBytes = 0;
   }
 
   #take(chunk: Buffer): void {
@@ -106,6 +119,18 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#queuedBytes -= chunk.length;
     if (this.#queuedBytes <= resumeAtBytes && !this.#ended) this.#controller.resume();
   }
+}
+
+/**
+ * Ends the body with `timeout` when it is not read in that time, until disposed: a body that drips is never silent for
+ * long, and would hold its reader forever.
+ */
+export function limitBody(body: AnswerBody, timeoutMs: number, place: ErrorPlace): Disposable {
+  const timer = setTimeout(() => {
+    const message = `the answer was not whole after ${timeoutMs / 1000} s (${body.receivedBytes} bytes)`;
+    body.fail(new RunvaultError("timeout", message, { place }));
+  }, timeoutMs);
+  return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
 /** Sends one GET and waits for the headers of its answer. Throws undici's errors, or the signal's reason. */

@@ -4,7 +4,6 @@ import { type FilterName, filterNames, type TableName, tables } from "../model/t
 /** Every name that the client speaks on REST: paths below the base address, parameters, media types, error codes. */
 export interface GatewayContract {
   readonly paths: {
-    readonly health: string;
     /** `{id}` is replaced by the instance's id. */
     readonly instance: string;
     readonly instances: string;
@@ -30,7 +29,6 @@ export interface GatewayContract {
 /** The contract of proto/example: what is assumed of a gateway that nobody has described. */
 export const builtInContract: GatewayContract = {
   paths: {
-    health: "/health",
     instance: "/instances/{id}",
     instances: "/history/instances",
     runs: "/history/runs",
@@ -49,7 +47,7 @@ export const builtInContract: GatewayContract = {
   },
   mediaTypes: { rows: "application/x-ndjson", document: "application/json" },
   errors: {
-    400: { invalid_argument: "invalid_argument" },
+    400: { invalid_argument: "refused" },
     401: { unauthenticated: "unauthenticated" },
     403: { permission_denied: "permission_denied" },
     404: {

@@ -60,7 +60,7 @@ async function* decompressed(body: AnswerBody, coding: Coding, place: ErrorPlace
   if (decoder.bytesWritten !== body.receivedBytes) {
     throw new RunvaultError("malformed_row", `the ${coding} body goes on after its end`, {
       place,
-      hint: "The gateway or a proxy sends several frames or trailing bytes; ask without compression.",
+      hint: "The gateway or a proxy sends several frames or trailing bytes: ask without compression, by --no-compression.",
     });
   }
 }
@@ -75,7 +75,7 @@ function decodeError(thrown: unknown, coding: Coding, bytes: number, place: Erro
     return new RunvaultError("malformed_row", `the ${coding} body does not decode (${code})`, {
       cause: thrown,
       place,
-      hint: "Nothing of this answer can be trusted; ask again, or without compression.",
+      hint: "Nothing of this answer can be trusted: ask again, or without compression, by --no-compression.",
     });
   }
   return thrown;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type { Answer } from "./answer.ts";
+import { type Answer, limitBody } from "./answer.ts";
 import type { GatewayContract } from "./contract.ts";
 import { decodedBody } from "./decode.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
@@ -9,6 +9,8 @@ import { readRetryAfterMs } from "./retry-after.ts";
 const envelope = z.object({ error: z.object({ code: z.string().max(200) }) });
 
 const errorBodyMaxBytes = 64 * 1024;
+// the status is known already; a code that is slow to come is not worth a longer wait
+const errorBodyMs = 5_000;
 
 /**
  * An answer that is not a success, as an error by status and code, never by its message text. A code that the contract
@@ -25,8 +27,8 @@ export async function errorFromAnswer(
   const named = known !== undefined && wireCode !== undefined && Object.hasOwn(known, wireCode);
   const code = (named ? known[wireCode] : undefined) ?? codeOfStatus(status);
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
-  const hint = hints[code];
-  return new RunvaultError(code, `the gateway answered ${status}${showCode(wireCode)}`, {
+  const hint = status === 400 ? badRequestHint : hints[code];
+  return new RunvaultError(code, `the gateway answered ${status}${showCode(wireCode, contract)}`, {
     place,
     status,
     ...(hint === undefined ? {} : { hint }),
@@ -34,11 +36,13 @@ export async function errorFromAnswer(
   });
 }
 
-/** What a status means by itself. 409 never means `history_unavailable`: that takes the code's own word. */
+/**
+ * What a status means by itself. 400 is `refused`: the request was made here, so the user's command is not what is
+ * wrong. 409 never means
+ * `history_unavailable`: that takes the code's own word.
+ */
 function codeOfStatus(status: number): ErrorCode {
   switch (status) {
-    case 400:
-      return "invalid_argument";
     case 401:
       return "unauthenticated";
     case 403:
@@ -67,9 +71,13 @@ const hints: Partial<Record<ErrorCode, string>> = {
   route_not_found: "The gateway has no such path: look at the base address, which often ends in /api/v1.",
 };
 
+const badRequestHint =
+  "The gateway does not take such a request: its interface may differ from the contract in proto/; its log says more.";
+
 async function readCode(answer: Answer, place: ErrorPlace): Promise<string | undefined> {
   const parts: Buffer[] = [];
   let bytes = 0;
+  using _deadline = limitBody(answer.body, errorBodyMs, place);
   try {
     for await (const chunk of decodedBody(answer, place)) {
       bytes += chunk.length;
@@ -88,9 +96,9 @@ async function readCode(answer: Answer, place: ErrorPlace): Promise<string | und
   }
 }
 
-// only what looks like a code is shown: the rest may be anything, a token echoed by a proxy included
-function showCode(wireCode: string | undefined): string {
-  return wireCode !== undefined && /^[a-z][a-z0-9_]{0,63}$|^ERROR_CODE_[A-Z0-9_]{1,64}$/.test(wireCode)
-    ? ` ${wireCode}`
-    : "";
+// only codes that the contract knows are shown: any other may be anything, a token that is echoed included
+function showCode(wireCode: string | undefined, { errors }: GatewayContract): string {
+  if (wireCode === undefined) return "";
+  const known = Object.values(errors).some((codes) => Object.hasOwn(codes, wireCode));
+  return known ? ` ${wireCode}` : " with an unknown code";
 }

@@ -25,6 +25,8 @@ export interface GatewayOptions {
   readonly headersTimeoutMs?: number | undefined;
   /** Longest silence inside an answer. Default 60,000; it does not run while the reader itself pauses. */
   readonly bodyIdleTimeoutMs?: number | undefined;
+  /** Longest time for the body of one document. Default 120,000: one of 16 MiB over a slow line. */
+  readonly documentTimeoutMs?: number | undefined;
   /** Attempts after the first. Default 5: with the backoff below about ten seconds, the length of a restart. */
   readonly retries?: number | undefined;
   /** Upper bound of the first random delay, doubled by every failure. Default 250. */
@@ -76,6 +78,7 @@ const schema = z.strictObject({
   connectTimeoutMs: ms.default(10_000),
   headersTimeoutMs: ms.default(60_000),
   bodyIdleTimeoutMs: ms.default(60_000),
+  documentTimeoutMs: ms.default(120_000),
   retries: z.int().min(0).max(1000).default(5),
   backoffBaseMs: ms.default(250),
   backoffMaxMs: ms.default(10_000),

@@ -1,7 +1,7 @@
 import type { Dispatcher } from "undici";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { GatewayAddress } from "./address.ts";
-import { type Answer, requestAnswer } from "./answer.ts";
+import { type Answer, limitBody, requestAnswer } from "./answer.ts";
 import type { GatewayContract } from "./contract.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
 import { errorFromAnswer } from "./error-answer.ts";
@@ -63,7 +63,8 @@ export class RestClient {
 
   /**
    * A whole document's bytes, decoded. A cut is retried like any other failure: nothing was handed out yet.
-   * Throws `limit_exceeded` above 16 MiB, `not_a_gateway` for another media type.
+   * Throws `limit_exceeded` above 16 MiB, `timeout` where it takes too long as a whole, `not_a_gateway` for another
+   * media type.
    */
   async document(path: string, { place, signal }: GetContext): Promise<Uint8Array> {
     using _place = await this.#gate.document(signal);
@@ -74,6 +75,7 @@ export class RestClient {
       let bytes = 0;
       try {
         requireMediaType(answer, accept, place);
+        using _deadline = limitBody(answer.body, this.#options.documentTimeoutMs, place);
         for await (const chunk of decodedBody(answer, place)) {
           bytes += chunk.length;
           if (bytes > documentMaxBytes) throw tooLarge(place);
@@ -126,7 +128,8 @@ export class RestClient {
       if (answer.status === 200) return answer;
       try {
         if (!redirects.has(answer.status)) throw await errorFromAnswer(answer, this.#contract, place);
-        if (hops === maxRedirects) throw refused(`more than ${maxRedirects} redirects`, answer, place);
+        if (hops === maxRedirects)
+          throw refused(`more than ${maxRedirects} redirects`, answer, place, redirected);
         target = this.#redirectTarget(target, answer, place);
       } finally {
         answer.body.close();
@@ -155,20 +158,35 @@ export class RestClient {
     const location = answer.headers.location;
     const base = this.#address.origin + from;
     if (location === undefined || !URL.canParse(location, base)) {
-      throw refused("a redirect without a readable Location", answer, place);
+      throw refused("a redirect without a readable Location", answer, place, redirected);
     }
     const target = new URL(location, base);
     if (target.origin !== this.#address.origin) {
-      throw refused(`a redirect to another origin, ${target.origin}`, answer, place);
+      throw refused(`a redirect to another origin, ${target.origin}`, answer, place, redirected);
     }
     return target.pathname + target.search;
   }
 
   #requireFraming(answer: Answer, place: ErrorPlace): void {
     const { headers } = answer;
-    if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined) return;
+    const transferEncoding = headers["transfer-encoding"]?.trim().toLowerCase();
+    if (transferEncoding === "chunked") return;
+    // any other is read until the connection closes, whatever length stands beside it, or hides the rows in a coding
+    if (transferEncoding !== undefined) {
+      throw refused(
+        "rows in a Transfer-Encoding other than chunked, whose end looks like a cut",
+        answer,
+        place,
+        {
+          hint: "Chunks alone, or a Content-Length, show where rows end: mend the gateway or the proxy before it.",
+        },
+      );
+    }
+    if (headers["content-length"] !== undefined) return;
     if (this.#options.acceptUnframed || isSelfEnding(answer)) return;
-    throw refused("rows with neither Content-Length nor chunks, whose end looks like a cut", answer, place);
+    throw refused("rows with neither Content-Length nor chunks, whose end looks like a cut", answer, place, {
+      hint: "Where the gateway can do no better, --accept-unframed takes them; counts must then show what is missing.",
+    });
   }
 }
 
@@ -200,13 +218,18 @@ function requireMediaType(answer: Answer, wanted: string, place: ErrorPlace): vo
   });
 }
 
-function refused(what: string, answer: Answer, place: ErrorPlace): RunvaultError {
-  return new RunvaultError("refused", `the gateway sent ${what}`, {
-    place,
-    status: answer.status,
-    hint: "If that is meant, give the address it leads to, or the option that allows it.",
-  });
+function refused(
+  what: string,
+  answer: Answer,
+  place: ErrorPlace,
+  { hint }: { readonly hint: string },
+): RunvaultError {
+  return new RunvaultError("refused", `the gateway sent ${what}`, { place, status: answer.status, hint });
 }
+
+const redirected = {
+  hint: "Redirects are followed three times and within the origin only: give the address they lead to.",
+};
 
 function tooLarge(place: ErrorPlace): RunvaultError {
   return new RunvaultError("limit_exceeded", `a document of more than ${documentMaxBytes} bytes`, { place });

@@ -25,8 +25,6 @@ export type { GatewayStats } from "./rest-client.ts";
 /** A remote gateway over REST. */
 export interface RestGateway extends HistorySource {
   readonly stats: GatewayStats;
-  /** The bytes of GET /health. Throws `not_a_gateway` where something else than a gateway answers. */
-  health(signal?: AbortSignal): Promise<Uint8Array>;
 }
 
 /**
@@ -122,14 +120,6 @@ export function openRestGateway(
     label: address.label,
     stats: client.stats,
 
-    health: (signal) =>
-      get(paths.health, {}, signal, (bytes, here) => {
-        readJson(bytes, here);
-        return bytes;
-      }).catch((thrown: unknown) => {
-        throw asNotAGateway(thrown);
-      }),
-
     instances: (signal): Promise<readonly InstanceEntry[]> =>
       get(withQuery(paths.instances, []), {}, signal, readInstances),
 
@@ -181,27 +171,6 @@ export function openRestGateway(
       await dispatcher.destroy();
     },
   };
-}
-
-/**
- * Asks /health whether a gateway answers at that address, once through all retries. Throws `unreachable` where nothing
- * listens and `not_a_gateway` where something else does.
- */
-export async function describeGateway(
-  options: GatewayOptions,
-): Promise<{ readonly label: string; readonly health: unknown }> {
-  await using gateway = openRestGateway(options);
-  const bytes = await gateway.health();
-  return { label: gateway.label, health: readJson(bytes, {}) };
-}
-
-function asNotAGateway(thrown: unknown): unknown {
-  if (!(thrown instanceof RunvaultError) || thrown.code !== "route_not_found") return thrown;
-  return new RunvaultError("not_a_gateway", "no gateway answers at that address: it has no /health", {
-    cause: thrown,
-    place: thrown.place,
-    hint: "Something else listens there, or the base address lacks its /api/v1.",
-  });
 }
 
 async function nullOn<T>(codes: readonly ErrorCode[], ask: () => Promise<T>): Promise<T | null> {

@@ -53,7 +53,8 @@ function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
       "Give the authority that signed it as the CA, or correct the name in the address.",
     ];
   }
-  if (/^(HPE_|ERR_SSL|EPROTO|UND_ERR_HEADERS_OVERFLOW)/.test(systemCode)) {
+  // lengths that contradict each other show while the headers are read
+  if (/^(HPE_|ERR_SSL|EPROTO|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH)/.test(systemCode)) {
     return [
       "not_a_gateway",
       "what answers there does not speak this protocol",

@@ -19,13 +19,13 @@ export const exit = {
 export const exitPrecedence: readonly number[] = [
   exit.interrupted,
   exit.terminated,
-  exit.usage,
   exit.bug,
   exit.damaged,
   exit.storage,
   exit.gateway,
   exit.incomplete,
   exit.locked,
+  exit.usage,
 ];
 
 /** The closed list of codes: for each, whether asking again may help, and the exit status it leads to. */

@@ -11,6 +11,7 @@ import {
   PortfolioMetricSchema,
 } from "../gen/example/history/v1/rows_pb.ts";
 import { RunvaultError } from "./error.ts";
+import { nearestName } from "./nearest-name.ts";
 
 /**
  * What a column holds:
@@ -158,12 +159,18 @@ export function isTableName(name: string): name is TableName {
   return byName.has(name);
 }
 
-/** The table of that name. Throws `table_unknown`, with the nearest right names in reach of the caller. */
+/** What to say of a name that is no table's: the nearest right one, and all there are. */
+export function tableHint(name: string): string {
+  const near = nearestName(name, tableNames);
+  return `${near === null ? "" : `Did you mean ${near}? `}The tables are ${tableNames.join(", ")}.`;
+}
+
+/** The table of that name. Throws `table_unknown` with the nearest right name. */
 export function tableNamed(name: string): Table {
   const table = byName.get(name);
   if (table === undefined) {
     throw new RunvaultError("table_unknown", `there is no table ${JSON.stringify(name)}`, {
-      hint: `The tables are ${tableNames.join(", ")}.`,
+      hint: tableHint(name),
     });
   }
   return table;

@@ -1,5 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
-import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { nearestName } from "../model/nearest-name.ts";
+import { isTableName, type TableName, tableHint, tableNamed, tableNames } from "../model/table.ts";
 
 /** The history documents on REST, by the last part of their path; faults of whole answers can be placed on them too. */
 export const documentRoutes = ["instances", "runs", "resources", "storage", "summary"] as const;
@@ -91,7 +92,7 @@ const kinds = {
     args: ["ROW", "?COUNT", "?REQUESTS"],
     times: always,
     meaning:
-      "rows ROW to ROW+COUNT-1 (1) appear with the REQUESTS-th request for facts or rows of the table (or on release)",
+      "rows ROW to ROW+COUNT-1 (1) appear with the REQUESTS-th request for facts or rows of the table; give REQUESTS, or they never do",
   },
   repeat: { args: ["ROW"], times: always, meaning: "row ROW is sent twice" },
   malformed: { args: ["ROW"], times: always, meaning: "row ROW is cut in half, so it is not JSON" },
@@ -127,7 +128,8 @@ const kinds = {
     args: ["DIFFERENCE"],
     times: always,
     least: Number.NEGATIVE_INFINITY,
-    meaning: "storage facts say DIFFERENCE rows more (fewer when negative) than there are",
+    meaning:
+      "storage facts say DIFFERENCE rows more (fewer when negative) than there are, at the table's first row",
   },
   "facts-ignore-bounds": {
     args: [],
@@ -183,13 +185,15 @@ export function parseFault(text: string): Fault {
   const [, kindText = "", target = "", argText, timesText] = match ?? [];
   if (match === null) throw refusal(text, "it does not have the form KIND@TABLE[:ARGUMENT,…][*TIMES]");
   if (!Object.hasOwn(kinds, kindText)) {
-    throw refusal(text, `there is no kind ${kindText}`, `The kinds are ${Object.keys(kinds).join(", ")}.`);
+    const near = nearestName(kindText, Object.keys(kinds));
+    const hint = `${near === null ? "" : `Did you mean ${near}? `}The kinds are ${Object.keys(kinds).join(", ")}.`;
+    throw refusal(text, `there is no kind ${kindText}`, hint);
   }
   const kind = kindText as FaultKind;
   const entry: KindEntry = kinds[kind];
   const isDocument = (documentRoutes as readonly string[]).includes(target);
   if (target !== "*" && !isTableName(target) && !(isDocument && entry.documents === true)) {
-    throw refusal(text, `there is no table ${target}`, `The tables are ${tableNames.join(", ")}.`);
+    throw refusal(text, `there is no table ${target}`, tableHint(target));
   }
   const times = timesText === undefined ? entry.times : Number(timesText);
   if (times < 1) throw refusal(text, "TIMES is at least 1");

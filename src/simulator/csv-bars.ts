@@ -15,7 +15,6 @@ interface TextBar {
   readonly closeNanos: number;
   readonly prices: readonly [string, string, string, string];
   readonly volume: string;
-  /** True when the file gives the volume with more than nine decimals. */
   readonly line: number;
 }
 

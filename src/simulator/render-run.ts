@@ -45,8 +45,15 @@ export function indexFileName(table: TableName): string {
   return `${table}.index`;
 }
 
-/** Plays a run and writes its tables into `folder`, in memory that does not grow with the run. */
-export async function renderRun(plan: RunPlan, folder: string): Promise<RenderedRun> {
+/**
+ * Plays a run and writes its tables into `folder`, in memory that does not grow with the run. `onBars` hears of the
+ * rows and bars so far; what it throws stops the rendering.
+ */
+export async function renderRun(
+  plan: RunPlan,
+  folder: string,
+  onBars: (rows: number, bars: number) => void = () => {},
+): Promise<RenderedRun> {
   const writers = new Map<TableName, TableWriter>();
   const arrivals = randomFrom(`${plan.seed} arrivals`);
   const steps = randomFrom(`${plan.seed} seq`);
@@ -55,7 +62,9 @@ export async function renderRun(plan: RunPlan, folder: string): Promise<Rendered
     : (seq: number): string => String(seq);
   const prefix = `{"run_id":${JSON.stringify(plan.runId)},"instance_id":${JSON.stringify(plan.instanceId)},"seq":"`;
 
+  let rows = 0;
   const emit: RowSink = (table, micros, nanos, fields) => {
+    rows += 1;
     const delay =
       arrivals.below(lateRows) === 0
         ? 120_000_000 + arrivals.below(latestMicros - 130_000_000)
@@ -77,8 +86,9 @@ export async function renderRun(plan: RunPlan, folder: string): Promise<Rendered
         }),
       );
     }
-    const outcome = await play(plan, emit, (micros) => {
+    const outcome = await play(plan, emit, (micros, bars) => {
       for (const writer of writers.values()) writer.flush(micros);
+      onBars(rows, bars);
     });
     finished = true;
     const written = Object.fromEntries([...writers].map(([table, writer]) => [table, writer.finish()]));
@@ -105,7 +115,11 @@ type Outcome = Pick<
   "started" | "ended" | "initialEquity" | "finalEquity" | "fees" | "orders" | "fills"
 >;
 
-async function play(plan: RunPlan, emit: RowSink, flush: (micros: number) => void): Promise<Outcome> {
+async function play(
+  plan: RunPlan,
+  emit: RowSink,
+  flush: (micros: number, bars: number) => void,
+): Promise<Outcome> {
   const random = randomFrom(`${plan.seed} run`);
   const strategy = crossoverStrategy(plan, random, emit);
   const { position } = strategy;
@@ -184,7 +198,7 @@ async function play(plan: RunPlan, emit: RowSink, flush: (micros: number) => voi
       last = bar;
       index += 1;
       if (index % flushBars === 0) {
-        flush(bar.closeMicros);
+        flush(bar.closeMicros, index);
         // lets signals and timers in between
         await setImmediate();
       }

@@ -27,9 +27,10 @@ import { summaryOf } from "./run-summary.ts";
 import { type SimulatorOptions, simulatorOptions } from "./simulator-options.ts";
 import { readTableIndex } from "./table-index.ts";
 import { type TableReader, tableReader } from "./table-reader.ts";
-import { openWorld, tableFiles, type World, type WorldRun } from "./world.ts";
+import { openWorld, type RenderWatch, tableFiles, type World, type WorldRun } from "./world.ts";
 
 export type { SimulatorOptions } from "./simulator-options.ts";
+export type { RenderWatch } from "./world.ts";
 
 /** When a run happens. */
 export interface RunSpan {
@@ -52,13 +53,15 @@ const projectVersion = "1.0.0";
 
 /**
  * Opens the world of these options, rendering it into the cache folder where it is not there yet. The same options
- * give the same bytes on every machine. Throws `invalid_argument` on options out of range and on a bad file of bars.
+ * give the same bytes on every machine. Throws `invalid_argument` on options out of range and on a bad file of bars,
+ * and the reason of the watch's signal.
  */
 export async function openSimulator(
   given: Partial<SimulatorOptions> & { readonly cacheDir: string },
+  watch: RenderWatch = {},
 ): Promise<Simulator> {
   const options = simulatorOptions(given);
-  return simulatorOf(await openWorld(options), options);
+  return simulatorOf(await openWorld(options, watch), options);
 }
 
 function simulatorOf(world: World, options: SimulatorOptions): Simulator {

@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { parseTime } from "../model/time.ts";
 import type { BarSource } from "./bars.ts";
@@ -56,6 +57,14 @@ export interface World {
   readonly strategy: string;
 }
 
+/** How the rendering of a world is followed and stopped. */
+export interface RenderWatch {
+  /** Stops the rendering; nothing of it is kept. */
+  readonly signal?: AbortSignal;
+  /** Told now and then: the run being rendered, rows so far, and the share of the work that they are, above 0. */
+  readonly onProgress?: (run: RunRef, rows: number, share: number) => void;
+}
+
 interface WorldRecord {
   readonly key: string;
   readonly runs: readonly RenderedRun[];
@@ -65,7 +74,7 @@ interface WorldRecord {
  * The world of these options, from the cache or rendered into it. Rendering happens aside and becomes visible by one
  * rename, so a killed one never counts; of two at once the first wins and both use its bytes.
  */
-export async function openWorld(options: SimulatorOptions): Promise<World> {
+export async function openWorld(options: SimulatorOptions, watch: RenderWatch = {}): Promise<World> {
   const symbol = options.symbol ?? (options.bars === undefined ? "BTC-PERP" : symbolOf(options.bars));
   const key = await worldKey(options, symbol);
   const folder = join(options.cacheDir, key);
@@ -76,7 +85,7 @@ export async function openWorld(options: SimulatorOptions): Promise<World> {
     const aside = join(options.cacheDir, `${key}.${process.pid}.${randomBytes(4).toString("hex")}.part`);
     try {
       await mkdir(aside);
-      await renderWorld(options, symbol, key, aside);
+      await renderWorld(options, symbol, key, aside, watch);
       await renameUnlessThere(aside, folder);
     } finally {
       await rm(aside, { recursive: true, force: true });
@@ -103,15 +112,24 @@ async function renderWorld(
   symbol: string,
   key: string,
   folder: string,
+  watch: RenderWatch,
 ): Promise<void> {
   const csv = options.bars === undefined ? undefined : await csvBars(options.bars);
   const runs: RenderedRun[] = [];
+  const allRuns = options.instances * options.runs;
+  let rowsBefore = 0;
   for (let instance = 0; instance < options.instances; instance += 1) {
     for (let run = 0; run < options.runs; run += 1) {
       const plan = runPlan(options, symbol, instance, run, csv);
       const target = join(folder, runFolder(runs.length));
       await mkdir(target);
-      runs.push(await renderRun(plan, target));
+      const onBars = (rows: number, bars: number) => {
+        watch.signal?.throwIfAborted();
+        watch.onProgress?.(plan, rowsBefore + rows, (runs.length + bars / plan.barCount) / allRuns);
+      };
+      const done = await renderRun(plan, target, onBars);
+      rowsBefore += Object.values(done.tables).reduce((sum, table) => sum + table.rows, 0);
+      runs.push(done);
     }
   }
   await writeFile(

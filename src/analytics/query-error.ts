@@ -1,0 +1,85 @@
+import { duckDBError } from "../archive/duckdb.ts";
+import { RunvaultError } from "../model/error.ts";
+import { nearestName } from "../model/nearest-name.ts";
+import { tables } from "../model/table.ts";
+
+/**
+ * DuckDB's error as ours, by the kind that starts its message: what the query did wrong, what the archive has, or what
+ * the disk has. `files` are the committed ones.
+ */
+export function asQueryError(error: unknown, files: readonly string[]): RunvaultError {
+  if (error instanceof RunvaultError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const kind = /^([A-Za-z ]+?) Error:/.exec(message)?.[1] ?? "";
+  const details = { cause: error };
+  const file = files.find((path) => message.includes(path));
+  if (kind === "IO" || kind === "Out of Memory") {
+    const stored = storageError(error, file !== undefined);
+    if (stored !== null) return stored;
+  }
+  if (damagedKinds.has(kind) || (file !== undefined && (kind === "IO" || kind === "Invalid Input"))) {
+    return new RunvaultError("archive_damaged", message, {
+      ...details,
+      ...(file === undefined ? {} : { place: { file } }),
+      hint: "Run `runvault verify` to see which files are damaged.",
+    });
+  }
+  switch (kind) {
+    case "Catalog":
+      return new RunvaultError("query_invalid", message, { ...details, hint: tableHint(message) });
+    case "Permission":
+      return new RunvaultError("query_invalid", message, {
+        ...details,
+        hint: "A query reads the archive's tables and nothing else; `SHOW TABLES` lists them.",
+      });
+    case "Out of Memory":
+      return new RunvaultError("query_invalid", message, {
+        ...details,
+        hint: "Narrow the query, or raise --memory.",
+      });
+    case "INTERNAL":
+    case "FATAL":
+    case "":
+      return RunvaultError.from(error);
+    default:
+      return new RunvaultError("query_invalid", message, details);
+  }
+}
+
+const damagedKinds: ReadonlySet<string> = new Set(["Invalid", "Serialization"]);
+
+/**
+ * What went wrong with the disk, not with the archive; null where it is neither. A committed file that cannot be read
+ * is the archive's damage, unless the disk or its permissions are why.
+ */
+function storageError(error: unknown, namesFile: boolean): RunvaultError | null {
+  const { code, message, cause } = duckDBError(error, "the query failed");
+  switch (code) {
+    case "storage_full":
+      return new RunvaultError(code, message, {
+        cause,
+        hint: "Large results spill to the temporary folder: point TMPDIR at a larger disk, or narrow the query.",
+      });
+    case "storage_read_only":
+    case "storage_forbidden":
+      return new RunvaultError(code, message, { cause });
+    case "storage_failed":
+      return namesFile ? null : new RunvaultError(code, message, { cause });
+    default:
+      return null;
+  }
+}
+
+/** Every name a query may read from. */
+const viewNames: readonly string[] = [
+  "runs",
+  ...tables.flatMap(({ name, columns }) =>
+    columns.some(({ kind }) => kind === "exact") ? [name, `${name}_f`] : [name],
+  ),
+];
+
+function tableHint(message: string): string {
+  const name = /Table with name (\S+) does not exist/.exec(message)?.[1];
+  const near = name === undefined ? null : nearestName(name, viewNames);
+  return `${near === null ? "" : `Did you mean ${near}? `}The tables are ${viewNames.join(", ")}.`;
+}
