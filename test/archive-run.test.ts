@@ -8,6 +8,7 @@ import { rowHash } from "../src/archive/row-hash.ts";
 import { type ArchiveJob, archiveRun } from "../src/extract/archive-run.ts";
 import { RunvaultError } from "../src/model/error.ts";
 import { type TableName, tableNames } from "../src/model/table.ts";
+import { parseTime } from "../src/model/time.ts";
 import { parquetLines, segmentLines } from "./archived-lines.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "./array-source.ts";
 
@@ -301,6 +302,66 @@ describe("archiving a run", () => {
       segments: [{ sorted: false, rows: 4 }],
     });
     expect(await parquetLines(archive, run, "fills")).toEqual([a, b, c, d].map((row) => row!.line));
+  });
+
+  it("refuses a row that came twice among rows out of order, though the count is right", async () => {
+    const source = new ArraySource(run, world({ fills: hours(1, 2, 3), orders: hours(1) }));
+    const [a, b] = source.tables.get("fills")!;
+    const honest = new ArraySource(run, new Map(source.tables));
+    source.facts = honest.facts.bind(honest);
+    source.tables.set("fills", [b!, a!, b!]);
+    const { manifest } = await archiveRun(jobFor(source));
+    expect(manifest.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      error: {
+        code: "duplicate_row",
+        message: expect.stringContaining(`ts_event ${b!.ts} and seq ${b!.seq}`),
+      },
+    });
+    expect(manifest.tables.orders!.state).toBe("COMPLETE");
+  });
+
+  it.each([
+    ["the second of three, counted by nobody", 1, { literal: true }],
+    ["the second of four, and a cap on answers", 1, { cap: 3 }],
+    ["the first, a cut behind it, and a cap on answers", 0, { cap: 2, cuts: [600] }],
+  ])("sets a row without a key aside once: %s", async (_, bad, manners: Manners) => {
+    const times = bad === 0 ? hours(1, 2, 3) : hours(1, 2, 2, ...(manners.literal ? [] : [3]));
+    const source = new ArraySource(run, world({ fills: times }), manners);
+    const fills = source.tables.get("fills")!;
+    fills[bad] = { ...fills[bad]!, line: fills[bad]!.line.replace(/"seq":"(\d+)"/, '"seq":$1') };
+    const { manifest } = await archiveRun(jobFor(source, { tables: ["fills"] }));
+    expect(manifest.tables.fills).toMatchObject({
+      state: "QUARANTINED",
+      certificate: { rows: times.length - 1, quarantined: 1 },
+      quarantine: [{ rows: 1 }],
+    });
+    expect(await segmentLines(archive, run, "fills")).toEqual(
+      fills.filter((_, i) => i !== bad).map(({ line }) => line),
+    );
+  });
+
+  it("asks in other windows for what a survey found, where nothing counts it", async () => {
+    const source = new ArraySource(run, world({ fills: hours(1, 2, 3, 4) }), { literal: true });
+    await archiveRun(jobFor(source, { tables: ["fills"], settings: { sliceRows: 1000 } }));
+    const windows = source.asked.map(({ to }) => to);
+    expect(new Set(windows).size).toBe(3);
+    await expectArchived(source);
+  });
+
+  it("keeps a table's absurd ts_event from stopping the run", async () => {
+    const source = new ArraySource(run, world({ fills: hours(1, 2), orders: hours(1) }), { literal: true });
+    const fills = source.tables.get("fills")!;
+    const line = fills[1]!.line.replace(/"ts_event":"\d+"/, '"ts_event":"9999999999999999999"');
+    source.tables.set("fills", [fills[0]!, { ...fills[1]!, line, ts: 9_223_372_036_854_775_800n }]);
+    const rows = source.rows.bind(source);
+    source.rows = (request) => {
+      for (const bound of [request.from, request.to]) parseTime(String(bound ?? 0n));
+      return rows(request);
+    };
+    const { manifest } = await archiveRun(jobFor(source, { tables: ["fills", "orders"] }));
+    expect(manifest.tables.fills!.state).toBe("INCOMPLETE");
+    expect(manifest.tables.orders!.state).toBe("COMPLETE");
   });
 
   it("calls a table INCOMPLETE whose rows are fewer than the facts, and exits with the failing state", async () => {

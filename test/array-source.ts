@@ -105,9 +105,11 @@ export class ArraySource implements HistorySource {
     if (refusal !== undefined) throw refusal;
     const { cap = Number.POSITIVE_INFINITY, cuts = [], chunkBytes = 1000 } = this.manners;
     const most = Math.min(cap, request.limit ?? Number.POSITIVE_INFINITY);
-    const symbol = request.filters?.symbol;
+    const { symbol, ...others } = request.filters ?? {};
     const rows = this.rowsWithin(request.table, request).filter(
-      (row) => symbol === undefined || row.symbol === symbol,
+      (row) =>
+        (symbol === undefined || row.symbol === symbol) &&
+        Object.entries(others).every(([name, value]) => row.line.includes(`"${name}":"${value}"`)),
     );
     const text = Buffer.from(
       rows

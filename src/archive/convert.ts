@@ -65,7 +65,8 @@ const rowGroupRows = 61_440;
  *
  * Throws `malformed_row` when a line is no proper row, or too odd for this path; the careful path tells which.
  * Throws `value_out_of_range` for a proper value that its column cannot hold, `history_identity_conflict` for a row
- * of another run or instance, `incomplete` when rows out ≠ lines in, and `storage_…` for the disk.
+ * of another run or instance, `duplicate_row` for two rows of one key among rows that had to be sorted, `incomplete`
+ * when rows out ≠ lines in, and `storage_…` for the disk.
  */
 export async function convertBucket(
   connection: DuckDBConnection,
@@ -93,10 +94,18 @@ async function convert(connection: DuckDBConnection, input: ConvertInput): Promi
   const shapes: Shape[] = [];
   let rows = await copyLearning(connection, input, shapes, sorted);
   let resorted = !sorted;
-  if (!resorted && (await hasDisorder(connection, input))) {
+  let fault = await orderFault(connection, input);
+  if (!resorted && fault?.kind === "disorder") {
     // the fetcher watches each stream; a fault between two segments shows only here
     rows = await copyLearning(connection, input, shapes, false);
     resorted = true;
+    fault = await orderFault(connection, input);
+  }
+  // rows that came in order were held against each other as they came
+  if (resorted && fault !== undefined) {
+    throw new RunvaultError("duplicate_row", `two rows share ts_event ${fault.ts} and seq ${fault.seq}`, {
+      hint: "The gateway sends a row twice, or numbers two rows alike; nothing is de-duplicated here.",
+    });
   }
   const lines = input.segments.reduce((sum, segment) => sum + BigInt(segment.rows), 0n);
   if (rows !== lines) {
@@ -239,18 +248,33 @@ function checkedFiles({ segments }: ConvertInput): readonly string[] {
   return segments.filter(({ checked }) => checked === true).map(({ file }) => file);
 }
 
-/** True when a row of the written file stands before its predecessor in key order. */
-async function hasDisorder(connection: DuckDBConnection, input: ConvertInput): Promise<boolean> {
-  const keys = input.table.key.map((name, index) => `${identifier(name)} AS k${index}`);
-  const before = input.table.key.map((name, index) => `lag(${identifier(name)}) OVER () AS b${index}`);
-  const disorder = input.table.key.map((_, index) => {
-    const equal = Array.from({ length: index }, (_, i) => `k${i} = b${i} AND `).join("");
-    return `(${equal}k${index} < b${index})`;
-  });
+interface OrderFault {
+  readonly kind: "disorder" | "duplicate";
+  readonly ts: Nanoseconds;
+  readonly seq: bigint;
+}
+
+/**
+ * A row of the written file that stands before its predecessor in key order; where there is none, one that has its
+ * predecessor's key.
+ */
+async function orderFault(
+  connection: DuckDBConnection,
+  input: ConvertInput,
+): Promise<OrderFault | undefined> {
+  const keys = input.table.key.map(identifier);
+  const before = keys.map((key, index) => `lag(${key}) OVER () AS b${index}`);
+  const equal = (count: number) => keys.slice(0, count).map((key, index) => `${key} = b${index}`);
+  const disorder = keys
+    .map((key, index) => `(${[...equal(index), `${key} < b${index}`].join(" AND ")})`)
+    .join(" OR ");
   const reader = await connection.runAndReadAll(
-    `SELECT 1 FROM (SELECT ${[...keys, ...before].join(", ")} FROM read_parquet(${fileList([input.out])})) WHERE ${disorder.join(" OR ")} LIMIT 1`,
+    `SELECT ${disorder} AS disorder, epoch_ns(ts_event), seq
+     FROM (SELECT ${[...keys, ...before].join(", ")} FROM read_parquet(${fileList([input.out])}))
+     WHERE ${disorder} OR (${equal(keys.length).join(" AND ")}) ORDER BY disorder DESC LIMIT 1`,
   );
-  return reader.getRows().length > 0;
+  const [row] = reader.getRows() as [boolean, bigint, bigint][];
+  return row && { kind: row[0] ? "disorder" : "duplicate", ts: row[1], seq: row[2] };
 }
 
 async function endKeys(connection: DuckDBConnection, input: ConvertInput, rows: bigint) {

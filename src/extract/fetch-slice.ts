@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
 import type { Segment } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { HistorySource, RunRef } from "../model/source.ts";
+import type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
 import type { FilterName, Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { formatTime, int64Max, int64Min } from "../model/time.ts";
@@ -68,56 +69,64 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
     start = end;
   });
   const asker = new Asker(slice, work, text);
-  /** The timestamp whose rows were dropped and are asked for again, with how many there were. */
-  let held: { ts: Nanoseconds; rows: number } | undefined;
-  /** Largest answer that ended whole and yet had more behind it. */
-  let provenCap = Number.POSITIVE_INFINITY;
-  let rowsBefore = 0;
+  /** The group that a whole answer ended with: dropped, and asked for again. */
+  let held: { ts: Nanoseconds; rows: number; answerRows: number } | undefined;
+  /** Largest whole answer, and the largest that yet had more behind it. */
+  let largest = 0;
+  let provenCap = 0;
   let ask = from;
   let limit: number | undefined;
   try {
     for (;;) {
       const ended = await asker.ask(ask, limit);
-      const { rows } = text.answer;
+      const { rows, first, firstRows } = text.answer;
+      const several = rows > firstRows;
+      if (held !== undefined && (ended || several)) {
+        if (first !== held.ts || firstRows < held.rows) throw vanished(slice, held.ts);
+        if (several || rows > held.rows) provenCap = Math.max(provenCap, held.answerRows);
+      }
       if (!ended) {
-        // cut: keep whole groups, ask again from the last timestamp
-        const dropped = text.dropLastGroup();
-        if (dropped !== undefined && dropped.ts > ask) held = undefined;
-        ask = dropped?.ts ?? ask;
+        // cut: keep whole groups, ask again from the last
+        ask = text.dropLastGroup()?.ts ?? ask;
+        if (several) held = undefined;
         continue;
       }
       if (expected !== undefined && text.totalRows === expected) break;
-      if (rows === 0) {
-        if (held !== undefined && held.ts === ask) throw vanished(slice, held.ts);
+      if (rows === 0) break;
+      const last = text.lastTs;
+      // an answer of lines that are no rows begins where it was asked for, behind every row
+      if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
+      largest = Math.max(largest, rows);
+      if (several || held === undefined || rows > held.rows) {
+        // more than one group, the first look at this one, or more of it than before: is there anything behind?
+        held = { ...text.dropLastGroup()!, answerRows: rows };
+        ask = held.ts;
+        // a limit that was raised stays, for with a lower one the group may come short
+        if (!several) limit = Math.max(100_000, rows * 4);
+        continue;
+      }
+      // one group alone, and the same rows again
+      const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
+      const wanted = await work.countRows?.(group.from, group.to);
+      if (wanted === undefined) {
+        const capped =
+          rows === provenCap ||
+          (await anyFrom(slice, work, group.to)) ||
+          (rows === largest && (await anyUnseen(slice, work, text, group)));
+        if (capped) throw tooFew(group, undefined, true);
+        // there is nothing behind
         break;
       }
-      const last = text.lastTs;
-      if (last === undefined) throw withoutTimes(rows);
-      // lines that are no rows count to the timestamp ahead of them, so only the rows' own timestamps tell
-      const several = text.answer.first !== undefined && text.answer.first < last;
-      if (held !== undefined && last > held.ts && ask <= held.ts) provenCap = Math.min(provenCap, rowsBefore);
-      rowsBefore = rows;
-      if (several || held?.ts !== last) {
-        // more than one timestamp, or the first time at this one: is there anything behind?
-        held = text.dropLastGroup()!;
-        ask = held.ts;
-        limit = several ? undefined : Math.max(100_000, rows * 2);
-        continue;
+      if (wanted > rows) {
+        await appendSplit(slice, work, text, group, wanted);
+      } else {
+        // lines that are no rows and not counted here lie behind the group, and come again from there
+        text.dropTail(rows - wanted);
       }
-      // an answer of a single timestamp, asked for the second time
-      if (rows > held.rows) {
-        // a larger limit brought more of it
-        held = text.dropLastGroup()!;
-        limit = Math.max(100_000, rows * 4);
-        continue;
-      }
-      const behind = last + 1n;
-      const whole = await groupIsWhole(slice, work, last, rows, provenCap);
-      if (!whole) await appendSplit(slice, work, text, last);
-      if (behind >= to) break;
+      if (group.to >= to) break;
       held = undefined;
       limit = undefined;
-      ask = behind;
+      ask = group.to;
     }
     await text.finish();
     return { rows: text.totalRows };
@@ -127,76 +136,77 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
   }
 }
 
-/** True when the gateway has no more rows at `ts` than it gave; undecided cases without facts fail. */
-async function groupIsWhole(
-  slice: Slice,
-  work: SliceWork,
-  ts: Nanoseconds,
-  rows: number,
-  provenCap: number,
-): Promise<boolean> {
-  if (work.countRows !== undefined) return (await work.countRows(ts, ts + 1n)) <= rows;
-  if (rows < provenCap) {
-    // no facts: whether anything follows tells if this answer was capped
-    if (ts + 1n >= slice.to) return true;
-    const follows = await firstRowFrom(slice, work, ts + 1n);
-    return !follows;
-  }
-  return false;
+/** Rows that can only be asked for together: those of one timestamp, unless lines that are no rows join several. */
+interface Group {
+  readonly from: Nanoseconds;
+  readonly to: Nanoseconds;
+  readonly rows: number;
 }
 
-async function firstRowFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
-  const { source, signal } = work;
-  for await (const chunk of source.rows({
-    ...slice.run,
-    table: slice.table.name,
-    ...asked(from, slice.to),
-    limit: 1,
-    signal,
-  })) {
+/** True when the slice has anything from `from` on. */
+async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
+  if (from >= slice.to) return false;
+  const request = { ...slice.run, table: slice.table.name, ...asked(from, slice.to), limit: 1 };
+  for await (const chunk of work.source.rows({ ...request, signal: work.signal })) {
     if (chunk.byteLength > 0) return true;
   }
   return false;
 }
 
 /**
- * The rows of one timestamp, part by part: split by the first filter whose parts sum to the facts. Throws
- * `timestamp_capped` when there are no facts to sum to, or no filter parts the rows finely enough.
+ * True when a filter brings a row of the group that the answer did not: it was capped. For groups that no facts count
+ * and no larger answer was seen beside, which is a slice of one timestamp. A cap takes the last rows away, so the last
+ * row's value is the one to ask for: one request a filter at most, none where all rows share the value. A cap that no
+ * such part shows stays unseen.
  */
-async function appendSplit(slice: Slice, work: SliceWork, text: SegmentText, ts: Nanoseconds): Promise<void> {
-  const { table, run } = slice;
-  const wanted = work.countRows === undefined ? undefined : await work.countRows(ts, ts + 1n);
-  if (wanted !== undefined) {
-    const seen = linesOf(text.lastGroup()).map(
-      (line) => JSON.parse(line.toString("utf8")) as Record<string, string>,
-    );
-    for (const filter of table.filters) {
-      const values = await filterValues(slice, work, filter, seen);
-      const parts: Buffer[] = [];
-      for (const value of values) {
-        const answer: Uint8Array[] = [];
-        const request = {
-          ...run,
-          table: table.name,
-          from: ts,
-          to: ts + 1n,
-          limit: wanted,
-          filters: { [filter]: value },
-        };
-        for await (const chunk of work.source.rows({ ...request, signal: work.signal })) answer.push(chunk);
-        parts.push(...linesOf(Buffer.concat(answer)));
-      }
-      if (parts.length !== wanted) continue;
-      text.dropLastGroup();
-      await text.push(Buffer.concat(bySeq(parts).flatMap((line) => [line, Buffer.from("\n")])));
-      return;
+async function anyUnseen(slice: Slice, work: SliceWork, text: SegmentText, group: Group): Promise<boolean> {
+  const seen = rowsOf(text.lastGroup());
+  const seqs = new Set(seen.map((row) => row?.seq));
+  for (const filter of slice.table.filters) {
+    const value = seen.at(-1)?.[filter] ?? "";
+    if (value === "" || seen.every((row) => row?.[filter] === value)) continue;
+    const part = await partOf(slice, work, group, filter, value);
+    if (part?.some((row) => row !== undefined && !seqs.has(row.seq))) return true;
+  }
+  return false;
+}
+
+/**
+ * The rows of a capped group, part by part: split by the first filter whose parts sum to the facts. Throws
+ * `timestamp_capped` where no filter parts the rows finely enough.
+ */
+async function appendSplit(
+  slice: Slice,
+  work: SliceWork,
+  text: SegmentText,
+  group: Group,
+  wanted: number,
+): Promise<void> {
+  const known: (Filters | undefined)[] = rowsOf(text.lastGroup());
+  for (const resource of await resourcesOf(slice, work)) known.push(resource);
+  for (const filter of slice.table.filters) {
+    const values = new Set(known.map((row) => row?.[filter] ?? ""));
+    values.delete("");
+    const parts: (GroupRow | undefined)[][] = [];
+    for (const value of [...values].sort()) {
+      parts.push((await partOf(slice, work, group, filter, value, wanted)) ?? []);
     }
+    const lines = parts.flat();
+    if (lines.length !== wanted) continue;
+    const rows = lines.filter((row) => row !== undefined);
+    if (rows.length < wanted) throw withoutOrder(group);
+    text.dropLastGroup();
+    await text.push(Buffer.concat(inKeyOrder(rows).flatMap(({ line }) => [line, Buffer.from("\n")])));
+    return;
   }
   // an answer that stops short of a timestamp with rows behind it was capped; one that does not was just not agreed with
-  const capped = wanted === undefined || (ts + 1n < slice.to && (await firstRowFrom(slice, work, ts + 1n)));
-  throw new RunvaultError(
+  throw tooFew(group, wanted, await anyFrom(slice, work, group.to));
+}
+
+function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {
+  return new RunvaultError(
     capped ? "timestamp_capped" : "incomplete",
-    `the gateway gives ${text.answer.lastRows} rows at ts_event ${ts} (${formatTime(ts)})` +
+    `the gateway gives ${group.rows} rows at ts_event ${group.from} (${formatTime(group.from)})` +
       (wanted === undefined
         ? ", and nothing proves that these are all"
         : `, and says that it holds ${wanted}`),
@@ -208,24 +218,86 @@ async function appendSplit(slice: Slice, work: SliceWork, text: SegmentText, ts:
   );
 }
 
-/** Values of a filter to split by: those of the rows seen, and those of the run's resources. */
-async function filterValues(
+/** The group's rows with one value of a filter; undefined where the source does not take the filter. */
+async function partOf(
   slice: Slice,
   work: SliceWork,
+  group: Group,
   filter: FilterName,
-  seen: readonly Record<string, string>[],
-): Promise<string[]> {
-  const values = new Set(seen.map((row) => row[filter] ?? ""));
-  const document = await work.source.document(slice.run, "resources", work.signal);
-  if (document !== null) {
-    const resources = (
-      JSON.parse(Buffer.from(document).toString("utf8")) as { resources?: Record<string, string>[] }
-    ).resources;
-    for (const resource of resources ?? [])
-      if (resource.table === slice.table.name) values.add(resource[filter] ?? "");
+  value: string,
+  limit?: number,
+): Promise<(GroupRow | undefined)[] | undefined> {
+  const request: RowRequest = {
+    ...slice.run,
+    table: slice.table.name,
+    ...asked(group.from, group.to),
+    filters: { [filter]: value },
+    limit,
+    signal: work.signal,
+  };
+  const answer: Uint8Array[] = [];
+  try {
+    for await (const chunk of work.source.rows(request)) answer.push(chunk);
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return limit === undefined ? undefined : await partOf(slice, work, group, filter, value);
   }
-  values.delete("");
-  return [...values].sort();
+  return rowsOf(Buffer.concat(answer));
+}
+
+/** What a source says to a limit or a filter that it does not take. */
+function isRefusal(error: unknown): boolean {
+  return (
+    error instanceof RunvaultError && (error.code === "invalid_argument" || error.code === "limit_exceeded")
+  );
+}
+
+const value = z.string().optional();
+const filterFields = { resource_key: value, symbol: value, venue: value, account: value, portfolio: value };
+type Filters = Partial<Record<FilterName, string | undefined>>;
+
+const resourcesSchema = z.object({
+  resources: z.array(z.object({ table: z.string(), ...filterFields })),
+});
+
+/** What the run's resources say of the table's filters; nothing where there is no such document, or another. */
+async function resourcesOf(slice: Slice, work: SliceWork): Promise<Filters[]> {
+  const document = await work.source.document(slice.run, "resources", work.signal);
+  const parsed = resourcesSchema.safeParse(document === null ? null : jsonOf(document));
+  return (parsed.data?.resources ?? []).filter(({ table }) => table === slice.table.name);
+}
+
+const integer = z
+  .string()
+  .regex(/^-?\d{1,20}$/)
+  .transform((digits) => BigInt(digits));
+const rowSchema = z.object({ ts_event: integer, seq: integer, ...filterFields });
+
+/** A row by what a split needs to know of it. */
+interface GroupRow extends z.output<typeof rowSchema> {
+  readonly line: Buffer;
+}
+
+/** The lines of a text as rows; undefined for a line that is none. */
+function rowsOf(text: Buffer): (GroupRow | undefined)[] {
+  return linesOf(text).map((line) => {
+    const { data } = rowSchema.safeParse(jsonOf(line));
+    return data && { ...data, line };
+  });
+}
+
+function inKeyOrder(rows: readonly GroupRow[]): GroupRow[] {
+  const order = (a: bigint, b: bigint) => Number(a > b) - Number(a < b);
+  return [...rows].sort((a, b) => order(a.ts_event, b.ts_event) || order(a.seq, b.seq));
+}
+
+/** The JSON value of some bytes; undefined where they are none. */
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString("utf8"));
+  } catch {
+    return undefined;
+  }
 }
 
 /** Any order, one answer: every row of the slice at once, or none. */
@@ -278,6 +350,9 @@ class Asker {
   readonly #slice: Slice;
   readonly #work: SliceWork;
   readonly #text: SegmentText;
+  /** The largest limit the source took, and the smallest it refused. */
+  #taken: number | undefined;
+  #refused = Number.POSITIVE_INFINITY;
   #failures: number;
   #furthest: Nanoseconds | undefined;
 
@@ -288,13 +363,17 @@ class Asker {
     this.#failures = failures;
   }
 
-  /** One answer's rows, into the text. False when it was cut, after the wait that is due. */
-  async ask(from: Nanoseconds, limit: number | undefined): Promise<boolean> {
+  /**
+   * One answer's rows, into the text. False when it was cut, after the wait that is due. Where the source refuses so
+   * large a limit, it is asked with the largest that it took, or without any.
+   */
+  async ask(from: Nanoseconds, wanted: number | undefined): Promise<boolean> {
     const { source, signal, onRows, attempts, backoffMs, onRetry } = this.#work;
     const { run, table, to } = this.#slice;
     const text = this.#text;
+    const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
     let received = 0;
-    text.beginAnswer();
+    text.beginAnswer(from);
     try {
       for await (const chunk of source.rows({
         ...run,
@@ -310,11 +389,16 @@ class Asker {
       }
       await text.endAnswer();
       this.#failures = 0;
+      if (limit !== undefined) this.#taken = Math.max(limit, this.#taken ?? 0);
       return true;
     } catch (thrown) {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);
       signal.throwIfAborted();
+      if (limit !== undefined && limit !== this.#taken && received === 0 && isRefusal(error)) {
+        this.#refused = limit;
+        return await this.ask(from, this.#taken);
+      }
       // what came before the first byte the source has already asked for again
       const midStream = received > 0 || error.code === "stream_cut";
       if (error.retry === "never" || !midStream) throw error;
@@ -353,7 +437,7 @@ function gather(
 
 /** Bounds as they are sent: the ends of the int64 range are no bounds. */
 export function asked(from: Nanoseconds, to: Nanoseconds) {
-  return { from: from === int64Min ? undefined : from, to: to === int64Max ? undefined : to };
+  return { from: from <= int64Min ? undefined : from, to: to >= int64Max ? undefined : to };
 }
 
 function draftOf(slice: Slice, cut: Cut, from: Nanoseconds, to: Nanoseconds, sorted: boolean): SegmentDraft {
@@ -379,19 +463,19 @@ function linesOf(text: Buffer): Buffer[] {
   return lines;
 }
 
-function bySeq(lines: readonly Buffer[]): Buffer[] {
-  const keyed = lines.map((line) => ({
-    line,
-    seq: BigInt((JSON.parse(line.toString("utf8")) as { seq: string }).seq),
-  }));
-  return keyed.sort((a, b) => Number(a.seq > b.seq) - Number(a.seq < b.seq)).map(({ line }) => line);
-}
-
 function withoutTimes(rows: number): RunvaultError {
   return new RunvaultError(
     "malformed_row",
     `an answer of ${rows} lines holds no row with a ts_event and a seq, so nothing tells whether there are more`,
     { hint: "The gateway has to correct these rows, or to answer storage facts." },
+  );
+}
+
+function withoutOrder(group: Group): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    `the rows at ts_event ${group.from} (${formatTime(group.from)}) come part by part only, and a line among them is no row, so it has no place`,
+    { hint: "The gateway has to correct this row, or to raise its cap on rows per answer." },
   );
 }
 

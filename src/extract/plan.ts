@@ -3,7 +3,7 @@ import type { Segment } from "../archive/manifest.ts";
 import type { HeldTable } from "../archive/pending.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
-import type { Nanoseconds } from "../model/time.ts";
+import { int64Max, type Nanoseconds } from "../model/time.ts";
 import type { Slice } from "./fetch-slice.ts";
 
 /** Rows in a window by the gateway's facts. */
@@ -84,7 +84,8 @@ export function grainOf(held: HeldTable, extent: TableExtent): Grain {
 
 /**
  * The windows still to fetch, cut at buckets and at a grid that depends on the extent alone, so that an interrupted
- * job cuts where an undisturbed one does. `until` is the horizon of a run that goes on.
+ * job cuts where an undisturbed one does. `until` is the horizon of a run that goes on. After a survey, which asked for
+ * all at once, there are two slices at least: a second pass has to ask in another way.
  */
 export async function planSlices(input: {
   run: RunRef;
@@ -95,12 +96,17 @@ export async function planSlices(input: {
   until: Nanoseconds | undefined;
   sliceRows: number;
   countRows: CountRows | undefined;
+  /** True when the extent comes from a survey; unless said, where nothing counts rows. */
+  surveyed?: boolean;
 }): Promise<Slice[]> {
   const { run, table, extent, grain, windows, until, sliceRows, countRows } = input;
+  const { surveyed = countRows === undefined } = input;
   if (extent.first === undefined || extent.last === undefined) return [];
-  const end = until ?? extent.last + 1n;
+  const end = until ?? smallest(extent.last + 1n, int64Max);
   const span = end - extent.first;
-  const stepNs = extent.rows <= sliceRows ? span : (span * BigInt(sliceRows)) / BigInt(extent.rows) + 1n;
+  const most = surveyed ? (span + 1n) / 2n : span;
+  const stepNs =
+    extent.rows <= sliceRows ? most : smallest(most, (span * BigInt(sliceRows)) / BigInt(extent.rows) + 1n);
   const slices: Slice[] = [];
   for (const gap of gapsBetween(windows, extent.first, end)) {
     for (let from = gap.from; from < gap.to; ) {

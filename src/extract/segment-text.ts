@@ -1,7 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
-import { nsPerSecond } from "../model/time.ts";
+import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";
 
 /** Longest line a row may be. */
 export const longestLineBytes = 16 * 1024 * 1024;
@@ -18,13 +18,13 @@ export interface Cut {
   readonly next: Nanoseconds | undefined;
 }
 
-/** What one answer brought. */
+/** What one answer brought. A line that is no row counts as one. */
 export interface AnswerStats {
   rows: number;
+  /** Where the first timestamp's rows have to be asked for: their ts_event. Undefined while there are none. */
   first: Nanoseconds | undefined;
-  last: Nanoseconds | undefined;
-  /** Rows at `last`. */
-  lastRows: number;
+  /** Rows at `first`; all rows where there is no second timestamp. */
+  firstRows: number;
 }
 
 /** Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. */
@@ -53,30 +53,41 @@ export interface SegmentTextOptions {
  * interrupted job cuts where an undisturbed one does.
  *
  * The usual line starts with run_id, instance_id, seq and ts_event as the canonical line has them; these are read in
- * place without making a string. Any other line is parsed as JSON. A line that is no row at all counts to the
- * timestamp before it; the conversion decides what becomes of it.
+ * place without making a string. Any other line is parsed as JSON. A line that is no row at all may stand at the
+ * timestamp ahead of it or at the one behind, so it joins both to one group, which is dropped and asked for again as
+ * one; the conversion decides what becomes of the line.
  */
 export class SegmentText {
   readonly #options: SegmentTextOptions;
-  readonly #prefix: DataView;
-  readonly #tsKey = Buffer.from('","ts_event":"');
+  readonly #prefix: Words;
+  readonly #tsKey = wordsOf('","ts_event":"');
   readonly #from: Instant | undefined;
   readonly #to: Instant | undefined;
   #buffer: Buffer | undefined;
   #view: DataView | undefined;
-  /** Bytes filled, bytes scanned (always a line start), and where the last timestamp's rows start. */
+  /** Bytes filled, bytes scanned (always a line start), and where the last group starts. */
   #end = 0;
   #scanned = 0;
   #groupStart = 0;
   #rows = 0;
   #groupRows = 0;
-  /** Longest line ahead of the last timestamp's rows, and among them. */
+  /** Lines at the end of the last group that are no rows: the next row joins the group whatever its timestamp. */
+  #groupTail = 0;
+  /** Where the last group has to be asked for: its first row's ts_event, or the answer's start ahead of which no row came. */
+  #groupHigh = 0;
+  #groupLow = 0;
+  /** Longest line ahead of the last group, and in it. */
   #longest = 0;
   #groupLongest = 0;
-  #last: Instant | undefined;
+  /** The key of the newest row. */
+  #anyRow = false;
+  #lastHigh = 0;
+  #lastLow = 0;
   #lastSeqHigh = 0;
   #lastSeqLow = 0;
+  #asked: Instant = { high: 0, low: 0 };
   #atAnswerStart = true;
+  #inFirstGroup = true;
   // the key of the line being read, filled by #readKey: two numbers each, since neither fits into one exactly
   #tsHigh = 0;
   #tsLow = 0;
@@ -90,20 +101,23 @@ export class SegmentText {
     this.#options = options;
     const { instanceId, runId } = options.run;
     const ids = `{"run_id":${JSON.stringify(runId)},"instance_id":${JSON.stringify(instanceId)},"seq":"`;
-    this.#prefix = viewOf(Buffer.from(ids));
+    this.#prefix = wordsOf(ids);
     this.#from = options.from === undefined ? undefined : instantOf(options.from);
     this.#to = options.to === undefined ? undefined : instantOf(options.to);
   }
 
-  beginAnswer(): void {
+  /** Begins an answer that was asked for from `from` on. What is held is whole; the answer's rows are a group of their own. */
+  beginAnswer(from: Nanoseconds): void {
     this.answer = emptyAnswer();
     this.#atAnswerStart = true;
+    this.#inFirstGroup = true;
+    this.#asked = instantOf(from);
+    this.#beginGroup(this.#scanned);
   }
 
   /** Takes bytes of the answer in. Resolves when the cuts they led to have been received. */
   async push(chunk: Uint8Array): Promise<void> {
-    let buffer = this.#buffer ?? (await this.#options.allocate());
-    this.#buffer = buffer;
+    let buffer = this.#buffer ?? this.#use(await this.#options.allocate());
     if (this.#end + chunk.byteLength > buffer.byteLength) buffer = this.#grow(this.#end + chunk.byteLength);
     buffer.set(chunk, this.#end);
     this.#end += chunk.byteLength;
@@ -128,27 +142,43 @@ export class SegmentText {
   }
 
   /**
-   * Forgets the rows that share the last timestamp, and any torn line behind them: an answer that ended early, or may
-   * have, says nothing about whether these are all. Gives the timestamp to ask again from, with the rows forgotten;
-   * undefined when nothing is held.
+   * Forgets the rows of the last group, and any torn line behind them: an answer that ended early, or may have, says
+   * nothing about whether these are all. Gives the timestamp to ask again from, with the rows forgotten; undefined when
+   * the answer brought none.
    */
   dropLastGroup(): { ts: Nanoseconds; rows: number } | undefined {
     this.#end = this.#scanned;
-    if (this.#last === undefined || this.#groupRows === 0) return undefined;
-    const dropped = { ts: toNanoseconds(this.#last), rows: this.#groupRows };
+    if (this.#groupRows === 0) return undefined;
+    const dropped = { ts: this.#groupTs(), rows: this.#groupRows };
     this.#end = this.#groupStart;
     this.#scanned = this.#groupStart;
     this.#rows -= this.#groupRows;
     this.totalRows -= this.#groupRows;
     this.#groupRows = 0;
+    this.#groupTail = 0;
     this.#groupLongest = 0;
     // the next row is at this timestamp again, from its first seq on
+    this.#lastHigh = this.#groupHigh;
+    this.#lastLow = this.#groupLow;
     this.#lastSeqHigh = -1;
     this.#lastSeqLow = -1;
     return dropped;
   }
 
-  /** The held rows of the last timestamp, as text. */
+  /** Forgets up to `count` lines at the end of the last group that are no rows. */
+  dropTail(count: number): void {
+    const dropped = Math.min(count, this.#groupTail);
+    for (let i = 0; i < dropped; i++) {
+      this.#scanned = this.#buffer!.lastIndexOf(newline, this.#scanned - 2) + 1;
+    }
+    this.#end = this.#scanned;
+    this.#rows -= dropped;
+    this.totalRows -= dropped;
+    this.#groupRows -= dropped;
+    this.#groupTail -= dropped;
+  }
+
+  /** The rows of the last group, as text. */
   lastGroup(): Buffer {
     return Buffer.from(this.#buffer?.subarray(this.#groupStart, this.#scanned) ?? []);
   }
@@ -164,7 +194,7 @@ export class SegmentText {
     if (this.#buffer !== undefined) this.#options.release(this.#buffer);
     this.#buffer = undefined;
     this.#end = this.#scanned = this.#groupStart = 0;
-    this.#rows = this.#groupRows = 0;
+    this.#rows = this.#groupRows = this.#groupTail = 0;
     this.#longest = this.#groupLongest = 0;
   }
 
@@ -172,7 +202,6 @@ export class SegmentText {
     const { segmentBytes, unsorted } = this.#options;
     for (;;) {
       const buffer = this.#buffer!;
-      if (this.#view?.buffer !== buffer.buffer) this.#view = viewOf(buffer);
       const start = this.#scanned;
       const lineEnd = buffer.indexOf(newline, start);
       if (lineEnd < 0 || lineEnd >= this.#end) {
@@ -187,62 +216,78 @@ export class SegmentText {
         this.#end -= length + 1;
         continue;
       }
-      const isRow = this.#readKey(buffer, start, lineEnd);
-      let newGroup = this.#last === undefined;
+      const isRow = this.#readKey(start, lineEnd);
+      let newGroup = this.#groupRows === 0;
       if (isRow) {
         this.#checkBounds();
         const order = this.#compareToLast();
         if (order < 0 && !unsorted) throw new OutOfOrder("a row comes before the row ahead of it");
         if (order === 0) throw this.#duplicate();
-        const last = this.#last;
-        newGroup ||= last!.high !== this.#tsHigh || last!.low !== this.#tsLow;
+        newGroup ||=
+          this.#groupTail === 0 && (this.#tsLow !== this.#lastLow || this.#tsHigh !== this.#lastHigh);
       }
       // where one timestamp's rows outgrew the segment, the cut falls where they end
       if ((newGroup || unsorted) && start > segmentBytes) {
-        await this.#cut(start, this.#rows, isRow ? this.#keyTs() : undefined);
+        await this.#cut(start, this.#rows, this.#newGroupTs(isRow));
         continue;
       }
       if (newGroup) {
         if (lineEnd + 1 > segmentBytes && start > 0) {
-          await this.#cut(start, this.#rows, isRow ? this.#keyTs() : undefined);
+          await this.#cut(start, this.#rows, this.#newGroupTs(isRow));
           continue;
         }
-        this.#groupStart = start;
-        this.#groupRows = 0;
-        this.#longest = Math.max(this.#longest, this.#groupLongest);
-        this.#groupLongest = 0;
+        this.#beginGroup(start);
+        this.#groupHigh = isRow ? this.#tsHigh : this.#asked.high;
+        this.#groupLow = isRow ? this.#tsLow : this.#asked.low;
+        if (this.answer.rows > 0) this.#inFirstGroup = false;
+        else this.answer.first = this.#groupTs();
       } else if (lineEnd + 1 > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
         if (unsorted) await this.#cut(start, this.#rows, undefined);
-        else await this.#cut(this.#groupStart, this.#rows - this.#groupRows, toNanoseconds(this.#last!));
+        else await this.#cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
         continue;
       } else if (lineEnd + 1 > this.#options.mostBytes) {
         throw this.#groupTooLarge();
       }
       if (isRow) {
-        if (newGroup || this.#last === undefined) this.#last = { high: this.#tsHigh, low: this.#tsLow };
+        this.#anyRow = true;
+        this.#lastHigh = this.#tsHigh;
+        this.#lastLow = this.#tsLow;
         this.#lastSeqHigh = this.#seqHigh;
         this.#lastSeqLow = this.#seqLow;
+        this.#groupTail = 0;
+      } else {
+        this.#groupTail++;
       }
       this.#scanned = lineEnd + 1;
       this.#rows++;
       this.#groupRows++;
       this.totalRows++;
       if (length > this.#groupLongest) this.#groupLongest = length;
-      this.#countAnswer(isRow);
+      this.answer.rows++;
+      if (this.#inFirstGroup) this.answer.firstRows++;
     }
   }
 
-  #countAnswer(isRow: boolean): void {
-    const { answer } = this;
-    answer.rows++;
-    if (!isRow) return;
-    if (answer.first === undefined) answer.first = this.#keyTs();
-    answer.lastRows = this.#groupRows;
+  #beginGroup(start: number): void {
+    this.#groupStart = start;
+    this.#groupRows = 0;
+    this.#groupTail = 0;
+    this.#longest = Math.max(this.#longest, this.#groupLongest);
+    this.#groupLongest = 0;
+  }
+
+  #groupTs(): Nanoseconds {
+    return toNanoseconds({ high: this.#groupHigh, low: this.#groupLow });
+  }
+
+  /** Where the group has to be asked for that the line being read begins. */
+  #newGroupTs(isRow: boolean): Nanoseconds {
+    return isRow ? this.#keyTs() : toNanoseconds(this.#asked);
   }
 
   /** ts_event of the newest row held; undefined when none was ever held. */
   get lastTs(): Nanoseconds | undefined {
-    return this.#last === undefined ? undefined : toNanoseconds(this.#last);
+    return this.#anyRow ? toNanoseconds({ high: this.#lastHigh, low: this.#lastLow }) : undefined;
   }
 
   async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<void> {
@@ -257,15 +302,14 @@ export class SegmentText {
       let fresh = await this.#options.allocate();
       if (rest > fresh.byteLength) fresh = Buffer.allocUnsafe(rest + 64 * 1024);
       full.copy(fresh, 0, bytes, this.#end);
-      this.#buffer = fresh;
+      this.#use(fresh);
     }
     this.#end = rest;
     this.#scanned -= bytes;
     this.#groupStart = Math.max(0, this.#groupStart - bytes);
     this.#rows -= rows;
-    this.#groupRows = Math.min(this.#groupRows, this.#rows);
     this.#longest = 0;
-    if (all) this.#groupLongest = 0;
+    if (all) this.#groupRows = this.#groupTail = this.#groupLongest = 0;
     await this.#options.emit(cut, full);
   }
 
@@ -275,8 +319,13 @@ export class SegmentText {
     const bigger = Buffer.allocUnsafe(Math.max(needed + 64 * 1024, this.#buffer!.byteLength * 2));
     this.#buffer!.copy(bigger, 0, 0, this.#end);
     // the bigger buffer takes the smaller one's place in the pool
-    this.#buffer = bigger;
-    return bigger;
+    return this.#use(bigger);
+  }
+
+  #use(buffer: Buffer): Buffer {
+    this.#buffer = buffer;
+    this.#view = viewOf(buffer);
+    return buffer;
   }
 
   #stripByteOrderMark(): void {
@@ -289,55 +338,48 @@ export class SegmentText {
   }
 
   /** Reads ts_event and seq of a line; false where it is no row. Throws where it is another run's. */
-  #readKey(buffer: Buffer, start: number, end: number): boolean {
-    const seqAt = start + this.#prefix.byteLength;
-    // longer than the key's longest form, so that no index below runs past the line
-    if (seqAt + 60 < end && this.#startsCanonically(start)) {
-      let at = seqAt;
-      let byte = buffer[at]!;
-      let high = 0;
-      let low = 0;
-      while (isDigit(byte)) {
-        // the last fifteen digits and those ahead of them, each exact in a number
-        if (at - seqAt < 15) low = low * 10 + byte - 48;
-        else {
-          high = high * 10 + Math.floor(low / 1e14);
-          low = (low % 1e14) * 10 + byte - 48;
-        }
-        byte = buffer[++at]!;
-      }
-      if (at > seqAt && at - seqAt <= 20 && this.#tsKeyStands(buffer, at)) {
-        const tsAt = at + this.#tsKey.length;
-        at = tsAt;
-        while (isDigit(buffer[at]!)) at++;
-        if (at > tsAt && at - tsAt <= 19 && buffer[at] === quote) {
-          this.#seqHigh = high;
-          this.#seqLow = low;
-          this.#tsHigh = numberAt(buffer, tsAt, at - 9);
-          this.#tsLow = numberAt(buffer, Math.max(tsAt, at - 9), at);
-          return true;
-        }
-      }
-    }
-    return this.#readKeySlowly(buffer.toString("utf8", start, end));
+  #readKey(start: number, end: number): boolean {
+    if (this.#readKeyInPlace(start, end)) return true;
+    return this.#readKeySlowly(this.#buffer!.toString("utf8", start, end));
   }
 
-  /** True when the line begins with this run's ids and the key of seq, byte for byte; compared four bytes at a time. */
-  #startsCanonically(start: number): boolean {
-    const prefix = this.#prefix;
+  /**
+   * Reads the key of the usual line: this run's ids, a seq of at most 15 digits, a ts_event of 19. False for any other
+   * line, which may be a row all the same.
+   */
+  #readKeyInPlace(start: number, end: number): boolean {
     const view = this.#view!;
-    const length = prefix.byteLength;
-    let at = 0;
-    for (; at + 4 <= length; at += 4) {
-      if (view.getInt32(start + at, true) !== prefix.getInt32(at, true)) return false;
+    const seqAt = start + this.#prefix.length;
+    // longer than the key's longest form, so that no index below runs past the line
+    if (seqAt + 60 >= end || !standsAt(view, start, this.#prefix)) return false;
+    let at = seqAt;
+    let seq = 0;
+    for (let four = 0; at < seqAt + 12; at += 4) {
+      four = fourDigits(view, at);
+      if (four < 0) break;
+      seq = seq * 10_000 + four;
     }
-    for (; at < length; at++) if (view.getUint8(start + at) !== prefix.getUint8(at)) return false;
-    return true;
-  }
-
-  #tsKeyStands(buffer: Buffer, at: number): boolean {
-    const key = this.#tsKey;
-    for (let i = 0; i < key.length; i++) if (buffer[at + i] !== key[i]) return false;
+    for (; at < seqAt + 15; at++) {
+      const digit = view.getUint8(at) - 48;
+      if (digit < 0 || digit > 9) break;
+      seq = seq * 10 + digit;
+    }
+    if (at === seqAt || !standsAt(view, at, this.#tsKey)) return false;
+    const tsAt = at + this.#tsKey.length;
+    const a = fourDigits(view, tsAt);
+    const b = fourDigits(view, tsAt + 4);
+    const c = fourDigits(view, tsAt + 8);
+    const d = fourDigits(view, tsAt + 12);
+    // the last three digits, and the one ahead of them a second time
+    const e = fourDigits(view, tsAt + 15);
+    if ((a | b | c | d | e) < 0 || view.getUint8(tsAt + 19) !== quote) return false;
+    const seconds = a * 1_000_000 + b * 100 + Math.floor(c / 100);
+    const rest = (c % 100) * 10_000_000 + d * 1000 + (e % 1000);
+    if (seconds > latest.high || (seconds === latest.high && rest > latest.low)) return false;
+    this.#seqHigh = 0;
+    this.#seqLow = seq;
+    this.#tsHigh = seconds;
+    this.#tsLow = rest;
     return true;
   }
 
@@ -357,7 +399,10 @@ export class SegmentText {
     }
     if (typeof row.ts_event !== "string" || !/^-?\d{1,19}$/.test(row.ts_event)) return false;
     if (typeof row.seq !== "string" || !/^\d{1,20}$/.test(row.seq)) return false;
-    const instant = instantOf(BigInt(row.ts_event));
+    const ts = BigInt(row.ts_event);
+    // no time that any window could ask for
+    if (ts < int64Min || ts > int64Max) return false;
+    const instant = instantOf(ts);
     this.#tsHigh = instant.high;
     this.#tsLow = instant.low;
     const seq = BigInt(row.seq);
@@ -367,7 +412,8 @@ export class SegmentText {
   }
 
   #checkBounds(): void {
-    const [high, low] = [this.#tsHigh, this.#tsLow];
+    const high = this.#tsHigh;
+    const low = this.#tsLow;
     const from = this.#from;
     const to = this.#to;
     const early = from !== undefined && (high < from.high || (high === from.high && low < from.low));
@@ -382,11 +428,10 @@ export class SegmentText {
 
   /** The order of the line's key against the row before: negative, 0 for the same key, positive. */
   #compareToLast(): number {
-    const last = this.#last;
-    if (last === undefined) return 1;
+    if (!this.#anyRow) return 1;
     return (
-      this.#tsHigh - last.high ||
-      this.#tsLow - last.low ||
+      this.#tsHigh - this.#lastHigh ||
+      this.#tsLow - this.#lastLow ||
       this.#seqHigh - this.#lastSeqHigh ||
       this.#seqLow - this.#lastSeqLow
     );
@@ -405,14 +450,21 @@ export class SegmentText {
 
   #lineTooLong(): RunvaultError {
     return new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`, {
-      place: this.#last === undefined ? {} : { slice: `after ts_event ${toNanoseconds(this.#last)}` },
+      place: this.lastTs === undefined ? {} : { slice: `after ts_event ${this.lastTs}` },
     });
   }
 
   #groupTooLarge(): RunvaultError {
+    const first = this.#groupTs();
+    const last = this.lastTs;
+    const size = `${this.#options.mostBytes >> 20} MiB`;
+    if (first === last) {
+      return new RunvaultError("timestamp_capped", `the rows at ts_event ${first} take more than ${size}`);
+    }
     return new RunvaultError(
-      "timestamp_capped",
-      `the rows at ts_event ${this.#last === undefined ? "?" : toNanoseconds(this.#last)} take more than ${this.#options.mostBytes >> 20} MiB`,
+      "malformed_row",
+      `from ts_event ${first} on, so many lines have no ts_event or no seq that ${size} of rows have no sure place`,
+      { hint: "The gateway has to correct these rows." },
     );
   }
 }
@@ -432,22 +484,47 @@ function toNanoseconds(instant: Instant): Nanoseconds {
 }
 
 function emptyAnswer(): AnswerStats {
-  return { rows: 0, first: undefined, last: undefined, lastRows: 0 };
+  return { rows: 0, first: undefined, firstRows: 0 };
 }
 
 function viewOf(buffer: Buffer): DataView {
   return new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 }
 
-function isDigit(byte: number): boolean {
-  return byte >= 48 && byte <= 57;
+/** The latest time that fits into int64. */
+const latest: Instant = instantOf(int64Max);
+
+/** A constant text, as the four-byte words that it is compared by. */
+interface Words {
+  readonly words: Int32Array;
+  /** Bytes of the text, four at least. */
+  readonly length: number;
 }
 
-/** The digits in [start, end) as a number; 0 where there are none. At most 15 digits are asked for. */
-function numberAt(buffer: Buffer, start: number, end: number): number {
-  let value = 0;
-  for (let i = start; i < end; i++) value = value * 10 + buffer[i]! - 48;
-  return value;
+function wordsOf(text: string): Words {
+  const bytes = Buffer.from(text);
+  const { length } = bytes;
+  const words = new Int32Array(Math.ceil(length / 4));
+  // the last word overlaps the one ahead of it where the length is no multiple of four
+  for (let i = 0; i < words.length; i++) words[i] = bytes.readInt32LE(Math.min(i * 4, length - 4));
+  return { words, length };
+}
+
+/** True when the text stands at `at`, byte for byte. */
+function standsAt(view: DataView, at: number, { words, length }: Words): boolean {
+  const last = words.length - 1;
+  for (let i = 0; i < last; i++) if (view.getInt32(at + i * 4, true) !== words[i]) return false;
+  return view.getInt32(at + length - 4, true) === words[last];
+}
+
+/** The number that four digits at `at` write; -1 where one of the four bytes is no digit. */
+function fourDigits(view: DataView, at: number): number {
+  // a digit's byte is 0x30 to 0x39: what is left of it is at most 9, and stays below 16 with 6 added
+  const digits = view.getInt32(at, true) ^ 0x30303030;
+  if (((digits | (digits + 0x06060606)) & 0xf0f0f0f0) !== 0) return -1;
+  // neighbours become tens and ones, in the first and the third byte
+  const pairs = (Math.imul(digits, 10) + (digits >>> 8)) & 0x00ff00ff;
+  return (pairs & 0xff) * 100 + (pairs >>> 16);
 }
 
 function isBlank(buffer: Buffer, start: number, end: number): boolean {

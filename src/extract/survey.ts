@@ -63,5 +63,6 @@ const newline = 10;
 
 /** ts_event of a line, of one that is cut or otherwise no JSON as well: its window has to reach it. */
 function timeOf(line: string): string | null {
-  return /"ts_event":\s*"(-?\d{1,19})"/.exec(line)?.[1] ?? null;
+  const time = /"ts_event":\s*"(-?\d{1,19})"/.exec(line)?.[1] ?? null;
+  return time !== null && BigInt.asIntN(64, BigInt(time)) === BigInt(time) ? time : null;
 }
