@@ -247,9 +247,8 @@ async function partOf(
 
 /** What a source says to a limit or a filter that it does not take. */
 function isRefusal(error: unknown): boolean {
-  return (
-    error instanceof RunvaultError && (error.code === "invalid_argument" || error.code === "limit_exceeded")
-  );
+  if (!(error instanceof RunvaultError)) return false;
+  return error.status === 400 || error.code === "invalid_argument" || error.code === "limit_exceeded";
 }
 
 const value = z.string().optional();

@@ -87,7 +87,17 @@ async function planTable(
   );
   const extent = { rows: Number(own.rows), first: own.first, last: own.last, final: run.final };
   const grain = grainOf(held, extent);
-  const slices = await planSlices({ run, table, extent, grain, windows, until, sliceRows, countRows });
+  const slices = await planSlices({
+    run,
+    table,
+    extent,
+    grain,
+    windows,
+    until,
+    sliceRows,
+    countRows,
+    surveyed: false,
+  });
   const rows = extent.rows - windows.reduce((sum, window) => sum + window.rows, 0);
   const text = textBytes(table, rows);
   return {

@@ -96,11 +96,10 @@ export async function planSlices(input: {
   until: Nanoseconds | undefined;
   sliceRows: number;
   countRows: CountRows | undefined;
-  /** True when the extent comes from a survey; unless said, where nothing counts rows. */
-  surveyed?: boolean;
+  /** True when the extent comes from a survey. */
+  surveyed: boolean;
 }): Promise<Slice[]> {
-  const { run, table, extent, grain, windows, until, sliceRows, countRows } = input;
-  const { surveyed = countRows === undefined } = input;
+  const { run, table, extent, grain, windows, until, sliceRows, countRows, surveyed } = input;
   if (extent.first === undefined || extent.last === undefined) return [];
   const end = until ?? smallest(extent.last + 1n, int64Max);
   const span = end - extent.first;

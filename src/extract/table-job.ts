@@ -116,6 +116,7 @@ export class TableJob {
       until,
       sliceRows,
       countRows: this.#countRows,
+      surveyed: facts === null,
     });
     this.rowsToFetch = this.#extent.rows - sumRows(heldWindows(held));
     this.#context.onPlan(table, this.rowsToFetch + this.#surveyedRows);
