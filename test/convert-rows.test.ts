@@ -123,6 +123,18 @@ function byKey(a: Row, b: Row): number {
   return Number(ts !== 0n ? (ts > 0n ? 1 : -1) : seq > 0n ? 1 : seq < 0n ? -1 : 0);
 }
 
+describe("negative zeros", () => {
+  it("keep their sign among thousands of rows with few values", async () => {
+    const factors = tables.find(({ name }) => name === "factors")!;
+    const lines = Array.from({ length: 5000 }, (_, i) =>
+      sampleLine(factors, { seq: String(i + 1), value: i % 3 === 0 ? -0 : 0 }),
+    );
+    const segment = await fixture.segment(lines.map((line) => `${line}\n`).join(""));
+    const { out } = await fixture.convert(factors, [segment]);
+    expect(await fixture.lines(factors, out)).toEqual(lines);
+  });
+});
+
 describe("every row goes into Parquet and comes back as the line it was", () => {
   it.each(tables.map((table) => [table.name, table] as const))("%s", async (_, table) => {
     await fc.assert(

@@ -5,8 +5,8 @@ import { exactType, parquetType, timestampMax, timestampMin } from "./convert-ty
 import { identifier, literal } from "./sql.ts";
 
 /**
- * The SQL side of the guard. The relation it works on has two columns: `line`, the text of a line, and `j`, a struct
- * of VARCHAR with the fields that DuckDB's JSON reader found in it.
+ * The SQL side of the guard. The relation it works on has `line`, the text of a line, `j`, a struct of VARCHAR with the
+ * fields that DuckDB's JSON reader found in it, `n`, a struct of its whole numbers as such, and `file`.
  */
 
 /** The keys of a line in the order in which they stand, as a line that is proper but not canonical taught them. */
@@ -17,68 +17,79 @@ export function transformStructure(columns: readonly Column[]): string {
   return JSON.stringify(Object.fromEntries(columns.map(({ name }) => [name, "VARCHAR"])));
 }
 
+/** The struct of a line's whole numbers, cast once for all who need them. `TRY_CAST` where a cast may not raise. */
+export function wholeNumbersSql(columns: readonly Column[], cast: "CAST" | "TRY_CAST"): string {
+  const fields = columns.flatMap((column) => {
+    const type = wholeTypes[column.kind];
+    return type === undefined
+      ? []
+      : [`${identifier(column.name)} := ${cast}(${field(column.name)} AS ${type})`];
+  });
+  return `struct_pack(${fields.join(", ")})`;
+}
+
+const wholeTypes: Partial<Record<Column["kind"], string>> = {
+  uint64: "UBIGINT",
+  int64: "BIGINT",
+  timestamp: "BIGINT",
+  uint32: "UINTEGER",
+};
+
 /**
  * SQL that is true where the row can be stored exactly; never NULL-safe by itself: compare with IS TRUE.
  *
  * The first test is equality with the line rendered anew from the values that were read out of it. It costs a copy of
- * the line, and it proves at once that no key is missing, unknown or twice, that every token is of its kind, and that
- * the parser changed nothing: an escape or a bare number would have made the rendered line differ. Lines that a
- * shape describes are compared with that shape's grammar instead, and lines of `checkedFiles` with none. Then each
- * value's own grammar, so that no cast rounds. Last, identity.
+ * the line, and it proves at once that no key is missing, unknown or twice, that every token is of its kind, that whole
+ * numbers are printed as such, that the row is the run's, and that the parser changed nothing: an escape or a bare
+ * number would have made the rendered line differ. Lines that a shape describes are compared with that shape's grammar
+ * instead, and lines of `checkedFiles` with none; these two have their whole numbers and ids tested apart. Then the
+ * grammar and range of values, so that no cast rounds.
  */
 export function guardSql(
   rules: LineRules,
   shapes: readonly Shape[],
   checkedFiles: readonly string[] = [],
 ): string {
-  const canonical = `line = ${renderedSql(rules)}`;
-  const forms = shapes.map(
-    (shape) => `WHEN regexp_full_match(line, ${literal(shapePattern(shape))}) THEN true`,
-  );
-  if (checkedFiles.length > 0)
-    forms.unshift(`WHEN file IN (${checkedFiles.map(literal).join(", ")}) THEN true`);
-  const form =
-    forms.length === 0 ? canonical : `CASE WHEN ${canonical} THEN true ${forms.join(" ")} ELSE false END`;
-  return [form, ...valueGuards(rules)].map((test) => `(${test})`).join(" AND ");
+  const forms = shapes.map((shape) => `regexp_full_match(line, ${literal(shapePattern(shape))})`);
+  if (checkedFiles.length > 0) forms.push(`file IN (${checkedFiles.map(literal).join(", ")})`);
+  let form = `line = ${renderedSql(rules)}`;
+  if (forms.length > 0)
+    form = `CASE WHEN ${form} THEN true WHEN ${forms.join(" OR ")} THEN ${identitySql(rules)} AND ${wholeGrammarSql(rules)} ELSE false END`;
+  return [form, decimalsSql(rules), ...rules.table.columns.flatMap(rangeSql)]
+    .map((test) => `(${test})`)
+    .join(" AND ");
 }
 
-function valueGuards(rules: LineRules): string[] {
-  const { table, runId, instanceId } = rules;
-  const guards = table.columns.flatMap((column) => valueGuard(column));
-  return [
-    numbersGuard(rules),
-    ...guards,
-    `${field("run_id")} = ${literal(runId)}`,
-    `${field("instance_id")} = ${literal(instanceId)}`,
-  ];
+function identitySql({ runId, instanceId }: LineRules): string {
+  return `${field("run_id")} = ${literal(runId)} AND ${field("instance_id")} = ${literal(instanceId)}`;
+}
+
+function wholeGrammarSql({ table }: LineRules): string {
+  return grammarSql(
+    table.columns.flatMap((column) =>
+      wholeTypes[column.kind] === undefined
+        ? []
+        : [{ column, pattern: column.kind.startsWith("uint") ? valueGrammar.uint : valueGrammar.int }],
+    ),
+  );
+}
+
+function decimalsSql({ table, exactTypes }: LineRules): string {
+  return grammarSql(
+    table.columns.flatMap((column) =>
+      column.kind === "exact" ? [{ column, pattern: `(?:${fittingDecimal(column, exactTypes)})?` }] : [],
+    ),
+  );
 }
 
 /**
- * The grammar of all whole and exact numbers at once: one pattern over the values with commas between, which none of
- * them can hold. As many patterns as there are columns take twice as long.
+ * The grammar of several columns at once: one pattern over their values with commas between, which none of them can
+ * hold. As many patterns as there are columns take longer.
  */
-function numbersGuard({ table, exactTypes }: LineRules): string {
-  const patterns = table.columns.flatMap((column) => {
-    const pattern = numberPattern(column, exactTypes);
-    return pattern === undefined ? [] : [{ text: field(column.name), pattern }];
-  });
-  const values = patterns.map(({ text }) => text).join(", ',', ");
-  return `regexp_full_match(concat(${values}), ${literal(patterns.map(({ pattern }) => pattern).join(","))})`;
-}
-
-function numberPattern(column: Column, exactTypes: LineRules["exactTypes"]): string | undefined {
-  switch (column.kind) {
-    case "uint64":
-    case "uint32":
-      return valueGrammar.uint;
-    case "int64":
-    case "timestamp":
-      return valueGrammar.int;
-    case "exact":
-      return `(?:${fittingDecimal(column, exactTypes)})?`;
-    default:
-      return undefined;
-  }
+function grammarSql(columns: readonly { column: Column; pattern: string }[]): string {
+  if (columns.length === 0) return "true";
+  const values = columns.map(({ column }) => field(column.name)).join(", ',', ");
+  return `regexp_full_match(concat(${values}), ${literal(columns.map(({ pattern }) => pattern).join(","))})`;
 }
 
 /** SQL for the value of a column in its Parquet type. Raises where it does not fit; grammar is the guard's part. */
@@ -89,7 +100,7 @@ export function typedSql(column: Column, rules: LineRules, shapes: readonly Shap
     case "exact":
       return `CAST(nullif(${text}, '') AS ${type})`;
     case "timestamp":
-      return `make_timestamp_ns(CAST(${text} AS BIGINT))`;
+      return `make_timestamp_ns(${wholeNumber(column)})`;
     case "double": {
       // the JSON reader turns the token -0 into 0, so the sign of a zero is read from the line itself
       const keys = new Set([JSON.stringify(column.name), ...rawKeys(column, shapes)]);
@@ -99,40 +110,47 @@ export function typedSql(column: Column, rules: LineRules, shapes: readonly Shap
     case "string":
       return text;
     default:
-      return `CAST(${text} AS ${type})`;
+      return wholeNumber(column);
   }
 }
 
-/** SQL that is true where every cast of `typedSql` would succeed; used only to find the row that raised. */
+/** SQL that is true where every cast would succeed, over whole numbers of `TRY_CAST`; finds the row that raised. */
 export function fitsSql(rules: LineRules): string {
   const tests = rules.table.columns.flatMap((column) => {
     const text = field(column.name);
     switch (column.kind) {
       case "string":
-        return [`${text} IS NOT NULL`];
+        // no cast can fail
+        return [];
       case "timestamp":
-        return [timestampRange(`TRY_CAST(${text} AS BIGINT)`)];
+        return [timestampRange(column)];
       case "exact":
         return [
           `(${text} = '' OR TRY_CAST(${text} AS ${parquetType(column, rules.exactTypes)}) IS NOT NULL)`,
         ];
+      case "double":
+        return [`TRY_CAST(${text} AS DOUBLE) IS NOT NULL`];
       default:
-        return [`TRY_CAST(${text} AS ${parquetType(column, rules.exactTypes)}) IS NOT NULL`];
+        return [`${wholeNumber(column)} IS NOT NULL`];
     }
   });
   return tests.join(" AND ");
 }
 
 /** The ends of int64 mean infinity and "no date" to DuckDB, which takes some of them without a word. */
-function timestampRange(value: string): string {
-  return `${value} BETWEEN ${timestampMin} AND ${timestampMax}`;
+function timestampRange(column: Column): string {
+  return `${wholeNumber(column)} BETWEEN ${timestampMin} AND ${timestampMax}`;
+}
+
+function wholeNumber({ name }: Column): string {
+  return `n.${identifier(name)}`;
 }
 
 function field(name: string): string {
   return `j.${identifier(name)}`;
 }
 
-/** The canonical line made of the values as text. Free text alone is escaped: an escape elsewhere takes the slower form. */
+/** The canonical line made of whole numbers and of the other values as text. Free text alone is escaped: an escape elsewhere takes the slower form. */
 function renderedSql({ table, runId, instanceId }: LineRules): string {
   const known = new Map([
     ["run_id", runId],
@@ -155,14 +173,15 @@ function renderedValueSql(column: Column): string {
     const double = `CAST(${text} AS DOUBLE)`;
     return `CASE WHEN ${double} = 0 AND contains(line, ${literal(`${JSON.stringify(column.name)}:-0`)}) THEN '-0' ELSE ${canonicalDoubleSql(double)} END`;
   }
+  if (wholeTypes[column.kind] !== undefined) return wholeNumber(column);
   return column.freeText ? escapedStringSql(text) : text;
 }
 
-function valueGuard(column: Column): string[] {
+function rangeSql(column: Column): string[] {
   const text = field(column.name);
   switch (column.kind) {
     case "timestamp":
-      return [timestampRange(`CAST(${text} AS BIGINT)`)];
+      return [timestampRange(column)];
     case "double":
       // a number too large for a double reads as infinity
       return [`isfinite(CAST(${text} AS DOUBLE)) OR ${text} IN ('NaN', 'Infinity', '-Infinity')`];

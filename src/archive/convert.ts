@@ -4,7 +4,14 @@ import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { startsWithByteOrderMark } from "./byte-order-mark.ts";
-import { fitsSql, guardSql, type Shape, transformStructure, typedSql } from "./convert-guard.ts";
+import {
+  fitsSql,
+  guardSql,
+  type Shape,
+  transformStructure,
+  typedSql,
+  wholeNumbersSql,
+} from "./convert-guard.ts";
 import { checkLine, type LineRules, shorten } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
 import { type ExactTypes, parquetType } from "./convert-types.ts";
@@ -59,6 +66,15 @@ const shapeLimit = 8;
 
 /** Rows in a row group. Smaller than DuckDB's default, for its writer holds one such group a thread in memory. */
 const rowGroupRows = 61_440;
+
+/**
+ * Most values of a column's dictionary. Names repeat and are few; ids and prices are many, and gathering them only to
+ * give them up again takes as long as parsing them. DuckDB's dictionaries take -0 and 0 for one value, so tables with
+ * doubles have none.
+ */
+function dictionaryLimit({ columns }: Table): number {
+  return columns.some(({ kind }) => kind === "double") ? 0 : 256;
+}
 
 /**
  * Writes the segments of one bucket into one Parquet file: exactly, in order, rows out = lines in.
@@ -161,21 +177,32 @@ function copySql(input: ConvertInput, shapes: readonly Shape[], sorted: boolean)
           : typedSql(column, input, shapes);
     return `CAST(${value} AS ${parquetType(column, input.exactTypes)}) AS ${identifier(column.name)}`;
   });
-  const rows = `SELECT ${columns.join(", ")} FROM ${linesSql(input)}`;
+  const rows = `SELECT ${columns.join(", ")} FROM ${linesSql(input, shapes)}`;
   const names = input.table.columns.map(({ name }) => identifier(name)).join(", ");
   const ordered = sorted
     ? rows
     : // the position makes the sort stable, for gateways whose key does not tell all rows apart
       `SELECT ${names} FROM (SELECT *, row_number() OVER () AS "the position" FROM (${rows})) ORDER BY ${keySql(input)}, "the position"`;
-  return `COPY (${ordered}) TO ${literal(input.out)} (FORMAT parquet, COMPRESSION ${input.codec}, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, WRITE_BLOOM_FILTER false, USE_TMP_FILE false)`;
+  return `COPY (${ordered}) TO ${literal(input.out)} (FORMAT parquet, COMPRESSION ${input.codec}, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, DICTIONARY_SIZE_LIMIT ${dictionaryLimit(input.table)}, WRITE_BLOOM_FILTER false, USE_TMP_FILE false)`;
 }
 
-/** The relation of `line`, `j` and `file` that the guard works on. */
-function linesSql(input: ConvertInput): string {
-  const structure = literal(transformStructure(input.table.columns));
+/** The relation of `line`, `j`, `n` and `file` that the guard works on. */
+function linesSql(input: ConvertInput, shapes: readonly Shape[], cast: "CAST" | "TRY_CAST" = "CAST"): string {
+  const { columns } = input.table;
+  // the canonical line holds the ids as they have to be: where no other form passes, nothing needs to read them
+  const otherForms = shapes.length > 0 || checkedFiles(input).length > 0;
+  const read = otherForms
+    ? columns
+    : columns.filter(({ name }) => name !== "run_id" && name !== "instance_id");
+  const parsed = `SELECT line, json_transform(line, ${literal(transformStructure(read))}) AS j, file FROM ${textSql(input)}`;
+  return `(SELECT line, j, ${wholeNumbersSql(columns, cast)} AS n, file FROM (${parsed}))`;
+}
+
+/** The relation of `line` and `file`. */
+function textSql(input: ConvertInput): string {
   const segments = input.segments.filter(({ rows }) => rows > 0);
   if (segments.length === 0) {
-    return `(SELECT line, json_transform(line, ${structure}) AS j, '' AS file FROM (SELECT CAST(NULL AS VARCHAR) AS line) WHERE false)`;
+    return "(SELECT CAST(NULL AS VARCHAR) AS line, '' AS file WHERE false)";
   }
   // the CSV reader gives lines as they stand, checks their UTF-8 and splits faster than the JSON reader
   const longest = Math.max(...segments.map(({ longestLine }) => longestLine));
@@ -187,7 +214,7 @@ function linesSql(input: ConvertInput): string {
     `max_line_size = ${lineBytes}, buffer_size = ${Math.max(lineBytes * 2, 4 * 1024 * 1024)}`,
   ];
   const files = fileList(segments.map(({ file }) => file));
-  return `(SELECT line, json_transform(line, ${structure}) AS j, file FROM read_csv(${files}, ${options.join(", ")}))`;
+  return `read_csv(${files}, ${options.join(", ")})`;
 }
 
 /** Finds the first line that does not pass, and either learns its shape or throws what is wrong with it. */
@@ -231,7 +258,7 @@ async function offendingLine(
   const passes = `CASE WHEN (${fitsSql(input)}) IS TRUE THEN (${guardSql(input, shapes, checkedFiles(input))}) IS TRUE ELSE false END`;
   try {
     const reader = await connection.runAndReadAll(
-      `SELECT coalesce(line, '') AS line, file FROM ${linesSql(input)} WHERE NOT (${passes}) LIMIT 1`,
+      `SELECT coalesce(line, '') AS line, file FROM ${linesSql(input, shapes, "TRY_CAST")} WHERE NOT (${passes}) LIMIT 1`,
     );
     const row = reader.getRowsJson()[0];
     return row === undefined ? undefined : { line: String(row[0]), file: String(row[1]) };
