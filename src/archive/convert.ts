@@ -99,13 +99,7 @@ export async function convertBucket(
 }
 
 async function convert(connection: DuckDBConnection, input: ConvertInput): Promise<ConvertResult> {
-  for (const { file, checked } of input.segments) {
-    if (!checked && (await startsWithByteOrderMark(file))) {
-      throw new RunvaultError("malformed_row", "the segment begins with a byte order mark", {
-        place: { file },
-      });
-    }
-  }
+  await refuseByteOrderMarks(input.segments);
   const sorted = input.segments.every((segment) => segment.sorted);
   const shapes: Shape[] = [];
   let rows = await copyLearning(connection, input, shapes, sorted);
@@ -138,6 +132,20 @@ async function convert(connection: DuckDBConnection, input: ConvertInput): Promi
     ].sort(),
     resorted,
   };
+}
+
+async function refuseByteOrderMarks(segments: readonly SegmentInput[]): Promise<void> {
+  const unread = segments.filter(({ checked }) => !checked);
+  // a few at a time: a bucket may have more segments than the system lets a process open files
+  for (let at = 0; at < unread.length; at += 8) {
+    await Promise.all(
+      unread.slice(at, at + 8).map(async ({ file }) => {
+        if (!(await startsWithByteOrderMark(file))) return;
+        const message = "the segment begins with a byte order mark";
+        throw new RunvaultError("malformed_row", message, { place: { file } });
+      }),
+    );
+  }
 }
 
 /** Runs the COPY, and again after each line whose shape is new but proper. Returns the rows written. */

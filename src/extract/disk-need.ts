@@ -14,9 +14,9 @@ const valueBytes: Record<ColumnKind, number> = {
   string: 12,
 };
 
-// measured on simulated and recorded data: segments take 8 to 13 % of their text, Parquet about as much; the rest is
-// for data that packs worse
-const diskShare = 0.35;
+// measured on simulated and recorded data: segments take 6 to 9 % of their text, Parquet half as much; the rest is for
+// data that packs worse
+const diskShare = 0.2;
 
 /** An estimate of the text of so many rows, in bytes. */
 export function textBytes(table: Table, rows: number): number {
