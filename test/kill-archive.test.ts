@@ -46,13 +46,8 @@ const chains: readonly [Kind, readonly KillAt[]][] = [
   ["counted", ["manifest-written"]],
   ["counted", ["links-refreshed"]],
   ["counted", ["pending-removed"]],
-  [
-    "malformed",
-    [
-      ...(["segments-dropped", "segments-dropped", "quarantine-journalled"] as const),
-      ...(["quarantine-journalled", "commit-moved"] as const),
-    ],
-  ],
+  ["malformed", ["segment-journalled:6", "quarantine-journalled", "converted", "commit-moved"]],
+  ["malformed", ["quarantine-journalled"]],
   [
     "literal",
     [
@@ -89,7 +84,9 @@ describe("the kills", () => {
 
   it("are twice at each step of an archiving job", () => {
     const kills = chains.flatMap(([, at]) => at).map(stepOf);
-    for (const step of archiveSteps) expect(kills.filter((at) => at === step).length).toBeGreaterThan(1);
+    // windows are dropped where rows come late: twice in kill-growing.test.ts
+    for (const step of archiveSteps.filter((at) => at !== "segments-dropped"))
+      expect(kills.filter((at) => at === step).length, step).toBeGreaterThan(1);
   });
 
   it("interrupt work in many slices and segments", async () => {

@@ -220,9 +220,9 @@ export class KillDriver {
     const held = new Map<string, Held>();
     for (const entry of await this.#journal()) {
       if (entry.kind === "drop") for (const file of entry.files!) held.delete(file);
-      if (entry.kind !== "segment") continue;
-      const { file, from, to } = entry.segment!;
-      held.set(file, { table: entry.table!, file, from: BigInt(from), to: BigInt(to) });
+      if (entry.kind === "clean") held.delete(entry.replaces!);
+      for (const { file, from, to } of [...(entry.segments ?? []), ...(entry.segment ? [entry.segment] : [])])
+        held.set(file, { table: entry.table!, file, from: BigInt(from), to: BigInt(to) });
     }
     return [...held.values()];
   }
@@ -346,7 +346,15 @@ interface JournalLine {
   readonly kind: string;
   readonly table?: string;
   readonly files?: string[];
-  readonly segment?: { file: string; from: string; to: string };
+  readonly segments?: Window[];
+  readonly replaces?: string;
+  readonly segment?: Window;
+}
+
+interface Window {
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
 }
 
 /** A manifest without what differs between equal archives: generation, times, retries, file names, Parquet hashes. */
@@ -359,7 +367,7 @@ function timeless(manifest: Manifest): unknown {
       // one zstd frame of the same lines: the same bytes
       segments: table.segments.map((segment) => ({ ...segment, file: "" })),
       parquet: table.parquet.map((parquet) => ({ ...parquet, file: "", sha256: "", storedBytes: 0 })),
-      quarantine: table.quarantine.map((aside) => ({ ...aside, file: "", sha256: "" })),
+      quarantine: table.quarantine.map((aside) => ({ ...aside, file: "", segment: "", sha256: "" })),
       error: table.error === null ? null : { ...table.error, at: "" },
     },
   ]);
