@@ -35,8 +35,9 @@ describe("runvault query", () => {
 
   it("reads the statement from standard input", async () => {
     const { child, finished } = start(["query", ...here(), "-f", "csv", "-"]);
-    child.stdin.end("SELECT count(*) AS n FROM fills;\n");
-    expect(await finished).toEqual({ status: 0, stdout: "n\n3\n", stderr: "" });
+    child.stdin.end("SELECT count(*) AS n FROM fills WHERE instance_id = 'a/b';\n");
+    const { status, stdout } = await finished;
+    expect([status, stdout]).toEqual([0, "n\n3\n"]);
   });
 
   it.each([
@@ -119,6 +120,18 @@ describe("runvault runs and files", () => {
       { instance: "a/b", run: "12", rows: 3 },
       { instance: "c", run: "x", rows: 5 },
     ]);
+    const note = "left out: fills of c/x (INCOMPLETE); --allow-incomplete shows their rows";
+    for (const [args, noted] of [
+      [["files", "fills"], true],
+      [["files", "fills", "--allow-incomplete"], false],
+      [["files", "fills", "a%2Fb/12"], false],
+      [["query", "SELECT count(*) FROM fills_f"], true],
+      [["query", "SELECT count(*) FROM fills", "--allow-incomplete"], false],
+      [["query", "SELECT count(*) FROM orders"], false],
+    ] as const) {
+      const { status, stderr } = await run([...args, ...here()]);
+      expect([args, status, stderr.includes(note)]).toEqual([args, 0, noted]);
+    }
     const unknown = await run(["files", "fills", "c/y", ...here()]);
     expect(unknown.status).toBe(2);
     expect(unknown.stderr).toContain("not_archived");

@@ -294,6 +294,9 @@ describe("progress", () => {
     expect(progressLine({ rows: 120_000, bytes: 53_100_000, total: 1_000_000, what: "a/b" }, 48_000)).toBe(
       "a/b: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left",
     );
+    expect(progressLine({ rows: 7, bytes: 900, total: 7, what: "a/b" }, 2)).toBe(
+      "a/b: 7 of 7 rows, 900 B, 2 rows/s, finishing",
+    );
     expect(progressLine({ rows: 5, bytes: 900, total: null, what: "" }, 0)).toBe("5 rows, 900 B, 0 rows/s");
     expect([durationText(59_400), durationText(61_000), durationText(7_260_000)]).toEqual([
       "59 s",

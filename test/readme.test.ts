@@ -100,10 +100,8 @@ describe("the README's snippets", () => {
   test.skipIf(!requires("notebook"))("the notebook finds the rows of the archived run", async () => {
     const [snippet = ""] = blocks("python");
     expect(snippet).toContain("/data/archive");
-    const script = snippet
-      .replaceAll("/data/archive", join(folder, "archive"))
-      .replace(/^(?=duckdb\.sql)/m, "rows = ");
-    const done = await execute("python3", ["-"], {}, `${script}\nprint(len(rows))\n`);
+    const script = snippet.replaceAll("/data/archive", join(folder, "archive"));
+    const done = await execute("python3", ["-"], {}, `${script}\nprint(len(fills.df()))\n`);
     expect(done).toMatchObject({ status: 0, stderr: "" });
     const sql = "SELECT count(*) FROM fills WHERE run_id = '2022-01-01-001'";
     const { stdout } = await run(["query", "--archive", join(folder, "archive"), "-f", "csv", sql]);

@@ -17,6 +17,35 @@ export interface CommittedParquet {
 
 const shown: ReadonlySet<TableState> = new Set(["COMPLETE", "OPEN"]);
 
+/** A table of a run whose rows readers do not see unless they ask for all. */
+export interface WithheldTable {
+  readonly instance: string;
+  readonly run: string;
+  readonly table: TableName;
+  readonly state: TableState;
+}
+
+/** The tables with rows that `committedParquet` leaves out for their state. */
+export function withheldTables(manifests: readonly Manifest[]): WithheldTable[] {
+  return manifests.flatMap((manifest) =>
+    Object.entries(manifest.tables).flatMap(([table, { state, certificate }]) =>
+      shown.has(state) || state === "ABSENT" || certificate?.rows === 0
+        ? []
+        : [{ instance: manifest.instanceId, run: manifest.runId, table: table as TableName, state }],
+    ),
+  );
+}
+
+/** One line that says what is left out, and how to see it; null where nothing is. */
+export function withheldNote(withheld: readonly WithheldTable[]): string | null {
+  if (withheld.length === 0) return null;
+  const named = withheld
+    .slice(0, 3)
+    .map(({ instance, run, table, state }) => `${table} of ${instance}/${run} (${state})`);
+  const more = withheld.length > named.length ? ` and ${withheld.length - named.length} more` : "";
+  return `left out: ${named.join(", ")}${more}; --allow-incomplete shows their rows`;
+}
+
 /** The committed files of a table in the manifests given: of COMPLETE and OPEN tables only, unless all are allowed. */
 export function committedParquet(
   archive: Pick<Archive, "layout">,

@@ -12,7 +12,7 @@ import type { Manifest } from "../archive/manifest.ts";
 import { fileList, literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { tables } from "../model/table.ts";
-import { committedParquet } from "./committed-parquet.ts";
+import { committedParquet, type WithheldTable, withheldTables } from "./committed-parquet.ts";
 import { asQueryError } from "./query-error.ts";
 import { createViews, type QueryArchive } from "./query-views.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
@@ -47,6 +47,8 @@ export interface QueryResult {
 
 /** Views over an archive's committed files, and SQL over them that can only read. */
 export interface Query extends AsyncDisposable {
+  /** Tables of runs that the views leave out for their state. */
+  readonly withheld: readonly WithheldTable[];
   /** Runs one SELECT, or an EXPLAIN of one. Throws `query_invalid` with DuckDB's message. One at a time. */
   run(sql: string, signal?: AbortSignal): Promise<QueryResult>;
 }
@@ -80,7 +82,8 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     await connection.run(`SET allowed_paths = ${allowedPaths(allowed)}`);
     await connection.run("SET enable_external_access = false");
     await connection.run("SET lock_configuration = true");
-    return new LockedQuery(instance, connection, spill, timeoutMs, allowed);
+    const withheld = allowIncomplete ? [] : withheldTables(manifests);
+    return new LockedQuery(instance, connection, spill, timeoutMs, allowed, withheld);
   } catch (error) {
     instance?.closeSync();
     await rm(spill, { recursive: true, force: true });
@@ -138,6 +141,7 @@ class LockedQuery implements Query {
   readonly #spill: string;
   readonly #timeoutMs: number;
   readonly #files: readonly string[];
+  readonly withheld: readonly WithheldTable[];
 
   constructor(
     instance: DuckDBInstance,
@@ -145,7 +149,9 @@ class LockedQuery implements Query {
     spill: string,
     timeoutMs: number,
     files: readonly string[],
+    withheld: readonly WithheldTable[],
   ) {
+    this.withheld = withheld;
     this.#instance = instance;
     this.#connection = connection;
     this.#spill = spill;

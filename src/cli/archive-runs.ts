@@ -25,6 +25,8 @@ interface RunReport extends RunRef {
   readonly retries: number;
   readonly error: RunvaultError | null;
   readonly exit: number;
+  /** Where rows set aside are, with the reason. */
+  readonly quarantineDir: string | null;
 }
 
 /** Archives the runs one after another. One that fails does not keep the others from being archived. */
@@ -123,9 +125,10 @@ async function archiveOne(
   using progress = session.progress();
   progress.on(formatRun(run));
   try {
+    const archive = await archiveFor(run);
     const outcome = await archiveRun({
       source,
-      archive: await archiveFor(run),
+      archive,
       run,
       ...(values.tables === undefined ? {} : { tables: values.tables }),
       settings: settingsOf(values),
@@ -156,6 +159,7 @@ async function archiveOne(
       retries: clientRetries() + (outcome.changed ? outcome.manifest.retries : 0),
       error: null,
       exit: exitOf(outcome.manifest, values),
+      quarantineDir: archive.layout.quarantineDir(run),
     };
   } catch (thrown) {
     const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
@@ -168,6 +172,7 @@ async function archiveOne(
       retries: clientRetries(),
       error,
       exit: status,
+      quarantineDir: null,
     };
   }
 }
@@ -255,7 +260,7 @@ function reportText(report: RunReport): string {
   const resumed = resumedSegments > 0 ? `, ${resumedSegments} segments were there from before` : "";
   const repeated = retries === 0 ? "" : `, ${retries} ${retries === 1 ? "retry" : "retries"}`;
   const how = changed
-    ? `${grouped(rows)} rows, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${repeated}${resumed}`
+    ? `${grouped(rows)} rows fetched, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${repeated}${resumed}`
     : `up to date, nothing fetched${repeated}`;
   const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
   const lines = Object.entries(manifest.tables).map(([name, { state, certificate, drift, error }]) => {
@@ -280,7 +285,9 @@ function reportText(report: RunReport): string {
   // notes are rare: a column of blanks would only be a rule over nothing
   const noted = lines.some((cells) => cells.at(-1) !== "");
   const shown = noted ? lines : lines.map((cells) => cells.slice(0, columns.length));
-  return head + indented(alignedTable(noted ? [...columns, "note"] : columns, shown, right));
+  const table = indented(alignedTable(noted ? [...columns, "note"] : columns, shown, right));
+  const aside = Object.values(manifest.tables).some(({ quarantine }) => quarantine.length > 0);
+  return head + table + (aside ? `  rows set aside, with the reason: ${report.quarantineDir}\n` : "");
 }
 
 function indented(text: string): string {

@@ -39,8 +39,8 @@ async function diff(values: DiffValues, session: Session): Promise<number> {
     using progress = session.progress();
     return await diffArchives(a, b, {
       signal: session.signal,
-      onTable: (run, { table, rows }) => {
-        progress.on(`${formatRun(run)} ${table}`);
+      onTable: (run, { rows }) => {
+        progress.on(formatRun(run));
         progress.add(rows.a ?? rows.b ?? 0, 0);
       },
     });

@@ -39,7 +39,9 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const table = tableNamed(values.table).name;
   const runs = values.runs.map(parseRun);
   const { openArchive } = await import("../archive/archive.ts");
-  const { committedParquet } = await import("../analytics/committed-parquet.ts");
+  const { committedParquet, withheldNote, withheldTables } = await import(
+    "../analytics/committed-parquet.ts"
+  );
   const archive = await openArchive(values.archive);
   const { manifestsOf } = await import("./manifests-of.ts");
   const manifests = await manifestsOf(archive, runs);
@@ -48,5 +50,8 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
     ? `${JSON.stringify(files, null, 2)}\n`
     : files.map(({ file }) => `${file}\n`).join("");
   await session.terminal.out(text);
+  const withheld = values.allowIncomplete ? [] : withheldTables(manifests);
+  const note = withheldNote(withheld.filter((entry) => entry.table === table));
+  if (note !== null) session.note(`note: ${note}`);
   return exit.done;
 }

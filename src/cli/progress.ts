@@ -126,7 +126,9 @@ export function progressLine(state: Readonly<State>, rowsPerSecond: number): str
     ...(state.bytes === 0 ? [] : [byteText(state.bytes)]),
     `${grouped(Math.round(rowsPerSecond))} rows/s`,
   ];
-  if (state.total !== null && rowsPerSecond > 0) {
+  // the rows are only the first half of the work: what is left then, nobody can say
+  if (state.total !== null && state.total > 0 && state.rows >= state.total) parts.push("finishing");
+  else if (state.total !== null && rowsPerSecond > 0) {
     parts.push(`${durationText(((state.total - state.rows) / rowsPerSecond) * 1000)} left`);
   }
   return `${state.what === "" ? "" : `${state.what}: `}${parts.join(", ")}`;

@@ -59,14 +59,14 @@ RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "".
 
 Examples:
   runvault query "SELECT symbol, count(*) AS fills, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
-  runvault query --format csv "SELECT * FROM equity WHERE run_id = '2022-01-01-001'" > equity.csv
+  runvault query --format csv "SELECT * FROM equity WHERE instance_id = 'alpha-1' AND run_id = '2022-01-01-001'" > equity.csv
 `,
       ),
   run: runQuery,
 });
 
 async function runQuery(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const { openArchive, openQuery, render } = await loadQuery();
+  const { openArchive, openQuery, render, withheldNote } = await loadQuery();
   const sql = values.sql === "-" ? await readStandardInput(session.signal) : values.sql;
   const archive = await openArchive(values.archive);
   await using query = await openQuery(archive, {
@@ -77,6 +77,10 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
     signal: session.signal,
   });
   const result = await query.run(sql, session.signal);
+  // what was asked for and is not all there must not look like an answer
+  const asked = query.withheld.filter(({ table }) => new RegExp(`\\b${table}(_f)?\\b`, "i").test(sql));
+  const note = withheldNote(asked);
+  if (note !== null) session.note(`note: ${note}`);
   const format = session.json ? "json" : values.format;
   const options = { tableRows: values.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
   for await (const text of render(result, format, options)) {
@@ -90,7 +94,8 @@ async function loadQuery() {
   const { openArchive } = await import("../archive/archive.ts");
   const { openQuery } = await import("../analytics/query.ts");
   const { render } = await import("../analytics/render.ts");
-  return { openArchive, openQuery, render };
+  const { withheldNote } = await import("../analytics/committed-parquet.ts");
+  return { openArchive, openQuery, render, withheldNote };
 }
 
 async function readStandardInput(signal: AbortSignal): Promise<string> {

@@ -3,7 +3,7 @@ import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify
 import type { VerifyCheck, VerifyReport } from "../archive/verify-report.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
 import { openRestGateway } from "../gateway/rest-gateway.ts";
-import { exit, RunvaultError, worstExit } from "../model/error.ts";
+import { exit, RunvaultError, usualHints, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type GatewayValues, gatewaySettings } from "./gateway-options.ts";
 import { formatRun } from "./run-argument.ts";
@@ -145,8 +145,16 @@ function textOf(report: RunReport): string {
       : report.compared === false
         ? "not compared: the gateway has no storage facts"
         : "verified";
-  return `${formatRun(report.run)}  ${verdict}: ${good} checks passed\n${bad.map(lineOf).join("")}`;
+  // where tables are named, the run's state only says it again
+  const told = bad.some(({ check, table }) => check === "state" && table !== null);
+  const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
+  const next = report.damaged ? usualHints.archive_damaged : report.unproven ? unprovenHint : undefined;
+  const end = next === undefined ? "" : `  next: ${next}\n`;
+  return `${formatRun(report.run)}  ${verdict}: ${good} checks passed\n${lines.join("")}${end}`;
 }
+
+const unprovenHint =
+  "Archive the run again: only what is missing is asked for. Rows set aside are under quarantine/, each with its reason.";
 
 function lineOf({ table, check, level, detail, files }: VerifyCheck): string {
   const where = table === null ? check : `${table} ${check}`;

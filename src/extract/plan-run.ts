@@ -82,8 +82,11 @@ async function planTable(
   const held = heldOf(former !== undefined && isOutdated(former, run) ? undefined : former);
   const countRows = outlook.countRows(table);
   const changed = countRows === undefined ? [] : await changedWindows(heldWindows(held), countRows);
+  // rows set aside are asked for again: the gateway may have mended them since
+  const aside = new Set(held.quarantine.map(({ segment }) => segment));
   const windows = heldWindows(held).filter(
-    ({ from, to }) => !changed.some((w) => w.from === from && w.to === to),
+    ({ from, to, segments }) =>
+      !changed.some((w) => w.from === from && w.to === to) && !segments.some(({ file }) => aside.has(file)),
   );
   const extent = { rows: Number(own.rows), first: own.first, last: own.last, final: run.final };
   const grain = grainOf(held, extent);

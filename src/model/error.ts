@@ -168,7 +168,7 @@ const storageCodes: Record<string, ErrorCode> = {
 };
 
 /** What to do where whoever throws knows no better. */
-const usualHints: Partial<Record<ErrorCode, string>> = {
+export const usualHints: Partial<Record<ErrorCode, string>> = {
   instance_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
   run_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
   not_an_archive:
