@@ -70,6 +70,7 @@ describe("usage errors exit with 2 and say what to do", () => {
     ],
     ["an unknown table in a list", ["archive", "a/b", "--tables", "fills,ordrs"], "did you mean orders?"],
     ["a run id `current`", ["archive", "a/current"], "`current` is not a run id"],
+    ["an instance alone", ["archive", "alpha-1"], "INSTANCE --finished"],
     ["an empty run id", ["archive", "a/"], "does not name a run"],
     ["a run without instance", ["rm", "/b"], "does not name a run"],
     ["nothing to archive", ["archive"], "nothing to archive is named"],

@@ -45,6 +45,8 @@ export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "fini
   if (all && runs.length > 0) throw refuse("--all and names of instances or runs exclude each other");
   if (all) return { kind: "finished", instances: undefined };
   if (runs.length === 0) throw refuse("nothing to archive is named");
+  const instance = finished ? undefined : runs.find((text) => text !== "" && !text.includes("/"));
+  if (instance !== undefined) throw refuse(`${JSON.stringify(instance)} names no run`);
   if (!finished) return { kind: "runs", runs: runs.map(parseRun) };
   const run = runs.find((text) => text.includes("/"));
   if (run !== undefined) throw refuse(`--finished takes instances, ${JSON.stringify(run)} is a run`);
