@@ -4,7 +4,8 @@ import type { Manifest, TableState } from "../archive/manifest.ts";
 import { archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
 import { describeRun, finishedRuns } from "../extract/run-knowledge.ts";
-import { openRestGateway, type RestGateway } from "../gateway/rest-gateway.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { openRestGateway } from "../gateway/rest-gateway.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { tableNamed } from "../model/table.ts";
@@ -110,7 +111,7 @@ async function runsOf(
 
 async function archiveOne(
   run: RunRef,
-  source: RestGateway,
+  source: Gateway,
   archiveFor: (run: RunRef) => Promise<Archive>,
   values: ArchiveValues,
   session: Session,
