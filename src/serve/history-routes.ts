@@ -1,4 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import {
+  GetStorageFactsResponseSchema,
+  ListInstancesResponseSchema,
+  ListRunsResponseSchema,
+} from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
@@ -6,11 +11,12 @@ import type { ArmedFaults } from "./armed-faults.ts";
 import type { RowEncoding } from "./body-sink.ts";
 import type { DocumentRoute, Fault, FaultKind } from "./fault.ts";
 import {
-  instancesDocument,
+  instanceList,
   resolveRun,
+  restJson,
   runDocument,
-  runsDocument,
-  storageDocument,
+  runList,
+  storageFacts,
 } from "./history-documents.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { checkedQuery, parseBounds, parseRowQuery, type RawQuery, required } from "./row-query.ts";
@@ -45,20 +51,23 @@ export function historyRoutes(app: FastifyInstance, options: HistoryRoutesOption
   const runOf = (query: Record<string, string>, signal: AbortSignal) =>
     resolveRun(source, required(query, "instance"), query.run_id ?? "", signal);
 
-  document("instances", [], (_query, signal) => instancesDocument(source, signal));
+  document("instances", [], async (_query, signal) =>
+    restJson(ListInstancesResponseSchema, await instanceList(source, signal)),
+  );
   document("summary", ofRun, async (query, signal) =>
     runDocument(source, await runOf(query, signal), "summary", signal),
   );
   if (!literal) {
-    document("runs", ["instance"], (query, signal) =>
-      runsDocument(source, required(query, "instance"), signal),
+    document("runs", ["instance"], async (query, signal) =>
+      restJson(ListRunsResponseSchema, await runList(source, required(query, "instance"), signal)),
     );
     document("resources", ofRun, async (query, signal) =>
       runDocument(source, await runOf(query, signal), "resources", signal),
     );
     document("storage", [...ofRun, "from", "to"], async (query, signal) => {
       const bounds = parseBounds(query);
-      return storageDocument(source, await runOf(query, signal), bounds, signal);
+      const facts = await storageFacts(source, await runOf(query, signal), bounds, signal);
+      return restJson(GetStorageFactsResponseSchema, facts);
     });
   }
   for (const table of tables)
