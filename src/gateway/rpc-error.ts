@@ -38,10 +38,11 @@ export async function errorFromRpcAnswer(
   const isKnown = historyCode !== undefined && Object.hasOwn(contract.historyCodes, historyCode);
   // only codes that the contract knows are shown: any other may be anything
   const shown = isKnown ? `${connectCode} ${historyCode}` : connectCode;
-  if (withToken && contract.tokenRefusals.has(connectCode)) {
+  const code = (isKnown ? contract.historyCodes[historyCode] : contract.codes[connectCode]) ?? "server_error";
+  // a history code that says more than that the request is wrong is about something else than the token
+  if (withToken && contract.tokenRefusals.has(connectCode) && (!isKnown || code === "refused")) {
     return new RunvaultError("stream_cut", `the gateway no longer takes its page token: ${shown}`, details);
   }
-  const code = (isKnown ? contract.historyCodes[historyCode] : contract.codes[connectCode]) ?? "server_error";
   return new RunvaultError(code, `the gateway answered ${shown}`, { ...details, ...hintFor(code, status) });
 }
 

@@ -17,6 +17,7 @@ import type {
   StorageFacts,
 } from "../model/source.ts";
 import type { Table, TableName } from "../model/table.ts";
+import type { TimeBounds } from "../model/time.ts";
 import { builtInRpcContract, type RpcContract } from "./contract.ts";
 import { checkRunDocument, readFacts, readInstances, readRuns } from "./documents.ts";
 import { Exchange } from "./exchange.ts";
@@ -221,7 +222,9 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
   };
 }
 
-function bounds({ from, to }: Pick<RowRequest, "from" | "to">): { from?: bigint; to?: bigint } {
+function bounds({ from, to }: TimeBounds): { from?: bigint; to?: bigint } {
+  // both zero is the whole run in this interface; an empty window is empty wherever it lies
+  if (from === 0n && to === 0n) return { from: 1n, to: 1n };
   return {
     ...(from === undefined ? {} : { from: checkedTime(from) }),
     ...(to === undefined ? {} : { to: checkedTime(to) }),
