@@ -8,8 +8,9 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { contentTypeUnaryProto, requestHeader } from "@connectrpc/connect/protocol-connect";
-import { RunvaultError } from "../model/error.ts";
+import { type ErrorCode, RunvaultError } from "../model/error.ts";
 import type { RpcContract } from "./contract.ts";
+import { statusHints } from "./error-answer.ts";
 import { documentMaxBytes, type Exchange, type RequestContext, requireMediaType } from "./exchange.ts";
 import { keepOnce } from "./keep-once.ts";
 import { errorFromRpcAnswer } from "./rpc-error.ts";
@@ -85,7 +86,16 @@ export class RpcClient {
       return await ask(basePath, label);
     } catch (thrown) {
       if (!isNotThere(thrown) || basePath === "") throw thrown;
+    }
+    try {
       return await ask("", origin);
+    } catch (thrown) {
+      if (!(thrown instanceof RunvaultError) || !closedDoors.has(thrown.code)) throw thrown;
+      throw new RunvaultError(
+        "route_not_found",
+        `there is no RPC under the base address, and the origin lets nobody in (${thrown.code})`,
+        { cause: thrown, place: thrown.place, hint: statusHints.route_not_found! },
+      );
     }
   }
 
@@ -130,6 +140,9 @@ export class RpcClient {
     }
   }
 }
+
+/** What the origin may say that is another application's, with a log-in of its own. */
+const closedDoors: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied", "refused"]);
 
 /** Whether an error says that the interface asked for is not offered there, rather than out of reach or closed. */
 export function isNotThere(thrown: unknown): boolean {
