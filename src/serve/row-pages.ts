@@ -53,14 +53,14 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
     const number = cursor.page;
     if (wire.rows === 0 || !(await cursor.hasMore(signal))) {
       pool.close(cursor);
-      return { wire: wire.view(), rows: wire.rows, number, nextToken: "" };
+      return { wire: wire.written(), rows: wire.rows, number, nextToken: "" };
     }
     cursor.page += 1;
     const event = BigInt.asIntN(64, (BigInt(cursor.eventHigh) << 32n) | BigInt(cursor.eventLow));
     const { page, given } = cursor;
     const nextToken = formatPageToken(listing, { page, event, given, mark: rowMark(cursor.keptLine) });
     pool.put(nextToken, cursor);
-    return { wire: wire.view(), rows: wire.rows, number, nextToken };
+    return { wire: wire.written(), rows: wire.rows, number, nextToken };
   } catch (error) {
     pool.close(cursor);
     throw error;
