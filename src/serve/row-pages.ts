@@ -24,7 +24,11 @@ export interface PageRequest {
   /** The page goes out as JSON, which is longer. */
   readonly isJson: boolean;
   readonly signal: AbortSignal;
+  readonly change?: RowChange | undefined;
 }
+
+/** Told of every row, its line and the bytes of its message: the bytes to send instead, or undefined to leave it. */
+export type RowChange = (line: Uint8Array, message: Uint8Array) => Uint8Array | undefined;
 
 export interface Page {
   /** Rows as they stand in the response, each with the tag of field 1 before it. */
@@ -42,14 +46,14 @@ export interface Page {
  * that is of another listing, or whose rows are not there any more.
  */
 export async function rowPage(source: HistorySource, pool: CursorPool, request: PageRequest): Promise<Page> {
-  const { listing, limit, token, isJson, signal } = request;
+  const { listing, limit, token, signal } = request;
   const table = tableNamed(listing.table);
   const position = token === "" ? undefined : parsePageToken(token, listing);
   const expectedBytes = Math.min(maxRowsBytes, (limit ?? maxRowsBytes) * 512) + 1024;
   const wire = new RowWire(table, request.form, expectedBytes);
   const cursor = pool.take(token) ?? (await openCursor(source, listing, position, wire, signal));
   try {
-    await fillPage(cursor, wire, limit ?? Number.POSITIVE_INFINITY, isJson, signal);
+    await fillPage(cursor, wire, request);
     const number = cursor.page;
     if (wire.rows === 0 || !(await cursor.hasMore(signal))) {
       pool.close(cursor);
@@ -67,18 +71,20 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
   }
 }
 
-async function fillPage(
-  cursor: RowCursor,
-  wire: RowWire,
-  limit: number,
-  isJson: boolean,
-  signal: AbortSignal,
-): Promise<void> {
+async function fillPage(cursor: RowCursor, wire: RowWire, request: PageRequest): Promise<void> {
+  const { limit = Number.POSITIVE_INFINITY, isJson, signal, change } = request;
   let jsonBytes = 0;
   while (wire.rows < limit) {
     if (cursor.next(wire) === "wait") {
       if (await cursor.more(signal)) continue;
       return;
+    }
+    if (change !== undefined) {
+      const changed = change(cursor.line, wire.lastMessage());
+      if (changed !== undefined) {
+        wire.dropLast();
+        wire.appendMessage(changed);
+      }
     }
     if (isJson) jsonBytes += cursor.lineBytes + jsonRowBytes;
     if ((isJson ? jsonBytes : wire.size) > maxRowsBytes && wire.rows > 1) {

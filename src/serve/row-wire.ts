@@ -103,7 +103,7 @@ export class RowWire {
     this.rows = 0;
   }
 
-  /** Writes a row from the bytes of its message. `ts_event` stays that of the row before. */
+  /** Writes a row from the bytes of its message. Its `ts_event` is not looked at. */
   appendMessage(message: Uint8Array): void {
     this.reserve(message.length);
     this.bytes.set(message, this.length + this.headBytes);
