@@ -44,6 +44,16 @@ export type ArchiveStep = (typeof archiveSteps)[number];
 /** Every named moment of `rm`. */
 export const removeSteps = ["remove-manifest", "remove-folder"] as const;
 
+/** Every named moment of `rebuild` that `archive` has not. */
+export const rebuildSteps = [
+  "rebuild-recorded",
+  "widening-written",
+  "widening-recorded",
+  "tables-removed",
+  "tables-replaced",
+  "widening-finished",
+] as const;
+
 /** `STEP` or `STEP:N`, as RUNVAULT_KILL_AT takes it. */
 export type KillAt = ArchiveStep | `${ArchiveStep}:${number}`;
 
@@ -113,6 +123,8 @@ export class KillWorld implements AsyncDisposable {
       host: "127.0.0.1",
       port: 0,
       literal: options.literal ?? false,
+      // over RPC a literal gateway would have all that REST leaves out
+      transports: options.literal ? ["rest"] : ["rest", "rpc"],
       faults: (options.faults ?? []).map(parseFault),
       onRequest: (entry) => log.push(entry),
     });

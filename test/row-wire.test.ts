@@ -92,7 +92,7 @@ test.each(tables)("what is written of canonical lines of $name reads back as the
       const wire = new RowWire(table, "preview", expectedBytes);
       expect(written(wire, lines.map((line) => `${line}\n`).join(""))).toBe(lines.length);
       expect(wire.rows).toBe(lines.length);
-      expect(decoded(table.name, wire.view())).toEqual(lines);
+      expect(decoded(table.name, wire.written())).toEqual(lines);
     }),
     { numRuns: 60 },
   );
@@ -104,8 +104,8 @@ test.each(tables)("the bytes of canonical lines of $name are those that protobuf
       const wire = new RowWire(table, "preview", 100);
       const text = rows.map((row) => `${canonicalLine(table, row)}\n`).join("");
       written(wire, text);
-      const message = fromBinary(PreviewTableResponseSchema, wire.view());
-      expect(Buffer.from(wire.view()).equals(toBinary(PreviewTableResponseSchema, message))).toBe(true);
+      const message = fromBinary(PreviewTableResponseSchema, wire.written());
+      expect(Buffer.from(wire.written()).equals(toBinary(PreviewTableResponseSchema, message))).toBe(true);
     }),
     { numRuns: 30 },
   );
@@ -119,7 +119,7 @@ test.each(tables)("lines of $name in another form are the same rows", (table) =>
       const members = entries.map(([, key, value]) => `${key} :\t${value}`);
       const wire = new RowWire(table, "preview", 100);
       expect(written(wire, ` {${members.reverse().join(" , ")} }\r\n`)).toBe(0);
-      expect(decoded(table.name, wire.view())).toEqual([line]);
+      expect(decoded(table.name, wire.written())).toEqual([line]);
       const canonical = new RowWire(table, "preview", 100);
       written(canonical, `${line}\n`);
       expect([wire.eventHigh, wire.eventLow]).toEqual([canonical.eventHigh, canonical.eventLow]);
@@ -201,7 +201,7 @@ test("any bytes after any canonical beginning are written right, or refused, and
         else {
           const careful = new RowWire(table, "plain", 50);
           careful.appendLine(noisy.subarray(0, end - 1), "the row");
-          expect(Buffer.from(wire.view()).equals(careful.view())).toBe(true);
+          expect(Buffer.from(wire.written()).equals(careful.written())).toBe(true);
         }
       },
     ),
@@ -216,14 +216,14 @@ test("a message written from its bytes is the row itself, wrapped", () => {
     const before = wire.size;
     written(wire, `${canonicalLine(table, rowOf("fills", { symbol }))}\n`);
     const message = Uint8Array.from(wire.lastMessage());
-    const once = Buffer.from(wire.view().subarray(before));
+    const once = Buffer.from(wire.written().subarray(before));
     wire.dropLast();
     expect(wire.size).toBe(before);
     wire.appendMessage(message);
-    expect(once.equals(wire.view().subarray(before))).toBe(true);
+    expect(once.equals(wire.written().subarray(before))).toBe(true);
     expect(toBinary(table.message, fromBinary(table.message, message))).toEqual(message);
   }
   expect(
-    create(PreviewTableResponseSchema, fromBinary(PreviewTableResponseSchema, wire.view())).rows,
+    create(PreviewTableResponseSchema, fromBinary(PreviewTableResponseSchema, wire.written())).rows,
   ).toHaveLength(3);
 });

@@ -9,7 +9,8 @@ import type { HistorySource } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { RowEncoding } from "./body-sink.ts";
-import type { DocumentRoute, Fault, FaultKind } from "./fault.ts";
+import type { DocumentRoute } from "./fault.ts";
+import { byteStops, refusalKinds, refuseByFault } from "./fault-effects.ts";
 import {
   instanceList,
   resolveRun,
@@ -149,37 +150,12 @@ export function clientSignal(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-500", "status-502"];
-
-function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): void {
-  for (const fault of armed) {
-    if (!faults.hit(fault)) continue;
-    const message = `refused by the fault ${fault.text}`;
-    switch (fault.kind) {
-      case "rate-limit":
-        throw new RunvaultError("rate_limited", message, { retryAfterMs: fault.at * 1000 });
-      case "status-500":
-        throw new RunvaultError("internal", message, { status: 500 });
-      default:
-        throw new RunvaultError("history_unreachable", message);
-    }
-  }
-}
-
 const rowEndings = { cut: "cut", "cut-clean": "whole", stall: "stalled" } as const;
 
 function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
   return faults.on(table, ["cut", "cut-clean", "stall"]).map((fault) => ({
     rows: fault.at,
     ending: rowEndings[fault.kind as keyof typeof rowEndings],
-    hit: () => faults.hit(fault),
-  }));
-}
-
-function byteStops(faults: ArmedFaults, table: TableName) {
-  return faults.on(table, ["cut-bytes", "cut-bytes-clean"]).map((fault) => ({
-    bytes: fault.at,
-    ending: fault.kind === "cut-bytes" ? ("cut" as const) : ("whole" as const),
     hit: () => faults.hit(fault),
   }));
 }

@@ -22,16 +22,20 @@ import { RunvaultError } from "../model/error.ts";
 import type { DocumentKind, HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { CursorPool } from "./cursor-pool.ts";
+import type { DocumentRoute } from "./fault.ts";
 import { instanceList, resolveRun, runDocument, runList, storageFacts } from "./history-documents.ts";
+import { parsePageToken } from "./page-token.ts";
 import { recentRows } from "./recent-rows.ts";
 import { rowPage } from "./row-pages.ts";
 import { boundsOf, listingOf, requiredId } from "./row-selection.ts";
 import type { RowForm } from "./row-wire.ts";
-import { callOf, isJsonCall } from "./rpc-call.ts";
+import { callOf, isJsonCall, type RpcCall } from "./rpc-call.ts";
+import type { RpcFaults } from "./rpc-faults.ts";
 
 export interface HistoryServiceOptions {
   readonly source: HistorySource;
   readonly cursors: CursorPool;
+  readonly faults: RpcFaults;
   /** What the store is built on, such as simulator or archive. */
   readonly kind: string;
   readonly maxRowsPerAnswer: number | undefined;
@@ -49,7 +53,7 @@ interface PagedRequest {
 
 /** HistoryService over any source. Its methods throw RunvaultErrors. */
 export function historyService(options: HistoryServiceOptions): ServiceImpl<typeof HistoryService> {
-  const { source, cursors } = options;
+  const { source, cursors, faults } = options;
 
   const page = async <Desc extends DescMessage>(
     schema: Desc,
@@ -59,34 +63,40 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
     context: HandlerContext,
   ): Promise<MessageShape<Desc>> => {
     const { signal } = context;
-    const token = request.pageToken;
-    const call = callOf(context);
+    const { pageSize, pageToken: token } = request;
     const table = tableNamed(tableName);
-    call.table = table.name;
+    const call = await begun(table.name, context);
+    call.noted = { table: table.name };
     const listing = await listingOf(source, table, request.selection, token, signal);
-    Object.assign(call, {
-      instance: listing.run.instanceId,
-      run: listing.run.runId,
-      ...(listing.from === undefined ? {} : { from: String(listing.from) }),
-      ...(listing.to === undefined ? {} : { to: String(listing.to) }),
-      ...(request.pageSize === 0 ? {} : { limit: request.pageSize }),
+    const { run, from, to } = listing;
+    call.noted = {
+      table: table.name,
+      instance: run.instanceId,
+      run: run.runId,
+      ...(from === undefined ? {} : { from: String(from) }),
+      ...(to === undefined ? {} : { to: String(to) }),
+      ...(pageSize === 0 ? {} : { limit: pageSize }),
       continued: token !== "",
-    });
-    const limit = Math.min(
-      request.pageSize || Number.POSITIVE_INFINITY,
-      options.maxRowsPerAnswer ?? Number.POSITIVE_INFINITY,
-    );
+    };
+    if (token !== "") faults.refuseToken(table.name, parsePageToken(token, listing).page);
+    const limits = [pageSize || undefined, options.maxRowsPerAnswer, faults.cleanEnd(table.name)];
+    const limit = limits.filter((most) => most !== undefined).sort((a, b) => a - b)[0];
+    const change = await faults.rowChange(listing);
     const isJson = isJsonCall(context);
-    const { wire, rows, nextToken } = await rowPage(source, cursors, {
-      listing,
-      form,
-      limit: Number.isFinite(limit) ? limit : undefined,
-      token,
-      isJson,
-      signal,
-    });
+    const full = await rowPage(source, cursors, { listing, form, limit, token, isJson, signal, change });
+    const { wire, rows, nextToken } = faults.shown(table.name, token, full);
     call.rows = rows;
-    return withRows(schema, wire, isJson, { nextPageToken: nextToken });
+    const message = withRows(schema, wire, isJson, { nextPageToken: nextToken });
+    const filling = isJson ? undefined : faults.filling(table.name, full);
+    if (filling !== undefined) message.$unknown = [...(message.$unknown ?? []), filling];
+    return message;
+  };
+  /** The notes of a call that no fault refuses. */
+  const begun = async (target: DocumentRoute | TableName, context: HandlerContext): Promise<RpcCall> => {
+    const call = callOf(context);
+    call.target = target;
+    await faults.refuse(target, context.signal);
+    return call;
   };
   const runOf = (request: { instanceId: string; runId: string }, signal: AbortSignal) =>
     resolveRun(source, requiredId("instance_id", request.instanceId), request.runId, signal);
@@ -100,34 +110,43 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
         tables: [...tableNames],
       };
     },
-    listInstances: (_request, { signal }) => instanceList(source, signal),
-    listRuns: ({ instanceId }, { signal }) => runList(source, requiredId("instance_id", instanceId), signal),
-    async listResources(request, { signal }) {
+    async listInstances(_request, context) {
+      await begun("instances", context);
+      return await instanceList(source, context.signal);
+    },
+    async listRuns({ instanceId }, context) {
+      await begun("runs", context);
+      return await runList(source, requiredId("instance_id", instanceId), context.signal);
+    },
+    async listResources(request, context) {
+      await begun("resources", context);
+      const { signal } = context;
       const run = await runOf(request, signal);
       return await documentMessage(source, run, "resources", ListResourcesResponseSchema, signal);
     },
-    async getStorageFacts(request, { signal }) {
+    async getStorageFacts(request, context) {
+      await begun("storage", context);
+      const { signal } = context;
       const bounds = boundsOf(request);
       return await storageFacts(source, await runOf(request, signal), bounds, signal);
     },
-    async getSummary(request, { signal }) {
+    async getSummary(request, context) {
+      await begun("summary", context);
+      const { signal } = context;
       const run = await runOf(request, signal);
       return { summary: await documentMessage(source, run, "summary", SummarySchema, signal) };
     },
     async listRecentFills({ selection, limit }, context) {
       const { signal } = context;
-      const table: TableName = "fills";
+      const call = await begun("fills", context);
       if (limit > recentMost) {
         throw new RunvaultError("limit_exceeded", `limit is more than ${recentMost}`, {
           hint: "PreviewTable pages through all fills.",
         });
       }
-      const listing = await listingOf(source, tableNamed(table), selection, "", signal);
-      // no bounds in the notes: it is not known which window was read
-      const call = Object.assign(callOf(context), {
-        instance: listing.run.instanceId,
-        run: listing.run.runId,
-      });
+      const listing = await listingOf(source, tableNamed("fills"), selection, "", signal);
+      // no table among the notes: which window was read is not known
+      call.noted = { instance: listing.run.instanceId, run: listing.run.runId };
       const { wire, rows } = await recentRows(source, listing, limit || recentUsual, signal);
       call.rows = rows;
       return withRows(ListRecentFillsResponseSchema, wire, isJsonCall(context), {});

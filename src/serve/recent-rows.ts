@@ -29,7 +29,7 @@ export async function recentRows(
         if (await cursor.more(signal)) continue;
         break;
       }
-      rows.push(Uint8Array.from(wire.view()));
+      rows.push(Uint8Array.from(wire.written()));
       wire.clear();
       // dropped in batches: moving the list for every row would cost more than the rows
       if (rows.length >= 2 * count) rows.splice(0, rows.length - count);

@@ -40,6 +40,11 @@ export class RowCursor implements AsyncDisposable {
     return this.keptText.subarray(this.keptStart, this.keptEnd);
   }
 
+  /** The line given last, without its end. */
+  get line(): Uint8Array {
+    return this.text.subarray(this.lineStart, this.lineEnd);
+  }
+
   /** Bytes of the line given last. */
   get lineBytes(): number {
     return this.lineEnd - this.lineStart;

@@ -24,7 +24,11 @@ export interface PageRequest {
   /** The page goes out as JSON, which is longer. */
   readonly isJson: boolean;
   readonly signal: AbortSignal;
+  readonly change?: RowChange | undefined;
 }
+
+/** Told of every row, its line and the bytes of its message: the bytes to send instead, or undefined to leave it. */
+export type RowChange = (line: Uint8Array, message: Uint8Array) => Uint8Array | undefined;
 
 export interface Page {
   /** Rows as they stand in the response, each with the tag of field 1 before it. */
@@ -42,43 +46,45 @@ export interface Page {
  * that is of another listing, or whose rows are not there any more.
  */
 export async function rowPage(source: HistorySource, pool: CursorPool, request: PageRequest): Promise<Page> {
-  const { listing, limit, token, isJson, signal } = request;
+  const { listing, limit, token, signal } = request;
   const table = tableNamed(listing.table);
   const position = token === "" ? undefined : parsePageToken(token, listing);
   const expectedBytes = Math.min(maxRowsBytes, (limit ?? maxRowsBytes) * 512) + 1024;
   const wire = new RowWire(table, request.form, expectedBytes);
   const cursor = pool.take(token) ?? (await openCursor(source, listing, position, wire, signal));
   try {
-    await fillPage(cursor, wire, limit ?? Number.POSITIVE_INFINITY, isJson, signal);
+    await fillPage(cursor, wire, request);
     const number = cursor.page;
     if (wire.rows === 0 || !(await cursor.hasMore(signal))) {
       pool.close(cursor);
-      return { wire: wire.view(), rows: wire.rows, number, nextToken: "" };
+      return { wire: wire.written(), rows: wire.rows, number, nextToken: "" };
     }
     cursor.page += 1;
     const event = BigInt.asIntN(64, (BigInt(cursor.eventHigh) << 32n) | BigInt(cursor.eventLow));
     const { page, given } = cursor;
     const nextToken = formatPageToken(listing, { page, event, given, mark: rowMark(cursor.keptLine) });
     pool.put(nextToken, cursor);
-    return { wire: wire.view(), rows: wire.rows, number, nextToken };
+    return { wire: wire.written(), rows: wire.rows, number, nextToken };
   } catch (error) {
     pool.close(cursor);
     throw error;
   }
 }
 
-async function fillPage(
-  cursor: RowCursor,
-  wire: RowWire,
-  limit: number,
-  isJson: boolean,
-  signal: AbortSignal,
-): Promise<void> {
+async function fillPage(cursor: RowCursor, wire: RowWire, request: PageRequest): Promise<void> {
+  const { limit = Number.POSITIVE_INFINITY, isJson, signal, change } = request;
   let jsonBytes = 0;
   while (wire.rows < limit) {
     if (cursor.next(wire) === "wait") {
       if (await cursor.more(signal)) continue;
       return;
+    }
+    if (change !== undefined) {
+      const changed = change(cursor.line, wire.lastMessage());
+      if (changed !== undefined) {
+        wire.dropLast();
+        wire.appendMessage(changed);
+      }
     }
     if (isJson) jsonBytes += cursor.lineBytes + jsonRowBytes;
     if ((isJson ? jsonBytes : wire.size) > maxRowsBytes && wire.rows > 1) {

@@ -39,7 +39,9 @@ export class RowWire {
   eventHigh = 0;
   eventLow = 0;
   private readonly table: Table;
-  private readonly keys: readonly Uint8Array[];
+  /** The keys of all columns, four bytes a number; the last number of a key overlaps the one before. */
+  private readonly keyWords: Int32Array;
+  private readonly keySizes: Uint8Array;
   private readonly kinds: Uint8Array;
   /** Tags with their lengths in bytes; no row message has more than 2047 fields. */
   private readonly tags: Uint16Array;
@@ -47,18 +49,25 @@ export class RowWire {
   /** Tag of the row in PreviewRow; 0 where rows are plain. */
   private readonly previewTag: number;
   private bytes: Buffer;
+  private view: DataView;
+  /** The text read last, which comes again for every of its lines. */
+  private text: Uint8Array = new Uint8Array(0);
+  private textView = new DataView(this.text.buffer);
   private length = 0;
   private lastStart = 0;
 
   constructor(table: Table, form: RowForm, expectedBytes: number) {
     const { columns, message } = table;
     this.table = table;
-    this.keys = columns.map(keyBytes);
+    const keys = columns.map(keyBytes);
+    this.keyWords = Int32Array.from(keys.flatMap(wordsOf));
+    this.keySizes = Uint8Array.from(keys.map((key) => key.length));
     this.kinds = Uint8Array.from(columns.map(kindOf));
     this.tags = Uint16Array.from(message.fields.map(tagOf));
     this.eventColumn = columns.findIndex(({ name }) => name === "ts_event");
     this.previewTag = form === "plain" ? 0 : previewTag(message);
     this.bytes = Buffer.allocUnsafeSlow(expectedBytes);
+    this.view = viewOf(this.bytes);
   }
 
   /** Bytes written, tags and lengths of the rows included. */
@@ -67,7 +76,7 @@ export class RowWire {
   }
 
   /** The rows so far, each with the tag of field 1 before it. A view: what is written later may lie over it. */
-  view(): Uint8Array {
+  written(): Uint8Array {
     return this.bytes.subarray(0, this.length);
   }
 
@@ -94,7 +103,7 @@ export class RowWire {
     this.rows = 0;
   }
 
-  /** Writes a row from the bytes of its message. `ts_event` stays that of the row before. */
+  /** Writes a row from the bytes of its message. Its `ts_event` is not looked at. */
   appendMessage(message: Uint8Array): void {
     this.reserve(message.length);
     this.bytes.set(message, this.length + this.headBytes);
@@ -107,13 +116,24 @@ export class RowWire {
    */
   appendCanonical(text: Uint8Array, start: number): number {
     // how much room a row needs is known at its end; writing behind a typed array does nothing, and is found out below
-    const { bytes, keys, kinds, tags, eventColumn } = this;
+    if (text !== this.text) {
+      this.text = text;
+      this.textView = viewOf(text);
+    }
+    const { bytes, view, textView, keyWords, keySizes, kinds, tags, eventColumn, halves } = this;
     const end = text.length;
+    const capacity = bytes.length;
+    let word = 0;
     let from = start;
     let to = this.length + this.headBytes;
-    for (let column = 0; column < keys.length; column += 1) {
-      const key = keys[column]!;
-      for (let at = 0; at < key.length; at += 1, from += 1) if (text[from] !== key[at]) return -1;
+    for (let column = 0; column < kinds.length; column += 1) {
+      const keyEnd = from + keySizes[column]!;
+      if (keyEnd > end) return -1;
+      for (; from + 4 <= keyEnd; from += 4, word += 1) {
+        if (textView.getInt32(from, true) !== keyWords[word]) return -1;
+      }
+      if (textView.getInt32(keyEnd - 4, true) !== keyWords[word++]) return -1;
+      from = keyEnd;
       const tag = tags[column]!;
       const kind = kinds[column]!;
       let put = to;
@@ -127,6 +147,23 @@ export class RowWire {
         put += 1;
         let isAscii = true;
         for (;;) {
+          if (from + 4 <= end && put + 4 <= capacity) {
+            const four = textView.getInt32(from, true);
+            const quotes = four ^ 0x22222222;
+            const escapes = four ^ 0x5c5c5c5c;
+            // the highest bit of a byte is set where it, or one below it, is not plain text
+            const odd =
+              four |
+              (four - 0x20202020) |
+              ((quotes - 0x01010101) & ~quotes) |
+              ((escapes - 0x01010101) & ~escapes);
+            if ((odd & 0x80808080) === 0) {
+              view.setInt32(put, four, true);
+              put += 4;
+              from += 4;
+              continue;
+            }
+          }
           if (from >= end) return -1;
           const byte = text[from]!;
           if (byte === quote) break;
@@ -145,12 +182,12 @@ export class RowWire {
         from += 1;
         const size = put - lengthAt - 1;
         if (size === 0) continue;
-        if (put > bytes.length) return this.appendWithRoom(text, start);
+        if (put > capacity) return this.appendWithRoom(text, start);
         if (!isAscii && !isUtf8(bytes.subarray(lengthAt + 1, put))) return -1;
         if (size < 128) bytes[lengthAt] = size;
         else {
           const width = varintBytes(size);
-          if (put + width > bytes.length) return this.appendWithRoom(text, start);
+          if (put + width > capacity) return this.appendWithRoom(text, start);
           bytes.copyWithin(lengthAt + width, lengthAt + 1, put);
           putVarint(bytes, lengthAt, size);
           put += width - 1;
@@ -163,21 +200,24 @@ export class RowWire {
         if (close === -1) return -1;
         from = close;
         if (Object.is(this.double, 0)) continue;
-        if (put + 8 > bytes.length) return this.appendWithRoom(text, start);
-        to = bytes.writeDoubleLE(this.double, put);
+        if (put + 8 > capacity) return this.appendWithRoom(text, start);
+        view.setFloat64(put, this.double, true);
+        to = put + 8;
         continue;
       }
       const close = this.readInteger(text, from, kind);
       if (close === -1) return -1;
       from = close;
+      const high = halves[0]!;
+      const low = halves[1]!;
       if (column === eventColumn) {
-        this.eventHigh = this.high;
-        this.eventLow = this.low;
+        this.eventHigh = high;
+        this.eventLow = low;
       }
-      if (this.high !== 0 || this.low !== 0) to = this.putVarint64(put);
+      if (high !== 0 || low !== 0) to = putVarint64(bytes, put, high, low);
     }
     if (text[from] !== braceClose || text[from + 1] !== lineEnd) return -1;
-    if (to > bytes.length) return this.appendWithRoom(text, start);
+    if (to > capacity) return this.appendWithRoom(text, start);
     this.close(to);
     return from + 2;
   }
@@ -249,10 +289,11 @@ export class RowWire {
     // beyond `length` lies a row whose head is still to come
     larger.set(this.bytes);
     this.bytes = larger;
+    this.view = viewOf(larger);
   }
 
-  private high = 0;
-  private low = 0;
+  /** What was read last: the halves of an integer's 64 bits, the upper first; a double. */
+  private readonly halves = new Uint32Array(2);
   private double = 0;
   private unescapedTo = 0;
 
@@ -295,8 +336,8 @@ export class RowWire {
         high = low === 0 ? -high >>> 0 : ~high >>> 0;
       } else if (high >= 0x8000_0000) return -1;
     }
-    this.high = high;
-    this.low = low;
+    this.halves[0] = high;
+    this.halves[1] = low;
     return from;
   }
 
@@ -350,18 +391,6 @@ export class RowWire {
     this.unescapedTo = put;
     return width;
   }
-
-  private putVarint64(start: number): number {
-    const { bytes } = this;
-    let { high, low } = this;
-    let at = start;
-    while (high !== 0) {
-      bytes[at++] = (low & 127) | 128;
-      low = ((low >>> 7) | (high << 25)) >>> 0;
-      high >>>= 7;
-    }
-    return putVarint(bytes, at, low);
-  }
 }
 
 const simpleEscapes: Readonly<Record<number, number>> = {
@@ -393,6 +422,19 @@ function putVarint(bytes: Uint8Array, start: number, value: number): number {
   return at;
 }
 
+/** A 64-bit number as a varint; gives the place behind it. */
+function putVarint64(bytes: Uint8Array, start: number, upper: number, lower: number): number {
+  let high = upper;
+  let low = lower;
+  let at = start;
+  while (high !== 0) {
+    bytes[at++] = (low & 127) | 128;
+    low = ((low >>> 7) | (high << 25)) >>> 0;
+    high >>>= 7;
+  }
+  return putVarint(bytes, at, low);
+}
+
 function varintBytes(value: number): number {
   return value < 128 ? 1 : value < 16_384 ? 2 : value < 2_097_152 ? 3 : value < 268_435_456 ? 4 : 5;
 }
@@ -420,6 +462,17 @@ function hex4(text: Uint8Array, start: number): number {
 function keyBytes({ name, kind }: Column, index: number): Uint8Array {
   const isQuoted = kind !== "uint32" && kind !== "double";
   return Buffer.from(`${index === 0 ? "{" : ","}"${name}":${isQuoted ? '"' : ""}`);
+}
+
+/** Four bytes a number, in the order in which a DataView reads them; the last four once more where they overlap. */
+function wordsOf(key: Uint8Array): number[] {
+  const view = viewOf(key);
+  const words = Array.from({ length: Math.floor(key.length / 4) }, (_, at) => view.getInt32(at * 4, true));
+  return [...words, view.getInt32(key.length - 4, true)];
+}
+
+function viewOf(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 function kindOf({ kind }: Column): number {

@@ -1,18 +1,17 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { TableName } from "../model/table.ts";
+import type { DocumentRoute } from "./fault.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 
-/** What a method notes of a call while it answers it, for the request log and for what is done to the answer's bytes. */
-export type RpcCall = {
-  -readonly [Field in
-    | "rows"
-    | "table"
-    | "instance"
-    | "run"
-    | "from"
-    | "to"
-    | "limit"
-    | "continued"]?: RequestLogEntry[Field];
-};
+/** What a method notes of a call while it answers it. */
+export interface RpcCall {
+  /** What is asked for, as faults name it. */
+  target?: DocumentRoute | TableName;
+  /** For the request log. */
+  noted?: Pick<RequestLogEntry, "table" | "instance" | "run" | "from" | "to" | "limit" | "continued">;
+  /** Rows of the answer; undefined where it has none, or is not made. */
+  rows?: number;
+}
 
 export const rpcCallKey = createContextKey<RpcCall>({}, { description: "what is noted of a call" });
 

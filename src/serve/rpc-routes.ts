@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import {
+  Code,
   ConnectError,
   type ConnectRouter,
   createConnectRouter,
@@ -14,6 +15,7 @@ import { InstanceService } from "../gen/example/gateway/v1/instance_service_pb.t
 import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { ArmedFaults } from "./armed-faults.ts";
 import { isBearer } from "./bearer.ts";
 import { type GatewayServiceOptions, gatewayService, instanceService } from "./control-services.ts";
 import { connectError } from "./envelope.ts";
@@ -21,8 +23,9 @@ import { pathOf } from "./history-routes.ts";
 import { type HistoryServiceOptions, historyService } from "./history-service.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import type { RawQuery } from "./row-query.ts";
+import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
-import { type Ending, finishAnswer } from "./send-rows.ts";
+import { finishAnswer } from "./send-rows.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
@@ -30,6 +33,10 @@ export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOp
   readonly compress: boolean;
   readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
   readonly onError: (error: RunvaultError) => void;
+}
+
+export interface RouteOptions extends Pick<RpcOptions, "onRequest" | "onError"> {
+  readonly armed: ArmedFaults;
 }
 
 // requests are a few ids and numbers; a token is the longest of them
@@ -63,7 +70,7 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
 export function rpcRoutes(
   app: FastifyInstance,
   handlers: readonly UniversalHandler[],
-  options: Pick<RpcOptions, "onRequest" | "onError">,
+  options: RouteOptions,
 ): void {
   // bodies are for the handlers to read
   app.removeAllContentTypeParsers();
@@ -75,7 +82,7 @@ export function rpcRoutes(
 
 async function answerCall(
   handler: UniversalHandler,
-  { onRequest, onError }: Pick<RpcOptions, "onRequest" | "onError">,
+  { onRequest, onError, armed }: RouteOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -85,21 +92,22 @@ async function answerCall(
   const values = createContextValues().set(rpcCallKey, call);
   try {
     const answer = await handler(universalRequestFromNodeRequest(request.raw, response, undefined, values));
-    const body = await bodyOf(answer);
-    const ending: Ending = response.destroyed ? "left" : "whole";
+    const made = { header: new Headers(answer.header), body: await bodyOf(answer) };
+    const accepted = request.headers["accept-encoding"];
+    const { header, body, ending } = faultyAnswer(armed, call, String(accepted ?? ""), made);
     onRequest?.({
       method: request.method,
       path: pathOf(request),
       query: request.query as RawQuery,
       status: answer.status,
-      ending,
-      bytes: body.length,
-      ...call,
+      ending: response.destroyed ? "left" : ending,
       rows: call.rows ?? 0,
+      bytes: body.length,
+      ...call.noted,
     });
-    response.writeHead(answer.status, headersOf(answer.header));
+    response.writeHead(answer.status, Object.fromEntries(header));
     response.write(body);
-    if (answer.trailer !== undefined) response.addTrailers(headersOf(answer.trailer));
+    if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
     await finishAnswer(response, ending);
   } catch (error) {
     // nobody else ends a hijacked answer
@@ -118,10 +126,6 @@ async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {
     : Buffer.concat(parts);
 }
 
-function headersOf(headers: Headers | undefined): Record<string, string> {
-  return Object.fromEntries(headers ?? []);
-}
-
 /** Errors of the services as Connect errors with the code of their plane; fields that no message has are errors too. */
 function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
   return (next) => async (request) => {
@@ -131,8 +135,7 @@ function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
     } catch (thrown) {
       if (thrown instanceof ConnectError) throw thrown;
       // what ended the call says more than what came of it: the deadline, or that the client left
-      if (request.signal.aborted && request.signal.reason instanceof ConnectError)
-        throw request.signal.reason;
+      if (request.signal.aborted) throw ConnectError.from(request.signal.reason, Code.Canceled);
       const error = RunvaultError.from(thrown);
       if (error.code === "internal" && error.status === undefined) onError(error);
       throw connectError(planeOf(request.service), error);

@@ -1,5 +1,5 @@
 import type { AddressInfo } from "node:net";
-import { type FastifyReply, fastify } from "fastify";
+import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
@@ -13,11 +13,9 @@ import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import type { RawQuery } from "./row-query.ts";
+import { RpcFaults } from "./rpc-faults.ts";
 import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
-
-/** The ways to ask: REST with JSON and NDJSON, and RPC. */
-export const transports = ["rest", "rpc"] as const;
-export type Transport = (typeof transports)[number];
+import { type Transport, transports } from "./transport.ts";
 
 export interface ServeOptions {
   /** Stays the caller's: closing the server does not dispose of it. */
@@ -46,6 +44,16 @@ export interface ServeOptions {
   readonly about?: About;
   /** How long an answer of the source is kept open for the next page of an RPC listing. Default: 30,000. */
   readonly cursorIdleMs?: number;
+  /** Without it, plain HTTP. */
+  readonly tls?: ServeTls;
+}
+
+/** What a server proves itself with, and asks of clients; PEM texts. */
+export interface ServeTls {
+  readonly cert: string;
+  readonly key: string;
+  /** When set, clients need a certificate that one of these authorities has signed. */
+  readonly clientCa?: string;
 }
 
 export interface About {
@@ -80,17 +88,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
   const faults = new ArmedFaults(options.faults ?? []);
   const source = new FaultySource(options.source, faults);
-  const app = fastify({
-    exposeHeadRoutes: false,
-    forceCloseConnections: true,
-    routerOptions: { maxParamLength: 4096 },
-    http: { highWaterMark: sendBufferBytes },
-    frameworkErrors: (error, request, reply) => {
-      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(error));
-      void (reply as FastifyReply).code(status).headers(headers).send(body);
-    },
-  });
-
+  const app = newApp(options.tls);
   const rpcPaths = new Set<string | undefined>();
   app.addHook("onRequest", async (request) => {
     // calls are refused in the words of their protocol
@@ -146,7 +144,8 @@ export async function serve(options: ServeOptions): Promise<Served> {
     const handlers = rpcHandlers({
       ...about,
       features: [...offered, "history"],
-      source,
+      source: source.forMessages(),
+      faults: new RpcFaults(faults, source),
       cursors,
       control,
       token,
@@ -157,7 +156,12 @@ export async function serve(options: ServeOptions): Promise<Served> {
     });
     for (const prefix of ["", basePath]) {
       for (const { requestPath } of handlers) rpcPaths.add(`${prefix}${requestPath}`);
-      await app.register(async (routes) => rpcRoutes(routes, handlers, { onRequest, onError }), { prefix });
+      await app.register(
+        async (routes) => rpcRoutes(routes, handlers, { onRequest, onError, armed: faults }),
+        {
+          prefix,
+        },
+      );
     }
   }
 
@@ -173,11 +177,41 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const { port } = app.server.address() as AddressInfo;
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
-    url: `http://${host}:${port}${basePath}`,
+    url: `${options.tls === undefined ? "http" : "https"}://${host}:${port}${basePath}`,
     port,
     releaseLate: () => source.release(),
     close: () => app.close(),
   };
+}
+
+/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
+function newApp(tls: ServeTls | undefined): FastifyInstance {
+  const common = {
+    exposeHeadRoutes: false,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 4096 },
+    frameworkErrors: (thrown: Error, { url }: { readonly url: string }, reply: unknown) => {
+      const { status, headers, body } = errorAnswer(planeOf(url), requestError(thrown));
+      void (reply as FastifyReply).code(status).headers(headers).send(body);
+    },
+  };
+  if (tls === undefined) return fastify({ ...common, http: { highWaterMark: sendBufferBytes } });
+  const { cert, key, clientCa } = tls;
+  const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+  const https = { highWaterMark: sendBufferBytes, cert, key, ...proof };
+  try {
+    // routes do not care which of the two servers they hang on, but fastify's types do
+    return fastify({ ...common, https }) as unknown as FastifyInstance;
+  } catch (error) {
+    throw new RunvaultError(
+      "invalid_argument",
+      "the certificate and key of the server do not fit or are none",
+      {
+        cause: error,
+        hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
+      },
+    );
+  }
 }
 
 function planeOf(url: string): "history" | "control" {
