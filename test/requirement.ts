@@ -9,7 +9,7 @@ import { join } from "node:path";
  * `unprivileged`: a program can run as a user without privileges (see `unprivilegedUser`).
  * `notebook`: python3 has the modules duckdb, pandas and pyarrow, as a notebook does.
  * `recordings`: the recorded bars lie beside the project.
- * `curl`, `zstd`: the command-line programs.
+ * `curl`, `zstd`, `openssl`: the command-line programs.
  */
 export const requirements = [
   "python",
@@ -19,6 +19,7 @@ export const requirements = [
   "unprivileged",
   "curl",
   "zstd",
+  "openssl",
 ] as const;
 export type Requirement = (typeof requirements)[number];
 
@@ -49,6 +50,7 @@ const probes: Record<Requirement, () => boolean> = {
   unprivileged: () => runs([process.execPath, "--version"], unprivilegedUser),
   curl: () => runs(["curl", "--version"]),
   zstd: () => runs(["zstd", "--version"]),
+  openssl: () => runs(["openssl", "version"]),
 };
 
 const found = new Map<Requirement, boolean>();
