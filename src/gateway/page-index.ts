@@ -49,6 +49,7 @@ export function pageLayout(table: Table, page: DescMessage): PageLayout {
  */
 export function indexPage(page: Uint8Array, layout: PageLayout): PageIndex {
   const cursor = new WireCursor(page, 0, page.byteLength);
+  const inner = new WireCursor(page, 0, 0);
   let places = new Int32Array(8192);
   let rows = 0;
   let nextToken: string | undefined;
@@ -60,9 +61,9 @@ export function indexPage(page: Uint8Array, layout: PageLayout): PageIndex {
         more.set(places);
         places = more;
       }
-      places[rows * 2 + 1] = end;
       places[rows * 2] = cursor.pos;
-      if (layout.member !== undefined) unwrap(page, layout, places, rows * 2);
+      places[rows * 2 + 1] = end;
+      if (layout.member !== undefined) unwrap(inner, layout, places, rows * 2);
       rows += 1;
       cursor.pos = end;
     } else if (cursor.number === layout.token) {
@@ -80,8 +81,8 @@ export function indexPage(page: Uint8Array, layout: PageLayout): PageIndex {
 }
 
 /** Narrows the place of a row of any table to the message in it, which must be there once and be this table's. */
-function unwrap(page: Uint8Array, layout: PageLayout, places: Int32Array, at: number): void {
-  const cursor = new WireCursor(page, places[at]!, places[at + 1]!);
+function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: number): void {
+  cursor.moveTo(places[at]!, places[at + 1]!);
   let found = false;
   while (cursor.next()) {
     if (cursor.number === layout.member) {

@@ -19,11 +19,8 @@ export interface PageLines {
   /** Whole lines, each with its end. */
   readonly chunks: readonly Uint8Array[];
   readonly rows: number;
-  /** Keys of the first and the last row; undefined where there are no rows. */
+  /** Key of the first row; undefined where there are no rows. */
   readonly first: WireKey | undefined;
-  readonly last: WireKey | undefined;
-  /** False where a row has a smaller key than the row ahead of it. */
-  readonly sorted: boolean;
 }
 
 // how a value is written; numbers, for the loop looks one up for every value
@@ -121,8 +118,6 @@ export class RowTranscoder {
     const chunks: Uint8Array[] = [];
     this.#useChunk(0);
     let first: WireKey | undefined;
-    let last: WireKey | undefined;
-    let sorted = true;
     for (let row = 0; row < rows; row++) {
       const start = places[row * 2]!;
       const end = places[row * 2 + 1]!;
@@ -132,10 +127,6 @@ export class RowTranscoder {
         if (this.#at > 0) chunks.push(this.#out.subarray(0, this.#at));
         this.#useChunk(needed);
       }
-      const beforeHigh = this.#tsHigh;
-      const beforeLow = this.#tsLow;
-      const beforeSeqHigh = this.#seqHigh;
-      const beforeSeqLow = this.#seqLow;
       this.#tsHigh = this.#tsLow = this.#seqHigh = this.#seqLow = 0;
       const lineAt = this.#at;
       if (!this.#rowInOrder(start, end)) {
@@ -143,25 +134,13 @@ export class RowTranscoder {
         this.#rowInAnyOrder(start, end);
       }
       if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong();
-      if (row === 0) {
-        first = this.#key();
-      } else if (
-        this.#tsHigh < beforeHigh ||
-        (this.#tsHigh === beforeHigh &&
-          (this.#tsLow < beforeLow ||
-            (this.#tsLow === beforeLow &&
-              (this.#seqHigh < beforeSeqHigh ||
-                (this.#seqHigh === beforeSeqHigh && this.#seqLow < beforeSeqLow)))))
-      ) {
-        sorted = false;
-      }
+      if (row === 0) first = this.#key();
     }
-    if (rows > 0) last = this.#key();
     if (this.#at > 0) chunks.push(this.#out.subarray(0, this.#at));
     // neither the page nor the last chunk is held longer than their reader holds them
     this.#page = this.#out = Buffer.alloc(0);
     this.#pageView = this.#outView = new DataView(new ArrayBuffer(0));
-    return { chunks, rows, first, last, sorted };
+    return { chunks, rows, first };
   }
 
   #useChunk(needed: number): void {

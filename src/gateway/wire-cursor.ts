@@ -9,7 +9,7 @@ export const wireType = { varint: 0, fixed64: 1, length: 2, fixed32: 5 } as cons
  */
 export class WireCursor {
   readonly #bytes: Uint8Array;
-  readonly #end: number;
+  #end: number;
   pos: number;
   /** The field that `next` came to: its number and wire type, and where tag and value begin. */
   number = 0;
@@ -18,6 +18,12 @@ export class WireCursor {
 
   constructor(bytes: Uint8Array, start: number, end: number) {
     this.#bytes = bytes;
+    this.pos = start;
+    this.#end = end;
+  }
+
+  /** Goes to another message in the same bytes: rows are many, and a cursor for each would be too. */
+  moveTo(start: number, end: number): void {
     this.pos = start;
     this.#end = end;
   }
