@@ -123,6 +123,8 @@ export class KillWorld implements AsyncDisposable {
       host: "127.0.0.1",
       port: 0,
       literal: options.literal ?? false,
+      // over RPC a literal gateway would have all that REST leaves out
+      transports: options.literal ? ["rest"] : ["rest", "rpc"],
       faults: (options.faults ?? []).map(parseFault),
       onRequest: (entry) => log.push(entry),
     });

@@ -13,11 +13,11 @@ import {
   ListResourcesResponseSchema,
   type ResourceContractSchema,
 } from "../gen/example/gateway/v1/runtime_service_pb.ts";
-import type { ControlPlane, InstanceState } from "../model/control.ts";
-import { RunvaultError } from "../model/error.ts";
+import type { ControlPlane } from "../model/control.ts";
 import type { HistorySource } from "../model/source.ts";
 import { isTableName, tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
+import { doctorReport, health, instanceInit, instanceNamed, inventory } from "./control-documents.ts";
 import { checkedQuery, type RawQuery, required } from "./row-query.ts";
 
 export interface ControlRoutesOptions {
@@ -30,24 +30,18 @@ export interface ControlRoutesOptions {
 export function controlRoutes(app: FastifyInstance, { control, source }: ControlRoutesOptions): void {
   app.get("/health", (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    return answer(reply, GetHealthResponseSchema, { status: "SERVING", tsNow: wallClock() });
+    return answer(reply, GetHealthResponseSchema, health());
   });
   if (control === undefined) return;
 
   app.get("/doctor", async (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    const trouble = await control.doctor();
-    const check = { name: "control plane", ok: trouble === null, message: trouble ?? "" };
-    return answer(reply, RunDoctorResponseSchema, { ok: trouble === null, checks: [check] });
+    return answer(reply, RunDoctorResponseSchema, await doctorReport(control));
   });
 
   app.get("/instances", async (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    const [trouble, instances] = await Promise.all([control.doctor(), control.instances()]);
-    return answer(reply, ListInstancesResponseSchema, {
-      daemon: { reachable: trouble === null, version: "", message: trouble ?? "" },
-      instances: instances.map(instanceInit),
-    });
+    return answer(reply, ListInstancesResponseSchema, await inventory(control));
   });
 
   app.get<{ Params: { id: string } }>("/instances/:id", async (request, reply) => {
@@ -87,31 +81,6 @@ export function controlRoutes(app: FastifyInstance, { control, source }: Control
       })),
     });
   });
-}
-
-function instanceInit(instance: InstanceState): MessageInitShape<typeof InstanceSchema> {
-  const { instanceId, project, desiredState, processState, runtimeState, instanceState, currentRunId } =
-    instance;
-  return {
-    instanceId,
-    project: { ...project },
-    desiredState,
-    processState,
-    runtimeState,
-    instanceState,
-    currentRunId,
-    endpoints: { runtime: runtimeState !== "UNKNOWN", websocket: false, metricsPort: instance.metricsPort },
-  };
-}
-
-async function instanceNamed(control: ControlPlane, instanceId: string): Promise<InstanceState> {
-  const instance = (await control.instances()).find((found) => found.instanceId === instanceId);
-  if (instance === undefined) {
-    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
-      hint: "GET /instances names the instances there are.",
-    });
-  }
-  return instance;
 }
 
 function contractOf(table: string): MessageInitShape<typeof ResourceContractSchema> {

@@ -1,17 +1,21 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { type FastifyReply, fastify } from "fastify";
+import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { ArmedFaults } from "./armed-faults.ts";
+import { isBearer } from "./bearer.ts";
 import { controlRoutes } from "./control-routes.ts";
+import { CursorPool } from "./cursor-pool.ts";
 import { errorAnswer, requestError } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import type { RawQuery } from "./row-query.ts";
+import { RpcFaults } from "./rpc-faults.ts";
+import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
+import { type Transport, transports } from "./transport.ts";
 
 export interface ServeOptions {
   /** Stays the caller's: closing the server does not dispose of it. */
@@ -32,8 +36,32 @@ export interface ServeOptions {
   readonly onRequest?: (entry: RequestLogEntry) => void;
   /** Told why an answer failed where the client is at most told that it did. Default: a warning of the process. */
   readonly onError?: (error: RunvaultError) => void;
-  /** Honour Accept-Encoding gzip and zstd on rows. */
+  /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
   readonly compress?: boolean;
+  /** Default: both. Without `rest`, /health is all that is left of it. */
+  readonly transports?: readonly Transport[];
+  /** What clients are told that this is. */
+  readonly about?: About;
+  /** How long an answer of the source is kept open for the next page of an RPC listing. Default: 30,000. */
+  readonly cursorIdleMs?: number;
+  /** Without it, plain HTTP. */
+  readonly tls?: ServeTls;
+}
+
+/** What a server proves itself with, and asks of clients; PEM texts. */
+export interface ServeTls {
+  readonly cert: string;
+  readonly key: string;
+  /** When set, clients need a certificate that one of these authorities has signed. */
+  readonly clientCa?: string;
+}
+
+export interface About {
+  /** Name of the service. */
+  readonly name: string;
+  readonly version: string;
+  /** What the store is built on, such as simulator or archive. */
+  readonly kind: string;
 }
 
 export interface Served {
@@ -49,26 +77,22 @@ export interface Served {
 const basePath = "/api/v1";
 // room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
 const sendBufferBytes = 4 * 1024 * 1024;
+const mostCursors = 32;
+const usualCursorIdleMs = 30_000;
 
-/** Serves a source on the gateway's REST interface. Throws `invalid_argument` when the address cannot be listened on. */
+/** Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be listened on. */
 export async function serve(options: ServeOptions): Promise<Served> {
-  const { onRequest, token } = options;
+  const { onRequest, token, control } = options;
+  const offered = options.transports ?? transports;
   const onError =
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
   const faults = new ArmedFaults(options.faults ?? []);
   const source = new FaultySource(options.source, faults);
-  const app = fastify({
-    exposeHeadRoutes: false,
-    forceCloseConnections: true,
-    routerOptions: { maxParamLength: 4096 },
-    http: { highWaterMark: sendBufferBytes },
-    frameworkErrors: (error, request, reply) => {
-      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(error));
-      void (reply as FastifyReply).code(status).headers(headers).send(body);
-    },
-  });
-
+  const app = newApp(options.tls);
+  const rpcPaths = new Set<string | undefined>();
   app.addHook("onRequest", async (request) => {
+    // calls are refused in the words of their protocol
+    if (rpcPaths.has(request.routeOptions.url)) return;
     if (token !== undefined && !isBearer(request.headers.authorization, token)) {
       throw new RunvaultError("unauthenticated", "this server wants Authorization: Bearer with its token");
     }
@@ -97,7 +121,9 @@ export async function serve(options: ServeOptions): Promise<Served> {
   });
   await app.register(
     async (routes) => {
-      controlRoutes(routes, { control: options.control, source });
+      const hasRest = offered.includes("rest");
+      controlRoutes(routes, { control: hasRest ? control : undefined, source });
+      if (!hasRest) return;
       historyRoutes(routes, {
         source,
         faults,
@@ -110,6 +136,34 @@ export async function serve(options: ServeOptions): Promise<Served> {
     },
     { prefix: basePath },
   );
+  if (offered.includes("rpc")) {
+    const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;
+    const cursors = new CursorPool({ most: mostCursors, idleMs, onError });
+    app.addHook("onClose", () => cursors[Symbol.asyncDispose]());
+    const about = options.about ?? { name: source.label, version: "", kind: "history" };
+    const handlers = rpcHandlers({
+      ...about,
+      features: [...offered, "history"],
+      source: source.forMessages(),
+      faults: new RpcFaults(faults, source),
+      cursors,
+      control,
+      token,
+      maxRowsPerAnswer: options.maxRowsPerAnswer,
+      compress: options.compress ?? false,
+      onRequest,
+      onError,
+    });
+    for (const prefix of ["", basePath]) {
+      for (const { requestPath } of handlers) rpcPaths.add(`${prefix}${requestPath}`);
+      await app.register(
+        async (routes) => rpcRoutes(routes, handlers, { onRequest, onError, armed: faults }),
+        {
+          prefix,
+        },
+      );
+    }
+  }
 
   try {
     await app.listen({ host: options.host, port: options.port });
@@ -123,20 +177,43 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const { port } = app.server.address() as AddressInfo;
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
-    url: `http://${host}:${port}${basePath}`,
+    url: `${options.tls === undefined ? "http" : "https"}://${host}:${port}${basePath}`,
     port,
     releaseLate: () => source.release(),
     close: () => app.close(),
   };
 }
 
-function planeOf(url: string): "history" | "control" {
-  return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
+/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
+function newApp(tls: ServeTls | undefined): FastifyInstance {
+  const common = {
+    exposeHeadRoutes: false,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 4096 },
+    frameworkErrors: (thrown: Error, { url }: { readonly url: string }, reply: unknown) => {
+      const { status, headers, body } = errorAnswer(planeOf(url), requestError(thrown));
+      void (reply as FastifyReply).code(status).headers(headers).send(body);
+    },
+  };
+  if (tls === undefined) return fastify({ ...common, http: { highWaterMark: sendBufferBytes } });
+  const { cert, key, clientCa } = tls;
+  const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+  const https = { highWaterMark: sendBufferBytes, cert, key, ...proof };
+  try {
+    // routes do not care which of the two servers they hang on, but fastify's types do
+    return fastify({ ...common, https }) as unknown as FastifyInstance;
+  } catch (error) {
+    throw new RunvaultError(
+      "invalid_argument",
+      "the certificate and key of the server do not fit or are none",
+      {
+        cause: error,
+        hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
+      },
+    );
+  }
 }
 
-/** Compared by digest, so that the time it takes says nothing of the token. */
-function isBearer(header: string | undefined, token: string): boolean {
-  const given = /^bearer (.+)$/i.exec(header ?? "")?.[1] ?? "";
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(token));
+function planeOf(url: string): "history" | "control" {
+  return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
 }
