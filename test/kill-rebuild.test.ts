@@ -123,9 +123,6 @@ describe("rebuild killed at any step and started again converts no journalled bu
       // every run's Parquet is of the new generation, and only once
       const manifests = await (await openArchive(dir)).manifests();
       expect(manifests.map(({ generation }) => generation)).toEqual([2, 2]);
-      // the same command now begins anew
-      const again = JSON.parse((await rebuild(dir, [])).stdout) as Report;
-      expect(again.runs.map(({ buckets }) => buckets)).toEqual([3, 3]);
     },
     120_000,
   );

@@ -67,7 +67,7 @@ describe("a rebuilt run", () => {
   test("waits for a job that holds it, exit status 6, while the others are rebuilt", async () => {
     await under.archiveFills(run);
     await under.archiveFills(second);
-    await using _lock = await lockRun(under.archive.layout, run);
+    const lock = await lockRun(under.archive.layout, run);
     const { status, stdout } = await under.command("rebuild", "--json");
     const report = JSON.parse(stdout) as { runs: object[] };
     expect(status).toBe(6);
@@ -75,6 +75,13 @@ describe("a rebuilt run", () => {
       { runId: run.runId, exit: 6, error: { code: "locked" } },
       { runId: second.runId, exit: 0, generation: 2, buckets: 1 },
     ]);
+    await lock[Symbol.asyncDispose]();
+    const again = await under.command("rebuild");
+    expect(again.stdout).toMatch(
+      /2022-01-01 {2}generation 2: .*\n.*2022-02-02 {2}nothing to do, generation 2\n$/,
+    );
+    expect(again.stderr).toContain("going on with the rebuild of");
+    expect((await under.command("rebuild")).stdout.match(/generation 3: /g)?.length).toBe(2);
   });
 
   test("leaves alone what an interrupted job fetched, and says how to go on", async () => {

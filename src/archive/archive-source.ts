@@ -147,6 +147,7 @@ class ArchiveSource implements HistorySource {
     this.#closed.abort(new RunvaultError("interrupted", "the archive was closed"));
     const opened = this.#duckdb;
     if (opened === undefined) return;
+    this.#duckdb = undefined;
     await Promise.allSettled(this.#computing);
     const { duckdb, folder } = await opened;
     duckdb.close();

@@ -6,7 +6,7 @@ import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
-import { createFile, isMissing, makeFolder, replaceFile } from "./durable.ts";
+import { createFile, isMissing, makeFolder, removeAsides, replaceFile } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 
@@ -123,6 +123,7 @@ export async function findArchive(dir: string): Promise<Archive | null> {
       };
       const bytes = Buffer.from(`${JSON.stringify(next, null, 2)}\n`);
       await replaceFile(layout.archiveFile, bytes, beforeRename);
+      await removeAsides(layout.archiveFile);
       await refresh();
     },
     manifest: (run) => readManifest(layout, run),

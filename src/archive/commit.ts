@@ -1,10 +1,18 @@
 import { readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { sameTypes } from "./convert-types.ts";
-import { isMissing, linkOrCopy, makeFolder, removeFolder, replaceFile, syncFolder } from "./durable.ts";
+import {
+  isMissing,
+  linkOrCopy,
+  makeFolder,
+  removeAsides,
+  removeFolder,
+  replaceFile,
+  syncFolder,
+} from "./durable.ts";
 import { type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
 import { holdsCommittedWork, type Pending, type Step } from "./pending.ts";
 
@@ -155,15 +163,6 @@ async function linkOver(from: string, to: string): Promise<void> {
   await rm(aside, { force: true });
   await linkOrCopy(from, aside);
   await rename(aside, to);
-}
-
-/** What kills left of earlier attempts to replace a file. */
-async function removeAsides(file: string): Promise<void> {
-  const folder = dirname(file);
-  const prefix = `.${basename(file)}.`;
-  for (const name of await readdir(folder)) {
-    if (name.startsWith(prefix) && name.endsWith(".part")) await rm(join(folder, name), { force: true });
-  }
 }
 
 async function removeOthers(dir: string, kept: ReadonlySet<string>): Promise<void> {

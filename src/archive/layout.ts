@@ -100,6 +100,11 @@ export class Layout {
     return join(this.dir, "tables", table);
   }
 
+  /** Where that folder is made anew. No run's folder begins with a dot. */
+  tablesAside(table: TableName): string {
+    return join(this.stagingRoot, `.tables-${table}`);
+  }
+
   /** The folder that people glob, for one table of a run. */
   tableDir(table: TableName, run: RunRef): string {
     return this.runDir(this.tablesDir(table), run);

@@ -1,7 +1,13 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
 import { openRecord, type RebuildScope, removeRecord } from "../extract/rebuild-record.ts";
 import { type RebuildOutcome, rebuildRun } from "../extract/rebuild-run.ts";
-import { finishWidening, runsOfOtherTypes, startWidening, type WantedTypes } from "../extract/widen.ts";
+import {
+  finishWidening,
+  runsOfOtherTypes,
+  startWidening,
+  tidyInterrupted,
+  type WantedTypes,
+} from "../extract/widen.ts";
 import { exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
@@ -111,6 +117,7 @@ async function wideningWork(
   session: Session,
 ): Promise<Work> {
   await startWidening(archive, wanted, { signal: session.signal, step });
+  await tidyInterrupted(archive);
   const runs = (await runsOfOtherTypes(archive)).map(({ instanceId, runId }) => ({
     instanceId,
     runId,

@@ -1,17 +1,18 @@
-import { mkdtemp, rename, rm } from "node:fs/promises";
+import { access, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
-import { linkedParquet, refreshTables } from "../archive/commit.ts";
+import { linkedParquet, refreshTables, tidyCommitted } from "../archive/commit.ts";
 import { type ExactTypes, holds, sameTypes } from "../archive/convert-types.ts";
 import { duckDBError, openDuckDB } from "../archive/duckdb.ts";
 import { isMissing, linkOrCopy, makeFolder, syncFolder } from "../archive/durable.ts";
 import { lockAllRuns, lockArchive, lockRun } from "../archive/lock.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import type { Step } from "../archive/pending.ts";
+import { holdsCommittedWork, type Step } from "../archive/pending.ts";
 import { fileList, identifier } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { isOfOtherTypes } from "./rebuild-run.ts";
 
@@ -63,6 +64,17 @@ export async function runsOfOtherTypes(archive: Archive): Promise<Manifest[]> {
   );
 }
 
+/** Ends what kills left undone of commits, of runs that need nothing else. A run that another job holds is its affair. */
+export async function tidyInterrupted(archive: Archive): Promise<void> {
+  for (const manifest of await archive.manifests()) {
+    if (!(await isThere(archive.layout.pendingDir(manifest)))) continue;
+    await unlessLocked(archive, manifest, async (committed) => {
+      if (await holdsCommittedWork(archive.layout, committed, committed))
+        await tidyCommitted(archive, committed);
+    });
+  }
+}
+
 /**
  * Ends the change of types of the tables of which every run has the new ones: the folders that people glob are made
  * anew aside and take the place of the former by a rename. Gives the tables of which some run has not.
@@ -109,8 +121,9 @@ async function replaceLinks(
 ): Promise<void> {
   const { layout } = archive;
   const folder = layout.tablesDir(name);
-  await makeFolder(layout.stagingRoot);
-  const aside = await mkdtemp(join(layout.stagingRoot, ".tables-"));
+  const aside = layout.tablesAside(name);
+  // what a kill left of an earlier attempt; the archive's lock is held
+  await rm(aside, { recursive: true, force: true });
   try {
     const next = join(aside, "next");
     await makeFolder(next);
@@ -142,15 +155,34 @@ async function linkCommittedMeanwhile(archive: Archive, seen: readonly Manifest[
   );
   for (const manifest of await archive.manifests()) {
     if (generations.get(archive.layout.manifestFile(manifest)) === manifest.generation) continue;
-    try {
-      await using _lock = await lockRun(archive.layout, manifest);
-      const now = await archive.manifest(manifest);
-      if (now !== null) await refreshTables(archive, now);
-    } catch (error) {
-      // the job that holds the run makes its links itself when it commits
-      if (!(error instanceof RunvaultError) || error.code !== "locked") throw error;
-    }
+    // a job that holds the run makes its links itself when it commits
+    await unlessLocked(archive, manifest, (now) => refreshTables(archive, now));
   }
+}
+
+/** Does something with a run's manifest, under the run's lock; nothing where another job has it. */
+async function unlessLocked(
+  archive: Archive,
+  run: RunRef,
+  work: (committed: Manifest) => Promise<void>,
+): Promise<void> {
+  try {
+    await using _lock = await lockRun(archive.layout, run);
+    const committed = await archive.manifest(run);
+    if (committed !== null) await work(committed);
+  } catch (error) {
+    if (!(error instanceof RunvaultError) || error.code !== "locked") throw error;
+  }
+}
+
+async function isThere(folder: string): Promise<boolean> {
+  return await access(folder).then(
+    () => true,
+    (error: unknown) => {
+      if (isMissing(error)) return false;
+      throw RunvaultError.from(error, { place: { file: folder } });
+    },
+  );
 }
 
 /** Throws `value_out_of_range` with the first archived value that a wanted type cannot hold. */
