@@ -1,0 +1,55 @@
+import { stat } from "node:fs/promises";
+import type { Archive } from "../archive/archive.ts";
+import type { Manifest } from "../archive/manifest.ts";
+import { RunvaultError } from "../model/error.ts";
+import { tables } from "../model/table.ts";
+import { committedParquet } from "./committed-parquet.ts";
+
+/** One state of an archive: manifests, and by table the files they name, in the order of runs and of time. */
+export interface PresentFiles {
+  readonly manifests: readonly Manifest[];
+  readonly files: ReadonlyMap<string, readonly string[]>;
+}
+
+/**
+ * The committed files of the manifests that `readManifests` gives, all of them seen to be there. Reads the manifests
+ * again where a commit has just replaced a file. Throws `archive_damaged` where a file stays missing.
+ */
+export async function presentFiles(
+  archive: Pick<Archive, "layout">,
+  readManifests: () => Promise<readonly Manifest[]>,
+  allowIncomplete: boolean,
+): Promise<PresentFiles> {
+  for (let attempt = 1; ; attempt++) {
+    const manifests = await readManifests();
+    const files = new Map<string, string[]>();
+    for (const table of tables) {
+      const committed = committedParquet(archive, manifests, table.name, allowIncomplete);
+      files.set(
+        table.name,
+        committed.map(({ file }) => file),
+      );
+    }
+    const missing = await firstMissing([...files.values()].flat());
+    if (missing === null) return { manifests, files };
+    // a commit between the reading of the manifests and here replaces files; then the new manifests name others
+    if (attempt === 3) {
+      throw new RunvaultError("archive_damaged", "a committed file is missing", {
+        place: { file: missing },
+        hint: "Run `runvault verify`; archiving the run again puts the file back.",
+      });
+    }
+  }
+}
+
+async function firstMissing(paths: readonly string[]): Promise<string | null> {
+  for (const path of paths) {
+    try {
+      await stat(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return path;
+      throw RunvaultError.from(error, { place: { file: path } });
+    }
+  }
+  return null;
+}
