@@ -4,6 +4,16 @@ import {
   RecordBatchFileWriter,
   RecordBatchStreamWriter,
 } from "apache-arrow";
+import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
+import type { QueryResult } from "./query.ts";
+import { wholeColumns } from "./string-pieces.ts";
+
+/** An answer as an Arrow IPC stream. Throws `value_out_of_range` for a HUGEINT beyond 38 digits. */
+export function arrowStream(result: QueryResult): AsyncGenerator<Uint8Array> {
+  const { columns } = result;
+  const schema = arrowSchema(columns);
+  return arrowIpc("stream", arrowBatches(columns, schema, wholeColumns(columns), result.chunks()));
+}
 
 /**
  * Record batches as Arrow IPC, in pieces: `file` ends with an index and can be mapped into memory, `stream` is read from

@@ -23,6 +23,7 @@ import {
   Uint64,
   Utf8,
 } from "apache-arrow";
+import type { ResultColumn } from "./query.ts";
 
 /**
  * How a DuckDB column becomes an Arrow one:
@@ -95,4 +96,11 @@ export function arrowColumn(type: DuckDBType): ArrowColumn {
     default:
       return { type: new Utf8(), layout: "text", width: 0 };
   }
+}
+
+/** Names and types of the columns that go as text, for want of an Arrow type that readers have. */
+export function textColumns(columns: readonly ResultColumn[]): string[] {
+  return columns
+    .filter(({ type }) => arrowColumn(type).layout === "text")
+    .map(({ name, type }) => `${name} (${type})`);
 }

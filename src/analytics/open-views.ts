@@ -54,8 +54,6 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     });
     const connection = await instance.connect();
     await connection.run("SET TimeZone = 'UTC'");
-    // what is computed ahead of a reader; with the default of 1 MB the threads wait for each other
-    await connection.run("SET streaming_buffer_size = '16MiB'");
     await createViews(connection, archive, manifests, files);
     signal?.throwIfAborted();
     return {
