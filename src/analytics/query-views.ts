@@ -23,14 +23,19 @@ export async function createViews(
     await connection.run(
       `CREATE VIEW ${identifier(table.name)} AS ${tableSql(table, types, files.get(table.name) ?? [])}`,
     );
-    const exact = table.columns.filter(({ kind }) => kind === "exact");
-    if (exact.length === 0) continue;
-    const doubles = exact.map(({ name }) => `${identifier(name)}::DOUBLE AS ${identifier(name)}`).join(", ");
-    await connection.run(
-      `CREATE VIEW ${identifier(`${table.name}_f`)} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
-    );
+    await createDoubleView(connection, table);
   }
   await createRuns(connection, manifests);
+}
+
+/** Makes `<table>_f` over the relation `<table>`, where the table has exact columns. */
+export async function createDoubleView(connection: DuckDBConnection, table: Table): Promise<void> {
+  const exact = table.columns.filter(({ kind }) => kind === "exact");
+  if (exact.length === 0) return;
+  const doubles = exact.map(({ name }) => `${identifier(name)}::DOUBLE AS ${identifier(name)}`).join(", ");
+  await connection.run(
+    `CREATE VIEW ${identifier(`${table.name}_f`)} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
+  );
 }
 
 function tableSql(
@@ -90,7 +95,11 @@ const runColumns: readonly [string, string, (manifest: Manifest) => string][] = 
   ["committed_at", "VARCHAR", ({ committedAt }) => literal(committedAt)],
 ];
 
-async function createRuns(connection: DuckDBConnection, manifests: readonly Manifest[]): Promise<void> {
+/** Makes the table `runs`, one row a run. */
+export async function createRuns(
+  connection: DuckDBConnection,
+  manifests: readonly Manifest[],
+): Promise<void> {
   const tableColumns = tables.flatMap(({ name }) => [
     `${identifier(`${name}_state`)} VARCHAR`,
     `${identifier(`${name}_rows`)} UBIGINT`,

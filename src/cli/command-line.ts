@@ -4,6 +4,7 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { archiveCommand } from "./archive.ts";
 import type { CommandEntry } from "./command-entry.ts";
 import { diffCommand } from "./diff.ts";
+import { exportCommand } from "./export.ts";
 import { reportFailure } from "./failure.ts";
 import { filesCommand } from "./files.ts";
 import { listenForInterrupt } from "./interrupt.ts";
@@ -136,6 +137,7 @@ const entries: readonly CommandEntry[] = [
   runsCommand,
   queryCommand,
   filesCommand,
+  exportCommand,
   verifyCommand,
   diffCommand,
   rebuildCommand,

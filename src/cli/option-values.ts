@@ -3,6 +3,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { parseTime } from "../model/time.ts";
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000 };
 
@@ -47,6 +48,16 @@ export const mebibytes = z.string().transform((text, context) => {
   if (size >= 1 && Number.isSafeInteger(size)) return size;
   context.addIssue("is a size with its unit, such as 512MB or 2GB");
   return z.NEVER;
+});
+
+/** UNIX nanoseconds or an RFC 3339 time → nanoseconds. */
+export const instant = z.string().transform((text, context) => {
+  try {
+    return parseTime(text);
+  } catch {
+    context.addIssue("is a time: UNIX nanoseconds, or RFC 3339 such as 2022-01-01T00:00:00Z");
+    return z.NEVER;
+  }
 });
 
 /** The names of tables in `a,b`, each once. Throws nothing; an unknown name is an issue with the nearest right one. */

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
+import { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, fastify } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
@@ -120,23 +120,21 @@ export async function serve(options: ServeOptions): Promise<Served> {
   app.setNotFoundHandler((request) => {
     throw new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
   });
-  await app.register(
-    async (routes) => {
-      const hasRest = offered.includes("rest");
-      controlRoutes(routes, { control: hasRest ? control : undefined, source });
-      if (!hasRest) return;
-      historyRoutes(routes, {
-        source,
-        faults,
-        literal: options.literal ?? false,
-        maxRowsPerAnswer: options.maxRowsPerAnswer,
-        compress: options.compress ?? false,
-        onRequest,
-        onError,
-      });
-    },
-    { prefix: basePath },
-  );
+  const rest: FastifyPluginAsync = async (routes) => {
+    const hasRest = offered.includes("rest");
+    controlRoutes(routes, { control: hasRest ? control : undefined, source });
+    if (!hasRest) return;
+    historyRoutes(routes, {
+      source,
+      faults,
+      literal: options.literal ?? false,
+      maxRowsPerAnswer: options.maxRowsPerAnswer,
+      compress: options.compress ?? false,
+      onRequest,
+      onError,
+    });
+  };
+  await app.register(rest, { prefix: basePath });
   if (offered.includes("rpc")) {
     const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;
     const cursors = new CursorPool({ most: mostCursors, idleMs, onError });
@@ -155,14 +153,11 @@ export async function serve(options: ServeOptions): Promise<Served> {
       onRequest,
       onError,
     });
+    const rpc: FastifyPluginAsync = async (routes) =>
+      rpcRoutes(routes, handlers, { onRequest, onError, armed: faults });
     for (const prefix of ["", basePath]) {
       for (const { requestPath } of handlers) rpcPaths.add(`${prefix}${requestPath}`);
-      await app.register(
-        async (routes) => rpcRoutes(routes, handlers, { onRequest, onError, armed: faults }),
-        {
-          prefix,
-        },
-      );
+      await app.register(rpc, { prefix });
     }
   }
 
