@@ -35,6 +35,11 @@ export class RowCursor implements AsyncDisposable {
     this.chunks = source.rows({ ...request, signal: this.leaving.signal })[Symbol.asyncIterator]();
   }
 
+  /** Bytes of text that going on later takes, as far as they are known here. */
+  get heldBytes(): number {
+    return this.text.length + this.pending.length;
+  }
+
   /** The line of the row kept last, without its end. */
   get keptLine(): Uint8Array {
     return this.keptText.subarray(this.keptStart, this.keptEnd);
@@ -86,6 +91,13 @@ export class RowCursor implements AsyncDisposable {
     this.keptText = this.text;
     this.keptStart = this.lineStart;
     this.keptEnd = this.lineEnd;
+  }
+
+  /** Lets go of the line of the row kept last, which may hold on to text that has all been given. */
+  forgetLine(): void {
+    this.keptText = nothing;
+    this.keptStart = 0;
+    this.keptEnd = 0;
   }
 
   /** Gives the row given last again next time. */

@@ -63,6 +63,7 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
     const event = BigInt.asIntN(64, (BigInt(cursor.eventHigh) << 32n) | BigInt(cursor.eventLow));
     const { page, given } = cursor;
     const nextToken = formatPageToken(listing, { page, event, given, mark: rowMark(cursor.keptLine) });
+    cursor.forgetLine();
     pool.put(nextToken, cursor);
     return { wire: wire.written(), rows: wire.rows, number, nextToken };
   } catch (error) {
