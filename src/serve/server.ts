@@ -79,6 +79,8 @@ const basePath = "/api/v1";
 // room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
 const sendBufferBytes = 4 * 1024 * 1024;
 const mostCursors = 32;
+// a source may give a segment of 64 MiB in one piece
+const mostCursorBytes = 256 * 1024 * 1024;
 const usualCursorIdleMs = 30_000;
 
 /** Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be listened on. */
@@ -137,7 +139,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
   await app.register(rest, { prefix: basePath });
   if (offered.includes("rpc")) {
     const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;
-    const cursors = new CursorPool({ most: mostCursors, idleMs, onError });
+    const cursors = new CursorPool({ most: mostCursors, mostBytes: mostCursorBytes, idleMs, onError });
     app.addHook("onClose", () => cursors[Symbol.asyncDispose]());
     const about = options.about ?? { name: source.label, version: "", kind: "history" };
     const handlers = rpcHandlers({
