@@ -17,6 +17,7 @@ import {
 const kinds = {
   counted: { options: {}, status: 0 },
   literal: { options: { literal: true }, status: 0 },
+  rpc: { options: { transports: ["rpc"] }, status: 0 },
   malformed: { options: { faults: ["malformed@fills:30"] }, status: 4 },
 } as const;
 type Kind = keyof typeof kinds;
@@ -46,6 +47,7 @@ const chains: readonly [Kind, readonly KillAt[]][] = [
   ["counted", ["manifest-written"]],
   ["counted", ["links-refreshed"]],
   ["counted", ["pending-removed"]],
+  ["rpc", ["planned", "segment-written:3", "segment-journalled:5", "converted:2", "commit-moved-one:2"]],
   ["malformed", ["segment-journalled:6", "quarantine-journalled", "converted", "commit-moved"]],
   ["malformed", ["quarantine-journalled"]],
   [

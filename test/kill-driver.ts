@@ -15,6 +15,7 @@ import type { Nanoseconds } from "../src/model/time.ts";
 import { parseFault } from "../src/serve/fault.ts";
 import type { RequestLogEntry } from "../src/serve/request-log.ts";
 import { serve } from "../src/serve/server.ts";
+import type { Transport } from "../src/serve/transport.ts";
 import { openSimulator, type Simulator, type SimulatorOptions } from "../src/simulator/simulator.ts";
 import { type Finished, type Running, start } from "./cli-process.ts";
 
@@ -93,7 +94,9 @@ export class KillWorld implements AsyncDisposable {
   }
 
   /** A gateway on the world, with its log. */
-  async serve(options: { literal?: boolean; faults?: readonly string[] } = {}): Promise<LoggedGateway> {
+  async serve(
+    options: { literal?: boolean; faults?: readonly string[]; transports?: readonly Transport[] } = {},
+  ): Promise<LoggedGateway> {
     let open = 0;
     let asked = 0;
     const log: RequestLogEntry[] = [];
@@ -114,7 +117,7 @@ export class KillWorld implements AsyncDisposable {
       port: 0,
       literal: options.literal ?? false,
       // over RPC a literal gateway would have all that REST leaves out
-      transports: options.literal ? ["rest"] : ["rest", "rpc"],
+      transports: options.transports ?? (options.literal ? ["rest"] : ["rest", "rpc"]),
       faults: (options.faults ?? []).map(parseFault),
       onRequest: (entry) => log.push(entry),
     });
