@@ -9,6 +9,7 @@ import {
   KillDriver,
   KillWorld,
   type LoggedGateway,
+  rebuildSteps,
   removeSteps,
   stepOf,
 } from "./kill-driver.ts";
@@ -81,7 +82,7 @@ describe("the kills", () => {
     const named = texts.flatMap((text) =>
       [...text.matchAll(/\bstep(?:\?\.)?\(\s*"([a-z-]+)"/g)].map(([, step]) => step!),
     );
-    expect([...new Set(named)].sort()).toEqual([...archiveSteps, ...removeSteps].sort());
+    expect([...new Set(named)].sort()).toEqual([...archiveSteps, ...removeSteps, ...rebuildSteps].sort());
   });
 
   it("are twice at each step of an archiving job", () => {

@@ -45,6 +45,16 @@ export type ArchiveStep = (typeof archiveSteps)[number];
 /** Every named moment of `rm`. */
 export const removeSteps = ["remove-manifest", "remove-folder"] as const;
 
+/** Every named moment of `rebuild` that `archive` has not. */
+export const rebuildSteps = [
+  "rebuild-recorded",
+  "widening-written",
+  "widening-recorded",
+  "tables-removed",
+  "tables-replaced",
+  "widening-finished",
+] as const;
+
 /** `STEP` or `STEP:N`, as RUNVAULT_KILL_AT takes it. */
 export type KillAt = ArchiveStep | `${ArchiveStep}:${number}`;
 

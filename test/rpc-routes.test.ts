@@ -1,7 +1,9 @@
 import { Code, createClient } from "@connectrpc/connect";
+import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
 import { afterEach, expect, test } from "vitest";
 import { GatewayService } from "../src/gen/example/gateway/v1/gateway_service_pb.ts";
 import { InstanceService } from "../src/gen/example/gateway/v1/instance_service_pb.ts";
+import { HistoryService } from "../src/gen/example/history/v1/history_service_pb.ts";
 import type { ControlPlane } from "../src/model/control.ts";
 import { tables } from "../src/model/table.ts";
 import type { RequestLogEntry } from "../src/serve/request-log.ts";
@@ -310,4 +312,14 @@ test("answers are compressed only where the server was told to and the client ac
   expect(await ask(plain, "gzip, br, zstd")).toEqual([null, 100]);
   expect(await ask(compressing, "br, zstd, gzip")).toEqual(["gzip", 100]);
   expect(await ask(compressing, "identity")).toEqual([null, 100]);
+  const zipped = createClient(
+    HistoryService,
+    createConnectTransport({
+      baseUrl: plain.url,
+      httpVersion: "1.1",
+      sendCompression: compressionGzip,
+      compressMinBytes: 0,
+    }),
+  );
+  expect((await zipped.listInstances({})).instances).toHaveLength(1);
 });

@@ -11,11 +11,12 @@ import {
 import type { Manifest } from "../archive/manifest.ts";
 import { fileList, literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
-import { tables } from "../model/table.ts";
+import { type TableName, tables } from "../model/table.ts";
 import { committedParquet, type WithheldTable, withheldTables } from "./committed-parquet.ts";
 import { asQueryError } from "./query-error.ts";
 import { createViews, type QueryArchive } from "./query-views.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
+import { byTypes, refuseWiderTypes, type TypedParquet } from "./typed-parquet.ts";
 
 export interface QueryOptions {
   /** Also the tables that are neither COMPLETE nor OPEN; default false. */
@@ -78,7 +79,7 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     await connection.run("SET TimeZone = 'UTC'");
     await createViews(connection, archive, manifests, files);
     signal?.throwIfAborted();
-    const allowed = [...files.values()].flat();
+    const allowed = pathsOf(files);
     await connection.run(`SET allowed_paths = ${allowedPaths(allowed)}`);
     await connection.run("SET enable_external_access = false");
     await connection.run("SET lock_configuration = true");
@@ -87,7 +88,7 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
   } catch (error) {
     instance?.closeSync();
     await rm(spill, { recursive: true, force: true });
-    throw asQueryError(error, [...files.values()].flat());
+    throw asQueryError(error, pathsOf(files));
   }
 }
 
@@ -100,18 +101,18 @@ function allowedPaths(files: readonly string[]): string {
 async function presentFiles(
   archive: QueryArchive,
   allowIncomplete: boolean,
-): Promise<{ manifests: Manifest[]; files: Map<string, string[]> }> {
+): Promise<{ manifests: Manifest[]; files: Map<TableName, TypedParquet[]> }> {
   for (let attempt = 1; ; attempt++) {
     const manifests = await archive.manifests();
-    const files = new Map<string, string[]>();
-    for (const table of tables) {
-      const committed = committedParquet(archive, manifests, table.name, allowIncomplete);
-      files.set(
-        table.name,
-        committed.map(({ file }) => file),
-      );
+    // after the manifests: types only ever widen while some run has the former
+    await archive.refresh();
+    const files = new Map<TableName, TypedParquet[]>();
+    for (const { name } of tables) {
+      const groups = byTypes(committedParquet(archive, manifests, name, allowIncomplete));
+      refuseWiderTypes(name, groups, archive.exactTypes(name));
+      files.set(name, groups);
     }
-    const missing = await firstMissing([...files.values()].flat());
+    const missing = await firstMissing(pathsOf(files));
     if (missing === null) return { manifests, files };
     // a commit between the reading of the manifests and here replaces files; then the new manifests name others
     if (attempt === 3) {
@@ -121,6 +122,10 @@ async function presentFiles(
       });
     }
   }
+}
+
+function pathsOf(files: ReadonlyMap<TableName, readonly TypedParquet[]>): string[] {
+  return [...files.values()].flat().flatMap((group) => group.files.map(({ file }) => file));
 }
 
 async function firstMissing(paths: readonly string[]): Promise<string | null> {

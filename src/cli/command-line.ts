@@ -11,6 +11,7 @@ import { createLog, logFormats } from "./log.ts";
 import { checkedValues } from "./option-values.ts";
 import { aboveBar, showProgress } from "./progress.ts";
 import { queryCommand } from "./query.ts";
+import { rebuildCommand } from "./rebuild.ts";
 import { rmCommand } from "./rm.ts";
 import { runsCommand } from "./runs.ts";
 import { createScrubber } from "./scrubber.ts";
@@ -137,6 +138,7 @@ const entries: readonly CommandEntry[] = [
   filesCommand,
   verifyCommand,
   diffCommand,
+  rebuildCommand,
   rmCommand,
   simulateCommand,
 ];

@@ -66,31 +66,48 @@ function tableMessage(name: string): string {
 }
 
 /** `fills.price=38,12` → `{ fills: { price: "DECIMAL(38,12)" } }`; may be given several times. */
-export const decimalTypes = z.array(z.string()).transform((texts, context) => {
-  const types: Record<string, Record<string, string>> = {};
-  for (const text of texts) {
-    const match = /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/.exec(text);
-    const [, table = "", column = "", width = "0", scale = "0"] = match ?? [];
-    if (match === null || Number(width) < 1 || Number(width) > 38 || Number(scale) > Number(width)) {
-      context.addIssue(
-        `is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price=38,12, not ${text}`,
-      );
-      continue;
+export const decimalTypes = exactColumnTypes(
+  /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/,
+  "is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price=38,12",
+);
+
+/** The same, where `fills.price` alone is `DECIMAL(38,18)`: as wide as there is, with the decimals of tokens. */
+export const widenTypes = exactColumnTypes(
+  /^([a-z_]+)\.([a-z_]+)(?:=(\d{1,2}),(\d{1,2}))?$/,
+  "is TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price or fills.price=38,12",
+);
+
+/** Types by table and column, from texts that match the pattern: table, column, width, scale. */
+function exactColumnTypes(pattern: RegExp, form: string) {
+  return z.array(z.string()).transform((texts, context) => {
+    const types: Partial<Record<TableName, Record<string, string>>> = {};
+    for (const text of texts) {
+      const match = pattern.exec(text);
+      const [, table = "", column = "", width = "38", scale = "18"] = match ?? [];
+      if (match === null || Number(width) < 1 || Number(width) > 38 || Number(scale) > Number(width)) {
+        context.addIssue(`${form}, not ${text}`);
+        continue;
+      }
+      if (!isTableName(table)) {
+        context.addIssue({ code: "custom", message: tableMessage(table), params: { code: "table_unknown" } });
+        continue;
+      }
+      const exact = tableNamed(table).columns.filter(({ kind }) => kind === "exact");
+      if (!exact.some(({ name }) => name === column)) {
+        const names = exact.map(({ name }) => name);
+        const near = nearestName(column, names);
+        const meant = near === null ? "" : ` (did you mean ${near}?)`;
+        const known = names.join(", ") || "none";
+        context.addIssue(
+          `names no exact column: ${table}.${column}${meant}; those of ${table} are: ${known}`,
+        );
+        continue;
+      }
+      types[table] = { ...types[table], [column]: `DECIMAL(${Number(width)},${Number(scale)})` };
     }
-    if (!isTableName(table)) {
-      context.addIssue({ code: "custom", message: tableMessage(table), params: { code: "table_unknown" } });
-      continue;
-    }
-    const exact = tableNamed(table).columns.filter(({ kind }) => kind === "exact");
-    if (!exact.some(({ name }) => name === column)) {
-      const names = exact.map(({ name }) => name).join(", ") || "none";
-      context.addIssue(`names no exact column: ${table}.${column}; those of ${table} are: ${names}`);
-      continue;
-    }
-    types[table] = { ...types[table], [column]: `DECIMAL(${Number(width)},${Number(scale)})` };
-  }
-  return types;
-});
+    return types;
+  });
+}
 
 /** An http or https address. */
 export const httpAddress = z.string().refine(isHttpAddress, "is an http:// or https:// address");

@@ -41,12 +41,16 @@ export interface RouteOptions extends Pick<RpcOptions, "onRequest" | "onError"> 
 
 // requests are a few ids and numbers; a token is the longest of them
 const maxRequestBytes = 64 * 1024;
+// below that, compressing saves no time
+const compressedBytes = 1024;
 
 /** The services that are offered, as handlers that know nothing of HTTP servers. */
 export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   const { control, token } = options;
   const router: ConnectRouter = createConnectRouter({
-    acceptCompression: options.compress ? [compressionGzip] : [],
+    // there are clients that compress every request; answers are another matter
+    acceptCompression: [compressionGzip],
+    compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
     readMaxBytes: maxRequestBytes,
     // a misspelt filter that is ignored gives rows that were not asked for
     jsonOptions: { ignoreUnknownFields: false },

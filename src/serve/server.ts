@@ -1,3 +1,4 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { AddressInfo } from "node:net";
 import { type FastifyInstance, type FastifyReply, fastify } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
@@ -197,20 +198,21 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
   };
   if (tls === undefined) return fastify({ ...common, http: { highWaterMark: sendBufferBytes } });
   const { cert, key, clientCa } = tls;
-  const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-  const https = { highWaterMark: sendBufferBytes, cert, key, ...proof };
   try {
+    // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
+    const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+    if (!fits) throw new Error("the key is that of another certificate");
+    if (clientCa !== undefined) new X509Certificate(clientCa);
+    const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+    const https = { highWaterMark: sendBufferBytes, cert, key, ...proof };
     // routes do not care which of the two servers they hang on, but fastify's types do
     return fastify({ ...common, https }) as unknown as FastifyInstance;
   } catch (error) {
-    throw new RunvaultError(
-      "invalid_argument",
-      "the certificate and key of the server do not fit or are none",
-      {
-        cause: error,
-        hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
-      },
-    );
+    const why = error instanceof Error ? error.message : String(error);
+    throw new RunvaultError("invalid_argument", `cannot serve over TLS: ${why}`, {
+      cause: error,
+      hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
+    });
   }
 }
 
