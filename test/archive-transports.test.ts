@@ -60,17 +60,18 @@ describe("a run", () => {
 
   test("archived over RPC past every fault of pages is the same archive", { timeout: 120_000 }, async () => {
     await archived("undisturbed", "rpc");
+    // order_book, factors and orders take more than one page
     const faults = [
-      "page-repeat@fills:1",
-      "token-expired@orders:1",
+      "page-repeat@order_book:1",
+      "token-expired@factors:1",
+      "connect-error@orders:unavailable",
       "page-too-large@bars:1",
-      "connect-error@equity:unavailable",
+      "connect-error@equity:deadline_exceeded",
       "connect-error@events:internal",
-      "cut-bytes@factors:3000",
+      "cut-bytes@fills:3000",
       "rate-limit@metrics:0",
-      "status-502@order_book",
+      "status-502@storage",
       "connect-error@runs:aborted",
-      "connect-error@storage:unknown",
     ];
     const { report } = await archived("disturbed", "rpc", { faults: faults.map(parseFault) });
     expect(report.runs[0]).toMatchObject({ state: "COMPLETE" });

@@ -9,30 +9,30 @@ import { RunvaultError } from "../src/model/error.ts";
 import { type Served, serve } from "../src/serve/server.ts";
 import { smallWorld, worldRun } from "./archived-world.ts";
 import { ArraySource } from "./array-source.ts";
-import { Authority, type Certificate } from "./certificates.ts";
 import { run } from "./cli-process.ts";
 import { requires } from "./requirement.ts";
+import { newAuthority, newCertificate, type Pair } from "./tls-files.ts";
 
 describe.skipIf(!requires("openssl"))("a gateway with certificates of its own authority", () => {
   let folder: string;
   let server: Served;
-  let authority: Authority;
-  let stranger: Authority;
-  let client: Certificate;
-  let foreign: Certificate;
+  let authority: Pair;
+  let stranger: Pair;
+  let client: Pair;
+  let foreign: Pair;
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "runvault-tls-"));
-    authority = await Authority.create(folder, "authority");
-    stranger = await Authority.create(folder, "stranger");
-    client = await authority.sign("client");
-    foreign = await stranger.sign("foreign");
-    const { cert, key } = await authority.sign("server", "IP:127.0.0.1");
+    authority = newAuthority(folder, "authority");
+    stranger = newAuthority(folder, "stranger");
+    client = newCertificate(folder, "client", authority);
+    foreign = newCertificate(folder, "foreign", stranger);
+    const { cert, key } = newCertificate(folder, "server", authority);
     server = await serve({
       source: new ArraySource(worldRun, smallWorld()),
       host: "127.0.0.1",
       port: 0,
-      tls: { cert, key, clientCa: authority.own.cert },
+      tls: { cert, key, clientCa: authority.cert },
     });
   });
   afterAll(async () => {
@@ -54,25 +54,27 @@ describe.skipIf(!requires("openssl"))("a gateway with certificates of its own au
         throw thrown;
       }
     }
-    const pair = ({ cert, key }: Certificate) => ({ cert, key });
+    const pair = ({ cert, key }: Pair) => ({ cert, key });
 
     test("answers who knows the authority and has its certificate", async () => {
-      expect(await codeOf({ ca: authority.own.cert, ...pair(client) })).toBeUndefined();
+      expect(await codeOf({ ca: authority.cert, ...pair(client) })).toBeUndefined();
     });
 
     test("is not trusted without its authority", async () => {
       expect(await codeOf(pair(client))).toBe("refused");
-      expect(await codeOf({ ca: stranger.own.cert, ...pair(client) })).toBe("refused");
+      expect(await codeOf({ ca: stranger.cert, ...pair(client) })).toBe("refused");
     });
 
     test("turns away who has no certificate, or another authority's", async () => {
-      const { cert: ca } = authority.own;
-      expect(await codeOf({ ca })).not.toBeUndefined();
-      expect(await codeOf({ ca, ...pair(foreign) })).not.toBeUndefined();
+      const { cert: ca } = authority;
+      // the reason may be overtaken by the close of the connection, and is then not known
+      const turnedAway = ["refused", "unreachable"];
+      expect(turnedAway).toContain(await codeOf({ ca }));
+      expect(turnedAway).toContain(await codeOf({ ca, ...pair(foreign) }));
     });
 
     test("is archived by --ca, --cert and --key", async () => {
-      const files = ["--ca", authority.own.certFile, "--cert", client.certFile, "--key", client.keyFile];
+      const files = ["--ca", authority.certFile, "--cert", client.certFile, "--key", client.keyFile];
       const target = [
         "archive",
         "alpha/2022-01-01",

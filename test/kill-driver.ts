@@ -125,7 +125,8 @@ export class KillWorld implements AsyncDisposable {
       port: 0,
       literal: options.literal ?? false,
       // over RPC a literal gateway would have all that REST leaves out
-      transports: options.transport !== undefined ? [options.transport] : options.literal ? ["rest"] : ["rest", "rpc"],
+      transports:
+        options.transport !== undefined ? [options.transport] : options.literal ? ["rest"] : ["rest", "rpc"],
       faults: (options.faults ?? []).map(parseFault),
       onRequest: (entry) => log.push(entry),
     });

@@ -168,7 +168,9 @@ describe("a probe", () => {
       else response.writeHead(503).end();
     });
     await using half = open(broken);
-    expect((await errorOf(half.instances())).code).toBe("server_error");
+    const error = await errorOf(half.instances());
+    expect(error.code).toBe("server_error");
+    expect(error.hint).toContain("--transport rest");
 
     await using nobody = openGateway({ baseUrl: await freeAddress(), retries: 0 }, "auto");
     expect((await errorOf(nobody.instances())).code).toBe("unreachable");

@@ -320,7 +320,12 @@ const first: [string, Script, ErrorCode][] = [
   [
     "a redirect",
     (_request, response) => response.writeHead(307, { location: "/elsewhere" }).end(),
-    "refused",
+    "not_a_gateway",
+  ],
+  [
+    "a refusal in other words",
+    (_request, response) => response.writeHead(415, { "content-type": "text/plain" }).end("no"),
+    "not_a_gateway",
   ],
   [
     "another media type",

@@ -44,7 +44,7 @@ function autoSource(exchange: Exchange, rest: GatewaySource, rpc: RpcSource): Ga
     using scope = exchange.scope(undefined);
     const [restMissing, rpcMissing] = await Promise.all([
       missing(() => rest.instances(scope.signal)),
-      missing(() => rpc.find(scope.signal)),
+      missing(() => rpc.find(scope.signal).catch(rethrowWithWayOut)),
     ]);
     if (restMissing !== undefined && rpcMissing !== undefined) throw restMissing;
     return {
@@ -121,6 +121,19 @@ async function missing(probe: () => Promise<unknown>): Promise<unknown> {
     if (isNotThere(thrown)) return thrown;
     throw thrown;
   }
+}
+
+/** An RPC probe may meet a server that answers whatever it does not know with an error of its own. */
+function rethrowWithWayOut(thrown: unknown): never {
+  if (!(thrown instanceof RunvaultError) || thrown.status === undefined || isNotThere(thrown)) throw thrown;
+  const { code, message, place, status, retryAfterMs, hint = "" } = thrown;
+  throw new RunvaultError(code, message, {
+    cause: thrown,
+    place,
+    status,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    hint: `${hint} If the gateway offers REST alone, use --transport rest.`.trimStart(),
+  });
 }
 
 function nullWhereMissing<T>(ask: () => Promise<T | null>, mayFall: boolean): Promise<T | null> {

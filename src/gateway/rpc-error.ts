@@ -27,7 +27,9 @@ export async function errorFromRpcAnswer(
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
   const details = { place, status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   if (error === undefined) {
-    const code = codeOfStatus(status);
+    const byStatus = codeOfStatus(status);
+    // a redirect, or a refusal in another protocol's words: whoever speaks Connect says what it refuses
+    const code = byStatus === "refused" ? "not_a_gateway" : byStatus;
     return new RunvaultError(code, `the gateway answered ${status}, without a Connect error`, {
       ...details,
       ...hintFor(code, status),
