@@ -95,6 +95,14 @@ export interface ErrorPlace {
   readonly url?: string;
 }
 
+/** An exact column, with a type that holds what its own does not. */
+export interface WiderColumn {
+  readonly table: string;
+  readonly column: string;
+  /** Such as `DECIMAL(38,18)`. */
+  readonly type: string;
+}
+
 export interface ErrorDetails {
   readonly cause?: unknown;
   readonly place?: ErrorPlace;
@@ -104,6 +112,8 @@ export interface ErrorDetails {
   readonly retryAfterMs?: number;
   /** HTTP status, where one led here. */
   readonly status?: number;
+  /** With a value that its column cannot hold: what would hold it. */
+  readonly wider?: WiderColumn;
 }
 
 /** The one error class. `message` says what happened; `place` and `hint` say where and what to do. */
@@ -114,6 +124,7 @@ export class RunvaultError extends Error {
   readonly hint: string | undefined;
   readonly retryAfterMs: number | undefined;
   readonly status: number | undefined;
+  readonly wider: WiderColumn | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -122,6 +133,7 @@ export class RunvaultError extends Error {
     this.hint = details.hint ?? usualHints[code];
     this.retryAfterMs = details.retryAfterMs;
     this.status = details.status;
+    this.wider = details.wider;
   }
 
   /** Any thrown value as a RunvaultError: file-system errors by their code, the rest as `internal` with its cause. */
@@ -144,6 +156,7 @@ export class RunvaultError extends Error {
       ...(this.hint === undefined ? {} : { hint: this.hint }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
       ...(this.status === undefined ? {} : { status: this.status }),
+      ...(this.wider === undefined ? {} : { wider: this.wider }),
     });
   }
 
