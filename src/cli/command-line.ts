@@ -3,6 +3,7 @@ import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { archiveCommand } from "./archive.ts";
 import type { CommandEntry } from "./command-entry.ts";
+import { completionCommand, completions, isCompletionRequest } from "./completion.ts";
 import { diffCommand } from "./diff.ts";
 import { exportCommand } from "./export.ts";
 import { reportFailure } from "./failure.ts";
@@ -62,7 +63,10 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
     .showSuggestionAfterError(true)
     .addHelpText("after", programHelp);
 
+  const completing = isCompletionRequest(argv);
   for (const entry of entries) {
+    // the library that completes brings its own
+    if (completing && entry === completionCommand) continue;
     const command = entry.declare(program.command("x"));
     command.action(async () => {
       const schema = entry.schema.extend(globalShape).strict();
@@ -112,6 +116,10 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
   }
 
   try {
+    if (completing) {
+      await terminal.out(await completions(program, argv.slice(2)));
+      return exit.done;
+    }
     if (argv.length === 0) {
       write(program.helpInformation());
       return exit.usage;
@@ -141,6 +149,7 @@ const entries: readonly CommandEntry[] = [
   diffCommand,
   rmCommand,
   simulateCommand,
+  completionCommand,
 ];
 
 const programHelp = `
