@@ -7,7 +7,7 @@ import { join } from "node:path";
  * `python`: python3 runs.
  * `tmpfs`: a file system of a chosen size can be mounted, in a mount namespace of one's own (see `mountNamespace`).
  * `unprivileged`: a program can run as a user without privileges (see `unprivilegedUser`).
- * `notebook`: python3 has the modules duckdb, pandas and pyarrow, as a notebook does.
+ * `notebook`: python3 has the modules duckdb, pandas, polars and pyarrow, as a notebook does.
  * `rpc-client`: python3 has the module connectrpc and, beside itself, the plug-ins that make clients from proto files.
  * `recordings`: the recorded bars lie beside the project.
  * `curl`, `zstd`, `openssl`: the command-line programs.
@@ -46,7 +46,7 @@ export const unprivilegedUser: { readonly uid?: number; readonly gid?: number } 
 
 const probes: Record<Requirement, () => boolean> = {
   python: () => runs(["python3", "--version"]),
-  notebook: () => runs(["python3", "-c", "import duckdb, pandas, pyarrow"]),
+  notebook: () => runs(["python3", "-c", "import duckdb, pandas, polars, pyarrow"]),
   recordings: () => existsSync(recordings),
   tmpfs: () => runs([...mountNamespace, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]),
   unprivileged: () => runs([process.execPath, "--version"], unprivilegedUser),

@@ -50,7 +50,7 @@ export function csvHeader(table: Table): string {
 function csvValueSql({ kind }: Column, value: string, decimals: DecimalForm): string {
   switch (kind) {
     case "timestamp":
-      return `strftime(${value}, '%Y-%m-%dT%H:%M:%S.%nZ')`;
+      return instantSql(`epoch_ns(${value})`);
     case "string":
       return `CASE WHEN regexp_matches(${value}, '^$|[",\\r\\n]') THEN concat('"', replace(${value}, '"', '""'), '"') ELSE ${value} END`;
     case "double":
@@ -60,6 +60,15 @@ function csvValueSql({ kind }: Column, value: string, decimals: DecimalForm): st
     default:
       return value;
   }
+}
+
+/** RFC 3339 with nine decimals; strftime alone fails at the ends of what nanoseconds can say. */
+function instantSql(ns: string): string {
+  // DuckDB divides towards zero, seconds go downwards
+  const below = `(${ns} % 1000000000 < 0)::BIGINT`;
+  const seconds = `(${ns} // 1000000000 - ${below})`;
+  const rest = `(${ns} % 1000000000 + 1000000000 * ${below})`;
+  return `concat(strftime(make_timestamp(${seconds} * 1000000), '%Y-%m-%dT%H:%M:%S.'), lpad(${rest}::VARCHAR, 9, '0'), 'Z')`;
 }
 
 /** NaN and infinities without the quotes they have in JSON. */

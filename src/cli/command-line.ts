@@ -3,6 +3,7 @@ import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { archiveCommand } from "./archive.ts";
 import type { CommandEntry } from "./command-entry.ts";
+import { completionCommand, completions, isCompletionRequest } from "./completion.ts";
 import { diffCommand } from "./diff.ts";
 import { exportCommand } from "./export.ts";
 import { reportFailure } from "./failure.ts";
@@ -63,7 +64,10 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
     .showSuggestionAfterError(true)
     .addHelpText("after", programHelp);
 
+  const completing = isCompletionRequest(argv);
   for (const entry of entries) {
+    // the library that completes brings its own
+    if (completing && entry === completionCommand) continue;
     const command = entry.declare(program.command("x"));
     command.action(async () => {
       const schema = entry.schema.extend(globalShape).strict();
@@ -113,6 +117,10 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
   }
 
   try {
+    if (completing) {
+      await terminal.out(await completions(program, argv.slice(2)));
+      return exit.done;
+    }
     if (argv.length === 0) {
       write(program.helpInformation());
       return exit.usage;
@@ -143,6 +151,7 @@ const entries: readonly CommandEntry[] = [
   rebuildCommand,
   rmCommand,
   simulateCommand,
+  completionCommand,
 ];
 
 const programHelp = `
