@@ -54,6 +54,8 @@ export const errorCodes = {
   resource_not_found: { retry: "never", exit: exit.gateway },
   route_not_found: { retry: "never", exit: exit.gateway },
   history_unavailable: { retry: "never", exit: exit.gateway },
+  capability_unavailable: { retry: "never", exit: exit.gateway },
+  state_conflict: { retry: "never", exit: exit.gateway },
   limit_exceeded: { retry: "never", exit: exit.gateway },
 
   // what came is not what was asked for, or is not proven whole
@@ -104,6 +106,8 @@ export interface ErrorDetails {
   readonly retryAfterMs?: number;
   /** HTTP status, where one led here. */
   readonly status?: number;
+  /** The capability that is missing, named as in the gateway's Capabilities. */
+  readonly capability?: string;
 }
 
 /** The one error class. `message` says what happened; `place` and `hint` say where and what to do. */
@@ -114,6 +118,7 @@ export class RunvaultError extends Error {
   readonly hint: string | undefined;
   readonly retryAfterMs: number | undefined;
   readonly status: number | undefined;
+  readonly capability: string | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -122,6 +127,7 @@ export class RunvaultError extends Error {
     this.hint = details.hint ?? usualHints[code];
     this.retryAfterMs = details.retryAfterMs;
     this.status = details.status;
+    this.capability = details.capability;
   }
 
   /** Any thrown value as a RunvaultError: file-system errors by their code, the rest as `internal` with its cause. */
@@ -144,6 +150,7 @@ export class RunvaultError extends Error {
       ...(this.hint === undefined ? {} : { hint: this.hint }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
       ...(this.status === undefined ? {} : { status: this.status }),
+      ...(this.capability === undefined ? {} : { capability: this.capability }),
     });
   }
 

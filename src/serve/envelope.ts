@@ -1,5 +1,9 @@
-import { create, toJson } from "@bufbuild/protobuf";
-import { ErrorCode as ControlCode, ErrorEnvelopeSchema } from "../gen/example/gateway/v1/error_pb.ts";
+import { create, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import {
+  ErrorCode as ControlCode,
+  ErrorEnvelopeSchema,
+  type GatewayErrorSchema,
+} from "../gen/example/gateway/v1/error_pb.ts";
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
 
 /** An error answer: status, headers and JSON body. */
@@ -45,6 +49,16 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
     history: "history_unavailable",
     control: ControlCode.CAPABILITY_UNAVAILABLE,
   },
+  capability_unavailable: {
+    status: 409,
+    history: "history_unavailable",
+    control: ControlCode.CAPABILITY_UNAVAILABLE,
+  },
+  state_conflict: {
+    status: 409,
+    history: "history_identity_conflict",
+    control: ControlCode.STATE_CONFLICT,
+  },
   limit_exceeded: { status: 413, history: "limit_exceeded", control: ControlCode.LIMIT_EXCEEDED },
   rate_limited: { status: 429, history: "rate_limited", control: ControlCode.RATE_LIMITED },
   history_unreachable: upstream("history_unreachable", ControlCode.UPSTREAM_UNREACHABLE),
@@ -68,18 +82,23 @@ export function errorAnswer(plane: "history" | "control", error: RunvaultError):
       body: { ok: false, error: { code: wire.history, message: error.message } },
     };
   }
-  const envelope = create(ErrorEnvelopeSchema, {
-    error: {
-      code: wire.control,
-      message: error.message,
-      upstreamCode: wire.status === 502 ? error.code : "",
-      hint: error.hint ?? "",
-    },
-  });
+  const envelope = create(ErrorEnvelopeSchema, { error: gatewayError(error) });
   return {
     status: wire.status,
     headers,
     body: toJson(ErrorEnvelopeSchema, envelope, { alwaysEmitImplicit: true }),
+  };
+}
+
+/** An error as the control and live planes put it. */
+export function gatewayError(error: RunvaultError): MessageInitShape<typeof GatewayErrorSchema> {
+  const wire = wireErrors[error.code] ?? upstream("history_query_failed");
+  return {
+    code: wire.control,
+    message: error.message,
+    capability: error.capability ?? "",
+    upstreamCode: wire.status === 502 ? error.code : "",
+    hint: error.hint ?? "",
   };
 }
 

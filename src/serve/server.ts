@@ -6,22 +6,31 @@ import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { ArmedFaults } from "./armed-faults.ts";
 import { controlRoutes } from "./control-routes.ts";
+import { Drain } from "./drain.ts";
 import { errorAnswer, requestError } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
+import { lifecycleRoutes } from "./lifecycle-routes.ts";
+import { acceptWebSockets, liveRoute } from "./live-route.ts";
+import { logRoutes } from "./log-routes.ts";
+import { monitoringRoutes } from "./monitoring-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import type { RawQuery } from "./row-query.ts";
+import { serviceMetrics } from "./service-metrics.ts";
 
 export interface ServeOptions {
   /** Stays the caller's: closing the server does not dispose of it. */
   readonly source: HistorySource;
-  /** Without it, /health is the only control route. */
+  /** Without it, /health and the service's own metrics are all there is of the control and live planes. */
   readonly control?: ControlPlane;
   readonly host: string;
   /** 0 is any free port. */
   readonly port: number;
-  /** Only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage. */
+  /**
+   * Only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage, no
+   * health of an instance, no WebSocket.
+   */
   readonly literal?: boolean;
   readonly faults?: readonly Fault[];
   /** When set, every request needs `Authorization: Bearer` with it. */
@@ -49,6 +58,9 @@ export interface Served {
 const basePath = "/api/v1";
 // room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
 const sendBufferBytes = 4 * 1024 * 1024;
+
+/** How long answers without an end of their own have to end with the server. */
+const drainMs = 1000;
 
 /** Serves a source on the gateway's REST interface. Throws `invalid_argument` when the address cannot be listened on. */
 export async function serve(options: ServeOptions): Promise<Served> {
@@ -95,13 +107,25 @@ export async function serve(options: ServeOptions): Promise<Served> {
   app.setNotFoundHandler((request) => {
     throw new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
   });
+  const { control, literal = false } = options;
+  const drain = new Drain();
+  app.addHook("preClose", () => drain.end(drainMs));
+  await acceptWebSockets(app);
+  const metrics = serviceMetrics(app);
+  monitoringRoutes(app, { control, metrics });
   await app.register(
     async (routes) => {
-      controlRoutes(routes, { control: options.control, source });
+      controlRoutes(routes, { control, source, literal });
+      monitoringRoutes(routes, { control, metrics });
+      if (control !== undefined) {
+        logRoutes(routes, { control, drain, onRequest, onError });
+        await routes.register(async (scope) => lifecycleRoutes(scope, control));
+        if (!literal) liveRoute(routes, { control, metrics, onError });
+      }
       historyRoutes(routes, {
         source,
         faults,
-        literal: options.literal ?? false,
+        literal,
         maxRowsPerAnswer: options.maxRowsPerAnswer,
         compress: options.compress ?? false,
         onRequest,

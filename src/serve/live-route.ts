@@ -1,0 +1,88 @@
+import websocket from "@fastify/websocket";
+import type { FastifyInstance } from "fastify";
+import type { ControlPlane } from "../model/control.ts";
+import { RunvaultError } from "../model/error.ts";
+import { closeCode, LiveConnection } from "./live-connection.ts";
+import { checkedQuery, type RawQuery } from "./row-query.ts";
+import type { ServiceMetrics } from "./service-metrics.ts";
+
+/** As the contract says of ClientFrame. */
+const mostFrameBytes = 16 * 1024;
+const mostConnections = 64;
+/** How long a client has to answer the close of its connection when the server ends. */
+const closeMs = 500;
+
+export interface LiveRouteOptions {
+  readonly control: ControlPlane;
+  readonly metrics: ServiceMetrics;
+  readonly onError: (error: RunvaultError) => void;
+}
+
+/** Takes WebSockets on this server. To be awaited before any route is added. */
+export async function acceptWebSockets(app: FastifyInstance): Promise<void> {
+  await app.register(websocket, {
+    options: { maxPayload: mostFrameBytes, perMessageDeflate: false, autoPong: false },
+    preClose: async () => {
+      const { clients } = app.websocketServer;
+      const gone = [...clients].map((client) => new Promise((resolve) => client.once("close", resolve)));
+      for (const client of clients) client.close(closeCode.goingAway, "the service ends");
+      const late = setTimeout(() => {
+        for (const client of clients) client.terminate();
+      }, closeMs);
+      await Promise.all(gone);
+      clearTimeout(late);
+    },
+  });
+  app.addHook("onRequest", async (request) => {
+    if (request.ws && !request.is404 && request.routeOptions.config.takesWebSocket !== true) {
+      throw new RunvaultError("invalid_argument", "there is no WebSocket here");
+    }
+  });
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    takesWebSocket?: boolean;
+  }
+}
+
+/** GET /instances/{id}/ws. What is wrong with the instance is said before the upgrade, as on any route. */
+export function liveRoute(app: FastifyInstance, { control, metrics, onError }: LiveRouteOptions): void {
+  app.route<{ Params: { id: string } }>({
+    method: "GET",
+    url: "/instances/:id/ws",
+    config: { takesWebSocket: true },
+    preValidation: async (request) => {
+      checkedQuery(request.query as RawQuery, []);
+      await refuseUnlessLive(control, request.params.id);
+      if (!request.ws) {
+        throw new RunvaultError("invalid_argument", "this route wants a WebSocket upgrade", {
+          hint: "Open it with a WebSocket client.",
+        });
+      }
+      if (app.websocketServer.clients.size >= mostConnections) {
+        throw new RunvaultError("rate_limited", `there are ${mostConnections} connections already`, {
+          retryAfterMs: 1000,
+        });
+      }
+    },
+    handler: async (_request, reply) => reply,
+    wsHandler: (socket, request) => {
+      new LiveConnection(socket, { control, instanceId: request.params.id, metrics, onError });
+    },
+  });
+}
+
+async function refuseUnlessLive(control: ControlPlane, instanceId: string): Promise<void> {
+  const { transport, capabilities, capabilityErrors } = await control.status(instanceId);
+  if (capabilities?.subscriptions === true) return;
+  const error = capabilityErrors?.find(({ capability }) => capability === "subscriptions");
+  const place = { instance: instanceId };
+  const message = `${instanceId} takes no subscriptions${error?.message ? `: ${error.message}` : ""}`;
+  if (transport?.connected !== true) throw new RunvaultError("unreachable", message, { place });
+  throw new RunvaultError("capability_unavailable", message, {
+    place,
+    capability: "subscriptions",
+    hint: "GET /runtime/status tells what the instance can do.",
+  });
+}
