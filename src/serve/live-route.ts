@@ -1,5 +1,6 @@
+import type { IncomingMessage } from "node:http";
 import websocket from "@fastify/websocket";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import { closeCode, LiveConnection } from "./live-connection.ts";
@@ -18,7 +19,20 @@ export interface LiveRouteOptions {
   readonly onError: (error: RunvaultError) => void;
 }
 
-/** Takes WebSockets on this server. To be awaited before any route is added. */
+/**
+ * True for a request that asks for a WebSocket. Any other upgrade, such as the `h2c` that some clients offer with every
+ * request, is no reason not to answer as usual.
+ */
+export function wantsWebSocket(request: IncomingMessage): boolean {
+  return request.headers.upgrade?.toLowerCase() === "websocket";
+}
+
+/** Closes the connection with the answer where the router itself refuses an upgrade: no hook does it then. */
+export function closeRefusedUpgrade(request: FastifyRequest, reply: FastifyReply): void {
+  if (wantsWebSocket(request.raw)) reply.raw.once("finish", () => request.raw.socket.destroySoon());
+}
+
+/** Takes WebSockets on this server. To be awaited before any hook or route is added. */
 export async function acceptWebSockets(app: FastifyInstance): Promise<void> {
   await app.register(websocket, {
     options: { maxPayload: mostFrameBytes, perMessageDeflate: false, autoPong: false },

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { type FastifyReply, fastify } from "fastify";
+import { type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
@@ -12,7 +12,7 @@ import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
-import { acceptWebSockets, liveRoute } from "./live-route.ts";
+import { acceptWebSockets, closeRefusedUpgrade, liveRoute, wantsWebSocket } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { monitoringRoutes } from "./monitoring-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
@@ -73,13 +73,16 @@ export async function serve(options: ServeOptions): Promise<Served> {
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
-    http: { highWaterMark: sendBufferBytes },
+    http: { highWaterMark: sendBufferBytes, shouldUpgradeCallback: wantsWebSocket },
     frameworkErrors: (error, request, reply) => {
       const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(error));
+      closeRefusedUpgrade(request as FastifyRequest, reply as FastifyReply);
       void (reply as FastifyReply).code(status).headers(headers).send(body);
     },
   });
 
+  // ahead of every hook that may refuse a request, for it also closes what is refused
+  await acceptWebSockets(app);
   app.addHook("onRequest", async (request) => {
     if (token !== undefined && !isBearer(request.headers.authorization, token)) {
       throw new RunvaultError("unauthenticated", "this server wants Authorization: Bearer with its token");
@@ -110,7 +113,6 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const { control, literal = false } = options;
   const drain = new Drain();
   app.addHook("preClose", () => drain.end(drainMs));
-  await acceptWebSockets(app);
   const metrics = serviceMetrics(app);
   monitoringRoutes(app, { control, metrics });
   await app.register(

@@ -19,40 +19,45 @@ export interface InstanceLog {
 
 export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nanoseconds): InstanceLog {
   const tail = async (count: number, now: Nanoseconds): Promise<LogEntry[]> => {
+    const asked = life.lines(now);
     const { runs } = await life.at(now);
     const lines: LogEntry[] = [];
     for (let position = runs.length - 1; position >= 0 && lines.length < count; position -= 1) {
       const { run, known } = runs[position]!;
       lines.push(...(await rows.last(run, "events", count + lateLines, known)).map(entryOf));
     }
-    return byTime([...lines, ...life.lines(now)]).slice(-count);
+    return byTime([...lines, ...asked]).slice(-count);
   };
 
-  /** What became known after one instant and not after another. */
-  const between = async (after: Nanoseconds, now: Nanoseconds): Promise<LogEntry[]> => {
+  /** Events that became known after one instant and not after another. */
+  const events = async (after: Nanoseconds, now: Nanoseconds): Promise<LogEntry[]> => {
     const { runs } = await life.at(now);
-    const lines = life.lines(now).filter(({ time }) => time > after);
+    const lines: LogEntry[] = [];
     for (const { run, known, going } of runs) {
       // a run all of whose rows were known by then has nothing new
       if (!going && BigInt(run.complete) <= after) continue;
       const limit = known ?? now;
       if (limit > after) lines.push(...(await rows.between(run, "events", after, limit)).map(entryOf));
     }
-    return byTime(lines);
+    return lines;
   };
 
   return {
     tail,
     async *follow(count, signal) {
       let known = clock();
+      // by number, for an action may come at the very instant that was looked at
+      let told = life.lines(known).length;
       yield* await tail(count, known);
       while (!signal.aborted) {
         const now = clock();
-        while (known < now && !signal.aborted) {
+        do {
           const next = known + stepNs < now ? known + stepNs : now;
-          yield* await between(known, next);
+          const lines = life.lines(next).slice(told);
+          told += lines.length;
+          yield* byTime([...lines, ...(await events(known, next))]);
           known = next;
-        }
+        } while (known < now && !signal.aborted);
         await sleep(pollMs, undefined, { signal }).catch(() => undefined);
       }
     },
