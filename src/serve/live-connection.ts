@@ -13,6 +13,9 @@ const pingMs = 30_000;
 /** Pongs to a client that asks and does not read would pile up. */
 const mostPongBytes = 64 * 1024;
 
+/** How long a client that is behind has to take the close of its connection. */
+const closeMs = 5_000;
+
 /** Why a connection is closed, by WebSocket close codes. */
 export const closeCode = { goingAway: 1001, policy: 1008 } as const;
 
@@ -30,19 +33,22 @@ interface Subscription {
 
 /** One client's WebSocket: what it subscribed to, and what is on its way to it. */
 export class LiveConnection {
+  readonly #socket: WebSocket;
   readonly #options: LiveConnectionOptions;
   readonly #outbox: LiveOutbox;
   readonly #replies: OutboxStream;
   readonly #subscriptions = new Map<string, Subscription>();
+  #late: NodeJS.Timeout | undefined;
 
   constructor(socket: WebSocket, options: LiveConnectionOptions) {
+    this.#socket = socket;
     this.#options = options;
     this.#outbox = new LiveOutbox(
       (text) =>
         new Promise((resolve, reject) =>
           socket.send(text, (error) => (error == null ? resolve() : reject(error))),
         ),
-      () => socket.close(closeCode.policy, "the client does not take what it asked for"),
+      () => this.#giveUp(),
     );
     this.#replies = this.#outbox.stream("NEVER");
     let isAlive = true;
@@ -62,10 +68,22 @@ export class LiveConnection {
     });
     socket.once("close", () => {
       clearInterval(ping);
+      clearTimeout(this.#late);
       options.metrics.connections.dec();
-      for (const key of [...this.#subscriptions.keys()]) this.#end(key);
+      this.#endAll();
       this.#outbox.close();
     });
+  }
+
+  /** Closes the connection of a client that does not read, and so may never learn of it. */
+  #giveUp(): void {
+    this.#endAll();
+    this.#socket.close(closeCode.policy, "the client does not take what it asked for");
+    this.#late = setTimeout(() => this.#socket.terminate(), closeMs);
+  }
+
+  #endAll(): void {
+    for (const key of [...this.#subscriptions.keys()]) this.#end(key);
   }
 
   #receive(text: string, isBinary: boolean): void {
