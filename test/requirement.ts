@@ -8,8 +8,9 @@ import { join } from "node:path";
  * `tmpfs`: a file system of a chosen size can be mounted, in a mount namespace of one's own (see `mountNamespace`).
  * `unprivileged`: a program can run as a user without privileges (see `unprivilegedUser`).
  * `notebook`: python3 has the modules duckdb, pandas and pyarrow, as a notebook does.
+ * `rpc-client`: python3 has the module connectrpc and, beside itself, the plug-ins that make clients from proto files.
  * `recordings`: the recorded bars lie beside the project.
- * `curl`, `zstd`: the command-line programs.
+ * `curl`, `zstd`, `openssl`: the command-line programs.
  */
 export const requirements = [
   "python",
@@ -19,6 +20,8 @@ export const requirements = [
   "unprivileged",
   "curl",
   "zstd",
+  "openssl",
+  "rpc-client",
 ] as const;
 export type Requirement = (typeof requirements)[number];
 
@@ -49,7 +52,16 @@ const probes: Record<Requirement, () => boolean> = {
   unprivileged: () => runs([process.execPath, "--version"], unprivilegedUser),
   curl: () => runs(["curl", "--version"]),
   zstd: () => runs(["zstd", "--version"]),
+  openssl: () => runs(["openssl", "version"]),
+  "rpc-client": () => runs(["python3", "-c", rpcClientProbe]),
 };
+
+const rpcClientProbe = `
+import os, sysconfig
+import connectrpc.client, protobuf
+scripts = sysconfig.get_path("scripts")
+assert all(os.access(os.path.join(scripts, name), os.X_OK) for name in ("protoc-gen-py", "protoc-gen-connectrpc"))
+`;
 
 const found = new Map<Requirement, boolean>();
 

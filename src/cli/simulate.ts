@@ -4,16 +4,34 @@ import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
+import { nearestName } from "../model/nearest-name.ts";
 import { faultGrammar, faultKinds } from "../serve/fault.ts";
+import type { ServeTls } from "../serve/server.ts";
+import { type Transport, transports } from "../serve/transport.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
-import { wholeNumber } from "./option-values.ts";
+import { nonEmpty, wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
 import { parseFaults } from "./simulated-faults.ts";
+import { version } from "./version.ts";
+
+/** `rest,rpc`: names of transports, each once. */
+const transportList = z.string().transform((text, context): Transport[] => {
+  const names = new Set(text.split(",").map((name) => name.trim()));
+  for (const name of names) {
+    if (transports.some((known) => known === name)) continue;
+    const near = nearestName(name, transports);
+    const meant = near === null ? "" : ` (did you mean ${near}?)`;
+    context.addIssue(
+      `names no transport: ${JSON.stringify(name)}${meant}; there are ${transports.join(", ")}`,
+    );
+  }
+  return transports.filter((name) => names.has(name));
+});
 
 const schema = z.object({
   seed: z.string(),
@@ -32,6 +50,10 @@ const schema = z.object({
   tokenFile: z.string().optional(),
   maxRowsPerAnswer: wholeNumber(1).optional(),
   requestLog: z.string().optional(),
+  transports: transportList,
+  tlsCert: nonEmpty.optional(),
+  tlsKey: nonEmpty.optional(),
+  tlsClientCa: nonEmpty.optional(),
   cache: z.string().min(1),
 });
 
@@ -44,7 +66,7 @@ export const simulateCommand = commandEntry({
       .name("simulate")
       .summary("serve a made-up, repeatable world as a gateway would")
       .description(
-        "Serves a deterministic world of trading runs on the gateway's REST interface until it is stopped. Prints the " +
+        "Serves a deterministic world of trading runs on the gateway's interface, REST and RPC, until it is stopped. Prints the " +
           "base address on standard output once it listens. The same seed and options give the same bytes.",
       )
       .addOption(new Option("--seed <text>", "seed of the world").default("1"))
@@ -65,11 +87,17 @@ export const simulateCommand = commandEntry({
       )
       .addOption(new Option("--host <host>", "address to listen on").default("127.0.0.1"))
       .addOption(new Option("--port <port>", "port to listen on; 0 is any free one").default("0"))
+      .addOption(
+        new Option(
+          "--transports <names>",
+          "which to offer, with commas; without rest, plain HTTP has health and metrics alone",
+        ).default("rest,rpc"),
+      )
       .option(
         "--literal",
-        "only what the interface document itself shows: no runs, resources or storage facts",
+        "on REST only what the interface document itself shows there: no runs, resources or storage facts",
       )
-      .option("--compress", "honour Accept-Encoding on rows")
+      .option("--compress", "honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC")
       .addOption(
         new Option(
           "--fault <fault>",
@@ -77,7 +105,10 @@ export const simulateCommand = commandEntry({
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .option("--token-file <file>", "want the token in FILE on every request")
-      .option("--max-rows-per-answer <n>", "cap answers without a word")
+      .option("--tls-cert <file>", "serve over TLS, with the certificate in FILE (PEM)")
+      .option("--tls-key <file>", "the certificate's key (PEM)")
+      .option("--tls-client-ca <file>", "want client certificates that an authority in FILE has signed (PEM)")
+      .option("--max-rows-per-answer <n>", "cap answers, and pages over RPC, without a word")
       .option("--request-log <file>", "write one JSON line a request to FILE")
       .addOption(
         new Option("--cache <dir>", "where rendered worlds are kept")
@@ -143,6 +174,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     });
   }
   session.scrubber.add(token ?? "");
+  const tls = await tlsFrom(values);
   const { openSimulator, serve } = await loadWorld();
 
   await using log = values.requestLog === undefined ? undefined : await openRequestLog(values.requestLog);
@@ -169,6 +201,9 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     control: world,
     host: values.host,
     port: values.port,
+    about: { name: "runvault simulate", version: version(), kind: "simulator" },
+    transports: values.transports,
+    ...(tls === undefined ? {} : { tls }),
     literal: values.literal,
     compress: values.compress,
     faults: faults.answers,
@@ -188,6 +223,20 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   }
   // being stopped is how a server ends its work
   return exit.done;
+}
+
+/** Reads what TLS takes. Throws `invalid_argument` where a file is not there, or only a part is given. */
+async function tlsFrom(values: z.output<typeof schema>): Promise<ServeTls | undefined> {
+  const { tlsCert, tlsKey, tlsClientCa } = values;
+  if (tlsCert === undefined && tlsKey === undefined && tlsClientCa === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new RunvaultError("invalid_argument", "TLS takes both --tls-cert and --tls-key");
+  }
+  return {
+    cert: await readOptionFile("--tls-cert", tlsCert),
+    key: await readOptionFile("--tls-key", tlsKey),
+    ...(tlsClientCa === undefined ? {} : { clientCa: await readOptionFile("--tls-client-ca", tlsClientCa) }),
+  };
 }
 
 /** Opens a world with progress shown while it is rendered. */

@@ -1,4 +1,3 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import {
   GetHealthResponseSchema,
@@ -15,10 +14,9 @@ import {
   QueryResponseSchema,
 } from "../gen/example/gateway/v1/runtime_service_pb.ts";
 import type { ControlPlane } from "../model/control.ts";
-import { healthOf, type InstanceState } from "../model/instance-state.ts";
+import { healthOf } from "../model/instance-state.ts";
 import type { HistorySource } from "../model/source.ts";
-import { wallClock } from "../model/time.ts";
-import { doctorChecks } from "./doctor.ts";
+import { doctorReport, health, instanceMessage, inventory } from "./control-documents.ts";
 import { answerJson } from "./json-answer.ts";
 import { checkedQuery, type RawQuery, required } from "./row-query.ts";
 
@@ -37,24 +35,19 @@ export function controlRoutes(
 ): void {
   app.get("/health", (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    return answerJson(reply, GetHealthResponseSchema, { status: "SERVING", tsNow: wallClock() });
+    return answerJson(reply, GetHealthResponseSchema, health());
   });
   if (control === undefined) return;
 
   app.get("/doctor", async (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    const checks = await doctorChecks(control, source);
-    const ok = checks.every((check) => check.ok);
-    return answerJson(reply.code(ok ? 200 : 502), RunDoctorResponseSchema, { ok, checks });
+    const report = await doctorReport(control, source);
+    return answerJson(reply.code(report.ok ? 200 : 502), RunDoctorResponseSchema, report);
   });
 
   app.get("/instances", async (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    const [daemon, instances] = await Promise.all([control.daemon(), control.instances()]);
-    return answerJson(reply, ListInstancesResponseSchema, {
-      daemon: { ...daemon },
-      instances: instances.map(instanceMessage),
-    });
+    return answerJson(reply, ListInstancesResponseSchema, await inventory(control));
   });
 
   app.get<{ Params: { id: string } }>("/instances/:id", async (request, reply) => {
@@ -90,24 +83,4 @@ export function controlRoutes(
     const instanceId = required(query, "instance");
     return answerJson(reply, QueryResponseSchema, await control.query(instanceId, request.params["*"]));
   });
-}
-
-/** An instance as the contract's message. */
-export function instanceMessage(instance: InstanceState): MessageInitShape<typeof InstanceSchema> {
-  const { instanceId, project, desiredState, processState, runtimeState, instanceState, currentRunId } =
-    instance;
-  return {
-    instanceId,
-    project: { ...project },
-    desiredState,
-    processState,
-    runtimeState,
-    instanceState,
-    currentRunId,
-    endpoints: {
-      runtime: instance.runtimeAnswers,
-      websocket: instance.takesSubscriptions,
-      metricsPort: instance.metricsPort,
-    },
-  };
 }

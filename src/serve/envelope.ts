@@ -1,9 +1,12 @@
-import { create, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import { create, toJson } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   ErrorCode as ControlCode,
   ErrorEnvelopeSchema,
-  type GatewayErrorSchema,
+  type GatewayError,
+  GatewayErrorSchema,
 } from "../gen/example/gateway/v1/error_pb.ts";
+import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
 
 /** An error answer: status, headers and JSON body. */
@@ -19,62 +22,77 @@ interface WireError {
   readonly history: string;
   /** Code on control and live routes. */
   readonly control: ControlCode;
+  /** Code over Connect, on every service. */
+  readonly connect: Code;
 }
 
-const upstream = (history: string, control: ControlCode = ControlCode.UPSTREAM_FAILED): WireError => ({
+const upstream = (history: string, control: ControlCode, connect: Code): WireError => ({
   status: 502,
   history,
   control,
+  connect,
 });
-const notFound = (history: string, control: ControlCode): WireError => ({ status: 404, history, control });
+const refusal = (status: number, history: string, control: ControlCode, connect: Code): WireError => ({
+  status,
+  history,
+  control,
+  connect,
+});
+const notFound = (history: string, control: ControlCode) => refusal(404, history, control, Code.NotFound);
+const invalid = refusal(400, "invalid_argument", ControlCode.INVALID_ARGUMENT, Code.InvalidArgument);
+const unreachable = upstream("history_unreachable", ControlCode.UPSTREAM_UNREACHABLE, Code.Unavailable);
+const queryFailed = upstream("history_query_failed", ControlCode.UPSTREAM_FAILED, Code.Internal);
 
 /** What each of our codes is on the wire; what is not named here is a failed history query. */
 const wireErrors: Partial<Record<ErrorCode, WireError>> = {
-  invalid_argument: { status: 400, history: "invalid_argument", control: ControlCode.INVALID_ARGUMENT },
-  table_unknown: { status: 400, history: "invalid_argument", control: ControlCode.INVALID_ARGUMENT },
-  unauthenticated: { status: 401, history: "unauthenticated", control: ControlCode.UNAUTHENTICATED },
-  permission_denied: { status: 403, history: "permission_denied", control: ControlCode.PERMISSION_DENIED },
+  invalid_argument: invalid,
+  table_unknown: invalid,
+  unauthenticated: refusal(401, "unauthenticated", ControlCode.UNAUTHENTICATED, Code.Unauthenticated),
+  permission_denied: refusal(403, "permission_denied", ControlCode.PERMISSION_DENIED, Code.PermissionDenied),
   run_not_found: notFound("run_not_found", ControlCode.RESOURCE_NOT_FOUND),
   not_archived: notFound("run_not_found", ControlCode.RESOURCE_NOT_FOUND),
   instance_not_found: notFound("instance_not_found", ControlCode.INSTANCE_NOT_FOUND),
   resource_not_found: notFound("resource_not_found", ControlCode.RESOURCE_NOT_FOUND),
   route_not_found: notFound("route_not_found", ControlCode.ROUTE_NOT_FOUND),
-  history_identity_conflict: {
-    status: 409,
-    history: "history_identity_conflict",
-    control: ControlCode.STATE_CONFLICT,
-  },
-  history_unavailable: {
-    status: 409,
-    history: "history_unavailable",
-    control: ControlCode.CAPABILITY_UNAVAILABLE,
-  },
-  capability_unavailable: {
-    status: 409,
-    history: "history_unavailable",
-    control: ControlCode.CAPABILITY_UNAVAILABLE,
-  },
-  state_conflict: {
-    status: 409,
-    history: "history_identity_conflict",
-    control: ControlCode.STATE_CONFLICT,
-  },
-  limit_exceeded: { status: 413, history: "limit_exceeded", control: ControlCode.LIMIT_EXCEEDED },
-  rate_limited: { status: 429, history: "rate_limited", control: ControlCode.RATE_LIMITED },
-  history_unreachable: upstream("history_unreachable", ControlCode.UPSTREAM_UNREACHABLE),
-  unreachable: upstream("history_unreachable", ControlCode.UPSTREAM_UNREACHABLE),
-  timeout: upstream("history_unreachable", ControlCode.UPSTREAM_UNREACHABLE),
-  stream_cut: upstream("history_unreachable", ControlCode.UPSTREAM_UNREACHABLE),
-  history_query_failed: upstream("history_query_failed"),
-  internal: { status: 500, history: "internal", control: ControlCode.INTERNAL },
+  history_identity_conflict: refusal(
+    409,
+    "history_identity_conflict",
+    ControlCode.STATE_CONFLICT,
+    Code.Aborted,
+  ),
+  history_unavailable: refusal(
+    409,
+    "history_unavailable",
+    ControlCode.CAPABILITY_UNAVAILABLE,
+    Code.FailedPrecondition,
+  ),
+  capability_unavailable: refusal(
+    409,
+    "history_unavailable",
+    ControlCode.CAPABILITY_UNAVAILABLE,
+    Code.FailedPrecondition,
+  ),
+  state_conflict: refusal(
+    409,
+    "history_identity_conflict",
+    ControlCode.STATE_CONFLICT,
+    Code.FailedPrecondition,
+  ),
+  // not resource_exhausted, which is what rate_limited comes as and may be asked again
+  limit_exceeded: refusal(413, "limit_exceeded", ControlCode.LIMIT_EXCEEDED, Code.OutOfRange),
+  rate_limited: refusal(429, "rate_limited", ControlCode.RATE_LIMITED, Code.ResourceExhausted),
+  history_unreachable: unreachable,
+  unreachable,
+  timeout: unreachable,
+  stream_cut: unreachable,
+  history_query_failed: queryFailed,
+  internal: refusal(500, "internal", ControlCode.INTERNAL, Code.Internal),
 };
 
 /** An error in the envelope of its plane: `history` routes have `ok` and no more, the others the protobuf envelope. */
 export function errorAnswer(plane: "history" | "control", error: RunvaultError): ErrorAnswer {
-  const wire = wireErrors[error.code] ?? upstream("history_query_failed");
-  const headers: Record<string, string> = {};
-  if (error.retryAfterMs !== undefined) headers["retry-after"] = String(Math.ceil(error.retryAfterMs / 1000));
-  if (wire.status === 401) headers["www-authenticate"] = "Bearer";
+  const wire = wireErrors[error.code] ?? queryFailed;
+  const headers = errorHeaders(wire, error);
   if (plane === "history") {
     return {
       status: wire.status,
@@ -90,9 +108,26 @@ export function errorAnswer(plane: "history" | "control", error: RunvaultError):
   };
 }
 
+/** An error over Connect, with its code in the vocabulary of its plane as the detail. */
+export function connectError(plane: "history" | "control", error: RunvaultError): ConnectError {
+  const wire = wireErrors[error.code] ?? queryFailed;
+  const detail =
+    plane === "history"
+      ? { desc: HistoryErrorDetailSchema, value: { code: wire.history } }
+      : { desc: GatewayErrorSchema, value: gatewayError(error) };
+  return new ConnectError(error.message, wire.connect, errorHeaders(wire, error), [detail], error);
+}
+
+function errorHeaders({ status }: WireError, { retryAfterMs }: RunvaultError): Record<string, string> {
+  return {
+    ...(retryAfterMs === undefined ? {} : { "retry-after": String(Math.ceil(retryAfterMs / 1000)) }),
+    ...(status === 401 ? { "www-authenticate": "Bearer" } : {}),
+  };
+}
+
 /** An error as the control and live planes put it. */
-export function gatewayError(error: RunvaultError): MessageInitShape<typeof GatewayErrorSchema> {
-  const wire = wireErrors[error.code] ?? upstream("history_query_failed");
+export function gatewayError(error: RunvaultError): Omit<GatewayError, "$typeName" | "$unknown"> {
+  const wire = wireErrors[error.code] ?? queryFailed;
   return {
     code: wire.control,
     message: error.message,

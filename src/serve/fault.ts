@@ -6,7 +6,28 @@ import { isTableName, type TableName, tableHint, tableNamed, tableNames } from "
 export const documentRoutes = ["instances", "runs", "resources", "storage", "summary"] as const;
 export type DocumentRoute = (typeof documentRoutes)[number];
 
-/** What an argument of a fault is. The first three and `difference` end up in `Fault.at`. */
+/** The codes of Connect errors, as they are on the wire. Named here, so that reading a fault loads no RPC library. */
+export const connectCodeNames = [
+  "canceled",
+  "unknown",
+  "invalid_argument",
+  "deadline_exceeded",
+  "not_found",
+  "already_exists",
+  "permission_denied",
+  "resource_exhausted",
+  "failed_precondition",
+  "aborted",
+  "out_of_range",
+  "unimplemented",
+  "internal",
+  "unavailable",
+  "data_loss",
+  "unauthenticated",
+] as const;
+export type ConnectCodeName = (typeof connectCodeNames)[number];
+
+/** What an argument of a fault is. ROW, BYTES, SECONDS, DIFFERENCE and PAGE end up in `Fault.at`. */
 type ArgumentName =
   | "ROW"
   | "BYTES"
@@ -16,6 +37,8 @@ type ArgumentName =
   | "CAP"
   | "REQUESTS"
   | "COLUMN"
+  | "PAGE"
+  | "CODE"
   | "?SECONDS"
   | "?COUNT"
   | "?CAP"
@@ -31,6 +54,8 @@ interface KindEntry {
   readonly documents?: true;
   /** Smallest value of `at`. */
   readonly least?: number;
+  /** Shows over this transport alone. */
+  readonly only?: "rest" | "rpc";
   readonly meaning: string;
 }
 
@@ -46,13 +71,15 @@ const kinds = {
     args: ["ROW"],
     times: 1,
     least: 0,
+    only: "rest",
     meaning: "connection dropped after ROW rows of the answer, without the end of the chunked body",
   },
   "cut-clean": {
     args: ["ROW"],
     times: 1,
     least: 0,
-    meaning: "answer ends after ROW of its rows, closed as if complete",
+    meaning:
+      "answer ends after ROW of its rows, closed as if complete; over RPC without a token that goes on",
   },
   "cut-bytes": {
     args: ["BYTES"],
@@ -70,18 +97,27 @@ const kinds = {
     args: ["ROW"],
     times: 1,
     least: 0,
-    meaning: "nothing more is sent after ROW rows of the answer; the connection stays open",
+    meaning: "nothing more is sent after ROW rows of the answer, over RPC half of such a page; it stays open",
   },
   "rate-limit": {
     args: ["?SECONDS"],
     times: 1,
     least: 0,
     documents: true,
-    meaning: "429 rate_limited with Retry-After: SECONDS (1)",
+    meaning: "429 rate_limited, over RPC resource_exhausted, with Retry-After: SECONDS (1)",
   },
-  "status-500": { args: [], times: 1, documents: true, meaning: "500 internal" },
-  "status-502": { args: [], times: 1, documents: true, meaning: "502 history_unreachable" },
-  cap: { args: ["ROW"], times: always, meaning: "at most ROW rows an answer, without a word" },
+  "status-500": { args: [], times: 1, documents: true, meaning: "500 internal, over RPC internal" },
+  "status-502": {
+    args: [],
+    times: 1,
+    documents: true,
+    meaning: "502 history_unreachable, over RPC unavailable",
+  },
+  cap: {
+    args: ["ROW"],
+    times: always,
+    meaning: "at most ROW rows an answer, over RPC a listing with all its pages, without a word",
+  },
   "tie-cap": {
     args: ["ROW", "?COUNT", "?CAP"],
     times: always,
@@ -95,11 +131,15 @@ const kinds = {
       "rows ROW to ROW+COUNT-1 (1) appear with the REQUESTS-th request for facts or rows of the table; give REQUESTS, or they never do",
   },
   repeat: { args: ["ROW"], times: always, meaning: "row ROW is sent twice" },
-  malformed: { args: ["ROW"], times: always, meaning: "row ROW is cut in half, so it is not JSON" },
+  malformed: {
+    args: ["ROW"],
+    times: always,
+    meaning: "row ROW is cut in half, so it is not JSON; over RPC a page with it fails",
+  },
   "wrong-type": {
     args: ["ROW", "?COLUMN"],
     times: always,
-    meaning: 'COLUMN (seq) of row ROW is "abc"',
+    meaning: 'COLUMN (seq) of row ROW is "abc"; over RPC a page with it fails, unless COLUMN is text',
   },
   decimals: {
     args: ["ROW", "?COLUMN"],
@@ -109,14 +149,19 @@ const kinds = {
   number: {
     args: ["ROW", "?COLUMN"],
     times: always,
-    meaning: "exact COLUMN (the first) of row ROW is a JSON number, not a string",
+    meaning:
+      "exact COLUMN (the first) of row ROW is a JSON number, not a string; over RPC a page with it fails",
   },
   "missing-key": {
     args: ["ROW", "?COLUMN"],
     times: always,
-    meaning: "COLUMN (the last) of row ROW is left out",
+    meaning: "COLUMN (the last) of row ROW is left out; over RPC a page with it fails",
   },
-  "unknown-field": { args: ["ROW"], times: always, meaning: "row ROW has one more field" },
+  "unknown-field": {
+    args: ["ROW"],
+    times: always,
+    meaning: "row ROW has one more field, over RPC of an unknown number",
+  },
   "out-of-order": { args: ["ROW"], times: always, meaning: "rows ROW and ROW+1 are swapped" },
   "foreign-run": { args: ["ROW"], times: always, meaning: "row ROW carries another run_id" },
   "out-of-bounds": {
@@ -136,9 +181,59 @@ const kinds = {
     times: always,
     meaning: "storage facts are always those of the whole run",
   },
+  "page-repeat": {
+    args: ["PAGE"],
+    times: 1,
+    only: "rpc",
+    meaning: "page PAGE is sent again in place of the next one, with the token of that one",
+  },
+  "token-expired": {
+    args: ["PAGE"],
+    times: 1,
+    only: "rpc",
+    meaning: "the token behind page PAGE is refused as invalid_argument",
+  },
+  "page-too-large": {
+    args: ["PAGE"],
+    times: 1,
+    only: "rpc",
+    meaning: "page PAGE is larger than 4 MiB: an unknown field fills it up; binary only",
+  },
+  "connect-error": {
+    args: ["CODE"],
+    times: 1,
+    documents: true,
+    only: "rpc",
+    meaning: "Connect error CODE, such as unavailable or deadline_exceeded, without a history code",
+  },
+  deadline: {
+    args: [],
+    times: 1,
+    documents: true,
+    only: "rpc",
+    meaning: "nothing is answered until the deadline of the client has passed, or the client leaves",
+  },
+  "field-twice": {
+    args: ["ROW", "?COLUMN"],
+    times: always,
+    only: "rpc",
+    meaning: "COLUMN (seq) is set once more in row ROW, to another value",
+  },
+  "compress-small": {
+    args: [],
+    times: always,
+    documents: true,
+    only: "rpc",
+    meaning: "answers are compressed however small, where the client takes gzip over Connect",
+  },
 } as const satisfies Record<string, KindEntry>;
 
 export type FaultKind = keyof typeof kinds;
+
+/** Kinds that never show over REST. */
+export type RpcFaultKind = {
+  [Kind in FaultKind]: (typeof kinds)[Kind] extends { readonly only: "rpc" } ? Kind : never;
+}[FaultKind];
 
 /** A fault, placed. What `at` and the rest mean is in the kind's line of `faultKinds`. */
 export interface Fault {
@@ -147,7 +242,7 @@ export interface Fault {
   readonly kind: FaultKind;
   /** `*` is any table. */
   readonly target: TableName | DocumentRoute | "*";
-  /** Row, bytes, seconds or difference; 0 where the kind has none. */
+  /** Row, bytes, seconds, difference or page; 0 where the kind has none. */
   readonly at: number;
   /** How many rows, from `at` on. */
   readonly count: number;
@@ -155,21 +250,38 @@ export interface Fault {
   /** The request that releases late rows; Infinity where only `release` does. */
   readonly requests: number;
   readonly column: string | undefined;
+  /** Of a Connect error. */
+  readonly code: ConnectCodeName | undefined;
   /** How many answers it hits; Infinity is all. */
   readonly times: number;
 }
 
 /** The faults there are, for `--help`: each with its form and one line of meaning. */
-export const faultKinds: readonly { kind: FaultKind; form: string; meaning: string }[] = Object.entries(
-  kinds as Record<FaultKind, KindEntry>,
-).map(([kind, entry]) => ({ kind: kind as FaultKind, form: formOf(kind, entry), meaning: entry.meaning }));
+export const faultKinds: readonly FaultForm[] = Object.entries(kinds as Record<FaultKind, KindEntry>).map(
+  ([kind, entry]) => ({
+    kind: kind as FaultKind,
+    form: formOf(kind, entry),
+    meaning: entry.only === undefined ? entry.meaning : `${entry.only.toUpperCase()}: ${entry.meaning}`,
+    only: entry.only,
+  }),
+);
+
+export interface FaultForm {
+  readonly kind: FaultKind;
+  readonly form: string;
+  readonly meaning: string;
+  /** The one transport it shows over. */
+  readonly only: "rest" | "rpc" | undefined;
+}
 
 /** How a fault is written, in one paragraph, for `--help`. */
 export const faultGrammar =
-  "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; rate-limit and status-… also take the documents " +
-  `${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs: without it 1 for cut…, stall, rate-limit and status-…, ` +
-  "all for the others. Rows count from 1: in the answer for cut, cut-clean, stall and cap; in the run's whole " +
-  "table in key order for the others, so that the same row is hit however often it is asked for.";
+  "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; rate-limit, status-…, connect-error, deadline and compress-small " +
+  `also take the documents ${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs: without it ` +
+  "1 for cut…, stall, rate-limit, status-…, page-…, token-expired, connect-error and deadline, all for the others. " +
+  "Rows count from 1: in the answer for cut, cut-clean, stall and cap; in the run's whole table in key order for the " +
+  "others, so that the same row is hit however often it is asked for. Pages count from 1 in their listing. A fault " +
+  "marked REST or RPC shows over that alone.";
 
 function formOf(kind: string, entry: KindEntry): string {
   const args = entry.args.map((arg, index) => {
@@ -203,7 +315,7 @@ export function parseFault(text: string): Fault {
 
   const given = argText === undefined ? [] : argText.split(",");
   if (given.length > entry.args.length) throw refusal(text, `it takes the form ${formOf(kind, entry)}`);
-  const fault = { at: 0, count: 1, cap: 0, requests: always, column: undefined as string | undefined };
+  const fault = { at: 0, count: 1, cap: 0, requests: always, ...noWords };
   if (kind === "rate-limit") fault.at = 1;
   if (kind === "tie-cap") fault.count = 100;
   for (const [index, argument] of entry.args.entries()) {
@@ -215,6 +327,11 @@ export function parseFault(text: string): Fault {
     const name = argument.replace("?", "");
     if (name === "COLUMN") {
       fault.column = knownColumn(text, kind, target, value);
+      continue;
+    }
+    if (name === "CODE") {
+      fault.code = connectCodeNames.find((known) => known === value);
+      if (fault.code === undefined) throw refusal(text, `there is no Connect code ${value}`, codeHint(value));
       continue;
     }
     if (!/^-?\d{1,15}$/.test(value)) throw refusal(text, `${name} is not a whole number: ${value}`);
@@ -230,6 +347,16 @@ export function parseFault(text: string): Fault {
   }
   if (kind === "tie-cap" && fault.cap === 0) fault.cap = Math.max(1, Math.floor(fault.count / 2));
   return { text, kind, target: target as Fault["target"], times, ...fault };
+}
+
+const noWords: { column: string | undefined; code: ConnectCodeName | undefined } = {
+  column: undefined,
+  code: undefined,
+};
+
+function codeHint(given: string): string {
+  const near = nearestName(given, connectCodeNames);
+  return `${near === null ? "" : `Did you mean ${near}? `}The codes are ${connectCodeNames.join(", ")}.`;
 }
 
 function knownColumn(text: string, kind: FaultKind, target: string, column: string): string {

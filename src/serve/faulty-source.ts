@@ -85,7 +85,30 @@ export class FaultySource implements HistorySource {
     return shown;
   }
 
-  async *rows(request: RowRequest): AsyncGenerator<Uint8Array> {
+  rows(request: RowRequest): AsyncIterable<Uint8Array> {
+    return this.answer(request, rowKinds);
+  }
+
+  /** The same source, but that rows keep to the fields of their messages: what is put into them on the wire is not here. */
+  forMessages(): HistorySource {
+    const kinds = rowKinds.filter((kind) => kind !== "unknown-field");
+    return {
+      label: this.label,
+      instances: (signal) => this.instances(signal),
+      runs: (instanceId, signal) => this.runs(instanceId, signal),
+      facts: (run, bounds, signal) => this.facts(run, bounds, signal),
+      document: (run, kind, signal) => this.document(run, kind, signal),
+      rows: (request) => this.answer(request, kinds),
+      [Symbol.asyncDispose]: () => this[Symbol.asyncDispose](),
+    };
+  }
+
+  /** A row of the run's whole table in key order, from 1, as text of latin1 bytes; undefined where there are fewer. */
+  async rowAt(table: RunRef & { table: TableName }, ordinal: number): Promise<string | undefined> {
+    return (await this.rowsAt(table, ordinal, 1))[0];
+  }
+
+  private async *answer(request: RowRequest, kinds: readonly FaultKind[]): AsyncGenerator<Uint8Array> {
     const { table } = request;
     const late = this.faults.on(table, ["late"]);
     for (const fault of late) this.countRequest(fault);
@@ -96,7 +119,7 @@ export class FaultySource implements HistorySource {
       (limit) => limit !== undefined,
     );
     const limit = limits.length === 0 ? undefined : Math.min(...limits);
-    const rowFaults = this.faults.on(table, rowKinds);
+    const rowFaults = this.faults.on(table, kinds);
     if (held.size === 0 && tie === undefined && rowFaults.length === 0) {
       yield* this.source.rows({ ...request, limit });
       return;

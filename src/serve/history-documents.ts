@@ -1,7 +1,10 @@
-import { create, type DescMessage, type MessageInitShape, toJson } from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import {
+  type GetStorageFactsResponse,
   GetStorageFactsResponseSchema,
+  type ListInstancesResponse,
   ListInstancesResponseSchema,
+  type ListRunsResponse,
   ListRunsResponseSchema,
 } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -39,10 +42,13 @@ async function latestKnown(
   return entry.runIds.at(-1);
 }
 
-/** GET /history/instances. */
-export async function instancesDocument(source: HistorySource, signal: AbortSignal): Promise<string> {
+/** The instances with history. */
+export async function instanceList(
+  source: HistorySource,
+  signal: AbortSignal,
+): Promise<ListInstancesResponse> {
   const entries = await source.instances(signal);
-  return rendered(ListInstancesResponseSchema, {
+  return create(ListInstancesResponseSchema, {
     instances: entries.map(({ instanceId, runIds }) => ({
       instanceId,
       runIds: [...runIds],
@@ -51,14 +57,14 @@ export async function instancesDocument(source: HistorySource, signal: AbortSign
   });
 }
 
-/** GET /history/runs. Throws `route_not_found` where the source does not list runs. */
-export async function runsDocument(
+/** The runs of an instance. Throws `route_not_found` where the source does not list runs. */
+export async function runList(
   source: HistorySource,
   instanceId: string,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<ListRunsResponse> {
   const runs = (await source.runs(instanceId, signal)) ?? notOffered("runs");
-  return rendered(ListRunsResponseSchema, {
+  return create(ListRunsResponseSchema, {
     runs: runs.map((run) => ({
       runId: run.runId,
       instanceId: run.instanceId,
@@ -71,15 +77,15 @@ export async function runsDocument(
   });
 }
 
-/** GET /history/storage. Throws `route_not_found` where the source has no storage facts. */
-export async function storageDocument(
+/** What is stored of a run. Throws `route_not_found` where the source has no storage facts. */
+export async function storageFacts(
   source: HistorySource,
   run: RunRef,
   bounds: TimeBounds,
   signal: AbortSignal,
-): Promise<string> {
+): Promise<GetStorageFactsResponse> {
   const facts = (await source.facts(run, bounds, signal)) ?? notOffered("storage facts");
-  return rendered(GetStorageFactsResponseSchema, {
+  return create(GetStorageFactsResponseSchema, {
     tables: [...facts].map(([table, { rows, first, last, schemaFingerprint, final }]) => ({
       table,
       rows,
@@ -108,7 +114,7 @@ function notOffered(what: string): never {
   throw new RunvaultError("route_not_found", `this history has no ${what}`);
 }
 
-function rendered<Desc extends DescMessage>(schema: Desc, init: MessageInitShape<Desc>): string {
-  const options = { useProtoFieldName: true, alwaysEmitImplicit: true };
-  return JSON.stringify(toJson(schema, create(schema, init), options));
+/** A message as REST shows it on history routes: proto field names, zero values present. */
+export function restJson<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): string {
+  return JSON.stringify(toJson(schema, message, { useProtoFieldName: true, alwaysEmitImplicit: true }));
 }

@@ -1,16 +1,23 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import {
+  GetStorageFactsResponseSchema,
+  ListInstancesResponseSchema,
+  ListRunsResponseSchema,
+} from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { RowEncoding } from "./body-sink.ts";
-import type { DocumentRoute, Fault, FaultKind } from "./fault.ts";
+import type { DocumentRoute } from "./fault.ts";
+import { byteStops, refusalKinds, refuseByFault } from "./fault-effects.ts";
 import {
-  instancesDocument,
+  instanceList,
   resolveRun,
+  restJson,
   runDocument,
-  runsDocument,
-  storageDocument,
+  runList,
+  storageFacts,
 } from "./history-documents.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { checkedQuery, parseBounds, parseRowQuery, type RawQuery, required } from "./row-query.ts";
@@ -45,20 +52,23 @@ export function historyRoutes(app: FastifyInstance, options: HistoryRoutesOption
   const runOf = (query: Record<string, string>, signal: AbortSignal) =>
     resolveRun(source, required(query, "instance"), query.run_id ?? "", signal);
 
-  document("instances", [], (_query, signal) => instancesDocument(source, signal));
+  document("instances", [], async (_query, signal) =>
+    restJson(ListInstancesResponseSchema, await instanceList(source, signal)),
+  );
   document("summary", ofRun, async (query, signal) =>
     runDocument(source, await runOf(query, signal), "summary", signal),
   );
   if (!literal) {
-    document("runs", ["instance"], (query, signal) =>
-      runsDocument(source, required(query, "instance"), signal),
+    document("runs", ["instance"], async (query, signal) =>
+      restJson(ListRunsResponseSchema, await runList(source, required(query, "instance"), signal)),
     );
     document("resources", ofRun, async (query, signal) =>
       runDocument(source, await runOf(query, signal), "resources", signal),
     );
     document("storage", [...ofRun, "from", "to"], async (query, signal) => {
       const bounds = parseBounds(query);
-      return storageDocument(source, await runOf(query, signal), bounds, signal);
+      const facts = await storageFacts(source, await runOf(query, signal), bounds, signal);
+      return restJson(GetStorageFactsResponseSchema, facts);
     });
   }
   for (const table of tables)
@@ -140,37 +150,12 @@ export function clientSignal(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-500", "status-502"];
-
-function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): void {
-  for (const fault of armed) {
-    if (!faults.hit(fault)) continue;
-    const message = `refused by the fault ${fault.text}`;
-    switch (fault.kind) {
-      case "rate-limit":
-        throw new RunvaultError("rate_limited", message, { retryAfterMs: fault.at * 1000 });
-      case "status-500":
-        throw new RunvaultError("internal", message, { status: 500 });
-      default:
-        throw new RunvaultError("history_unreachable", message);
-    }
-  }
-}
-
 const rowEndings = { cut: "cut", "cut-clean": "whole", stall: "stalled" } as const;
 
 function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
   return faults.on(table, ["cut", "cut-clean", "stall"]).map((fault) => ({
     rows: fault.at,
     ending: rowEndings[fault.kind as keyof typeof rowEndings],
-    hit: () => faults.hit(fault),
-  }));
-}
-
-function byteStops(faults: ArmedFaults, table: TableName) {
-  return faults.on(table, ["cut-bytes", "cut-bytes-clean"]).map((fault) => ({
-    bytes: fault.at,
-    ending: fault.kind === "cut-bytes" ? ("cut" as const) : ("whole" as const),
     hit: () => faults.hit(fault),
   }));
 }

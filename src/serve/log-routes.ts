@@ -8,8 +8,8 @@ import type { RequestLogEntry } from "./request-log.ts";
 import { checkedQuery, type RawQuery } from "./row-query.ts";
 
 /** As the contract says of GetLogsRequest.tail. */
-export const mostLogLines = 10_000;
-export const usualLogLines = 100;
+const mostLogLines = 10_000;
+const usualLogLines = 100;
 
 export interface LogRoutesOptions {
   readonly control: ControlPlane;
@@ -82,15 +82,19 @@ async function follow(
   }
 }
 
-/** The number of lines asked for; 0 and none are the usual number. Throws `invalid_argument`, `limit_exceeded`. */
+/** Throws `invalid_argument`, `limit_exceeded`. */
 function parseTail(text: string | undefined): number {
   if (text === undefined) return usualLogLines;
   if (!/^\d+$/.test(text)) {
     throw new RunvaultError("invalid_argument", `tail is not a number of lines: ${JSON.stringify(text)}`);
   }
-  const tail = Number(text);
+  return tailOf(Number(text));
+}
+
+/** The lines that a number asks for: 0 is the usual number. Throws `limit_exceeded`. */
+export function tailOf(tail: number): number {
   if (tail > mostLogLines) {
-    throw new RunvaultError("limit_exceeded", `tail is at most ${mostLogLines}, not ${text}`, {
+    throw new RunvaultError("limit_exceeded", `tail is at most ${mostLogLines}, not ${tail}`, {
       hint: "Follow the log to see more of it.",
     });
   }

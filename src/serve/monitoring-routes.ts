@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance } from "fastify";
 import { Gauge, Registry } from "prom-client";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -7,6 +7,7 @@ import { prometheusType, type ServiceMetrics } from "./service-metrics.ts";
 
 export interface MonitoringRoutesOptions {
   readonly control: ControlPlane | undefined;
+  readonly listening: () => Listening;
   readonly metrics: ServiceMetrics;
 }
 
@@ -31,10 +32,13 @@ export async function metricsTargets(control: ControlPlane | undefined): Promise
 }
 
 /** Prometheus text of the service and of each instance, and where to find them by Prometheus HTTP service discovery. */
-export function monitoringRoutes(app: FastifyInstance, { control, metrics }: MonitoringRoutesOptions): void {
+export function monitoringRoutes(
+  app: FastifyInstance,
+  { control, listening, metrics }: MonitoringRoutesOptions,
+): void {
   app.get("/discovery", async (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    const address = addressOf(request);
+    const address = reachedBy(request.host, listening());
     const groups = (await metricsTargets(control)).map(({ path, instanceId }) => ({
       targets: [address],
       labels: {
@@ -77,12 +81,23 @@ async function gaugesText(control: ControlPlane, instanceId: string): Promise<st
   return registry.metrics();
 }
 
-/** Host and port that the asker reached us by, so that it reaches the targets too. */
-function addressOf(request: FastifyRequest): string {
-  const { host } = request;
-  if (/^[A-Za-z0-9.-]+:\d{1,5}$|^\[[0-9A-Fa-f:.]+\]:\d{1,5}$/.test(host)) return host;
-  const port = request.socket.localPort ?? 0;
-  return /^[A-Za-z0-9.-]+$/.test(host)
-    ? `${host}:${request.protocol === "https" ? 443 : 80}`
-    : `${request.socket.localFamily === "IPv6" ? `[${request.socket.localAddress}]` : request.socket.localAddress}:${port}`;
+/** Where a server listens. */
+export interface Listening {
+  readonly host: string;
+  readonly port: number;
+  /** What a Host without a port means: 443 over TLS, else 80. */
+  readonly usualPort: number;
+}
+
+/**
+ * Host and port that the asker reached us by, so that it reaches the targets too; where its Host header has none, those
+ * that we listen on.
+ */
+export function reachedBy(host: string, listening: Listening): string {
+  const [, name, port] = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/.exec(host) ?? [];
+  if (name === undefined || Number(port ?? 0) > 65_535) {
+    const own = listening.host;
+    return `${own.includes(":") ? `[${own}]` : own}:${listening.port}`;
+  }
+  return `${name}:${port ?? listening.usualPort}`;
 }

@@ -18,7 +18,10 @@ export interface RequestLogEntry {
   readonly run?: string;
   readonly from?: string;
   readonly to?: string;
+  /** Rows or page size asked for. */
   readonly limit?: number;
+  /** Over RPC: a page token was given. The bounds are those of the listing, not of the page. */
+  readonly continued?: boolean;
   /** Why an answer that had begun could not go on. */
   readonly error?: string;
 }

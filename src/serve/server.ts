@@ -1,11 +1,13 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { ArmedFaults } from "./armed-faults.ts";
+import { isBearer } from "./bearer.ts";
 import { controlRoutes } from "./control-routes.ts";
+import { CursorPool } from "./cursor-pool.ts";
 import { Drain } from "./drain.ts";
 import { errorAnswer, requestError } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
@@ -14,10 +16,13 @@ import { historyRoutes, pathOf } from "./history-routes.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { acceptWebSockets, closeRefusedUpgrade, liveRoute, wantsWebSocket } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
-import { monitoringRoutes } from "./monitoring-routes.ts";
+import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import type { RawQuery } from "./row-query.ts";
+import { RpcFaults } from "./rpc-faults.ts";
+import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
 import { serviceMetrics } from "./service-metrics.ts";
+import { type Transport, transports } from "./transport.ts";
 
 export interface ServeOptions {
   /** Stays the caller's: closing the server does not dispose of it. */
@@ -41,8 +46,32 @@ export interface ServeOptions {
   readonly onRequest?: (entry: RequestLogEntry) => void;
   /** Told why an answer failed where the client is at most told that it did. Default: a warning of the process. */
   readonly onError?: (error: RunvaultError) => void;
-  /** Honour Accept-Encoding gzip and zstd on rows. */
+  /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
   readonly compress?: boolean;
+  /** Default: both. Without `rest`, /health and what is for monitoring are all that is left of it. */
+  readonly transports?: readonly Transport[];
+  /** What clients are told that this is. */
+  readonly about?: About;
+  /** How long an answer of the source is kept open for the next page of an RPC listing. Default: 30,000. */
+  readonly cursorIdleMs?: number;
+  /** Without it, plain HTTP. */
+  readonly tls?: ServeTls;
+}
+
+/** What a server proves itself with, and asks of clients; PEM texts. */
+export interface ServeTls {
+  readonly cert: string;
+  readonly key: string;
+  /** When set, clients need a certificate that one of these authorities has signed. */
+  readonly clientCa?: string;
+}
+
+export interface About {
+  /** Name of the service. */
+  readonly name: string;
+  readonly version: string;
+  /** What the store is built on, such as simulator or archive. */
+  readonly kind: string;
 }
 
 export interface Served {
@@ -58,32 +87,27 @@ export interface Served {
 const basePath = "/api/v1";
 // room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
 const sendBufferBytes = 4 * 1024 * 1024;
+const mostCursors = 32;
+const usualCursorIdleMs = 30_000;
 
 /** How long answers without an end of their own have to end with the server. */
 const drainMs = 1000;
 
-/** Serves a source on the gateway's REST interface. Throws `invalid_argument` when the address cannot be listened on. */
+/** Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be listened on. */
 export async function serve(options: ServeOptions): Promise<Served> {
-  const { onRequest, token } = options;
+  const { onRequest, token, control, literal = false } = options;
+  const offered = options.transports ?? transports;
   const onError =
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
   const faults = new ArmedFaults(options.faults ?? []);
   const source = new FaultySource(options.source, faults);
-  const app = fastify({
-    exposeHeadRoutes: false,
-    forceCloseConnections: true,
-    routerOptions: { maxParamLength: 4096 },
-    http: { highWaterMark: sendBufferBytes, shouldUpgradeCallback: wantsWebSocket },
-    frameworkErrors: (error, request, reply) => {
-      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(error));
-      closeRefusedUpgrade(request as FastifyRequest, reply as FastifyReply);
-      void (reply as FastifyReply).code(status).headers(headers).send(body);
-    },
-  });
-
+  const app = newApp(options.tls);
+  const rpcPaths = new Set<string | undefined>();
   // ahead of every hook that may refuse a request, for it also closes what is refused
   await acceptWebSockets(app);
   app.addHook("onRequest", async (request) => {
+    // calls are refused in the words of their protocol
+    if (rpcPaths.has(request.routeOptions.url)) return;
     if (token !== undefined && !isBearer(request.headers.authorization, token)) {
       throw new RunvaultError("unauthenticated", "this server wants Authorization: Bearer with its token");
     }
@@ -110,15 +134,21 @@ export async function serve(options: ServeOptions): Promise<Served> {
   app.setNotFoundHandler((request) => {
     throw new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
   });
-  const { control, literal = false } = options;
   const drain = new Drain();
   app.addHook("preClose", () => drain.end(drainMs));
   const metrics = serviceMetrics(app);
-  monitoringRoutes(app, { control, metrics });
+  const listening = (): Listening => ({
+    host: options.host,
+    port: (app.server.address() as AddressInfo).port,
+    usualPort: options.tls === undefined ? 80 : 443,
+  });
+  monitoringRoutes(app, { control, listening, metrics });
   await app.register(
     async (routes) => {
-      controlRoutes(routes, { control, source, literal });
-      monitoringRoutes(routes, { control, metrics });
+      const hasRest = offered.includes("rest");
+      controlRoutes(routes, { control: hasRest ? control : undefined, source, literal });
+      monitoringRoutes(routes, { control, listening, metrics });
+      if (!hasRest) return;
       if (control !== undefined) {
         logRoutes(routes, { control, drain, onRequest, onError });
         await routes.register(async (scope) => lifecycleRoutes(scope, control));
@@ -136,6 +166,40 @@ export async function serve(options: ServeOptions): Promise<Served> {
     },
     { prefix: basePath },
   );
+  if (offered.includes("rpc")) {
+    const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;
+    const cursors = new CursorPool({ most: mostCursors, idleMs, onError });
+    app.addHook("onClose", () => cursors[Symbol.asyncDispose]());
+    const about = options.about ?? { name: source.label, version: "", kind: "history" };
+    const handlers = rpcHandlers({
+      ...about,
+      features: [
+        ...offered,
+        "history",
+        ...(control !== undefined && offered.includes("rest") && !literal ? ["websocket"] : []),
+        "metrics",
+      ],
+      source: source.forMessages(),
+      faults: new RpcFaults(faults, source),
+      cursors,
+      control,
+      address: (host) => reachedBy(host, listening()),
+      token,
+      maxRowsPerAnswer: options.maxRowsPerAnswer,
+      compress: options.compress ?? false,
+      onRequest,
+      onError,
+    });
+    for (const prefix of ["", basePath]) {
+      for (const { requestPath } of handlers) rpcPaths.add(`${prefix}${requestPath}`);
+      await app.register(
+        async (routes) => rpcRoutes(routes, handlers, { onRequest, onError, armed: faults }),
+        {
+          prefix,
+        },
+      );
+    }
+  }
 
   try {
     await app.listen({ host: options.host, port: options.port });
@@ -149,20 +213,46 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const { port } = app.server.address() as AddressInfo;
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
   return {
-    url: `http://${host}:${port}${basePath}`,
+    url: `${options.tls === undefined ? "http" : "https"}://${host}:${port}${basePath}`,
     port,
     releaseLate: () => source.release(),
     close: () => app.close(),
   };
 }
 
-function planeOf(url: string): "history" | "control" {
-  return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
+/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
+function newApp(tls: ServeTls | undefined): FastifyInstance {
+  const socket = { highWaterMark: sendBufferBytes, shouldUpgradeCallback: wantsWebSocket };
+  const common = {
+    exposeHeadRoutes: false,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 4096 },
+    frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {
+      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(thrown));
+      closeRefusedUpgrade(request, reply);
+      void reply.code(status).headers(headers).send(body);
+    },
+  };
+  if (tls === undefined) return fastify({ ...common, http: socket }) as FastifyInstance;
+  const { cert, key, clientCa } = tls;
+  try {
+    // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
+    const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+    if (!fits) throw new Error("the key is that of another certificate");
+    if (clientCa !== undefined) new X509Certificate(clientCa);
+    const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+    const https = { ...socket, cert, key, ...proof };
+    // routes do not care which of the two servers they hang on, but fastify's types do
+    return fastify({ ...common, https }) as unknown as FastifyInstance;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new RunvaultError("invalid_argument", `cannot serve over TLS: ${why}`, {
+      cause: error,
+      hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
+    });
+  }
 }
 
-/** Compared by digest, so that the time it takes says nothing of the token. */
-function isBearer(header: string | undefined, token: string): boolean {
-  const given = /^bearer (.+)$/i.exec(header ?? "")?.[1] ?? "";
-  const digest = (text: string) => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(given), digest(token));
+function planeOf(url: string): "history" | "control" {
+  return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
 }

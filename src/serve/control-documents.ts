@@ -1,0 +1,74 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  GetHealthResponseSchema,
+  RunDoctorResponseSchema,
+} from "../gen/example/gateway/v1/gateway_service_pb.ts";
+import type {
+  InstanceSchema,
+  ListInstancesResponseSchema,
+} from "../gen/example/gateway/v1/instance_service_pb.ts";
+import type { ControlPlane } from "../model/control.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { InstanceState } from "../model/instance-state.ts";
+import type { HistorySource } from "../model/source.ts";
+import { wallClock } from "../model/time.ts";
+
+/** The process serves: that is all it says. */
+export function health(): MessageInitShape<typeof GetHealthResponseSchema> {
+  return { status: "SERVING", tsNow: wallClock() };
+}
+
+/** The checks of what the service depends on. A failed check is an answer, not an error. */
+export async function doctorReport(
+  control: ControlPlane,
+  source: HistorySource,
+): Promise<MessageInitShape<typeof RunDoctorResponseSchema> & { readonly ok: boolean }> {
+  const [{ reachable, message }, trouble] = await Promise.all([control.daemon(), historyTrouble(source)]);
+  return {
+    ok: reachable && trouble === "",
+    checks: [
+      { name: "control_plane", ok: reachable, message },
+      { name: "history", ok: trouble === "", message: trouble },
+    ],
+  };
+}
+
+/** Why the history does not answer; empty when it does. */
+export async function historyTrouble(source: HistorySource): Promise<string> {
+  try {
+    await source.instances();
+    return "";
+  } catch (thrown) {
+    const error = RunvaultError.from(thrown);
+    // what a bug says of itself is for the owner of the server
+    return error.code === "internal" ? "the history failed" : error.message;
+  }
+}
+
+/** The instances and the daemon's status. */
+export async function inventory(
+  control: ControlPlane,
+): Promise<MessageInitShape<typeof ListInstancesResponseSchema>> {
+  const [daemon, instances] = await Promise.all([control.daemon(), control.instances()]);
+  return { daemon: { ...daemon }, instances: instances.map(instanceMessage) };
+}
+
+/** An instance of the inventory. */
+export function instanceMessage(instance: InstanceState): MessageInitShape<typeof InstanceSchema> {
+  const { instanceId, project, desiredState, processState, runtimeState, instanceState, currentRunId } =
+    instance;
+  return {
+    instanceId,
+    project: { ...project },
+    desiredState,
+    processState,
+    runtimeState,
+    instanceState,
+    currentRunId,
+    endpoints: {
+      runtime: instance.runtimeAnswers,
+      websocket: instance.takesSubscriptions,
+      metricsPort: instance.metricsPort,
+    },
+  };
+}

@@ -1,0 +1,33 @@
+import { RunvaultError } from "../model/error.ts";
+import type { TableName } from "../model/table.ts";
+import type { ArmedFaults } from "./armed-faults.ts";
+import type { ByteStop } from "./body-sink.ts";
+import type { Fault, FaultKind } from "./fault.ts";
+
+/** Kinds that refuse a request, over either transport. */
+export const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-500", "status-502"];
+
+/** Throws what a client is to be told where one of the faults hits. */
+export function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): void {
+  for (const fault of armed) {
+    if (!faults.hit(fault)) continue;
+    const message = `refused by the fault ${fault.text}`;
+    switch (fault.kind) {
+      case "rate-limit":
+        throw new RunvaultError("rate_limited", message, { retryAfterMs: fault.at * 1000 });
+      case "status-500":
+        throw new RunvaultError("internal", message, { status: 500 });
+      default:
+        throw new RunvaultError("history_unreachable", message);
+    }
+  }
+}
+
+/** Where the bytes of an answer with rows of the table stop. */
+export function byteStops(faults: ArmedFaults, table: TableName): ByteStop[] {
+  return faults.on(table, ["cut-bytes", "cut-bytes-clean"]).map((fault) => ({
+    bytes: fault.at,
+    ending: fault.kind === "cut-bytes" ? ("cut" as const) : ("whole" as const),
+    hit: () => faults.hit(fault),
+  }));
+}

@@ -1,0 +1,26 @@
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { TableName } from "../model/table.ts";
+import type { DocumentRoute } from "./fault.ts";
+import type { RequestLogEntry } from "./request-log.ts";
+
+/** What a method notes of a call while it answers it. */
+export interface RpcCall {
+  /** What is asked for, as faults name it. */
+  target?: DocumentRoute | TableName;
+  /** For the request log. */
+  noted?: Pick<RequestLogEntry, "table" | "instance" | "run" | "from" | "to" | "limit" | "continued">;
+  /** Rows of the answer; undefined where it has none, or is not made. */
+  rows?: number;
+}
+
+export const rpcCallKey = createContextKey<RpcCall>({}, { description: "what is noted of a call" });
+
+/** The notes of a call. */
+export function callOf(context: HandlerContext): RpcCall {
+  return context.values.get(rpcCallKey);
+}
+
+/** Whether a call is answered in JSON, in whichever protocol. */
+export function isJsonCall(context: HandlerContext): boolean {
+  return /[/+]json\b/.test(context.requestHeader.get("content-type") ?? "");
+}

@@ -1,0 +1,131 @@
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { type Code, ConnectError } from "@connectrpc/connect";
+import { RunvaultError } from "../model/error.ts";
+import { isTableName, type TableName, tableNamed } from "../model/table.ts";
+import type { ArmedFaults } from "./armed-faults.ts";
+import { connectCodeNames, type DocumentRoute, type Fault } from "./fault.ts";
+import { refusalKinds, refuseByFault } from "./fault-effects.ts";
+import type { FaultySource } from "./faulty-source.ts";
+import type { Listing } from "./page-token.ts";
+import { maxPageBytes, type Page, type RowChange } from "./row-pages.ts";
+
+/** A number that no message has a field for. */
+const strangeNumber = 1000;
+
+/** What the faults of a server do to calls and pages. What they do to the bytes of an answer is not here. */
+export class RpcFaults {
+  private readonly faults: ArmedFaults;
+  private readonly source: FaultySource;
+  /** Pages that are to be sent again, each with the token that asks for the one after it. */
+  private readonly toRepeat = new Map<Fault, { token: string; page: Page }>();
+
+  constructor(faults: ArmedFaults, source: FaultySource) {
+    this.faults = faults;
+    this.source = source;
+  }
+
+  /** Refuses a call for a document or for rows, or holds it until `signal` fires, where a fault says so. */
+  async refuse(target: DocumentRoute | TableName, signal: AbortSignal): Promise<void> {
+    const armed = this.faults
+      .all([...refusalKinds, "connect-error", "deadline"])
+      .filter((fault) => fault.target === target || (fault.target === "*" && isTableName(target)));
+    for (const fault of armed) {
+      if (fault.kind === "connect-error" && this.faults.hit(fault)) {
+        // the names are in the order of the numbers, which begin with 1
+        const code: Code = connectCodeNames.indexOf(fault.code ?? "unknown") + 1;
+        throw new ConnectError(`refused by the fault ${fault.text}`, code);
+      }
+      if (fault.kind === "deadline" && this.faults.hit(fault)) {
+        if (!signal.aborted) {
+          await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+        }
+        throw signal.reason;
+      }
+    }
+    refuseByFault(
+      this.faults,
+      armed.filter(({ kind }) => refusalKinds.includes(kind)),
+    );
+  }
+
+  /** Refuses the token of a page, from 2, as one that has expired. */
+  refuseToken(table: TableName, number: number): void {
+    for (const fault of this.faults.on(table, ["token-expired"])) {
+      if (fault.at + 1 !== number || !this.faults.hit(fault)) continue;
+      throw new RunvaultError("invalid_argument", `page_token has expired, by the fault ${fault.text}`);
+    }
+  }
+
+  /** Rows after which a page may end as the last one; undefined where none does. */
+  cleanEnd(table: TableName): number | undefined {
+    const ends = this.faults.on(table, ["cut-clean"]).map(({ at }) => at);
+    return ends.length === 0 ? undefined : Math.min(...ends);
+  }
+
+  /** What happens to rows on the wire; undefined where nothing does. */
+  async rowChange({ run, table }: Listing): Promise<RowChange | undefined> {
+    const placed: { fault: Fault; row: string | undefined }[] = [];
+    for (const fault of this.faults.on(table, ["unknown-field", "field-twice"])) {
+      placed.push({ fault, row: await this.source.rowAt({ ...run, table }, fault.at) });
+    }
+    if (placed.length === 0) return undefined;
+    return (line, message) => {
+      const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString("latin1");
+      const hits = placed.filter(({ fault, row }) => row === text && this.faults.hit(fault));
+      if (hits.length === 0) return undefined;
+      const writer = new BinaryWriter().raw(message);
+      for (const { fault } of hits) {
+        if (fault.kind === "unknown-field") writer.tag(strangeNumber, WireType.Varint).uint32(1);
+        else setOnceMore(writer, table, fault.column ?? "seq");
+      }
+      return writer.finish();
+    };
+  }
+
+  /** The page as it is sent: the one before it, where that is sent again; without a token, where it ends clean. */
+  shown(table: TableName, token: string, page: Page): Page {
+    for (const fault of this.faults.on(table, ["page-repeat"])) {
+      const before = this.toRepeat.get(fault);
+      if (fault.at === page.number) this.toRepeat.set(fault, { token: page.nextToken, page });
+      if (fault.at + 1 !== page.number || before?.token !== token || !this.faults.hit(fault)) continue;
+      this.toRepeat.delete(fault);
+      return { ...page, wire: before.page.wire, rows: before.page.rows };
+    }
+    for (const fault of this.faults.on(table, ["cut-clean"])) {
+      if (fault.at === page.rows && this.faults.hit(fault)) return { ...page, nextToken: "" };
+    }
+    return page;
+  }
+
+  /** What makes a page larger than 4 MiB; undefined where it stays as it is. */
+  filling(
+    table: TableName,
+    { number }: Page,
+  ): { no: number; wireType: number; data: Uint8Array } | undefined {
+    for (const fault of this.faults.on(table, ["page-too-large"])) {
+      if (fault.at !== number || !this.faults.hit(fault)) continue;
+      const data = new BinaryWriter().bytes(new Uint8Array(maxPageBytes)).finish();
+      return { no: strangeNumber, wireType: WireType.LengthDelimited, data };
+    }
+    return undefined;
+  }
+}
+
+function setOnceMore(writer: BinaryWriter, table: TableName, column: string): void {
+  const { columns, message } = tableNamed(table);
+  const index = columns.findIndex(({ name }) => name === column);
+  const field = message.fields[index];
+  // a fault on every table may name a column that this one has not
+  if (field === undefined) return;
+  switch (columns[index]!.kind) {
+    case "exact":
+    case "string":
+      writer.tag(field.number, WireType.LengthDelimited).string("7");
+      return;
+    case "double":
+      writer.tag(field.number, WireType.Bit64).double(7.5);
+      return;
+    default:
+      writer.tag(field.number, WireType.Varint).uint32(77);
+  }
+}

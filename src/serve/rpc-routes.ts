@@ -1,0 +1,182 @@
+import type { Message } from "@bufbuild/protobuf";
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createConnectRouter,
+  createContextValues,
+  type Interceptor,
+} from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { DatasourceService } from "../gen/example/gateway/v1/datasource_service_pb.ts";
+import { DiscoveryService } from "../gen/example/gateway/v1/discovery_service_pb.ts";
+import { GatewayService } from "../gen/example/gateway/v1/gateway_service_pb.ts";
+import { InstanceService } from "../gen/example/gateway/v1/instance_service_pb.ts";
+import { RuntimeService } from "../gen/example/gateway/v1/runtime_service_pb.ts";
+import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts";
+import type { ControlPlane } from "../model/control.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { ArmedFaults } from "./armed-faults.ts";
+import { isBearer } from "./bearer.ts";
+import {
+  datasourceService,
+  discoveryService,
+  type GatewayServiceOptions,
+  gatewayService,
+  instanceService,
+  runtimeService,
+} from "./control-services.ts";
+import { connectError } from "./envelope.ts";
+import { pathOf } from "./history-routes.ts";
+import { type HistoryServiceOptions, historyService } from "./history-service.ts";
+import type { RequestLogEntry } from "./request-log.ts";
+import type { RawQuery } from "./row-query.ts";
+import { faultyAnswer } from "./rpc-answer-faults.ts";
+import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
+import { finishAnswer } from "./send-rows.ts";
+
+export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
+  readonly control: ControlPlane | undefined;
+  /** Host and port of this server, as a client reaches it that sends such a Host header. */
+  readonly address: (host: string) => string;
+  readonly token: string | undefined;
+  readonly compress: boolean;
+  readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
+  readonly onError: (error: RunvaultError) => void;
+}
+
+export interface RouteOptions extends Pick<RpcOptions, "onRequest" | "onError"> {
+  readonly armed: ArmedFaults;
+}
+
+// requests are a few ids and numbers; a token is the longest of them
+const maxRequestBytes = 64 * 1024;
+// below that, compressing saves no time
+const compressedBytes = 1024;
+
+/** The services that are offered, as handlers that know nothing of HTTP servers. */
+export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
+  const { control, token } = options;
+  const router: ConnectRouter = createConnectRouter({
+    // there are clients that compress every request; answers are another matter
+    acceptCompression: [compressionGzip],
+    compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
+    readMaxBytes: maxRequestBytes,
+    // a misspelt filter that is ignored gives rows that were not asked for
+    jsonOptions: { ignoreUnknownFields: false },
+    interceptors: [errorsOnWire(options.onError)],
+    requestGate: ({ service, requestHeader }) => {
+      if (token === undefined || isBearer(requestHeader.get("authorization"), token)) return;
+      const message = "this server wants Authorization: Bearer with its token";
+      throw connectError(planeOf(service), new RunvaultError("unauthenticated", message));
+    },
+  });
+  router.service(HistoryService, historyService(options));
+  router.service(GatewayService, gatewayService(options));
+  router.service(DiscoveryService, discoveryService(control, options.address));
+  router.service(DatasourceService, datasourceService(options));
+  if (control !== undefined) {
+    router.service(InstanceService, instanceService(control));
+    router.service(RuntimeService, runtimeService(control));
+  }
+  return router.handlers;
+}
+
+/**
+ * The handlers as routes, each at its own path. The response is written here and not by connect-node, so that it is in
+ * the request log before the client sees its end, and so that faults can be put into its bytes.
+ */
+export function rpcRoutes(
+  app: FastifyInstance,
+  handlers: readonly UniversalHandler[],
+  options: RouteOptions,
+): void {
+  // bodies are for the handlers to read
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _payload, done) => done(null));
+  for (const handler of handlers) {
+    app.all(handler.requestPath, (request, reply) => answerCall(handler, options, request, reply));
+  }
+}
+
+async function answerCall(
+  handler: UniversalHandler,
+  { onRequest, onError, armed }: RouteOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  reply.hijack();
+  const response = reply.raw;
+  const call: RpcCall = {};
+  const values = createContextValues().set(rpcCallKey, call);
+  try {
+    const answer = await handler(universalRequestFromNodeRequest(request.raw, response, undefined, values));
+    const made = { header: new Headers(answer.header), body: await bodyOf(answer) };
+    const accepted = request.headers["accept-encoding"];
+    const { header, body, ending } = faultyAnswer(armed, call, String(accepted ?? ""), made);
+    onRequest?.({
+      method: request.method,
+      path: pathOf(request),
+      query: request.query as RawQuery,
+      status: answer.status,
+      ending: response.destroyed ? "left" : ending,
+      rows: call.rows ?? 0,
+      bytes: body.length,
+      ...call.noted,
+    });
+    response.writeHead(answer.status, Object.fromEntries(header));
+    response.write(body);
+    if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
+    await finishAnswer(response, ending);
+  } catch (error) {
+    // nobody else ends a hijacked answer
+    response.destroy();
+    onError(RunvaultError.from(error));
+  }
+  return reply;
+}
+
+async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  if (body !== undefined) for await (const part of body) parts.push(part);
+  const [only] = parts;
+  return parts.length === 1 && only !== undefined
+    ? Buffer.from(only.buffer, only.byteOffset, only.byteLength)
+    : Buffer.concat(parts);
+}
+
+/** Errors of the services as Connect errors with the code of their plane; fields that no message has are errors too. */
+function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
+  return (next) => async (request) => {
+    try {
+      if (!request.stream) refuseUnknownFields(request.message);
+      return await next(request);
+    } catch (thrown) {
+      if (thrown instanceof ConnectError) throw thrown;
+      // what ended the call says more than what came of it: the deadline, or that the client left
+      if (request.signal.aborted) throw ConnectError.from(request.signal.reason, Code.Canceled);
+      const error = RunvaultError.from(thrown);
+      if (error.code === "internal" && error.status === undefined) onError(error);
+      throw connectError(planeOf(request.service), error);
+    }
+  };
+}
+
+function refuseUnknownFields(message: Message): void {
+  const numbers = message.$unknown?.map(({ no }) => no) ?? [];
+  if (numbers.length > 0) {
+    throw new RunvaultError(
+      "invalid_argument",
+      `${message.$typeName} has no field number ${numbers.join(" and no ")}`,
+    );
+  }
+  if ("selection" in message && message.selection !== undefined) {
+    refuseUnknownFields(message.selection as Message);
+  }
+}
+
+function planeOf({ typeName }: { typeName: string }): "history" | "control" {
+  return typeName === HistoryService.typeName ? "history" : "control";
+}
