@@ -299,6 +299,16 @@ describe("following a log", () => {
     expect(log.map(({ ending }) => ending)).toEqual(["left"]);
   });
 
+  test("is for sixty-four clients at once; the next is told when to ask again", async () => {
+    await using world = await LiveWorld.open({ rows: 1000 });
+    const url = `${world.server.url}/instances/alpha-1/logs?follow=true`;
+    const followers = await Promise.all(Array.from({ length: 64 }, () => fetch(url)));
+    const refused = await fetch(url);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "1"]);
+    expect((await world.ask("/instances/alpha-1/logs")).status).toBe(200);
+    await Promise.all(followers.map(({ body }) => body!.cancel()));
+  });
+
   test("answers at once where there is no line yet", async () => {
     await using world = await LiveWorld.open();
     world.now = world.span.started - minute;

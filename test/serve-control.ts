@@ -29,7 +29,7 @@ export function controlOf(given: Pick<InstanceFacts, "instanceId" | "currentRunI
     instance: async (instanceId) => known(instanceId),
     act: async (instanceId) => missing(known(instanceId) && "lifecycle"),
     log: async (instanceId) => missing(known(instanceId) && "logs"),
-    followLog: (instanceId) => missing(known(instanceId) && "logs"),
+    followLog: async (instanceId) => missing(known(instanceId) && "logs"),
     status: async (instanceId) => ({
       transport: { connected: true, kind: "test", tsLastSeen: 1n },
       engine: { state: "RUNNING", runId: known(instanceId).currentRunId, tsStarted: 9_007_199_254_740_993n },

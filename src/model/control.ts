@@ -81,8 +81,8 @@ export interface ControlPlane {
   act(instanceId: string, action: LifecycleAction): Promise<void>;
   /** The last lines, oldest first. */
   log(instanceId: string, tail: number): Promise<readonly LogEntry[]>;
-  /** The last lines and then those to come, until the signal; it ends without an error. */
-  followLog(instanceId: string, tail: number, signal: AbortSignal): AsyncIterable<LogEntry>;
+  /** The last lines and then those to come, until the signal; they end without an error. */
+  followLog(instanceId: string, tail: number, signal: AbortSignal): Promise<AsyncIterable<LogEntry>>;
   /** An instance out of reach has a status too. */
   status(instanceId: string): Promise<RuntimeStatus>;
   /** Entries in the order of their keys. */

@@ -8,6 +8,11 @@ export class Drain {
     return this.#ending.signal;
   }
 
+  /** How many there are. */
+  get size(): number {
+    return this.#open.size;
+  }
+
   /** Keeps the end of the server waiting for `work`, which ends soon after the signal. */
   add(work: Promise<unknown>): void {
     const done = work.then(

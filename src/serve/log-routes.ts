@@ -18,6 +18,9 @@ export interface LogRoutesOptions {
   readonly onError: (error: RunvaultError) => void;
 }
 
+/** Each follower looks at the log again and again. */
+const mostFollowers = 64;
+
 const contentType = "text/plain; charset=utf-8";
 
 /** The last lines of an instance's log as text and, with `follow`, those to come until the client or the server goes. */
@@ -30,10 +33,13 @@ export function logRoutes(app: FastifyInstance, options: LogRoutesOptions): void
     if (!parseFollow(query.follow)) {
       return reply.type(contentType).send(textOf(await control.log(id, tail)));
     }
-    // what is wrong with the instance shows before the status does
-    await control.instance(id);
+    if (options.drain.size >= mostFollowers) {
+      throw new RunvaultError("rate_limited", `${mostFollowers} clients follow logs already`, {
+        retryAfterMs: 1000,
+      });
+    }
     const ended = AbortSignal.any([clientSignal(reply), options.drain.signal]);
-    const lines = control.followLog(id, tail, ended);
+    const lines = await control.followLog(id, tail, ended);
     reply.hijack();
     options.drain.add(follow(lines, request, reply, options));
     return reply;

@@ -1,7 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 
-/** Read models and live values that can fail by themselves, named as in the gateway's Capabilities. */
+/** What a runtime does while it runs, and what can fail in it by itself; named as in the gateway's Capabilities. */
 export const fallibleCapabilities = ["subscriptions", "accounts", "portfolios", "events"] as const;
 export type FallibleCapability = (typeof fallibleCapabilities)[number];
 

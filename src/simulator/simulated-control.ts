@@ -6,7 +6,7 @@ import { type InstanceState, instanceStateOf } from "../model/instance-state.ts"
 import { nearestName } from "../model/nearest-name.ts";
 import { tableNames } from "../model/table.ts";
 import { type CatalogResource, catalogOf, catalogVersion } from "./catalog.ts";
-import type { FallibleCapability, InstanceFaults } from "./instance-fault.ts";
+import { type FallibleCapability, fallibleCapabilities, type InstanceFaults } from "./instance-fault.ts";
 import type { InstanceLife, InstanceView } from "./instance-life.ts";
 import { instanceLog } from "./instance-log.ts";
 import { liveFeed } from "./live-feed.ts";
@@ -18,8 +18,6 @@ import type { World } from "./world.ts";
 
 const firstMetricsPort = 9100;
 const version = "1.0.0";
-/** What a runtime that does not run cannot do. */
-const runtimeCapabilities = ["subscriptions", "accounts", "portfolios", "events"] as const;
 
 export interface SimulatedControlOptions {
   readonly world: World;
@@ -110,7 +108,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
         : starting
           ? "the runtime starts"
           : "the runtime is stopped";
-      for (const name of runtimeCapabilities)
+      for (const name of fallibleCapabilities)
         lack(name, failed ? "FAILED" : starting ? "STARTING" : undefined, message);
       return { missing };
     }
@@ -169,7 +167,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
       return instanceLog(life, rows, clock).tail(tail, clock());
     },
 
-    followLog(instanceId, tail, signal) {
+    async followLog(instanceId, tail, signal) {
       const life = lifeOf(instanceId);
       reachDaemon();
       return instanceLog(life, rows, clock).follow(tail, signal);
@@ -194,7 +192,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
           engine: { state: "UNKNOWN", runId: "", tsStarted: 0n },
           capabilities: { history: true, ...ofDaemon },
           capabilityErrors: [
-            ...["resources", ...runtimeCapabilities].map((capability) => ({
+            ...["resources", ...fallibleCapabilities].map((capability) => ({
               capability,
               reason: "UNREACHABLE",
               message,
@@ -213,7 +211,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
           resources: true,
           history: true,
           ...ofDaemon,
-          ...Object.fromEntries(runtimeCapabilities.map((name) => [name, !missing.has(name)])),
+          ...Object.fromEntries(fallibleCapabilities.map((name) => [name, !missing.has(name)])),
         },
         capabilityErrors: [
           ...[...missing].flatMap(([capability, { why, message }]) =>
