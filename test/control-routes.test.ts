@@ -104,9 +104,15 @@ describe("a running instance", () => {
     ["POST", "/instances/alpha-1/logs"],
     ["PUT", "/instances/alpha-1/stop"],
     ["POST", "/metrics"],
-  ])("%s %s is an unknown route", async (method, path) => {
-    const answer = await world.ask(path, { method });
-    expect([answer.status, answer.json().error.code]).toEqual([404, "ERROR_CODE_ROUTE_NOT_FOUND"]);
+  ])("%s %s is an unknown route, whatever body comes with it", async (method, path) => {
+    for (const init of [
+      {},
+      { body: "{", headers: { "content-type": "application/json" } },
+      { body: "a,b", headers: { "content-type": "text/csv" } },
+    ]) {
+      const answer = await world.ask(path, { method, ...init });
+      expect([answer.status, answer.json().error.code]).toEqual([404, "ERROR_CODE_ROUTE_NOT_FOUND"]);
+    }
   });
 
   test.each([

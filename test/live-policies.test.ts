@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { LiveFeed, LiveValue } from "../src/model/control.ts";
+import type { RequestLogEntry } from "../src/serve/request-log.ts";
 import { type Served, serve } from "../src/serve/server.ts";
 import { LiveClient, LiveWorld, minute, second } from "./live-world.ts";
 import { controlOf } from "./serve-control.ts";
@@ -273,12 +274,25 @@ test("a frame that is too large closes the connection with 1009", async () => {
   expect((await client.closed).code).toBe(1009);
 });
 
-test("a server that ends closes its connections with 1001", async () => {
-  await using world = await LiveWorld.open({ rows: 1000 });
+test("a server that ends closes its connections with 1001, and logs what they were sent", async () => {
+  const log: RequestLogEntry[] = [];
+  await using world = await LiveWorld.open({ rows: 1000, serve: { onRequest: (entry) => log.push(entry) } });
   using client = await world.connect();
   await subscribed(client, bars);
+  await client.next();
   await world.server.close();
   expect((await client.closed).code).toBe(1001);
+  expect(log).toEqual([
+    {
+      method: "GET",
+      path: "/api/v1/instances/alpha-1/ws",
+      query: {},
+      status: 101,
+      ending: "whole",
+      rows: 1,
+      bytes: expect.any(Number),
+    },
+  ]);
 });
 
 /** A server whose one instance has any key, with values that never come. */

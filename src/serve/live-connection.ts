@@ -24,6 +24,14 @@ export interface LiveConnectionOptions {
   readonly instanceId: string;
   readonly metrics: ServiceMetrics;
   readonly onError: (error: RunvaultError) => void;
+  /** Told once the connection is closed. */
+  readonly onClose: (sent: Sent) => void;
+}
+
+/** What a client was sent over its connection's life. */
+export interface Sent {
+  readonly rows: number;
+  readonly bytes: number;
 }
 
 interface Subscription {
@@ -39,15 +47,18 @@ export class LiveConnection {
   readonly #replies: OutboxStream;
   readonly #subscriptions = new Map<string, Subscription>();
   #late: NodeJS.Timeout | undefined;
+  #rows = 0;
+  #bytes = 0;
 
   constructor(socket: WebSocket, options: LiveConnectionOptions) {
     this.#socket = socket;
     this.#options = options;
     this.#outbox = new LiveOutbox(
       (text) =>
-        new Promise((resolve, reject) =>
-          socket.send(text, (error) => (error == null ? resolve() : reject(error))),
-        ),
+        new Promise((resolve, reject) => {
+          this.#bytes += Buffer.byteLength(text);
+          socket.send(text, (error) => (error == null ? resolve() : reject(error)));
+        }),
       () => this.#giveUp(),
     );
     this.#replies = this.#outbox.stream("NEVER");
@@ -72,6 +83,7 @@ export class LiveConnection {
       options.metrics.connections.dec();
       this.#endAll();
       this.#outbox.close();
+      options.onClose({ rows: this.#rows, bytes: this.#bytes });
     });
   }
 
@@ -153,7 +165,10 @@ export class LiveConnection {
       if (ending.signal.aborted) return;
       number += 1;
       const head = { resourceKey: feed.resourceKey, number };
-      const text = (lost: number) => valuesFrame({ ...head, dropped: lost }, value);
+      const text = (lost: number) => {
+        this.#rows += value.rows.length;
+        return valuesFrame({ ...head, dropped: lost }, value);
+      };
       const bytes = value.rows.reduce((sum, row) => sum + row.length, 0);
       if (!value.replayed) stream.put(bytes, text);
       else if (!(await stream.putInTurn(bytes, text))) return;

@@ -3,7 +3,9 @@ import websocket from "@fastify/websocket";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
-import { closeCode, LiveConnection } from "./live-connection.ts";
+import { pathOf } from "./history-routes.ts";
+import { closeCode, LiveConnection, type Sent } from "./live-connection.ts";
+import type { RequestLogEntry } from "./request-log.ts";
 import { checkedQuery, type RawQuery } from "./row-query.ts";
 import type { ServiceMetrics } from "./service-metrics.ts";
 
@@ -17,6 +19,7 @@ export interface LiveRouteOptions {
   readonly control: ControlPlane;
   readonly metrics: ServiceMetrics;
   readonly onError: (error: RunvaultError) => void;
+  readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
 }
 
 /**
@@ -61,7 +64,8 @@ declare module "fastify" {
 }
 
 /** GET /instances/{id}/ws. What is wrong with the instance is said before the upgrade, as on any route. */
-export function liveRoute(app: FastifyInstance, { control, metrics, onError }: LiveRouteOptions): void {
+export function liveRoute(app: FastifyInstance, options: LiveRouteOptions): void {
+  const { control, metrics, onError, onRequest } = options;
   app.route<{ Params: { id: string } }>({
     method: "GET",
     url: "/instances/:id/ws",
@@ -82,7 +86,17 @@ export function liveRoute(app: FastifyInstance, { control, metrics, onError }: L
     },
     handler: async (_request, reply) => reply,
     wsHandler: (socket, request) => {
-      new LiveConnection(socket, { control, instanceId: request.params.id, metrics, onError });
+      const { method, params } = request;
+      const entry = { method, path: pathOf(request), query: {}, status: 101, ending: "whole" } as const;
+      const instanceId = params.id;
+      const onClose = (sent: Sent) => {
+        try {
+          onRequest?.({ ...entry, ...sent });
+        } catch (error) {
+          onError(RunvaultError.from(error));
+        }
+      };
+      new LiveConnection(socket, { control, instanceId, metrics, onError, onClose });
     },
   });
 }

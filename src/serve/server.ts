@@ -112,6 +112,10 @@ export async function serve(options: ServeOptions): Promise<Served> {
       throw new RunvaultError("unauthenticated", "this server wants Authorization: Bearer with its token");
     }
   });
+  app.addHook("onRequest", async (request) => {
+    // before a body is read that nobody asked for, and found to be none that a route takes
+    if (request.is404) throw noRoute(request);
+  });
   if (onRequest !== undefined) {
     app.addHook("onSend", async (request, reply, payload) => {
       onRequest({
@@ -132,7 +136,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     return reply.code(status).headers(headers).send(body);
   });
   app.setNotFoundHandler((request) => {
-    throw new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
+    throw noRoute(request);
   });
   const drain = new Drain();
   app.addHook("preClose", () => drain.end(drainMs));
@@ -152,7 +156,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
       if (control !== undefined) {
         logRoutes(routes, { control, drain, onRequest, onError });
         await routes.register(async (scope) => lifecycleRoutes(scope, control));
-        if (!literal) liveRoute(routes, { control, metrics, onError });
+        if (!literal) liveRoute(routes, { control, metrics, onError, onRequest });
       }
       historyRoutes(routes, {
         source,
@@ -251,6 +255,10 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
       hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
     });
   }
+}
+
+function noRoute(request: FastifyRequest): RunvaultError {
+  return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
 }
 
 function planeOf(url: string): "history" | "control" {
