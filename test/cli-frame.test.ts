@@ -28,6 +28,7 @@ async function inside(
   const status = await runCommandLine(args, {
     env,
     stderrIsTerminal: false,
+    stdoutIsTerminal: false,
     out: async (text) => {
       stdout += text;
       return true;

@@ -1,29 +1,20 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openArchive } from "../src/archive/archive.ts";
-import type { Manifest, TableManifest, TableState } from "../src/archive/manifest.ts";
-import { archiveRun } from "../src/extract/archive-run.ts";
-import { openRestGateway } from "../src/gateway/rest-gateway.ts";
-import type { ErrorCode } from "../src/model/error.ts";
 import { type FaultKind, faultKinds, parseFault, type RpcFaultKind } from "../src/serve/fault.ts";
-import { serve } from "../src/serve/server.ts";
-import { parquetLines, segmentLines } from "./archived-lines.ts";
-import { smallWorld, worldRun } from "./archived-world.ts";
-import { ArraySource } from "./array-source.ts";
-
-/** What has to come out of a run whose fills have a fault, and of its orders always: COMPLETE. */
-interface Outcome {
-  readonly state: TableState;
-  readonly code?: ErrorCode;
-  /** Parts of the error's message or hint, of the drift, or of the quarantined record. */
-  readonly says?: readonly string[];
-  /** The row that was set aside, from 1; every other row is in Parquet. */
-  readonly aside?: number;
-  /** What the archive holds: every row, every row in Parquet only, or none. Without rows set aside only. */
-  readonly holds?: "world" | "world in Parquet" | "nothing" | "some";
-}
+import { parquetLines } from "./archived-lines.ts";
+import { worldRun } from "./archived-world.ts";
+import {
+  archiveFrom,
+  aside,
+  drifted,
+  expectOutcome,
+  failing,
+  fills,
+  type Outcome,
+  whole,
+} from "./fault-outcome.ts";
 
 interface Case {
   readonly fault: string;
@@ -31,18 +22,8 @@ interface Case {
   readonly literal: Outcome;
 }
 
-const whole: Outcome = { state: "COMPLETE", holds: "world" };
 const both = (fault: string, outcome: Outcome): Case => ({ fault, facts: outcome, literal: outcome });
 const passes = (...faults: string[]) => faults.map((fault) => both(fault, whole));
-const failing = (code: ErrorCode, ...says: string[]): Outcome => ({
-  state: "INCOMPLETE",
-  code,
-  says,
-  holds: "nothing",
-});
-const aside = (row: number, ...says: string[]): Outcome => ({ state: "QUARANTINED", aside: row, says });
-const drifted: Outcome = { state: "COMPLETE", says: ["unexpected"], holds: "world in Parquet" };
-
 type RestFaultKind = Exclude<FaultKind, RpcFaultKind>;
 const restFaultKinds = faultKinds.filter(({ only }) => only !== "rpc");
 
@@ -152,112 +133,11 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
   "facts-ignore-bounds": passes("facts-ignore-bounds@fills", "facts-ignore-bounds@*"),
 };
 
-const fills = smallWorld()
-  .get("fills")!
-  .map(({ line }) => line);
-
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-faults-"));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
-
-/** Archives fills and orders of the small world through the client, from a server that has the faults. */
-async function archiveFrom(dir: string, faults: readonly string[], literal: boolean) {
-  const archive = await openArchive(dir, { create: true });
-  const source = new ArraySource(worldRun, smallWorld());
-  const served = await serve({ source, host: "127.0.0.1", port: 0, literal, faults: faults.map(parseFault) });
-  try {
-    await using gateway = openRestGateway({
-      baseUrl: served.url,
-      backoffBaseMs: 1,
-      backoffMaxMs: 2,
-      bodyIdleTimeoutMs: 150,
-    });
-    const { manifest } = await archiveRun({
-      source: gateway,
-      archive,
-      run: worldRun,
-      tables: ["fills", "orders"],
-      clock: () => 2_000_000_000_000_000_000n,
-      random: () => 0,
-      signal: new AbortController().signal,
-      tool: "test",
-      settings: { segmentBytes: 4000, sliceRows: 10, concurrency: 2, backoffBaseMs: 0 },
-    });
-    return { archive, manifest };
-  } finally {
-    await served.close();
-  }
-}
-
-type Archived = Awaited<ReturnType<typeof archiveFrom>>;
-
-async function expectOutcome({ archive, manifest }: Archived, outcome: Outcome): Promise<void> {
-  const table = manifest.tables.fills!;
-  expect({ state: table.state, code: table.error?.code, run: manifest.state }).toEqual({
-    state: outcome.state,
-    code: outcome.code,
-    run: outcome.state,
-  });
-  expect(manifest.tables.orders!.state).toBe("COMPLETE");
-  const lines = await segmentLines(archive, worldRun, "fills");
-  const rows = await parquetLines(archive, worldRun, "fills");
-  // fewer Parquet rows than lines only where the table says that it failed
-  if (table.error === null) expect(rows.length).toBe(lines.length);
-  switch (outcome.holds) {
-    case "world":
-      expect(lines).toEqual(fills);
-      expect(rows).toEqual(fills);
-      break;
-    case "world in Parquet":
-      expect(lines).toHaveLength(fills.length);
-      expect(rows).toEqual(fills);
-      break;
-    case "nothing":
-      expect([...lines, ...rows, ...table.segments, ...table.parquet]).toEqual([]);
-  }
-  const set = await setAside(archive, manifest, table);
-  if (outcome.aside === undefined) expect(set).toEqual([]);
-  else await expectAside(set, lines, rows, outcome.aside);
-  const told = [table.error?.message, table.error?.hint, ...table.drift, JSON.stringify(set)].join("\n");
-  for (const text of outcome.says ?? []) expect(told).toContain(text);
-  if (table.error !== null) expect(table.error.hint).not.toBe(null);
-}
-
-/** The records that the table's quarantine holds. */
-async function setAside(archive: Archived["archive"], manifest: Manifest, table: TableManifest) {
-  const records: { reason: string; raw: string; line: number }[] = [];
-  for (const { file, rows } of table.quarantine) {
-    const text = await readFile(join(archive.layout.quarantineDir(manifest), file), "utf8");
-    const parsed = text
-      .trimEnd()
-      .split("\n")
-      .map((line) => JSON.parse(line));
-    expect(parsed).toHaveLength(rows);
-    records.push(...parsed);
-  }
-  return records;
-}
-
-/** One row is set aside as it came, and each of the others is in segments and in Parquet. */
-async function expectAside(
-  set: readonly { raw: string; reason: string; line: number }[],
-  lines: readonly string[],
-  rows: readonly string[],
-  row: number,
-): Promise<void> {
-  const others = fills.filter((_, i) => i !== row - 1);
-  expect(lines).toEqual(others);
-  expect(rows).toEqual(others);
-  expect(set).toHaveLength(1);
-  const { raw, reason, line } = set[0]!;
-  expect(reason).not.toBe("");
-  expect(line).toBeGreaterThan(0);
-  // what the fault leaves of the row: its trade id, which no fault above touches, or the front half of the line
-  const sent = fills[row - 1]!;
-  expect(raw.includes(`"trade_id":"trade_id-${row - 1}"`) || sent.startsWith(raw)).toBe(true);
-}
 
 it("has an expectation for each kind of fault that there is", () => {
   expect(Object.keys(cases).sort()).toEqual(restFaultKinds.map(({ kind }) => kind).sort());
@@ -276,10 +156,10 @@ for (const { kind, meaning } of restFaultKinds) {
         const how = mode === "facts" ? "with storage facts" : "from a literal gateway";
         it(`${fault} ${how} ends ${ends}, and without it COMPLETE`, async () => {
           const dir = await mkdtemp(join(folder, "archive-"));
-          await expectOutcome(await archiveFrom(dir, [fault], mode === "literal"), outcome);
+          await expectOutcome(await archiveFrom(dir, [fault], mode), outcome);
           // a COMPLETE finished run is not asked for again; anything else is made good
           if (outcome.state === "COMPLETE") return;
-          await expectOutcome(await archiveFrom(dir, [], mode === "literal"), whole);
+          await expectOutcome(await archiveFrom(dir, [], mode), whole);
         });
       }
     }
@@ -295,19 +175,19 @@ describe("a fault that outlives the retries", () => {
     it(`${fault} makes its table INCOMPLETE with ${code}, keeps the others, and is made good by the next call`, async () => {
       const dir = await mkdtemp(join(folder, "archive-"));
       const outcome: Outcome = { state: "INCOMPLETE", code, holds: "nothing" };
-      await expectOutcome(await archiveFrom(dir, [fault], false), outcome);
-      await expectOutcome(await archiveFrom(dir, [], false), whole);
+      await expectOutcome(await archiveFrom(dir, [fault], "facts"), outcome);
+      await expectOutcome(await archiveFrom(dir, [], "facts"), whole);
     });
   }
 
   it("keeps what an earlier call committed of a table that now fails", async () => {
     const dir = await mkdtemp(join(folder, "archive-"));
     // rows are missing at first, so that the table is not up to date
-    const first = await archiveFrom(dir, ["facts-disagree@fills:2"], false);
+    const first = await archiveFrom(dir, ["facts-disagree@fills:2"], "facts");
     await expectOutcome(first, cases["facts-disagree"][0]!.facts);
-    const second = await archiveFrom(dir, ["facts-disagree@fills:4", "foreign-run@fills:3"], false);
+    const second = await archiveFrom(dir, ["facts-disagree@fills:4", "foreign-run@fills:3"], "facts");
     expect(second.manifest.tables.fills!.state).toBe("INCOMPLETE");
     expect(await parquetLines(second.archive, worldRun, "fills")).toEqual(fills);
-    await expectOutcome(await archiveFrom(dir, [], false), whole);
+    await expectOutcome(await archiveFrom(dir, [], "facts"), whole);
   });
 });

@@ -9,6 +9,7 @@ import {
   KillDriver,
   KillWorld,
   type LoggedGateway,
+  rebuildSteps,
   removeSteps,
   stepOf,
 } from "./kill-driver.ts";
@@ -16,8 +17,9 @@ import {
 /** Kinds of gateway, each of which makes a job come to other steps. */
 const kinds = {
   counted: { options: {}, status: 0 },
-  literal: { options: { literal: true }, status: 0 },
-  malformed: { options: { faults: ["malformed@fills:30"] }, status: 4 },
+  literal: { options: { literal: true, transport: "rest" }, status: 0 },
+  malformed: { options: { faults: ["malformed@fills:30"], transport: "rest" }, status: 4 },
+  rpc: { options: { transport: "rpc" }, status: 0 },
 } as const;
 type Kind = keyof typeof kinds;
 
@@ -57,6 +59,31 @@ const chains: readonly [Kind, readonly KillAt[]][] = [
   ],
 ];
 
+/** Over RPC every step that a job comes to there, twice. */
+const rpcChains: readonly [Kind, readonly KillAt[]][] = [
+  [
+    "rpc",
+    [
+      ...(["archive-file-written", "planned", "segment-written:2", "segment-renamed:3"] as const),
+      ...(["segment-journalled:4", "converted", "parquet-renamed:2", "parquet-journalled"] as const),
+      ...(["certified", "commit-moved-one:3", "commit-moved", "manifest-written"] as const),
+      "manifest-renamed",
+    ],
+  ],
+  [
+    "rpc",
+    [
+      ...(["archive-file-written", "planned", "segment-written:9", "segment-renamed:5"] as const),
+      ...(["segment-journalled:7", "converted:2", "parquet-renamed", "parquet-journalled:3"] as const),
+      ...(["certified", "commit-moved-one", "commit-moved", "manifest-written", "links-refreshed"] as const),
+    ],
+  ],
+  ["rpc", ["manifest-renamed"]],
+  ["rpc", ["links-refreshed"]],
+  ["rpc", ["pending-removed"]],
+  ["rpc", ["segment-journalled:12", "pending-removed"]],
+];
+
 let world: KillWorld;
 const gateways = {} as Record<Kind, LoggedGateway>;
 const undisturbed = {} as Record<Kind, Archive>;
@@ -79,7 +106,7 @@ describe("the kills", () => {
     const named = texts.flatMap((text) =>
       [...text.matchAll(/\bstep(?:\?\.)?\(\s*"([a-z-]+)"/g)].map(([, step]) => step!),
     );
-    expect([...new Set(named)].sort()).toEqual([...archiveSteps, ...removeSteps].sort());
+    expect([...new Set(named)].sort()).toEqual([...archiveSteps, ...removeSteps, ...rebuildSteps].sort());
   });
 
   it("are twice at each step of an archiving job", () => {
@@ -87,6 +114,11 @@ describe("the kills", () => {
     // windows are dropped where rows come late: twice in kill-growing.test.ts
     for (const step of archiveSteps.filter((at) => at !== "segments-dropped"))
       expect(kills.filter((at) => at === step).length, step).toBeGreaterThan(1);
+    // there are always facts over RPC, and no line that is not a row
+    const rest = new Set<string>(["segments-dropped", "survey-journalled", "quarantine-journalled"]);
+    const overRpc = rpcChains.flatMap(([, at]) => at).map(stepOf);
+    for (const step of archiveSteps.filter((at) => !rest.has(at)))
+      expect(overRpc.filter((at) => at === step).length, step).toBeGreaterThan(1);
   });
 
   it("interrupt work in many slices and segments", async () => {
@@ -98,7 +130,7 @@ describe("the kills", () => {
 });
 
 describe("killed at any step and started again, archive fetches no journalled window twice and ends in an equal archive", () => {
-  it.each(chains)(
+  it.each([...chains, ...rpcChains])(
     "with a %s gateway, at %s",
     async (kind, steps) => {
       const driver = new KillDriver(world, gateways[kind], await world.archiveFolder());

@@ -15,6 +15,7 @@ import type { Nanoseconds } from "../src/model/time.ts";
 import { parseFault } from "../src/serve/fault.ts";
 import type { RequestLogEntry } from "../src/serve/request-log.ts";
 import { serve } from "../src/serve/server.ts";
+import type { Transport } from "../src/serve/transport.ts";
 import { openSimulator, type Simulator, type SimulatorOptions } from "../src/simulator/simulator.ts";
 import { type Finished, type Running, start } from "./cli-process.ts";
 
@@ -43,6 +44,16 @@ export type ArchiveStep = (typeof archiveSteps)[number];
 
 /** Every named moment of `rm`. */
 export const removeSteps = ["remove-manifest", "remove-folder"] as const;
+
+/** Every named moment of `rebuild` that `archive` has not. */
+export const rebuildSteps = [
+  "rebuild-recorded",
+  "widening-written",
+  "widening-recorded",
+  "tables-removed",
+  "tables-replaced",
+  "widening-finished",
+] as const;
 
 /** `STEP` or `STEP:N`, as RUNVAULT_KILL_AT takes it. */
 export type KillAt = ArchiveStep | `${ArchiveStep}:${number}`;
@@ -93,7 +104,7 @@ export class KillWorld implements AsyncDisposable {
   }
 
   /** A gateway on the world, with its log. */
-  async serve(options: { literal?: boolean; faults?: readonly string[] } = {}): Promise<LoggedGateway> {
+  async serve(options: ServedKind = {}): Promise<LoggedGateway> {
     let open = 0;
     let asked = 0;
     const log: RequestLogEntry[] = [];
@@ -113,12 +124,16 @@ export class KillWorld implements AsyncDisposable {
       host: "127.0.0.1",
       port: 0,
       literal: options.literal ?? false,
+      // over RPC a literal gateway would have all that REST leaves out
+      transports:
+        options.transport !== undefined ? [options.transport] : options.literal ? ["rest"] : ["rest", "rpc"],
       faults: (options.faults ?? []).map(parseFault),
       onRequest: (entry) => log.push(entry),
     });
     this.#closers.push(() => served.close());
     return {
       url: served.url,
+      flags: options.transport === undefined ? [] : ["--transport", options.transport],
       log,
       quiet: async () => {
         // a killed client's last requests may still be on their way through the socket
@@ -142,8 +157,18 @@ export class KillWorld implements AsyncDisposable {
   }
 }
 
+/** How a gateway answers. */
+export interface ServedKind {
+  readonly literal?: boolean;
+  readonly faults?: readonly string[];
+  /** The only one it speaks, and `archive` is told to; default both, and `archive` chooses. */
+  readonly transport?: Transport;
+}
+
 export interface LoggedGateway {
   readonly url: string;
+  /** What `archive` is given to speak with it. */
+  readonly flags: readonly string[];
   /** Every answered request, in the order of their ends. */
   readonly log: RequestLogEntry[];
   /** Resolves when no answer is under way and none follows. */
@@ -177,7 +202,7 @@ export class KillDriver {
     const { instanceId, runId } = this.world.run;
     const args = ["archive", `${instanceId}/${runId}`, "--gateway", this.gateway.url, "--archive", this.dir];
     const small = ["--segment-bytes", "9000", "--slice-rows", "60"];
-    return start([...args, ...small, ...this.#settings], { ...this.#env, ...env });
+    return start([...args, ...small, ...this.gateway.flags, ...this.#settings], { ...this.#env, ...env });
   }
 
   /** Starts the command and has it killed at a step. Throws where it ends before. */

@@ -29,9 +29,10 @@ async function served(source: ArraySource, options: Partial<ServeOptions> = {}):
   return server;
 }
 
-function poolOf(most: number, idleMs = 60_000): CursorPool {
+function poolOf(most: number, idleMs = 60_000, mostBytes = 1_000_000): CursorPool {
   return new CursorPool({
     most,
+    mostBytes,
     idleMs,
     onError: (error) => {
       throw error;
@@ -207,6 +208,19 @@ test("answers of the source are closed: when full, when idle, when they fail, wh
     code: "history_query_failed",
   });
   expect([source.ended, fresh.size]).toEqual([6, 0]);
+});
+
+test("kept answers hold no more text together than they may, but for the one kept last", async () => {
+  const source = new ArraySource({ fills: fills(100) });
+  source.chunkBytes = 30_000;
+  await using pool = poolOf(32, 60_000, 100_000);
+  for (let limit = 1; limit <= 5; limit += 1) await ask(source, pool, "", limit);
+  expect(pool.size).toBe(3);
+  await using narrow = poolOf(32, 60_000, 10);
+  const { nextToken } = await ask(source, narrow, "", 6);
+  await ask(source, narrow, "", 7);
+  expect(narrow.size).toBe(1);
+  expect((await ask(source, narrow, nextToken, 6)).rows).toBe(6);
 });
 
 test("a client that leaves ends its answer of the source", async () => {

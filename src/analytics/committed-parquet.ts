@@ -1,5 +1,6 @@
 import { join, resolve } from "node:path";
 import type { Archive } from "../archive/archive.ts";
+import type { ExactTypes } from "../archive/convert-types.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import type { TableName } from "../model/table.ts";
 
@@ -13,6 +14,8 @@ export interface CommittedParquet {
   readonly rows: number;
   readonly bytes: number;
   readonly sha256: string;
+  /** DuckDB types of its exact columns. */
+  readonly exactTypes: ExactTypes;
 }
 
 const shown: ReadonlySet<TableState> = new Set(["COMPLETE", "OPEN"]);
@@ -64,6 +67,7 @@ export function committedParquet(
       rows,
       bytes: storedBytes,
       sha256,
+      exactTypes: entry.exactTypes,
     }));
   });
 }

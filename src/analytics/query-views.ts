@@ -2,10 +2,11 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { fileList, identifier, literal } from "../archive/sql.ts";
-import { type Column, type Table, tables } from "../model/table.ts";
+import { type Column, type Table, type TableName, tables } from "../model/table.ts";
+import type { TypedParquet } from "./typed-parquet.ts";
 
 /** The part of an archive that queries need. */
-export type QueryArchive = Pick<Archive, "dir" | "layout" | "manifests" | "exactTypes">;
+export type QueryArchive = Pick<Archive, "dir" | "layout" | "manifests" | "exactTypes" | "refresh">;
 
 /**
  * Makes the views: every table (typed, also when it has no file), `<table>_f` with doubles where a table has exact
@@ -15,34 +16,48 @@ export async function createViews(
   connection: DuckDBConnection,
   archive: QueryArchive,
   manifests: readonly Manifest[],
-  files: ReadonlyMap<string, readonly string[]>,
+  files: ReadonlyMap<TableName, readonly TypedParquet[]>,
 ): Promise<void> {
   for (const table of tables) {
     const types = archive.exactTypes(table.name);
     await connection.run(
       `CREATE VIEW ${identifier(table.name)} AS ${tableSql(table, types, files.get(table.name) ?? [])}`,
     );
-    const exact = table.columns.filter(({ kind }) => kind === "exact");
-    if (exact.length === 0) continue;
-    const doubles = exact.map(({ name }) => `${identifier(name)}::DOUBLE AS ${identifier(name)}`).join(", ");
-    await connection.run(
-      `CREATE VIEW ${identifier(`${table.name}_f`)} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
-    );
+    await createDoubleView(connection, table);
   }
   await createRuns(connection, manifests);
 }
 
-function tableSql(table: Table, types: Readonly<Record<string, string>>, files: readonly string[]): string {
+/** Makes `<table>_f` over the relation `<table>`, where the table has exact columns. */
+export async function createDoubleView(connection: DuckDBConnection, table: Table): Promise<void> {
+  const exact = table.columns.filter(({ kind }) => kind === "exact");
+  if (exact.length === 0) return;
+  const doubles = exact.map(({ name }) => `${identifier(name)}::DOUBLE AS ${identifier(name)}`).join(", ");
+  await connection.run(
+    `CREATE VIEW ${identifier(`${table.name}_f`)} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
+  );
+}
+
+function tableSql(
+  table: Table,
+  types: Readonly<Record<string, string>>,
+  groups: readonly TypedParquet[],
+): string {
   const typed = (column: Column) => `CAST(${identifier(column.name)} AS ${sqlType(column, types)})`;
-  if (files.length === 0) {
+  if (groups.length === 0) {
     const nulls = table.columns.map(
       (column) => `CAST(NULL AS ${sqlType(column, types)}) AS ${identifier(column.name)}`,
     );
     return `SELECT ${nulls.join(", ")} WHERE false`;
   }
-  // the casts change nothing in a sound archive; they keep a view's types the same whatever file comes first
+  // the casts change no value: the archive's types hold those of every group, which differ only while one is widened
   const columns = table.columns.map((column) => `${typed(column)} AS ${identifier(column.name)}`);
-  return `SELECT ${columns.join(", ")} FROM read_parquet(${fileList(files)})`;
+  return groups
+    .map(({ files }) => {
+      const paths = fileList(files.map(({ file }) => file));
+      return `SELECT ${columns.join(", ")} FROM read_parquet(${paths})`;
+    })
+    .join(" UNION ALL ");
 }
 
 function sqlType(column: Column, types: Readonly<Record<string, string>>): string {
@@ -80,7 +95,11 @@ const runColumns: readonly [string, string, (manifest: Manifest) => string][] = 
   ["committed_at", "VARCHAR", ({ committedAt }) => literal(committedAt)],
 ];
 
-async function createRuns(connection: DuckDBConnection, manifests: readonly Manifest[]): Promise<void> {
+/** Makes the table `runs`, one row a run. */
+export async function createRuns(
+  connection: DuckDBConnection,
+  manifests: readonly Manifest[],
+): Promise<void> {
   const tableColumns = tables.flatMap(({ name }) => [
     `${identifier(`${name}_state`)} VARCHAR`,
     `${identifier(`${name}_rows`)} UBIGINT`,

@@ -1,21 +1,13 @@
-import { mkdtemp, rm, stat } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import {
-  type DuckDBConnection,
-  DuckDBInstance,
-  type DuckDBPreparedStatement,
-  type DuckDBType,
-  type DuckDBValue,
-} from "@duckdb/node-api";
-import type { Manifest } from "../archive/manifest.ts";
+import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { fileList, literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
-import { tables } from "../model/table.ts";
-import { committedParquet, type WithheldTable, withheldTables } from "./committed-parquet.ts";
+import type { WithheldTable } from "./committed-parquet.ts";
+import { Limit } from "./limit.ts";
+import { type OpenViews, openViews } from "./open-views.ts";
 import { asQueryError } from "./query-error.ts";
-import { createViews, type QueryArchive } from "./query-views.ts";
+import type { QueryArchive } from "./query-views.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
+import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
 
 export interface QueryOptions {
   /** Also the tables that are neither COMPLETE nor OPEN; default false. */
@@ -43,6 +35,8 @@ export interface QueryResult {
    * `query_invalid` when the query fails, is over its time, or is aborted.
    */
   batches(): AsyncIterable<readonly (readonly DuckDBValue[])[]>;
+  /** The same as DuckDB holds them: for what must not become objects. Their columns are the first of a chunk's. */
+  chunks(): AsyncIterable<RowChunk>;
 }
 
 /** Views over an archive's committed files, and SQL over them that can only read. */
@@ -60,34 +54,17 @@ export interface Query extends AsyncDisposable {
  */
 export async function openQuery(archive: QueryArchive, options: QueryOptions = {}): Promise<Query> {
   const { allowIncomplete = false, memoryLimitMb = 1024, timeoutMs = 300_000, threads = 4, signal } = options;
-  const { manifests, files } = await presentFiles(archive, allowIncomplete);
-  signal?.throwIfAborted();
-  const spill = await mkdtemp(join(tmpdir(), "runvault-query-"));
-  let instance: DuckDBInstance | undefined;
+  const readManifests = () => archive.manifests();
+  const views = await openViews(archive, { readManifests, allowIncomplete, memoryLimitMb, threads, signal });
   try {
-    instance = await DuckDBInstance.create(":memory:", {
-      autoinstall_known_extensions: "false",
-      autoload_known_extensions: "false",
-      allow_persistent_secrets: "false",
-      memory_limit: `${memoryLimitMb}MiB`,
-      threads: String(threads),
-      temp_directory: spill,
-      preserve_insertion_order: "true",
-    });
-    const connection = await instance.connect();
-    await connection.run("SET TimeZone = 'UTC'");
-    await createViews(connection, archive, manifests, files);
-    signal?.throwIfAborted();
-    const allowed = [...files.values()].flat();
-    await connection.run(`SET allowed_paths = ${allowedPaths(allowed)}`);
+    const { connection, files } = views;
+    await connection.run(`SET allowed_paths = ${allowedPaths(files)}`);
     await connection.run("SET enable_external_access = false");
     await connection.run("SET lock_configuration = true");
-    const withheld = allowIncomplete ? [] : withheldTables(manifests);
-    return new LockedQuery(instance, connection, spill, timeoutMs, allowed, withheld);
+    return new LockedQuery(views, timeoutMs);
   } catch (error) {
-    instance?.closeSync();
-    await rm(spill, { recursive: true, force: true });
-    throw asQueryError(error, [...files.values()].flat());
+    await views[Symbol.asyncDispose]();
+    throw asQueryError(error, views.files);
   }
 }
 
@@ -97,88 +74,41 @@ function allowedPaths(files: readonly string[]): string {
   return `[${files.map(literal).join(", ")}, ${fileList(files).slice(1)}`;
 }
 
-async function presentFiles(
-  archive: QueryArchive,
-  allowIncomplete: boolean,
-): Promise<{ manifests: Manifest[]; files: Map<string, string[]> }> {
-  for (let attempt = 1; ; attempt++) {
-    const manifests = await archive.manifests();
-    const files = new Map<string, string[]>();
-    for (const table of tables) {
-      const committed = committedParquet(archive, manifests, table.name, allowIncomplete);
-      files.set(
-        table.name,
-        committed.map(({ file }) => file),
-      );
-    }
-    const missing = await firstMissing([...files.values()].flat());
-    if (missing === null) return { manifests, files };
-    // a commit between the reading of the manifests and here replaces files; then the new manifests name others
-    if (attempt === 3) {
-      throw new RunvaultError("archive_damaged", "a committed file is missing", {
-        place: { file: missing },
-        hint: "Run `runvault verify`; archiving the run again puts the file back.",
-      });
-    }
-  }
-}
-
-async function firstMissing(paths: readonly string[]): Promise<string | null> {
-  for (const path of paths) {
-    try {
-      await stat(path);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return path;
-      throw RunvaultError.from(error, { place: { file: path } });
-    }
-  }
-  return null;
-}
-
 class LockedQuery implements Query {
-  readonly #instance: DuckDBInstance;
-  readonly #connection: DuckDBConnection;
-  readonly #spill: string;
+  readonly #views: OpenViews;
   readonly #timeoutMs: number;
-  readonly #files: readonly string[];
-  readonly withheld: readonly WithheldTable[];
 
-  constructor(
-    instance: DuckDBInstance,
-    connection: DuckDBConnection,
-    spill: string,
-    timeoutMs: number,
-    files: readonly string[],
-    withheld: readonly WithheldTable[],
-  ) {
-    this.withheld = withheld;
-    this.#instance = instance;
-    this.#connection = connection;
-    this.#spill = spill;
+  constructor(views: OpenViews, timeoutMs: number) {
+    this.#views = views;
     this.#timeoutMs = timeoutMs;
-    this.#files = files;
+  }
+
+  get withheld(): readonly WithheldTable[] {
+    return this.#views.withheld;
   }
 
   async run(sql: string, signal?: AbortSignal): Promise<QueryResult> {
-    const statement = await readStatement(this.#connection, sql);
-    const limit = new Limit(this.#connection, this.#timeoutMs, signal);
+    const statement = await readStatement(this.#views.connection, sql);
+    const limit = new Limit(this.#views.connection, this.#timeoutMs, signal);
     try {
       const asked = await this.#prepare(statement.text, statement.kind);
       const columns = Array.from({ length: asked.columnCount }, (_, index) => ({
         name: asked.columnName(index),
         type: asked.columnType(index),
       }));
-      const batches =
-        statement.kind === "explain" ? this.#whole(asked, limit) : this.#stream(statement, columns, limit);
-      return { columns, batches: () => batches };
+      const chunks =
+        statement.kind === "explain"
+          ? this.#whole(asked, limit)
+          : this.#stream(statement, columns.length, limit);
+      return { columns, chunks: () => chunks, batches: () => rowsOf(chunks, columns.length) };
     } catch (error) {
       limit[Symbol.dispose]();
-      throw limit.reason() ?? asQueryError(error, this.#files);
+      throw limit.reason() ?? asQueryError(error, this.#views.files);
     }
   }
 
   async #prepare(text: string, kind: ReadStatement["kind"]): Promise<DuckDBPreparedStatement> {
-    const extracted = await this.#connection.extractStatements(text);
+    const extracted = await this.#views.connection.extractStatements(text);
     if (extracted.count !== 1) throw new RunvaultError("query_invalid", "one statement is expected");
     const prepared = await extracted.prepare(0);
     if (!isKind(prepared.statementType, kind)) {
@@ -190,64 +120,41 @@ class LockedQuery implements Query {
     return prepared;
   }
 
-  async *#whole(
-    prepared: DuckDBPreparedStatement,
-    limit: Limit,
-  ): AsyncGenerator<readonly (readonly DuckDBValue[])[]> {
+  async *#whole(prepared: DuckDBPreparedStatement, limit: Limit): AsyncGenerator<RowChunk> {
     using _ = limit;
     try {
-      yield await (await prepared.run()).getRows();
-    } catch (error) {
-      throw limit.reason() ?? asQueryError(error, this.#files);
-    }
-  }
-
-  /**
-   * A streaming result of the DuckDB client that fails or is interrupted ends as if it were whole. So the rows are
-   * followed by a last one that says so; an answer without it was cut.
-   */
-  async *#stream(
-    statement: ReadStatement,
-    columns: readonly ResultColumn[],
-    limit: Limit,
-  ): AsyncGenerator<readonly (readonly DuckDBValue[])[]> {
-    using _ = limit;
-    const nulls = columns.map(() => "NULL").join(", ");
-    const marked = `SELECT *, NULL::BOOLEAN FROM (\n${statement.text}\n) UNION ALL SELECT ${nulls}, true`;
-    let ended = false;
-    let rows = 0;
-    try {
-      const result = await (await this.#prepare(marked, "select")).stream();
+      const result = await prepared.run();
       for (;;) {
         const chunk = await result.fetchChunk();
         if (chunk === null || chunk.rowCount === 0) break;
-        if (ended) throw new RunvaultError("internal", "rows came after the last row of the answer");
-        const batch = chunk.getRows();
-        if (batch.at(-1)?.at(-1) === true) {
-          ended = true;
-          batch.pop();
-        }
-        for (const row of batch) {
-          if (row.pop() !== null)
-            throw new RunvaultError("internal", "the last row of the answer came early");
-        }
-        rows += batch.length;
-        if (batch.length > 0) yield batch;
+        yield { chunk, rows: chunk.rowCount };
       }
     } catch (error) {
-      throw limit.reason() ?? asQueryError(error, this.#files);
+      throw limit.reason() ?? asQueryError(error, this.#views.files);
     }
-    if (ended) return;
-    throw limit.reason() ?? (await this.#reasonOfCut(statement, rows));
+  }
+
+  async *#stream(statement: ReadStatement, columns: number, limit: Limit): AsyncGenerator<RowChunk> {
+    using _ = limit;
+    const open = async (sql: string) => await (await this.#prepare(sql, "select")).stream();
+    try {
+      yield* wholeStream(open, statement.text, columns);
+    } catch (error) {
+      const known = limit.reason();
+      if (known !== undefined) throw known;
+      throw error instanceof CutStream
+        ? await this.#reasonOfCut(statement, error.rows)
+        : asQueryError(error, this.#views.files);
+    }
   }
 
   /** Runs a cut query once more, reduced to one value that needs every cell, because only then DuckDB says why. */
   async #reasonOfCut(statement: ReadStatement, rows: number): Promise<RunvaultError> {
-    using limit = new Limit(this.#connection, this.#timeoutMs, undefined);
+    using limit = new Limit(this.#views.connection, this.#timeoutMs, undefined);
     try {
-      await this.#connection.run(`SELECT max(hash(q)) FROM (\n${statement.text}\n) q`);
+      await this.#views.connection.run(`SELECT max(hash(q)) FROM (\n${statement.text}\n) q`);
     } catch (error) {
-      return limit.reason() ?? asQueryError(error, this.#files);
+      return limit.reason() ?? asQueryError(error, this.#views.files);
     }
     return new RunvaultError(
       "query_invalid",
@@ -259,49 +166,19 @@ class LockedQuery implements Query {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#connection.closeSync();
-    this.#instance.closeSync();
-    await rm(this.#spill, { recursive: true, force: true });
+    await this.#views[Symbol.asyncDispose]();
   }
 }
 
-/** Interrupts a connection when time is up or the signal says so, and remembers why. */
-class Limit implements Disposable {
-  readonly #deadline: NodeJS.Timeout;
-  readonly #connection: DuckDBConnection;
-  readonly #signal: AbortSignal | undefined;
-  readonly #onAbort = () => this.#stop(RunvaultError.from(this.#signal?.reason));
-  #repeat: NodeJS.Timeout | undefined;
-  #reason: RunvaultError | undefined;
-
-  constructor(connection: DuckDBConnection, timeoutMs: number, signal: AbortSignal | undefined) {
-    this.#connection = connection;
-    this.#signal = signal;
-    this.#deadline = setTimeout(() => {
-      this.#stop(
-        new RunvaultError("query_invalid", `the query took longer than ${timeoutMs / 1000} s`, {
-          hint: "Narrow it, or raise --timeout.",
-        }),
-      );
-    }, timeoutMs);
-    if (signal?.aborted) this.#onAbort();
-    else signal?.addEventListener("abort", this.#onAbort, { once: true });
-  }
-
-  reason(): RunvaultError | undefined {
-    return this.#reason;
-  }
-
-  #stop(reason: RunvaultError): void {
-    this.#reason ??= reason;
-    this.#connection.interrupt();
-    // an interrupt between two steps of a query is lost, so it is repeated until the query is gone
-    this.#repeat ??= setInterval(() => this.#connection.interrupt(), 100);
-  }
-
-  [Symbol.dispose](): void {
-    clearTimeout(this.#deadline);
-    clearInterval(this.#repeat);
-    this.#signal?.removeEventListener("abort", this.#onAbort);
+/** The rows of chunks, without the column that a stream's chunks have beside them. */
+async function* rowsOf(
+  chunks: AsyncIterable<RowChunk>,
+  columns: number,
+): AsyncGenerator<readonly (readonly DuckDBValue[])[]> {
+  for await (const { chunk, rows } of chunks) {
+    const batch = chunk.getRows();
+    batch.length = rows;
+    for (const row of batch) row.length = columns;
+    yield batch;
   }
 }

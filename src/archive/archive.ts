@@ -6,19 +6,26 @@ import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
-import { createFile, isMissing, makeFolder } from "./durable.ts";
+import { createFile, isMissing, makeFolder, removeAsides, replaceFile } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
+
+const typesByTable = z.record(
+  z.string(),
+  z.record(z.string(), z.string().refine(isDecimalType, "not a DECIMAL(1…38,scale)")),
+);
 
 const archiveSchema = z.strictObject({
   format: z.literal(1),
   id: z.uuid(),
   createdAt: z.string(),
   /** DuckDB type of every exact column, by table: fixed for the whole archive, so that files never mix types. */
-  exactTypes: z.record(
-    z.string(),
-    z.record(z.string(), z.string().refine(isDecimalType, "not a DECIMAL(1…38,scale)")),
-  ),
+  exactTypes: typesByTable,
+  /**
+   * While columns change their type: the former types, by table. Some runs' Parquet still has these, and what people glob
+   * of these tables stays as it was.
+   */
+  widening: typesByTable.optional(),
 });
 
 /** An archive folder that is there and is one of ours. */
@@ -26,11 +33,24 @@ export interface Archive {
   readonly dir: string;
   readonly id: string;
   readonly layout: Layout;
+  /** The types of exact columns, as they were when the archive was opened or last refreshed. */
   exactTypes(table: TableName): ExactTypes;
+  /** The types that a table had before the change that is under way; undefined where there is none. */
+  formerTypes(table: TableName): ExactTypes | undefined;
+  /** Reads archive.json again: types may have changed since. Throws `archive_damaged`. */
+  refresh(): Promise<void>;
+  /** Replaces types and the mark of their change, under the archive's lock. */
+  replaceTypes(types: ArchiveTypes, beforeRename?: () => void): Promise<void>;
   /** The committed description of a run; null when it was never committed. Throws `archive_damaged`. */
   manifest(run: RunRef): Promise<Manifest | null>;
   /** Every committed run, by instance and run id. Throws `archive_damaged`. */
   manifests(): Promise<Manifest[]>;
+}
+
+/** Types of exact columns by table, and those of tables that are being changed as they were before. */
+export interface ArchiveTypes {
+  readonly exactTypes: Readonly<Record<string, ExactTypes>>;
+  readonly widening: Readonly<Record<string, ExactTypes>>;
 }
 
 export interface OpenOptions {
@@ -80,13 +100,32 @@ export async function findArchive(dir: string): Promise<Archive | null> {
       hint: "Give an archive folder, or a folder that is empty or does not exist yet.",
     });
   }
-  const identity = parseArchive(text, layout.archiveFile);
+  let identity = parseArchive(text, layout.archiveFile);
+  const refresh = async () => {
+    const now = await readIfThere(layout.archiveFile);
+    if (now === null) throw damagedArchive("archive.json is gone", { place: { file: layout.archiveFile } });
+    identity = parseArchive(now, layout.archiveFile);
+  };
   return {
     dir,
     id: identity.id,
     layout,
     // a table or column that is newer than the archive has its usual type
     exactTypes: (table) => ({ ...defaultExactTypes(tableNamed(table)), ...identity.exactTypes[table] }),
+    formerTypes: (table) => identity.widening?.[table],
+    refresh,
+    replaceTypes: async ({ exactTypes, widening }, beforeRename) => {
+      const { widening: _, ...rest } = identity;
+      const next = {
+        ...rest,
+        exactTypes,
+        ...(Object.keys(widening).length === 0 ? {} : { widening }),
+      };
+      const bytes = Buffer.from(`${JSON.stringify(next, null, 2)}\n`);
+      await replaceFile(layout.archiveFile, bytes, beforeRename);
+      await removeAsides(layout.archiveFile);
+      await refresh();
+    },
     manifest: (run) => readManifest(layout, run),
     manifests: () => readManifests(layout),
   };

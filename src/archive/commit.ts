@@ -1,10 +1,19 @@
 import { readdir, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import { isMissing, linkOrCopy, makeFolder, removeFolder, replaceFile, syncFolder } from "./durable.ts";
-import { type Manifest, manifestText } from "./manifest.ts";
+import { sameTypes } from "./convert-types.ts";
+import {
+  isMissing,
+  linkOrCopy,
+  makeFolder,
+  removeAsides,
+  removeFolder,
+  replaceFile,
+  syncFolder,
+} from "./durable.ts";
+import { type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
 import { holdsCommittedWork, type Pending, type Step } from "./pending.ts";
 
 /** States whose rows readers see unless they ask for more. */
@@ -21,6 +30,8 @@ export async function commitRun(
   step: Step,
 ): Promise<void> {
   const { layout } = archive;
+  // types may have changed since the job began
+  await archive.refresh();
   const before = await archive.manifest(next);
   if ((before?.generation ?? 0) !== next.generation - 1) {
     throw new RunvaultError("locked", `another job committed generation ${before?.generation} of this run`, {
@@ -28,6 +39,7 @@ export async function commitRun(
       hint: "Run the same command again.",
     });
   }
+  refuseFormerTypes(archive, before, next);
   const dataDir = layout.dataDir(next);
   const quarantineDir = layout.quarantineDir(next);
   await makeFolder(dataDir);
@@ -49,6 +61,21 @@ export async function commitRun(
   const kept = before === null ? [wanted] : [wanted, filesOf(before)];
   await removeOthers(dataDir, new Set(kept.flatMap(({ data }) => [...data])));
   await removeOthers(quarantineDir, new Set(kept.flatMap(({ quarantine }) => [...quarantine])));
+}
+
+/** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
+function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Manifest): void {
+  for (const name of tableNames) {
+    const table = next.tables[name];
+    if (table === undefined || table.parquet.length === 0) continue;
+    const former = before?.tables[name]?.exactTypes;
+    if (sameTypes(table.exactTypes, archive.exactTypes(name))) continue;
+    if (former !== undefined && sameTypes(table.exactTypes, former)) continue;
+    throw new RunvaultError("locked", `another job changed the types of ${name} in this archive`, {
+      place: { instance: next.instanceId, run: next.runId, table: name },
+      hint: "Run the same command again: what is fetched is kept, and converted to the new types.",
+    });
+  }
 }
 
 /** Moves what is pending of the named files; the others have to be in the folder already. */
@@ -96,15 +123,22 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest): Promi
 export async function refreshTables(archive: Archive, manifest: Manifest): Promise<void> {
   const { layout } = archive;
   for (const name of tableNames) {
-    const table = manifest.tables[name];
+    // until every run has the new types, people go on seeing what they saw: files of one type
+    if (archive.formerTypes(name) !== undefined) continue;
     const dir = layout.tableDir(name, manifest);
-    const files = table !== undefined && readableStates.has(table.state) ? table.parquet : [];
+    const files = linkedParquet(manifest, name);
     if (files.length > 0) await makeFolder(dir);
     for (const { file, bucket } of files) {
       await linkOver(join(layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
     }
     await removeOthers(dir, new Set(files.map(({ bucket }) => `${bucket}.parquet`)));
   }
+}
+
+/** The Parquet files of a table that people see in `tables/`. */
+export function linkedParquet(manifest: Manifest, name: TableName): readonly ParquetFile[] {
+  const table = manifest.tables[name];
+  return table !== undefined && readableStates.has(table.state) ? table.parquet : [];
 }
 
 /** Every file a manifest names. */
@@ -129,15 +163,6 @@ async function linkOver(from: string, to: string): Promise<void> {
   await rm(aside, { force: true });
   await linkOrCopy(from, aside);
   await rename(aside, to);
-}
-
-/** What kills left of earlier attempts to replace a file. */
-async function removeAsides(file: string): Promise<void> {
-  const folder = dirname(file);
-  const prefix = `.${basename(file)}.`;
-  for (const name of await readdir(folder)) {
-    if (name.startsWith(prefix) && name.endsWith(".part")) await rm(join(folder, name), { force: true });
-  }
 }
 
 async function removeOthers(dir: string, kept: ReadonlySet<string>): Promise<void> {

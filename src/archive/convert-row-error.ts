@@ -29,7 +29,7 @@ export function rowError(
           place,
           hint:
             wider !== null
-              ? `Archive the run into a new archive whose column is wider: \`--decimal ${column}=${wider}\`.`
+              ? `Widen the column with \`runvault rebuild --widen ${column}=${wider}\` and archive the run again; a new archive takes \`--decimal ${column}=${wider}\`.`
               : "No column type can hold this value; the gateway has to correct it.",
         },
       );

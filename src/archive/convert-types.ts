@@ -43,6 +43,18 @@ export function exactType(exactTypes: ExactTypes, column: string): DecimalType {
   return decimalType(text);
 }
 
+/** Whether two sets of types are the same, whatever their order. */
+export function sameTypes(a: ExactTypes, b: ExactTypes): boolean {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...names].every((name) => a[name] === b[name]);
+}
+
+/** Whether every value of one decimal type is, exactly, one of the other. */
+export function holds(outer: string, inner: string): boolean {
+  const [a, b] = [decimalType(outer), decimalType(inner)];
+  return a.scale >= b.scale && a.precision - a.scale >= b.precision - b.scale;
+}
+
 /** The DuckDB type of a column in Parquet. */
 export function parquetType(column: Column, exactTypes: ExactTypes): string {
   switch (column.kind) {

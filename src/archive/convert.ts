@@ -65,14 +65,14 @@ export interface ConvertResult {
 const shapeLimit = 8;
 
 /** Rows in a row group. Smaller than DuckDB's default, for its writer holds one such group a thread in memory. */
-const rowGroupRows = 61_440;
+export const rowGroupRows = 61_440;
 
 /**
  * Most values of a column's dictionary. Names repeat and are few; ids and prices are many, and gathering them only to
  * give them up again takes as long as parsing them. DuckDB's dictionaries take -0 and 0 for one value, so tables with
  * doubles have none.
  */
-function dictionaryLimit({ columns }: Table): number {
+export function dictionaryLimit({ columns }: Table): number {
   return columns.some(({ kind }) => kind === "double") ? 0 : 256;
 }
 

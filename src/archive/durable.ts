@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { access, copyFile, link, mkdir, open, rename, rm, rmdir } from "node:fs/promises";
+import { access, copyFile, link, mkdir, open, readdir, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 
 /** Writes all bytes to a new file and has the disk keep them. */
@@ -43,6 +43,15 @@ export async function createFile(file: string, bytes: Uint8Array, beforeLink?: (
     await rm(aside, { force: true });
   }
   await syncFolder(dirname(file));
+}
+
+/** Removes what kills left of earlier attempts to replace a file. Only where no other writer may be at it. */
+export async function removeAsides(file: string): Promise<void> {
+  const folder = dirname(file);
+  const prefix = `.${basename(file)}.`;
+  for (const name of await readdir(folder)) {
+    if (name.startsWith(prefix) && name.endsWith(".part")) await rm(join(folder, name), { force: true });
+  }
 }
 
 /** A hidden name beside a file, no other writer's. */

@@ -68,17 +68,46 @@ export class Layout {
     return join(this.stagingRoot, ...runPath(run));
   }
 
+  /** A run's own folder below another. */
+  runDir(folder: string, run: RunRef): string {
+    return join(folder, ...runPath(run));
+  }
+
   quarantineDir(run: RunRef): string {
     return join(this.dir, "quarantine", ...runPath(run));
   }
 
   lockFile(run: RunRef): string {
-    return join(this.dir, "locks", pathName(run.instanceId), `${pathName(run.runId)}.duckdb`);
+    return join(this.locksDir, pathName(run.instanceId), `${pathName(run.runId)}.duckdb`);
+  }
+
+  get locksDir(): string {
+    return join(this.dir, "locks");
+  }
+
+  /** Held by whoever changes what concerns all runs. No instance's folder begins with a dot. */
+  get archiveLockFile(): string {
+    return join(this.locksDir, ".archive.duckdb");
+  }
+
+  /** What a job over several runs has to remember beyond its own end. */
+  jobFile(name: string): string {
+    return join(this.dir, "jobs", `${name}.json`);
+  }
+
+  /** The folder that people glob, for one table of all runs. */
+  tablesDir(table: TableName): string {
+    return join(this.dir, "tables", table);
+  }
+
+  /** Where that folder is made anew. No run's folder begins with a dot. */
+  tablesAside(table: TableName): string {
+    return join(this.stagingRoot, `.tables-${table}`);
   }
 
   /** The folder that people glob, for one table of a run. */
   tableDir(table: TableName, run: RunRef): string {
-    return join(this.dir, "tables", table, ...runPath(run));
+    return this.runDir(this.tablesDir(table), run);
   }
 }
 

@@ -1,8 +1,9 @@
-import { dirname } from "node:path";
+import { readdir } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
-import { RunvaultError } from "../model/error.ts";
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
-import { makeFolder } from "./durable.ts";
+import { isMissing, makeFolder } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 
 /**
@@ -10,9 +11,51 @@ import type { Layout } from "./layout.ts";
  * process leaves nothing behind. Throws `locked` and names the holder's process where DuckDB does.
  */
 export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
-  const file = layout.lockFile(run);
+  return await lockFile(layout.lockFile(run), "works on this run", {
+    instance: run.instanceId,
+    run: run.runId,
+  });
+}
+
+/** Holds what concerns the archive as a whole: types of columns. Throws `locked`. */
+export async function lockArchive(layout: Layout): Promise<AsyncDisposable> {
+  return await lockFile(layout.archiveLockFile, "changes the types of this archive's columns", {});
+}
+
+/**
+ * Holds all runs that ever had a job, so that none is under way. Throws `locked` and holds none where another job has
+ * one of them.
+ */
+export async function lockAllRuns(layout: Layout): Promise<AsyncDisposable> {
+  await using locks = new AsyncDisposableStack();
+  for (const instance of await namesIn(layout.locksDir)) {
+    const folder = join(layout.locksDir, instance);
+    for (const name of await namesIn(folder)) {
+      if (!name.endsWith(".duckdb")) continue;
+      locks.use(await lockFile(join(folder, name), "works on a run of this archive", {}));
+    }
+  }
+  return locks.move();
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return (await readdir(folder)).filter((name) => !name.startsWith("."));
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw RunvaultError.from(error, { place: { file: folder } });
+  }
+}
+
+async function lockFile(file: string, holder: string, place: ErrorPlace): Promise<AsyncDisposable> {
   await makeFolder(dirname(file));
-  if (held.has(file)) throw locked(file, run, process.pid.toString());
+  const locked = (pid: string | undefined, cause?: unknown) =>
+    new RunvaultError("locked", `another job${pid === undefined ? "" : ` (pid ${pid})`} ${holder}`, {
+      cause,
+      place: { ...place, file },
+      hint: "Wait for it to end, then run the same command again.",
+    });
+  if (held.has(file)) throw locked(process.pid.toString());
   held.add(file);
   try {
     const instance = await DuckDBInstance.create(file, { threads: "1" });
@@ -25,7 +68,7 @@ export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposa
   } catch (cause) {
     held.delete(file);
     const message = cause instanceof Error ? cause.message : String(cause);
-    if (/conflicting lock/i.test(message)) throw locked(file, run, /PID (\d+)/.exec(message)?.[1], cause);
+    if (/conflicting lock/i.test(message)) throw locked(/PID (\d+)/.exec(message)?.[1], cause);
     if (/permission denied|read-only/i.test(message)) {
       throw new RunvaultError("storage_forbidden", "the lock file cannot be opened for writing", {
         cause,
@@ -39,15 +82,3 @@ export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposa
 
 // the kernel's lock is per process, so two jobs of one process are kept apart here
 const held = new Set<string>();
-
-function locked(file: string, run: RunRef, pid: string | undefined, cause?: unknown): RunvaultError {
-  return new RunvaultError(
-    "locked",
-    `another job${pid === undefined ? "" : ` (pid ${pid})`} works on this run`,
-    {
-      cause,
-      place: { instance: run.instanceId, run: run.runId, file },
-      hint: "Wait for it to end, then run the same command again.",
-    },
-  );
-}

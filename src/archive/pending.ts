@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Grain, grains } from "./bucket.ts";
+import { type ExactTypes, sameTypes } from "./convert-types.ts";
 import { isMissing, makeFolder, removeFolder, syncFile, writeSynced } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
@@ -50,6 +51,8 @@ const entrySchema = z.discriminatedUnion("kind", [
     parquet: parquetSchema,
     of: z.array(z.string()),
     drift: z.array(z.string()),
+    /** Types of its exact columns. */
+    exactTypes: z.record(z.string(), z.string()),
   }),
   z.strictObject({
     kind: z.literal("clean"),
@@ -88,6 +91,7 @@ export class Pending implements AsyncDisposable {
   /** Segments that an earlier, interrupted job had fetched. */
   resumedSegments = 0;
   readonly #layout: Layout;
+  readonly #exactTypes: (table: TableName) => ExactTypes;
   readonly #journal: FileHandle;
   readonly #step: Step;
   #names: number;
@@ -97,10 +101,12 @@ export class Pending implements AsyncDisposable {
     layout: Layout,
     run: RunRef,
     generation: number,
+    exactTypes: (table: TableName) => ExactTypes,
     journal: FileHandle,
     names: number,
     step: Step,
   ) {
+    this.#exactTypes = exactTypes;
     this.run = run;
     this.generation = generation;
     this.#layout = layout;
@@ -113,12 +119,14 @@ export class Pending implements AsyncDisposable {
    * Opens the work on the generation after `committed`: what an interrupted job left behind, where it belongs to the
    * same generation and its files are whole, else empty. What came under another storage version is not taken up: rows
    * of two versions would make a table that never was. `storageVersion` is null while the run goes on: counts tell then.
+   * Parquet of other types than `exactTypes` says does not count, committed or not: its bucket is converted again.
    */
   static async open(
     layout: Layout,
     run: RunRef,
     committed: Manifest | null,
     storageVersion: string | null,
+    exactTypes: (table: TableName) => ExactTypes,
     step: Step,
   ): Promise<Pending> {
     const generation = (committed?.generation ?? 0) + 1;
@@ -140,7 +148,7 @@ export class Pending implements AsyncDisposable {
     await makeFolder(layout.stagingDir(run));
     const journal = await open(file, "a");
     const names = await highestName(generation, layout.pendingDir(run), layout.dataDir(run));
-    const pending = new Pending(layout, run, generation, journal, names, step);
+    const pending = new Pending(layout, run, generation, exactTypes, journal, names, step);
     pending.#adopt(committed);
     if (entries.length === 0) {
       await pending.#record({
@@ -249,7 +257,15 @@ export class Pending implements AsyncDisposable {
     const held = this.held(name);
     held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== file.bucket);
     held.parquet.push({ file, of: [...of], drift: [...drift] });
-    await this.#record({ kind: "parquet", table: name, parquet: file, of: [...of], drift: [...drift] });
+    const exactTypes = { ...this.#exactTypes(name) };
+    await this.#record({
+      kind: "parquet",
+      table: name,
+      parquet: file,
+      of: [...of],
+      drift: [...drift],
+      exactTypes,
+    });
     this.#step("parquet-journalled");
   }
 
@@ -305,6 +321,14 @@ export class Pending implements AsyncDisposable {
     );
   }
 
+  /** True when the bucket's Parquet was made in this generation, by this job or by an interrupted one. */
+  isConvertedAnew(name: TableName, bucket: string): boolean {
+    const made = this.held(name).parquet.find(({ file }) => file.bucket === bucket);
+    return (
+      made !== undefined && generationOf(made.file.file) === this.generation && this.isConverted(name, bucket)
+    );
+  }
+
   /** Forgets everything: after a commit. */
   async remove(): Promise<void> {
     await this.#tail;
@@ -323,15 +347,17 @@ export class Pending implements AsyncDisposable {
   }
 
   #adopt(committed: Manifest | null): void {
-    for (const [name, { grain, segments, parquet, quarantine, drift }] of Object.entries(
+    for (const [key, { grain, segments, parquet, quarantine, drift, exactTypes }] of Object.entries(
       committed?.tables ?? {},
     )) {
-      const held = this.held(name as TableName);
+      const name = key as TableName;
+      const held = this.held(name);
       // a table that never held a row has decided nothing yet
       held.grain = segments.length === 0 ? null : grain;
       held.segments.push(...segments);
       for (const { file } of segments) this.#committed.add(file);
       held.quarantine.push(...quarantine);
+      if (!sameTypes(exactTypes, this.#exactTypes(name))) continue;
       for (const file of parquet) {
         const of = segments.filter(({ bucket }) => bucket === file.bucket).map(({ file }) => file);
         held.parquet.push({ file, of, drift });
@@ -361,7 +387,10 @@ export class Pending implements AsyncDisposable {
       }
       case "parquet":
         held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== entry.parquet.bucket);
-        if (await this.#isWhole(entry.parquet)) {
+        if (
+          sameTypes(entry.exactTypes, this.#exactTypes(entry.table)) &&
+          (await this.#isWhole(entry.parquet))
+        ) {
           held.parquet.push({ file: entry.parquet, of: entry.of, drift: entry.drift });
         }
         return;
@@ -426,6 +455,21 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
   if ((await sizeOf(layout.pendingDir(run))) === null) return false;
   const [head] = await readJournal(layout.journalFile(run));
   return head?.kind !== "open" || head.generation <= committed.generation;
+}
+
+/**
+ * True when an interrupted archiving job left work on the generation after `committed`: more than Parquet, which can be
+ * made again at any time. Under the run's lock only.
+ */
+export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
+  const [head, ...rest] = await readJournal(layout.journalFile(run));
+  if (head?.kind !== "open" || head.generation !== committed.generation + 1) return false;
+  return rest.some(({ kind }) => kind !== "parquet");
+}
+
+/** The generation whose job made a file. */
+export function generationOf(file: string): number {
+  return Number(/\.g(\d+)\.\d+\./.exec(file)?.[1] ?? 0);
 }
 
 /** The whole lines of a journal. A torn last line is what a kill leaves; it is cut off. Any other damage: no journal. */

@@ -45,7 +45,8 @@ export async function readSegment(
   let text: Buffer;
   try {
     text = await decompress(stored, {
-      chunkSize: Math.max(64 * 1024, segment.bytes),
+      // a byte more than the text: a chunk that is filled to the end has zlib allocate another
+      chunkSize: Math.max(64 * 1024, segment.bytes + 1),
       maxOutputLength: mostText,
     });
   } catch (cause) {

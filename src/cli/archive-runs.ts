@@ -4,13 +4,13 @@ import type { Manifest, TableState } from "../archive/manifest.ts";
 import { archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
 import { describeRun, finishedRuns } from "../extract/run-knowledge.ts";
-import { openRestGateway, type RestGateway } from "../gateway/rest-gateway.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
-import { gatewaySettings } from "./gateway-options.ts";
+import { openGatewayFor } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
 import { byteText, durationText, grouped } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
@@ -35,7 +35,7 @@ export async function archiveAll(
   values: ArchiveValues,
   session: Session,
 ): Promise<number> {
-  await using gateway = openRestGateway(await gatewaySettings(values, session));
+  await using gateway = await openGatewayFor(values, session);
   const runs = await runsOf(target, gateway, session.signal);
   if (values.dryRun) return await dryRun(runs, gateway, values, session);
   const step = killStep(session.terminal.env);
@@ -110,7 +110,7 @@ async function runsOf(
 
 async function archiveOne(
   run: RunRef,
-  source: RestGateway,
+  source: Gateway,
   archiveFor: (run: RunRef) => Promise<Archive>,
   values: ArchiveValues,
   session: Session,

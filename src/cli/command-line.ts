@@ -4,6 +4,7 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { archiveCommand } from "./archive.ts";
 import type { CommandEntry } from "./command-entry.ts";
 import { diffCommand } from "./diff.ts";
+import { exportCommand } from "./export.ts";
 import { reportFailure } from "./failure.ts";
 import { filesCommand } from "./files.ts";
 import { listenForInterrupt } from "./interrupt.ts";
@@ -11,6 +12,7 @@ import { createLog, logFormats } from "./log.ts";
 import { checkedValues } from "./option-values.ts";
 import { aboveBar, showProgress } from "./progress.ts";
 import { queryCommand } from "./query.ts";
+import { rebuildCommand } from "./rebuild.ts";
 import { rmCommand } from "./rm.ts";
 import { runsCommand } from "./runs.ts";
 import { createScrubber } from "./scrubber.ts";
@@ -135,8 +137,10 @@ const entries: readonly CommandEntry[] = [
   runsCommand,
   queryCommand,
   filesCommand,
+  exportCommand,
   verifyCommand,
   diffCommand,
+  rebuildCommand,
   rmCommand,
   simulateCommand,
 ];

@@ -42,10 +42,13 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const { committedParquet, withheldNote, withheldTables } = await import(
     "../analytics/committed-parquet.ts"
   );
+  const { byTypes, refuseMixedTypes } = await import("../analytics/typed-parquet.ts");
   const archive = await openArchive(values.archive);
   const { manifestsOf } = await import("./manifests-of.ts");
   const manifests = await manifestsOf(archive, runs);
-  const files = committedParquet(archive, manifests, table, values.allowIncomplete);
+  const committed = committedParquet(archive, manifests, table, values.allowIncomplete);
+  refuseMixedTypes(table, byTypes(committed));
+  const files = committed.map(({ exactTypes: _, ...file }) => file);
   const text = session.json
     ? `${JSON.stringify(files, null, 2)}\n`
     : files.map(({ file }) => `${file}\n`).join("");

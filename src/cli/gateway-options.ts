@@ -1,7 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import type { GatewayOptions } from "../gateway/rest-gateway.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { GatewayOptions } from "../gateway/options.ts";
+import { transportChoices } from "../gateway/transport-choice.ts";
 import { RunvaultError } from "../model/error.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import type { Session } from "./session.ts";
@@ -9,6 +11,7 @@ import type { Session } from "./session.ts";
 /** Schema of the options that `addGatewayOptions` declares. */
 export const gatewayShape = {
   gateway: httpAddress.optional(),
+  transport: z.enum(transportChoices),
   tokenFile: nonEmpty.optional(),
   tokenHeader: nonEmpty.optional(),
   maxRps: positiveNumber.optional(),
@@ -39,6 +42,12 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
     );
   }
   return command
+    .addOption(
+      new Option("--transport <kind>", "how to speak to it; auto finds out what it offers")
+        .env("RUNVAULT_TRANSPORT")
+        .choices(transportChoices)
+        .default("auto"),
+    )
     .addOption(
       new Option(
         "--token-file <file>",
@@ -99,7 +108,7 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
  * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
  * prints them. Throws `invalid_argument` where there is no address or a file cannot be read.
  */
-export async function gatewaySettings(values: GatewayValues, session: Session): Promise<GatewayOptions> {
+async function gatewaySettings(values: GatewayValues, session: Session): Promise<GatewayOptions> {
   if (values.gateway === undefined) {
     throw new RunvaultError("invalid_argument", "no gateway is given", {
       hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
@@ -147,6 +156,16 @@ export async function gatewaySettings(values: GatewayValues, session: Session): 
       session.log[level]({ attempt, delayMs, code, status, ...place }, "waiting to ask again");
     },
   };
+}
+
+/**
+ * Opens the gateway that the checked values name. Loads the client only now: commands that ask no gateway start
+ * without it. Throws as `gatewaySettings` does.
+ */
+export async function openGatewayFor(values: GatewayValues, session: Session): Promise<Gateway> {
+  const settings = await gatewaySettings(values, session);
+  const { openGateway } = await import("../gateway/open-gateway.ts");
+  return openGateway(settings, values.transport);
 }
 
 /** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { parseTime } from "../model/time.ts";
 
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000 };
 
@@ -49,6 +50,16 @@ export const mebibytes = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** UNIX nanoseconds or an RFC 3339 time → nanoseconds. */
+export const instant = z.string().transform((text, context) => {
+  try {
+    return parseTime(text);
+  } catch {
+    context.addIssue("is a time: UNIX nanoseconds, or RFC 3339 such as 2022-01-01T00:00:00Z");
+    return z.NEVER;
+  }
+});
+
 /** The names of tables in `a,b`, each once. Throws nothing; an unknown name is an issue with the nearest right one. */
 export const tableList = z.string().transform((text, context) => {
   const names = text.split(",").map((name) => name.trim());
@@ -66,31 +77,48 @@ function tableMessage(name: string): string {
 }
 
 /** `fills.price=38,12` → `{ fills: { price: "DECIMAL(38,12)" } }`; may be given several times. */
-export const decimalTypes = z.array(z.string()).transform((texts, context) => {
-  const types: Record<string, Record<string, string>> = {};
-  for (const text of texts) {
-    const match = /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/.exec(text);
-    const [, table = "", column = "", width = "0", scale = "0"] = match ?? [];
-    if (match === null || Number(width) < 1 || Number(width) > 38 || Number(scale) > Number(width)) {
-      context.addIssue(
-        `is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price=38,12, not ${text}`,
-      );
-      continue;
+export const decimalTypes = exactColumnTypes(
+  /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/,
+  "is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price=38,12",
+);
+
+/** The same, where `fills.price` alone is `DECIMAL(38,18)`: as wide as there is, with the decimals of tokens. */
+export const widenTypes = exactColumnTypes(
+  /^([a-z_]+)\.([a-z_]+)(?:=(\d{1,2}),(\d{1,2}))?$/,
+  "is TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price or fills.price=38,12",
+);
+
+/** Types by table and column, from texts that match the pattern: table, column, width, scale. */
+function exactColumnTypes(pattern: RegExp, form: string) {
+  return z.array(z.string()).transform((texts, context) => {
+    const types: Partial<Record<TableName, Record<string, string>>> = {};
+    for (const text of texts) {
+      const match = pattern.exec(text);
+      const [, table = "", column = "", width = "38", scale = "18"] = match ?? [];
+      if (match === null || Number(width) < 1 || Number(width) > 38 || Number(scale) > Number(width)) {
+        context.addIssue(`${form}, not ${text}`);
+        continue;
+      }
+      if (!isTableName(table)) {
+        context.addIssue({ code: "custom", message: tableMessage(table), params: { code: "table_unknown" } });
+        continue;
+      }
+      const exact = tableNamed(table).columns.filter(({ kind }) => kind === "exact");
+      if (!exact.some(({ name }) => name === column)) {
+        const names = exact.map(({ name }) => name);
+        const near = nearestName(column, names);
+        const meant = near === null ? "" : ` (did you mean ${near}?)`;
+        const known = names.join(", ") || "none";
+        context.addIssue(
+          `names no exact column: ${table}.${column}${meant}; those of ${table} are: ${known}`,
+        );
+        continue;
+      }
+      types[table] = { ...types[table], [column]: `DECIMAL(${Number(width)},${Number(scale)})` };
     }
-    if (!isTableName(table)) {
-      context.addIssue({ code: "custom", message: tableMessage(table), params: { code: "table_unknown" } });
-      continue;
-    }
-    const exact = tableNamed(table).columns.filter(({ kind }) => kind === "exact");
-    if (!exact.some(({ name }) => name === column)) {
-      const names = exact.map(({ name }) => name).join(", ") || "none";
-      context.addIssue(`names no exact column: ${table}.${column}; those of ${table} are: ${names}`);
-      continue;
-    }
-    types[table] = { ...types[table], [column]: `DECIMAL(${Number(width)},${Number(scale)})` };
-  }
-  return types;
-});
+    return types;
+  });
+}
 
 /** An http or https address. */
 export const httpAddress = z.string().refine(isHttpAddress, "is an http:// or https:// address");

@@ -2,7 +2,8 @@ import { addAbortSignal } from "node:stream";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { formats } from "../analytics/format.ts";
-import { exit } from "../model/error.ts";
+import type { QueryResult } from "../analytics/query.ts";
+import { exit, RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
@@ -55,7 +56,7 @@ export const queryCommand = commandEntry({
         "after",
         `
 In json and ndjson, decimals are strings with all their digits, and integers beyond 2^53 are strings too. Times are
-RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "".
+RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed.
 
 Examples:
   runvault query "SELECT symbol, count(*) AS fills, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
@@ -66,6 +67,12 @@ Examples:
 });
 
 async function runQuery(values: z.output<typeof schema>, session: Session): Promise<number> {
+  const format = session.json ? "json" : values.format;
+  if (format === "arrow" && session.terminal.stdoutIsTerminal) {
+    throw new RunvaultError("invalid_argument", "arrow is nothing for a terminal", {
+      hint: "Send it to a program or a file, or leave out --format.",
+    });
+  }
   const { openArchive, openQuery, render, withheldNote } = await loadQuery();
   const sql = values.sql === "-" ? await readStandardInput(session.signal) : values.sql;
   const archive = await openArchive(values.archive);
@@ -81,12 +88,25 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
   const asked = query.withheld.filter(({ table }) => new RegExp(`\\b${table}(_f)?\\b`, "i").test(sql));
   const note = withheldNote(asked);
   if (note !== null) session.note(`note: ${note}`);
-  const format = session.json ? "json" : values.format;
+  if (format === "arrow") {
+    await sendArrow(result, session);
+    return exit.done;
+  }
   const options = { tableRows: values.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
   for await (const text of render(result, format, options)) {
     if (!(await session.terminal.out(text))) break;
   }
   return exit.done;
+}
+
+async function sendArrow(result: QueryResult, session: Session): Promise<void> {
+  const { arrowStream } = await import("../analytics/arrow-ipc.ts");
+  const { textColumns } = await import("../analytics/arrow-type.ts");
+  const text = textColumns(result.columns);
+  if (text.length > 0) session.note(`note: as text: ${text.join(", ")}`);
+  for await (const piece of arrowStream(result)) {
+    if (!(await session.terminal.out(piece))) break;
+  }
 }
 
 /** Loaded when the command runs, so that the others start without it. */

@@ -5,7 +5,7 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { formatTime } from "../model/time.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { addGatewayOptions, gatewayOptionNames, gatewaySettings, gatewayShape } from "./gateway-options.ts";
+import { addGatewayOptions, gatewayOptionNames, gatewayShape, openGatewayFor } from "./gateway-options.ts";
 import { httpAddress } from "./option-values.ts";
 import { grouped } from "./progress.ts";
 import { formatRun, parseInstance } from "./run-argument.ts";
@@ -94,7 +94,6 @@ async function gatewayRuns(
   instanceId: string | undefined,
   session: Session,
 ): Promise<Listed[]> {
-  const { openRestGateway, runsOf } = await loadGateway();
   if (values.gateway === true && !session.terminal.env.RUNVAULT_GATEWAY) {
     throw new RunvaultError("invalid_argument", "--gateway is given without an address", {
       hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
@@ -108,7 +107,9 @@ async function gatewayRuns(
       "RUNVAULT_GATEWAY (for --gateway) is an http:// or https:// address",
     );
   }
-  await using gateway = openRestGateway(await gatewaySettings({ ...values, gateway: checked.data }, session));
+  await using gateway = await openGatewayFor({ ...values, gateway: checked.data }, session);
+  // loaded when a gateway is asked, so that listing an archive starts without it
+  const { listRuns: runsOf } = await import("../extract/run-knowledge.ts");
   return (await runsOf(gateway, instanceId, session.signal)).map((run) => ({
     instanceId: run.instanceId,
     runId: run.runId,
@@ -117,13 +118,6 @@ async function gatewayRuns(
     ended: run.ended === undefined ? null : formatTime(run.ended),
     final: run.final,
   }));
-}
-
-/** Loaded when a gateway is asked, so that listing an archive starts without it. */
-async function loadGateway() {
-  const { openRestGateway } = await import("../gateway/rest-gateway.ts");
-  const { listRuns: runsOf } = await import("../extract/run-knowledge.ts");
-  return { openRestGateway, runsOf };
 }
 
 function tableOf(runs: readonly Listed[]): string {

@@ -10,7 +10,8 @@ export interface Terminal {
    * Writes data to standard output and waits until there is room for more. False when the reader is gone (`| head`):
    * then nothing more needs to be written. Throws a storage error when the output is a file that cannot grow.
    */
-  out(text: string): Promise<boolean>;
+  out(data: string | Uint8Array): Promise<boolean>;
+  readonly stdoutIsTerminal: boolean;
   /** Writes to standard error, now. What cannot be written there is lost: there is nowhere else to say so. */
   err(text: string): void;
   /** The stream behind `err`, for a progress bar that moves its cursor. */
@@ -27,7 +28,8 @@ export function processTerminal(): Terminal {
   return {
     env,
     stderrIsTerminal: stderr.isTTY === true && env.TERM !== "dumb",
-    out: (text) => output.write(text),
+    stdoutIsTerminal: stdout.isTTY === true,
+    out: (data) => output.write(data),
     err: (text) => {
       stderr.write(text);
     },
@@ -46,9 +48,9 @@ class Output {
     stream.on("error", () => {});
   }
 
-  async write(text: string): Promise<boolean> {
+  async write(data: string | Uint8Array): Promise<boolean> {
     if (this.#gone) return false;
-    const failure = await new Promise<Error | null | undefined>((done) => this.#stream.write(text, done));
+    const failure = await new Promise<Error | null | undefined>((done) => this.#stream.write(data, done));
     if (failure === null || failure === undefined) return true;
     const code = (failure as NodeJS.ErrnoException).code;
     if (code !== "EPIPE" && code !== "ERR_STREAM_DESTROYED") {

@@ -2,10 +2,9 @@ import { type Archive, openArchive } from "../archive/archive.ts";
 import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
 import type { VerifyCheck, VerifyReport } from "../archive/verify-report.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
-import { openRestGateway } from "../gateway/rest-gateway.ts";
 import { exit, RunvaultError, usualHints, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
-import { type GatewayValues, gatewaySettings } from "./gateway-options.ts";
+import { type GatewayValues, openGatewayFor } from "./gateway-options.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
@@ -123,7 +122,7 @@ function notCompared(report: VerifyReport, why: string, status: number): RunRepo
 
 async function gatewayToAsk(values: Values, session: Session): Promise<HistorySource | undefined> {
   if (values.against === undefined) return undefined;
-  return openRestGateway(await gatewaySettings({ ...values, gateway: values.against }, session));
+  return await openGatewayFor({ ...values, gateway: values.against }, session);
 }
 
 async function* reportsOf(

@@ -3,6 +3,7 @@ import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
 import { canonicalLineSql, rowHashSql } from "../archive/canonical-sql.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
+import type { ExactTypes } from "../archive/convert-types.ts";
 import { openDuckDB } from "../archive/duckdb.ts";
 import { makeFolder, writeSynced } from "../archive/durable.ts";
 import { lockRun } from "../archive/lock.ts";
@@ -114,12 +115,21 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
 
   const run = await describeRun(source, job.run, signal);
   await using _lock = await lockRun(archive.layout, run);
+  await archive.refresh();
+  const exactTypes = typesNow(archive);
   const committed = await archive.manifest(run);
   if (committed !== null && (await isUpToDate(source, committed, run, wanted, settings, signal))) {
     await tidyCommitted(archive, committed);
     return { manifest: committed, changed: false, resumedSegments: 0, rows: 0, bytes: 0 };
   }
-  await using pending = await Pending.open(archive.layout, run, committed, settledVersion(run), step);
+  await using pending = await Pending.open(
+    archive.layout,
+    run,
+    committed,
+    settledVersion(run),
+    exactTypes,
+    step,
+  );
   const settled = clock() - settings.settleNs;
   const outlook = await lookAhead(source, run, committed, settled, signal);
   const { until } = outlook;
@@ -131,13 +141,9 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     threads: settings.threads,
     tempDirectory: archive.layout.stagingDir(run),
   });
-  await using converter = new BucketConverter(
-    duckdb.connection,
-    (table) => archive.exactTypes(table.name),
-    step,
-  );
+  await using converter = new BucketConverter(duckdb.connection, (table) => exactTypes(table.name), step);
   const context: RunContext = {
-    archive,
+    exactTypes,
     pending,
     run,
     until,
@@ -245,7 +251,8 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   return { manifest, changed: true, resumedSegments, rows, bytes };
 }
 
-async function rowHashOf(
+/** The row hash of a table's Parquet files. */
+export async function rowHashOf(
   connection: DuckDBConnection,
   table: Table,
   files: readonly string[],
@@ -255,6 +262,12 @@ async function rowHashOf(
   const reader = await connection.runAndReadAll(sql);
   const [[rows, sum]] = reader.getRows() as [[bigint, bigint]];
   return { rows: rows.toString(), sum: sum.toString() };
+}
+
+/** The types as they are now: those of one job are the same from its first bucket to its commit. */
+export function typesNow(archive: Archive): (table: TableName) => ExactTypes {
+  const types = new Map(tableNames.map((name) => [name, archive.exactTypes(name)]));
+  return (name) => types.get(name)!;
 }
 
 async function fetchDocuments(
@@ -278,6 +291,7 @@ function stateOf(results: Partial<Record<TableName, TableManifest>>): TableState
   return runState(Object.values(results).map(({ state }) => state));
 }
 
-function isoOf(ns: Nanoseconds): string {
+/** A time to the millisecond, as manifests have it. */
+export function isoOf(ns: Nanoseconds): string {
   return new Date(Number(ns / 1_000_000n)).toISOString();
 }

@@ -11,16 +11,30 @@ import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 
 /**
+ * What becomes of lines that are no proper rows: `aside`, into quarantine, or `refuse`, where every line was a row when
+ * its segment was committed and the rows may not change.
+ */
+export type BadLines = "aside" | "refuse";
+
+/**
  * Turns buckets into Parquet, one at a time: DuckDB uses all cores for each. Where the fast path finds a row it can't
- * take, the bucket's segments are read line by line, bad lines are set aside, and the bucket is converted again.
+ * take, the bucket's segments are read line by line, bad lines are set aside or refused, and the bucket is converted
+ * again.
  */
 export class BucketConverter implements AsyncDisposable {
   readonly #connection: DuckDBConnection;
   readonly #exactTypes: (table: Table) => ExactTypes;
   readonly #step: Step;
+  readonly #badLines: BadLines;
   #tail: Promise<unknown> = Promise.resolve();
 
-  constructor(connection: DuckDBConnection, exactTypes: (table: Table) => ExactTypes, step: Step) {
+  constructor(
+    connection: DuckDBConnection,
+    exactTypes: (table: Table) => ExactTypes,
+    step: Step,
+    badLines: BadLines = "aside",
+  ) {
+    this.#badLines = badLines;
     this.#connection = connection;
     this.#exactTypes = exactTypes;
     this.#step = step;
@@ -114,6 +128,13 @@ export class BucketConverter implements AsyncDisposable {
     const kept = Buffer.concat(good);
     const seen = Object.keys(drift).map((what) => what.replace(/^field /, ""));
     if (bad.length === 0 && kept.equals(text)) return seen;
+    if (this.#badLines === "refuse") {
+      const [first] = bad;
+      throw new RunvaultError("malformed_row", first?.reason ?? "a line is not as it was committed", {
+        place: { table: table.name, file, ...(first === undefined ? {} : { line: first.line }) },
+        hint: "Its rows were committed under another contract: archive the run again, into a new archive.",
+      });
+    }
     const { from, to, bucket, sorted } = segment;
     const longestLine = good.reduce((longest, line) => Math.max(longest, line.byteLength - 1), 0);
     const draft = { bucket, from, to, rows: good.length, bytes: kept.byteLength, longestLine, sorted };

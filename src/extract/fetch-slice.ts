@@ -48,7 +48,7 @@ export interface SliceWork {
  * nothing is ever de-duplicated.
  *
  * Throws what the source throws when `attempts` are used up, `timestamp_capped` where one timestamp holds more rows
- * than the gateway gives, `row_order` where unsorted rows cannot be proven whole.
+ * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole.
  */
 export async function fetchSlice(slice: Slice, work: SliceWork): Promise<{ rows: number }> {
   try {
@@ -113,11 +113,10 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
           rows === provenCap ||
           (await anyFrom(slice, work, group.to)) ||
           (rows === largest && (await anyUnseen(slice, work, text, group)));
-        if (capped) throw tooFew(group, undefined, true);
         // there is nothing behind
-        break;
-      }
-      if (wanted > rows) {
+        if (!capped) break;
+        if (!(await appendPaged(slice, work, text, group, undefined))) throw tooFew(group, undefined, true);
+      } else if (wanted > rows) {
         await appendSplit(slice, work, text, group, wanted);
       } else {
         // lines that are no rows and not counted here lie behind the group, and come again from there
@@ -199,8 +198,60 @@ async function appendSplit(
     await text.push(Buffer.concat(inKeyOrder(rows).flatMap(({ line }) => [line, Buffer.from("\n")])));
     return;
   }
+  if (await appendPaged(slice, work, text, group, wanted)) return;
   // an answer that stops short of a timestamp with rows behind it was capped; one that does not was just not agreed with
   throw tooFew(group, wanted, await anyFrom(slice, work, group.to));
+}
+
+/**
+ * The rows of a capped group page by page, where the source gives them so: no cap ends pages. False where it does not,
+ * or where these are not as many as its facts say either. Without facts, pages that end whole are the group.
+ */
+async function appendPaged(
+  slice: Slice,
+  work: SliceWork,
+  text: SegmentText,
+  group: Group,
+  wanted: number | undefined,
+): Promise<boolean> {
+  for (let failures = 0; ; ) {
+    try {
+      const pages = await pagesOf(slice, work, group);
+      if (pages === undefined) return false;
+      const lines = linesOf(pages).length;
+      if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
+      text.dropLastGroup();
+      await text.push(pages);
+      return true;
+    } catch (thrown) {
+      const error = RunvaultError.from(thrown);
+      work.signal.throwIfAborted();
+      if (error.retry === "never" || ++failures >= work.attempts) throw error;
+      const waitMs = Math.max(work.backoffMs(failures), error.retryAfterMs ?? 0);
+      work.onRetry(error, waitMs);
+      await sleep(waitMs, undefined, { signal: work.signal });
+    }
+  }
+}
+
+/** The group's rows page by page; undefined where the source has no such way. */
+async function pagesOf(slice: Slice, work: SliceWork, group: Group): Promise<Buffer | undefined> {
+  const { run, table } = slice;
+  const { source, signal, mostBytes } = work;
+  const request = { ...run, table: table.name, ...asked(group.from, group.to), signal };
+  const pages: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of source.pagedRows?.(request) ?? []) {
+      bytes += chunk.byteLength;
+      if (bytes > mostBytes) return undefined;
+      pages.push(chunk);
+    }
+  } catch (thrown) {
+    if (thrown instanceof RunvaultError && thrown.code === "route_not_found") return undefined;
+    throw thrown;
+  }
+  return Buffer.concat(pages);
 }
 
 function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {

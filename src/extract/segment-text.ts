@@ -1,10 +1,8 @@
 import { RunvaultError } from "../model/error.ts";
+import { longestLineBytes } from "../model/line.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";
-
-/** Longest line a row may be. */
-export const longestLineBytes = 16 * 1024 * 1024;
 
 const newline = 10;
 const quote = 34;

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
-import type { Archive } from "../archive/archive.ts";
+import type { ExactTypes } from "../archive/convert-types.ts";
 import type { RowHash, Segment, TableManifest, TableState } from "../archive/manifest.ts";
 import type { Pending } from "../archive/pending.ts";
 import { readSegment } from "../archive/segment.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";
-import type { Table } from "../model/table.ts";
+import type { Table, TableName } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
 import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
@@ -25,7 +25,8 @@ import { surveyTable } from "./survey.ts";
 
 /** What the tables of one run's job share. */
 export interface RunContext {
-  readonly archive: Archive;
+  /** Types of exact columns that Parquet is made in. */
+  readonly exactTypes: (table: TableName) => ExactTypes;
   readonly pending: Pending;
   readonly run: RunKnowledge;
   /** Exclusive upper bound of ts_event; undefined for a finished run. */
@@ -170,11 +171,11 @@ export class TableJob {
 
   /** The table as the manifest will have it. */
   async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
-    const { pending, until, run, archive } = this.#context;
+    const { pending, until, run, exactTypes } = this.#context;
     const held = pending.held(this.table.name);
     const common = {
       grain: held.grain ?? ("all" as const),
-      exactTypes: { ...archive.exactTypes(this.table.name) },
+      exactTypes: { ...exactTypes(this.table.name) },
       storageVersion: settledVersion(run),
     };
     if (this.absent) {

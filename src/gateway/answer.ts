@@ -13,9 +13,11 @@ export type AnswerHeaders = Readonly<Record<string, string>>;
 
 export interface AnswerRequest {
   readonly origin: string;
+  readonly method: "GET" | "POST";
   /** Path with query. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
   readonly signal: AbortSignal;
   /** Called with the length of each chunk of body that comes off the wire. */
   readonly countBytes: (bytes: number) => void;
@@ -133,7 +135,7 @@ export function limitBody(body: AnswerBody, timeoutMs: number, place: ErrorPlace
   return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
-/** Sends one GET and waits for the headers of its answer. Throws undici's errors, or the signal's reason. */
+/** Sends one request and waits for the headers of its answer. Throws undici's errors, or the signal's reason. */
 export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): Promise<Answer> {
   const { signal } = request;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -154,7 +156,13 @@ export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): P
   signal.addEventListener("abort", onAbort, { once: true });
 
   dispatcher.dispatch(
-    { origin: request.origin, path: request.path, method: "GET", headers: { ...request.headers } },
+    {
+      origin: request.origin,
+      path: request.path,
+      method: request.method,
+      headers: { ...request.headers },
+      body: request.body ?? null,
+    },
     {
       onRequestStart(started) {
         controller = started;

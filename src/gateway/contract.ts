@@ -1,3 +1,6 @@
+import type { DescMethodUnary } from "@bufbuild/protobuf";
+import { InstanceService } from "../gen/example/gateway/v1/instance_service_pb.ts";
+import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts";
 import type { ErrorCode } from "../model/error.ts";
 import { type FilterName, filterNames, type TableName, tables } from "../model/table.ts";
 
@@ -65,4 +68,72 @@ export const builtInContract: GatewayContract = {
     429: { rate_limited: "rate_limited" },
     502: { history_unreachable: "history_unreachable", history_query_failed: "history_query_failed" },
   },
+};
+
+/** Every name that the client speaks over RPC: methods, whose messages name the fields, and error codes. */
+export interface RpcContract {
+  readonly methods: {
+    readonly datasource: typeof HistoryService.method.getDatasource;
+    readonly instances: typeof HistoryService.method.listInstances;
+    readonly runs: typeof HistoryService.method.listRuns;
+    readonly resources: typeof HistoryService.method.listResources;
+    readonly storage: typeof HistoryService.method.getStorageFacts;
+    readonly summary: typeof HistoryService.method.getSummary;
+    readonly instance: typeof InstanceService.method.getInstance;
+    readonly preview: DescMethodUnary;
+    /** Tables that have a method of their own; `preview` gives the others, and these too where theirs is missing. */
+    readonly tables: Readonly<Partial<Record<TableName, DescMethodUnary>>>;
+  };
+  /** Most bytes of a page of rows. */
+  readonly pageBytes: number;
+  /** What a history code means that comes as a detail of an error. It wins over the code of the protocol. */
+  readonly historyCodes: Readonly<Record<string, ErrorCode>>;
+  /** What a Connect code means by itself. */
+  readonly codes: Readonly<Record<string, ErrorCode>>;
+  /** Connect codes that say of a request with a page token that the token is no longer taken. */
+  readonly tokenRefusals: ReadonlySet<string>;
+}
+
+/** The contract of proto/example over RPC. */
+export const builtInRpcContract: RpcContract = {
+  methods: {
+    datasource: HistoryService.method.getDatasource,
+    instances: HistoryService.method.listInstances,
+    runs: HistoryService.method.listRuns,
+    resources: HistoryService.method.listResources,
+    storage: HistoryService.method.getStorageFacts,
+    summary: HistoryService.method.getSummary,
+    instance: InstanceService.method.getInstance,
+    preview: HistoryService.method.previewTable,
+    tables: {
+      bars: HistoryService.method.listMarketBars,
+      equity: HistoryService.method.listPortfolioSeries,
+      metrics: HistoryService.method.listPortfolioMetrics,
+    },
+  },
+  pageBytes: 4 * 1024 * 1024,
+  // on REST they come under one status each, and mean the same
+  historyCodes: Object.assign({}, ...Object.values(builtInContract.errors)) as Record<string, ErrorCode>,
+  codes: {
+    // the request was not given up here, so somebody between did: asking again may help
+    canceled: "server_error",
+    unknown: "server_error",
+    // the request was made here, so the user's command is not what is wrong
+    invalid_argument: "refused",
+    deadline_exceeded: "timeout",
+    not_found: "resource_not_found",
+    already_exists: "refused",
+    permission_denied: "permission_denied",
+    // a quota mostly; where it is the size of a page, the next attempt asks for less
+    resource_exhausted: "rate_limited",
+    failed_precondition: "refused",
+    aborted: "server_error",
+    out_of_range: "refused",
+    unimplemented: "route_not_found",
+    internal: "server_error",
+    unavailable: "server_error",
+    data_loss: "server_error",
+    unauthenticated: "unauthenticated",
+  },
+  tokenRefusals: new Set(["invalid_argument", "failed_precondition", "out_of_range", "aborted", "not_found"]),
 };

@@ -27,7 +27,7 @@ export async function errorFromAnswer(
   const named = known !== undefined && wireCode !== undefined && Object.hasOwn(known, wireCode);
   const code = (named ? known[wireCode] : undefined) ?? codeOfStatus(status);
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
-  const hint = status === 400 ? badRequestHint : hints[code];
+  const hint = status === 400 ? badRequestHint : statusHints[code];
   return new RunvaultError(code, `the gateway answered ${status}${showCode(wireCode, contract)}`, {
     place,
     status,
@@ -41,7 +41,7 @@ export async function errorFromAnswer(
  * wrong. 409 never means
  * `history_unavailable`: that takes the code's own word.
  */
-function codeOfStatus(status: number): ErrorCode {
+export function codeOfStatus(status: number): ErrorCode {
   switch (status) {
     case 401:
       return "unauthenticated";
@@ -65,16 +65,22 @@ function codeOfStatus(status: number): ErrorCode {
   }
 }
 
-const hints: Partial<Record<ErrorCode, string>> = {
+export const statusHints: Partial<Record<ErrorCode, string>> = {
   unauthenticated: "Give the token that this gateway wants, and the header it wants it in.",
   permission_denied: "The token is known but may not read this; ask for the permission.",
   route_not_found: "The gateway has no such path: look at the base address, which often ends in /api/v1.",
 };
 
-const badRequestHint =
+export const badRequestHint =
   "The gateway does not take such a request: its interface may differ from the contract in proto/; its log says more.";
 
 async function readCode(answer: Answer, place: ErrorPlace): Promise<string | undefined> {
+  const parsed = envelope.safeParse(await readErrorJson(answer, place));
+  return parsed.success ? parsed.data.error.code : undefined;
+}
+
+/** The JSON value of an error's body; undefined where it is cut, slow, long or not JSON. Reads and closes the body. */
+export async function readErrorJson(answer: Answer, place: ErrorPlace): Promise<unknown> {
   const parts: Buffer[] = [];
   let bytes = 0;
   using _deadline = limitBody(answer.body, errorBodyMs, place);
@@ -84,8 +90,7 @@ async function readCode(answer: Answer, place: ErrorPlace): Promise<string | und
       if (bytes > errorBodyMaxBytes) return undefined;
       parts.push(chunk);
     }
-    const parsed = envelope.safeParse(JSON.parse(Buffer.concat(parts).toString("utf8")));
-    return parsed.success ? parsed.data.error.code : undefined;
+    return JSON.parse(Buffer.concat(parts).toString("utf8"));
   } catch (thrown) {
     // an error whose body is cut, slow or not JSON is still the error that its status says
     if (thrown instanceof SyntaxError) return undefined;

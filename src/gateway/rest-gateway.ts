@@ -1,31 +1,22 @@
-import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type {
-  DocumentKind,
-  HistorySource,
-  InstanceEntry,
-  RowRequest,
-  RunEntry,
-  RunRef,
-  StorageFacts,
-} from "../model/source.ts";
-import { tableNamed } from "../model/table.ts";
-import { int64Max, int64Min, type TimeBounds } from "../model/time.ts";
-import { readAddress } from "./address.ts";
+import type { ErrorCode, ErrorPlace } from "../model/error.ts";
+import type { DocumentKind, InstanceEntry, RunEntry, RunRef, StorageFacts } from "../model/source.ts";
+import type { TimeBounds } from "../model/time.ts";
 import { builtInContract, type GatewayContract } from "./contract.ts";
-import { openDispatcher } from "./dispatcher.ts";
 import { checkRunDocument, readFacts, readInstances, readJson, readRuns } from "./documents.ts";
-import { checkOptions, type GatewayOptions } from "./options.ts";
-import { openRequestGate } from "./request-gate.ts";
-import { openRequestScope } from "./request-scope.ts";
-import { type GatewayStats, RestClient } from "./rest-client.ts";
+import { Exchange } from "./exchange.ts";
+import type { Gateway, GatewaySource } from "./gateway.ts";
+import type { GatewayOptions } from "./options.ts";
+import {
+  checkedTime,
+  nullOn,
+  placeOfRun,
+  requireExactRun,
+  requireInstance,
+  requireRows,
+} from "./request-checks.ts";
+import { RestClient } from "./rest-client.ts";
 
 export type { GatewayOptions, RetryInfo } from "./options.ts";
-export type { GatewayStats } from "./rest-client.ts";
-
-/** A remote gateway over REST. */
-export interface RestGateway extends HistorySource {
-  readonly stats: GatewayStats;
-}
 
 /**
  * Opens a gateway over REST; nothing is sent yet. Disposing it ends what is under way (`interrupted`).
@@ -42,13 +33,15 @@ export interface RestGateway extends HistorySource {
 export function openRestGateway(
   options: GatewayOptions,
   contract: GatewayContract = builtInContract,
-): RestGateway {
-  const checked = checkOptions(options);
-  const address = readAddress(checked.baseUrl);
-  const gate = openRequestGate(checked.concurrency, checked.maxRequestsPerSecond);
-  const dispatcher = openDispatcher(address, checked);
-  const client = new RestClient(dispatcher, address, contract, checked, gate);
-  const closing = new AbortController();
+): Gateway {
+  const exchange = new Exchange(options);
+  return { ...restSource(exchange, contract), [Symbol.asyncDispose]: () => exchange[Symbol.asyncDispose]() };
+}
+
+/** The same over connections that are another's to close. */
+export function restSource(exchange: Exchange, contract: GatewayContract): GatewaySource {
+  const { address } = exchange;
+  const client = new RestClient(exchange, contract);
   const { paths, parameters } = contract;
 
   const placeOf = (path: string, place: ErrorPlace): ErrorPlace => ({ ...place, url: address.label + path });
@@ -59,7 +52,7 @@ export function openRestGateway(
     signal: AbortSignal | undefined,
     read: (bytes: Uint8Array, place: ErrorPlace) => T,
   ): Promise<T> {
-    using scope = openRequestScope([signal, closing.signal]);
+    using scope = exchange.scope(signal);
     const here = placeOf(path, place);
     const bytes = await client.document(path, { place: here, signal: scope.signal });
     return read(bytes, here);
@@ -71,8 +64,10 @@ export function openRestGateway(
     [parameters.run, runId],
   ];
   const ofBounds = ({ from, to }: TimeBounds): [string, string][] => [
-    ...(from === undefined ? [] : [[parameters.from, nanoseconds(from)] satisfies [string, string]]),
-    ...(to === undefined ? [] : [[parameters.to, nanoseconds(to)] satisfies [string, string]]),
+    ...(from === undefined
+      ? []
+      : [[parameters.from, checkedTime(from).toString()] satisfies [string, string]]),
+    ...(to === undefined ? [] : [[parameters.to, checkedTime(to).toString()] satisfies [string, string]]),
   ];
 
   const runsPath = (instanceId: string) => withQuery(paths.runs, ofInstance(instanceId));
@@ -118,7 +113,7 @@ export function openRestGateway(
 
   return {
     label: address.label,
-    stats: client.stats,
+    stats: exchange.stats,
 
     instances: (signal): Promise<readonly InstanceEntry[]> =>
       get(withQuery(paths.instances, []), {}, signal, readInstances),
@@ -161,66 +156,11 @@ export function openRestGateway(
           : [[parameters.limit, String(request.limit)] satisfies [string, string]]),
         ...filters.map(([name, value]): [string, string] => [parameters.filters[name], value]),
       ]);
-      using scope = openRequestScope([request.signal, closing.signal]);
+      using scope = exchange.scope(request.signal);
       const place = placeOf(path, { ...placeOfRun(request), table: table.name });
       yield* client.rows(path, { place, signal: scope.signal });
     },
-
-    async [Symbol.asyncDispose]() {
-      closing.abort(new RunvaultError("interrupted", "the connection to the gateway was closed"));
-      await dispatcher.destroy();
-    },
   };
-}
-
-async function nullOn<T>(codes: readonly ErrorCode[], ask: () => Promise<T>): Promise<T | null> {
-  try {
-    return await ask();
-  } catch (thrown) {
-    if (thrown instanceof RunvaultError && codes.includes(thrown.code)) return null;
-    throw thrown;
-  }
-}
-
-function requireExactRun(run: RunRef): void {
-  requireInstance(run.instanceId);
-  if (run.runId !== "" && run.runId !== "current") return;
-  throw new RunvaultError(
-    "invalid_argument",
-    run.runId === "" ? "the run id is empty" : "the word current is not a run id",
-    { place: { instance: run.instanceId }, hint: "Name an exact run id; the gateway's runs are listed." },
-  );
-}
-
-function requireInstance(instanceId: string): void {
-  if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
-}
-
-function requireRows({ table: name, limit, filters }: RowRequest) {
-  const table = tableNamed(name);
-  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0)) {
-    throw new RunvaultError("invalid_argument", `limit is not a positive integer: ${limit}`);
-  }
-  const given = Object.entries(filters ?? {}) as [keyof NonNullable<typeof filters>, string | undefined][];
-  const set = given.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined);
-  for (const [filter, value] of set) {
-    if (table.filters.includes(filter) && value !== "") continue;
-    const message =
-      value === "" ? `the filter ${filter} is empty` : `the filter ${filter} does not apply to ${name}`;
-    throw new RunvaultError("invalid_argument", message, {
-      hint: `Filters of ${name} are ${table.filters.join(", ")}.`,
-    });
-  }
-  return { table, filters: set };
-}
-
-function placeOfRun({ instanceId, runId }: RunRef): ErrorPlace {
-  return { instance: instanceId, run: runId };
-}
-
-function nanoseconds(value: bigint): string {
-  if (value >= int64Min && value <= int64Max) return value.toString();
-  throw new RunvaultError("invalid_argument", `time outside the range of 64-bit nanoseconds: ${value}`);
 }
 
 function withQuery(path: string, parameters: readonly (readonly [string, string])[]): string {

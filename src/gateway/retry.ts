@@ -18,23 +18,24 @@ export function backoffMs(
 }
 
 /**
- * Repeats an attempt while its error says that asking again may help. Throws the last attempt's
- * RunvaultError, or the reason of `signal`.
+ * Repeats an attempt while its error says that asking again may help, or `again` says so in its place. Throws the last
+ * attempt's RunvaultError, or the reason of `signal`.
  */
 export async function withRetries<T>(
   attempt: () => Promise<T>,
   options: CheckedOptions,
   signal: AbortSignal,
   countRetry: () => void,
+  again: (error: RunvaultError) => boolean = ({ retry }) => retry === "again",
 ): Promise<T> {
   try {
     return await pRetry(attempt, {
       retries: options.retries,
       minTimeout: 0, // the wait is ours: full jitter and Retry-After are not among p-retry's
       signal,
-      shouldRetry: ({ error }) => error instanceof RunvaultError && error.retry === "again",
+      shouldRetry: ({ error }) => error instanceof RunvaultError && again(error),
       onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
-        if (!(error instanceof RunvaultError) || error.retry !== "again" || retriesLeft === 0) return;
+        if (!(error instanceof RunvaultError) || !again(error) || retriesLeft === 0) return;
         const delayMs = backoffMs(attemptNumber, error.retryAfterMs, options);
         const { code, status, place } = error;
         options.onRetry?.({ attempt: attemptNumber, delayMs, code, status, place });

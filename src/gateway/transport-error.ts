@@ -10,8 +10,8 @@ export interface Progress {
 
 /**
  * What undici or Node threw, as a RunvaultError by its code: `timeout`, `stream_cut` inside a body, `unreachable`
- * before it, `refused` for a certificate that is not trusted, `not_a_gateway` for what is not HTTP. What has no code
- * is a fault of ours, `internal`.
+ * before it, `refused` for a certificate that is not trusted, here or there, `not_a_gateway` for what is not HTTP. What
+ * has no code is a fault of ours, `internal`.
  */
 export function transportError(thrown: unknown, { place, receivedBytes }: Progress): RunvaultError {
   if (thrown instanceof RunvaultError) return thrown;
@@ -51,6 +51,14 @@ function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
       "refused",
       "the certificate is not trusted",
       "Give the authority that signed it as the CA, or correct the name in the address.",
+    ];
+  }
+  // with TLS 1.3 a client's certificate is looked at when the client takes itself for connected
+  if (/^ERR_SSL_.*ALERT_.*(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/.test(systemCode)) {
+    return [
+      "refused",
+      "the gateway does not take this client's certificate, or wants one",
+      "Give a certificate that the gateway's authority has signed, by --cert and --key.",
     ];
   }
   // lengths that contradict each other show while the headers are read

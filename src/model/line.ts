@@ -1,6 +1,9 @@
 import { RunvaultError } from "./error.ts";
 import type { Column, Table } from "./table.ts";
 
+/** Longest line a row may be. */
+export const longestLineBytes = 16 * 1024 * 1024;
+
 /** A row as the canonical line carries it: text for 64-bit integers and exact numbers, numbers for the rest. */
 export type Row = Record<string, string | number | bigint>;
 

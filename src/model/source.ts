@@ -72,4 +72,9 @@ export interface HistorySource extends AsyncDisposable {
    * once the first byte is out: what came is the caller's. Throws `history_unavailable` when the run has no such table.
    */
   rows(request: RowRequest): AsyncIterable<Uint8Array>;
+  /**
+   * The same rows page by page, past any cap on the rows of one answer: slower, for where `rows` comes short. Absent, or
+   * throwing `route_not_found`, where the source has no such way, or its `rows` has no cap in the first place.
+   */
+  pagedRows?(request: RowRequest): AsyncIterable<Uint8Array>;
 }

@@ -4,6 +4,8 @@ import type { RowCursor } from "./row-cursor.ts";
 export interface CursorPoolOptions {
   /** Most cursors kept; one more closes the one unused for longest. */
   readonly most: number;
+  /** Most bytes of text that the kept ones hold together; the one kept last stays however much it holds. */
+  readonly mostBytes: number;
   /** A cursor that nobody asks for is closed after that long. */
   readonly idleMs: number;
   /** Told why a cursor could not be closed. */
@@ -44,8 +46,20 @@ export class CursorPool implements AsyncDisposable {
     if (double !== undefined) this.close(double);
     const timer = setTimeout(() => this.drop(token), this.options.idleMs).unref();
     this.kept.set(token, { cursor, timer });
-    const [oldest] = this.kept.keys();
-    if (oldest !== undefined && (this.kept.size > this.options.most || this.isClosed)) this.drop(oldest);
+    if (this.isClosed) this.drop(token);
+    this.makeRoom();
+  }
+
+  /** Closes those unused for longest until the rest is within both limits. */
+  private makeRoom(): void {
+    let bytes = 0;
+    for (const { cursor } of this.kept.values()) bytes += cursor.heldBytes;
+    for (const [token, { cursor }] of this.kept) {
+      const isOver = bytes > this.options.mostBytes && this.kept.size > 1;
+      if (this.kept.size <= this.options.most && !isOver) return;
+      bytes -= cursor.heldBytes;
+      this.drop(token);
+    }
   }
 
   /** Closes a cursor that nobody goes on with. */

@@ -5,7 +5,7 @@ import type { RowWire } from "./row-wire.ts";
 const lineEnd = 10;
 const carriageReturn = 13;
 const maxLineBytes = 16 * 1024 * 1024;
-const nothing = new Uint8Array(0);
+const nothing = Buffer.alloc(0);
 
 /** An answer of a source under way, taken row by row. It belongs to one reader at a time. */
 export class RowCursor implements AsyncDisposable {
@@ -17,10 +17,12 @@ export class RowCursor implements AsyncDisposable {
   eventLow = 0;
   private readonly chunks: AsyncIterator<Uint8Array>;
   private readonly leaving = new AbortController();
-  private text: Uint8Array = nothing;
+  private text: Buffer = nothing;
+  /** Behind the last line end of the text; what follows is the beginning of a line. */
+  private whole = 0;
   private at = 0;
   /** What follows `text`, where a line across two chunks was put together. */
-  private pending: Uint8Array = nothing;
+  private pending: Buffer = nothing;
   private isExhausted = false;
   private rows = 0;
   private lineStart = 0;
@@ -33,6 +35,11 @@ export class RowCursor implements AsyncDisposable {
   constructor(source: HistorySource, request: Omit<RowRequest, "signal" | "limit">) {
     this.name = `of the rows of ${request.table} of ${request.instanceId}/${request.runId}`;
     this.chunks = source.rows({ ...request, signal: this.leaving.signal })[Symbol.asyncIterator]();
+  }
+
+  /** Bytes of text that going on later takes, as far as they are known here. */
+  get heldBytes(): number {
+    return this.text.length + this.pending.length;
   }
 
   /** The line of the row kept last, without its end. */
@@ -56,6 +63,7 @@ export class RowCursor implements AsyncDisposable {
    */
   next(wire: RowWire): "row" | "wait" {
     const { text, at } = this;
+    if (at >= this.whole) return "wait";
     let end = wire.appendCanonical(text, at) - 1;
     if (end < 0) {
       for (let start = at; ; start = end + 1) {
@@ -88,6 +96,13 @@ export class RowCursor implements AsyncDisposable {
     this.keptEnd = this.lineEnd;
   }
 
+  /** Lets go of the line of the row kept last, which may hold on to text that has all been given. */
+  forgetLine(): void {
+    this.keptText = nothing;
+    this.keptStart = 0;
+    this.keptEnd = 0;
+  }
+
   /** Gives the row given last again next time. */
   stepBack(): void {
     this.at = this.lineStart;
@@ -98,15 +113,13 @@ export class RowCursor implements AsyncDisposable {
   async more(signal: AbortSignal): Promise<boolean> {
     if (this.pending.length > 0) {
       // the line put together has been read whole
-      this.text = this.pending;
+      this.take(this.pending);
       this.pending = nothing;
-      this.at = 0;
       return true;
     }
     const left: Uint8Array[] = this.at < this.text.length ? [this.text.subarray(this.at)] : [];
     let leftBytes = this.text.length - this.at;
-    this.text = nothing;
-    this.at = 0;
+    this.take(nothing);
     const leave = () => this.leaving.abort(signal.reason);
     if (signal.aborted) leave();
     signal.addEventListener("abort", leave, { once: true });
@@ -118,16 +131,16 @@ export class RowCursor implements AsyncDisposable {
           this.isExhausted = true;
           break;
         }
-        const end = left.length === 0 ? 0 : chunk.value.indexOf(lineEnd) + 1;
+        const text = bufferOver(chunk.value);
+        const end = left.length === 0 ? 0 : text.indexOf(lineEnd) + 1;
         if (left.length === 0 || end > 0) {
-          this.text =
-            left.length === 0 ? chunk.value : Buffer.concat([...left, chunk.value.subarray(0, end)]);
-          this.pending = left.length === 0 ? nothing : chunk.value.subarray(end);
+          this.take(left.length === 0 ? text : Buffer.concat([...left, text.subarray(0, end)]));
+          this.pending = left.length === 0 ? nothing : text.subarray(end);
           if (this.text.length > 0) return true;
           continue;
         }
-        left.push(chunk.value);
-        leftBytes += chunk.value.length;
+        left.push(text);
+        leftBytes += text.length;
         if (leftBytes > maxLineBytes) {
           throw new RunvaultError("line_too_long", `row ${this.rows + 1} ${this.name} is longer than 16 MiB`);
         }
@@ -137,8 +150,14 @@ export class RowCursor implements AsyncDisposable {
     }
     if (left.length === 0) return false;
     // a last line without its end is a line too
-    this.text = Buffer.concat([...left, Buffer.of(lineEnd)]);
+    this.take(Buffer.concat([...left, Buffer.of(lineEnd)]));
     return true;
+  }
+
+  private take(text: Buffer): void {
+    this.text = text;
+    this.whole = text.lastIndexOf(lineEnd) + 1;
+    this.at = 0;
   }
 
   /** Whether anything is left to give. */
@@ -151,4 +170,9 @@ export class RowCursor implements AsyncDisposable {
     this.leaving.abort(new RunvaultError("interrupted", "nobody reads these rows any more"));
     await this.chunks.return?.();
   }
+}
+
+/** One kind of array in the loop over bytes, which is slower for two. */
+function bufferOver(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

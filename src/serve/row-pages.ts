@@ -11,6 +11,8 @@ export const maxPageBytes = 4 * 1024 * 1024;
 // the next token, and what stands around the rows
 const roomBesideRows = 16 * 1024;
 const maxRowsBytes = maxPageBytes - roomBesideRows;
+// the row that shows that a page is full is written before it is taken back
+const roomForLast = 64 * 1024;
 // what JSON writes around a row beyond its line: its name in PreviewRow and a comma
 const jsonRowBytes = 32;
 
@@ -49,7 +51,7 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
   const { listing, limit, token, signal } = request;
   const table = tableNamed(listing.table);
   const position = token === "" ? undefined : parsePageToken(token, listing);
-  const expectedBytes = Math.min(maxRowsBytes, (limit ?? maxRowsBytes) * 512) + 1024;
+  const expectedBytes = Math.min(maxRowsBytes, (limit ?? maxRowsBytes) * 512) + roomForLast;
   const wire = new RowWire(table, request.form, expectedBytes);
   const cursor = pool.take(token) ?? (await openCursor(source, listing, position, wire, signal));
   try {
@@ -63,6 +65,7 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
     const event = BigInt.asIntN(64, (BigInt(cursor.eventHigh) << 32n) | BigInt(cursor.eventLow));
     const { page, given } = cursor;
     const nextToken = formatPageToken(listing, { page, event, given, mark: rowMark(cursor.keptLine) });
+    cursor.forgetLine();
     pool.put(nextToken, cursor);
     return { wire: wire.written(), rows: wire.rows, number, nextToken };
   } catch (error) {

@@ -39,8 +39,8 @@ export class RowWire {
   eventHigh = 0;
   eventLow = 0;
   private readonly table: Table;
-  /** The keys of all columns, four bytes a number; the last number of a key overlaps the one before. */
-  private readonly keyWords: Int32Array;
+  /** The keys of all columns, eight bytes a number; the last number of a key overlaps the one before. */
+  private readonly keyWords: Float64Array;
   private readonly keySizes: Uint8Array;
   private readonly kinds: Uint8Array;
   /** Tags with their lengths in bytes; no row message has more than 2047 fields. */
@@ -60,7 +60,7 @@ export class RowWire {
     const { columns, message } = table;
     this.table = table;
     const keys = columns.map(keyBytes);
-    this.keyWords = Int32Array.from(keys.flatMap(wordsOf));
+    this.keyWords = Float64Array.from(keys.flatMap(wordsOf));
     this.keySizes = Uint8Array.from(keys.map((key) => key.length));
     this.kinds = Uint8Array.from(columns.map(kindOf));
     this.tags = Uint16Array.from(message.fields.map(tagOf));
@@ -129,10 +129,11 @@ export class RowWire {
     for (let column = 0; column < kinds.length; column += 1) {
       const keyEnd = from + keySizes[column]!;
       if (keyEnd > end) return -1;
-      for (; from + 4 <= keyEnd; from += 4, word += 1) {
-        if (textView.getInt32(from, true) !== keyWords[word]) return -1;
+      // as doubles: keys are ASCII, so none is NaN or zero, and equal means equal bits
+      for (; from + 8 < keyEnd; from += 8, word += 1) {
+        if (textView.getFloat64(from, true) !== keyWords[word]) return -1;
       }
-      if (textView.getInt32(keyEnd - 4, true) !== keyWords[word++]) return -1;
+      if (textView.getFloat64(keyEnd - 8, true) !== keyWords[word++]) return -1;
       from = keyEnd;
       const tag = tags[column]!;
       const kind = kinds[column]!;
@@ -464,11 +465,13 @@ function keyBytes({ name, kind }: Column, index: number): Uint8Array {
   return Buffer.from(`${index === 0 ? "{" : ","}"${name}":${isQuoted ? '"' : ""}`);
 }
 
-/** Four bytes a number, in the order in which a DataView reads them; the last four once more where they overlap. */
+/** Eight bytes a number, as a DataView reads them; the last eight once more where they overlap. */
 function wordsOf(key: Uint8Array): number[] {
+  if (key.length < 8) throw new Error(`a column's name is too short to compare: ${Buffer.from(key)}`);
   const view = viewOf(key);
-  const words = Array.from({ length: Math.floor(key.length / 4) }, (_, at) => view.getInt32(at * 4, true));
-  return [...words, view.getInt32(key.length - 4, true)];
+  const words: number[] = [];
+  for (let at = 0; at + 8 < key.length; at += 8) words.push(view.getFloat64(at, true));
+  return [...words, view.getFloat64(key.length - 8, true)];
 }
 
 function viewOf(bytes: Uint8Array): DataView {

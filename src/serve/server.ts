@@ -1,6 +1,12 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import {
+  type FastifyInstance,
+  type FastifyPluginAsync,
+  type FastifyReply,
+  type FastifyRequest,
+  fastify,
+} from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
@@ -88,6 +94,8 @@ const basePath = "/api/v1";
 // room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
 const sendBufferBytes = 4 * 1024 * 1024;
 const mostCursors = 32;
+// a source may give a segment of 64 MiB in one piece
+const mostCursorBytes = 256 * 1024 * 1024;
 const usualCursorIdleMs = 30_000;
 
 /** How long answers without an end of their own have to end with the server. */
@@ -147,32 +155,30 @@ export async function serve(options: ServeOptions): Promise<Served> {
     usualPort: options.tls === undefined ? 80 : 443,
   });
   monitoringRoutes(app, { control, listening, metrics });
-  await app.register(
-    async (routes) => {
-      const hasRest = offered.includes("rest");
-      controlRoutes(routes, { control: hasRest ? control : undefined, source, literal });
-      monitoringRoutes(routes, { control, listening, metrics });
-      if (!hasRest) return;
-      if (control !== undefined) {
-        logRoutes(routes, { control, drain, onRequest, onError });
-        await routes.register(async (scope) => lifecycleRoutes(scope, control));
-        if (!literal) liveRoute(routes, { control, metrics, onError, onRequest });
-      }
-      historyRoutes(routes, {
-        source,
-        faults,
-        literal,
-        maxRowsPerAnswer: options.maxRowsPerAnswer,
-        compress: options.compress ?? false,
-        onRequest,
-        onError,
-      });
-    },
-    { prefix: basePath },
-  );
+  const rest: FastifyPluginAsync = async (routes) => {
+    const hasRest = offered.includes("rest");
+    controlRoutes(routes, { control: hasRest ? control : undefined, source, literal });
+    monitoringRoutes(routes, { control, listening, metrics });
+    if (!hasRest) return;
+    if (control !== undefined) {
+      logRoutes(routes, { control, drain, onRequest, onError });
+      await routes.register(async (scope) => lifecycleRoutes(scope, control));
+      if (!literal) liveRoute(routes, { control, metrics, onError, onRequest });
+    }
+    historyRoutes(routes, {
+      source,
+      faults,
+      literal,
+      maxRowsPerAnswer: options.maxRowsPerAnswer,
+      compress: options.compress ?? false,
+      onRequest,
+      onError,
+    });
+  };
+  await app.register(rest, { prefix: basePath });
   if (offered.includes("rpc")) {
     const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;
-    const cursors = new CursorPool({ most: mostCursors, idleMs, onError });
+    const cursors = new CursorPool({ most: mostCursors, mostBytes: mostCursorBytes, idleMs, onError });
     app.addHook("onClose", () => cursors[Symbol.asyncDispose]());
     const about = options.about ?? { name: source.label, version: "", kind: "history" };
     const handlers = rpcHandlers({
@@ -194,14 +200,11 @@ export async function serve(options: ServeOptions): Promise<Served> {
       onRequest,
       onError,
     });
+    const rpc: FastifyPluginAsync = async (routes) =>
+      rpcRoutes(routes, handlers, { onRequest, onError, armed: faults });
     for (const prefix of ["", basePath]) {
       for (const { requestPath } of handlers) rpcPaths.add(`${prefix}${requestPath}`);
-      await app.register(
-        async (routes) => rpcRoutes(routes, handlers, { onRequest, onError, armed: faults }),
-        {
-          prefix,
-        },
-      );
+      await app.register(rpc, { prefix });
     }
   }
 

@@ -1,0 +1,98 @@
+import { open, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { isMissing, makeFolder, syncFile, syncFolder } from "../archive/durable.ts";
+import { type ErrorDetails, RunvaultError } from "../model/error.ts";
+import { exportHint } from "./export-session.ts";
+
+/**
+ * A file that is written beside its place and takes it whole, by a rename. Dispose it: what was not put in place goes.
+ * A killed process leaves its hidden part beside, never anything under the name itself.
+ */
+export class ExportFile implements AsyncDisposable {
+  readonly file: string;
+  /** Where to write. */
+  readonly aside: string;
+
+  private constructor(file: string) {
+    this.file = file;
+    this.aside = join(dirname(file), `.${basename(file)}.${process.pid}.part`);
+  }
+
+  /** Throws `invalid_argument` where the file is there already and `force` is not set. */
+  static async create(file: string, force: boolean): Promise<ExportFile> {
+    const there = await kindOf(file);
+    if (there === "folder") {
+      throw new RunvaultError("invalid_argument", "--out names a folder; it takes a file here", {
+        place: { file },
+        hint: "One table, or a database, goes to one file; several tables go to a folder.",
+      });
+    }
+    if (there === "file" && !force) {
+      throw new RunvaultError("invalid_argument", "the output is there already", {
+        place: { file },
+        hint: "Give another --out, or --force to replace it.",
+      });
+    }
+    const made = new ExportFile(file);
+    await storing(file, () => makeFolder(dirname(file)));
+    await made[Symbol.asyncDispose]();
+    return made;
+  }
+
+  /** Writes pieces, each as soon as it is there. */
+  async write(pieces: AsyncIterable<Uint8Array>): Promise<void> {
+    const handle = await storing(this.file, () => open(this.aside, "w"));
+    try {
+      // what makes the pieces says itself what is wrong with it
+      for await (const piece of pieces) await storing(this.file, () => handle.writeFile(piece));
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** Has the disk keep what was written; gives its size. */
+  async sync(): Promise<number> {
+    return await storing(this.file, async () => {
+      await syncFile(this.aside);
+      return (await stat(this.aside)).size;
+    });
+  }
+
+  async putInPlace(): Promise<void> {
+    await storing(this.file, async () => {
+      await rename(this.aside, this.file);
+      await syncFolder(dirname(this.file));
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    // DuckDB has a log beside a database that it did not close
+    for (const rest of [this.aside, `${this.aside}.wal`]) await rm(rest, { force: true });
+  }
+}
+
+async function kindOf(file: string): Promise<"file" | "folder" | "nothing"> {
+  try {
+    return (await stat(file)).isDirectory() ? "folder" : "file";
+  } catch (error) {
+    if (isMissing(error)) return "nothing";
+    throw RunvaultError.from(error, { place: { file }, ...exportHint });
+  }
+}
+
+async function storing<T>(file: string, body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    const details: ErrorDetails = { place: { file }, ...exportHint };
+    const code = (error as NodeJS.ErrnoException | null)?.code;
+    if (code === "ENOTDIR" || code === "EEXIST" || code === "ENOENT") {
+      throw new RunvaultError("invalid_argument", `--out: ${(error as Error).message}`, {
+        cause: error,
+        place: { file },
+        hint: "A part of the path is a file, not a folder.",
+      });
+    }
+    throw RunvaultError.from(error, details);
+  }
+}

@@ -1,0 +1,22 @@
+/** Forms a table can be exported in; the value is what its files end with. */
+export const exportFormats = {
+  parquet: "parquet",
+  arrow: "arrow",
+  "arrow-stream": "arrows",
+  duckdb: "duckdb",
+  ndjson: "ndjson",
+  csv: "csv",
+} as const;
+export type ExportFormat = keyof typeof exportFormats;
+
+/** Those that are written from front to back, and so may go to standard output. */
+export const streamFormats = ["arrow-stream", "ndjson", "csv"] as const;
+export type StreamFormat = (typeof streamFormats)[number];
+
+export function isStreamFormat(format: ExportFormat): format is StreamFormat {
+  return streamFormats.some((name) => name === format);
+}
+
+/** How exact columns leave the archive: as decimals, or as the nearest doubles. */
+export const decimalForms = ["exact", "double"] as const;
+export type DecimalForm = (typeof decimalForms)[number];

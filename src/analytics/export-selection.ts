@@ -1,0 +1,54 @@
+import { timestampMax, timestampMin } from "../archive/convert-types.ts";
+import { identifier, literal } from "../archive/sql.ts";
+import { RunvaultError } from "../model/error.ts";
+import { type FilterName, filterNames, type Table } from "../model/table.ts";
+import type { TimeBounds } from "../model/time.ts";
+import type { DecimalForm } from "./export-format.ts";
+
+/** Which rows of the tables, and how their decimals are given. */
+export interface ExportSelection extends TimeBounds {
+  /** Exact values that the columns of these names must have. */
+  readonly filters: Partial<Record<FilterName, string>>;
+  readonly decimals: DecimalForm;
+}
+
+/** Throws `invalid_argument` where a filter does not apply to one of the tables, as a gateway does. */
+export function refuseWrongFilters(tables: readonly Table[], selection: ExportSelection): void {
+  for (const name of filterNames) {
+    if (selection.filters[name] === undefined) continue;
+    const without = tables.filter(({ filters }) => !filters.includes(name)).map((table) => table.name);
+    if (without.length === 0) continue;
+    throw new RunvaultError("invalid_argument", `${without.join(", ")} cannot be filtered by ${name}`, {
+      hint: `Export ${without.length === 1 ? "that table" : "those tables"} without --${name.replace("_", "-")}.`,
+    });
+  }
+}
+
+/** The WHERE clause of a table, with a blank ahead; empty where every row is wanted. */
+export function whereSql({ filters, from, to }: ExportSelection): string {
+  const conditions = filterNames.flatMap((name) => {
+    const value = filters[name];
+    return value === undefined ? [] : [`${identifier(name)} = ${literal(value)}`];
+  });
+  // bounds outside of what a timestamp holds cannot be written as one
+  if (from !== undefined && from > timestampMin) {
+    conditions.push(from > timestampMax ? "false" : `ts_event >= ${timestampSql(from)}`);
+  }
+  if (to !== undefined && to <= timestampMax) {
+    conditions.push(to <= timestampMin ? "false" : `ts_event < ${timestampSql(to)}`);
+  }
+  return conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
+}
+
+function timestampSql(ns: bigint): string {
+  return `make_timestamp_ns(${ns}::BIGINT)`;
+}
+
+/** The columns of a table as a SELECT list, with the decimals in the form wanted. */
+export function columnsSql(table: Table, decimals: DecimalForm): string {
+  if (decimals === "exact") return "*";
+  const doubles = table.columns
+    .filter(({ kind }) => kind === "exact")
+    .map(({ name }) => `${identifier(name)}::DOUBLE AS ${identifier(name)}`);
+  return doubles.length === 0 ? "*" : `* REPLACE (${doubles.join(", ")})`;
+}

@@ -1,0 +1,122 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { duckDBError } from "../archive/duckdb.ts";
+import type { Manifest } from "../archive/manifest.ts";
+import { identifier } from "../archive/sql.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { Table } from "../model/table.ts";
+import { columnsSql, type ExportSelection, whereSql } from "./export-selection.ts";
+import { Limit } from "./limit.ts";
+import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
+import type { ResultColumn } from "./query.ts";
+import { asQueryError } from "./query-error.ts";
+import type { QueryArchive } from "./query-views.ts";
+import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
+
+export interface SessionOptions extends ViewOptions {
+  readonly selection: ExportSelection;
+}
+
+/** One state of an archive, opened to be exported; the SQL that runs in it is all written here. */
+export class ExportSession implements AsyncDisposable {
+  readonly #views: OpenViews;
+  readonly #signal: AbortSignal | undefined;
+  readonly selection: ExportSelection;
+
+  private constructor(views: OpenViews, options: SessionOptions) {
+    this.#views = views;
+    this.#signal = options.signal;
+    this.selection = options.selection;
+  }
+
+  static async open(archive: QueryArchive, options: SessionOptions): Promise<ExportSession> {
+    return new ExportSession(await openViews(archive, options), options);
+  }
+
+  get manifests(): readonly Manifest[] {
+    return this.#views.manifests;
+  }
+
+  get withheld(): OpenViews["withheld"] {
+    return this.#views.withheld;
+  }
+
+  /**
+   * The chosen rows of a table, in key order: files come by run and time, each holds its rows in that order, and DuckDB
+   * keeps it. `list` is the SELECT list; every column unless it is given.
+   */
+  rowsSql(table: Table, list = columnsSql(table, this.selection.decimals)): string {
+    return `SELECT ${list} FROM memory.main.${identifier(table.name)}${whereSql(this.selection)}`;
+  }
+
+  /** Name and type of the columns that a SELECT gives. */
+  async columns(sql: string): Promise<ResultColumn[]> {
+    return await this.work(async (connection) => {
+      const prepared = await connection.prepare(sql);
+      return Array.from({ length: prepared.columnCount }, (_, index) => ({
+        name: prepared.columnName(index),
+        type: prepared.columnType(index),
+      }));
+    });
+  }
+
+  /** The first row of an answer. */
+  async firstRow(sql: string): Promise<readonly unknown[]> {
+    return await this.work(async (connection) => (await connection.runAndReadAll(sql)).getRows()[0] ?? []);
+  }
+
+  /** Streams a SELECT in bounded memory. Ends only when it is whole. */
+  async *stream(sql: string, columns: number): AsyncGenerator<RowChunk> {
+    const { connection, files } = this.#views;
+    using limit = new Limit(connection, undefined, this.#signal);
+    try {
+      yield* wholeStream((marked) => connection.stream(marked), sql, columns);
+    } catch (error) {
+      const known = limit.reason();
+      if (known !== undefined) throw known;
+      throw error instanceof CutStream ? await this.#reasonOfCut(sql) : asExportError(error, files);
+    }
+  }
+
+  /** Does something with DuckDB. Throws what a reader of archives has to know, the signal's reason when it aborts. */
+  async work<T>(body: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
+    const { connection, files } = this.#views;
+    using limit = new Limit(connection, undefined, this.#signal);
+    try {
+      return await body(connection);
+    } catch (error) {
+      throw limit.reason() ?? asExportError(error, files);
+    }
+  }
+
+  /** Runs a cut SELECT once more, reduced to one value that needs every cell, because only then DuckDB says why. */
+  async #reasonOfCut(sql: string): Promise<RunvaultError> {
+    try {
+      await this.work(async (connection) => await connection.run(`SELECT max(hash(q)) FROM (\n${sql}\n) q`));
+    } catch (error) {
+      return RunvaultError.from(error);
+    }
+    return new RunvaultError("internal", "the rows ended early, and DuckDB gave no reason");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#views[Symbol.asyncDispose]();
+  }
+}
+
+/** As of a query, but for what only an export meets: a disk that cannot be written is not the archive's damage. */
+function asExportError(error: unknown, files: readonly string[]): RunvaultError {
+  const { code } = duckDBError(error, "");
+  const message = error instanceof Error ? error.message : String(error);
+  if (code.startsWith("storage_") && !files.some((file) => message.includes(file))) {
+    return new RunvaultError(code, message, { cause: error, ...exportHint });
+  }
+  const known = asQueryError(error, files);
+  return known.code.startsWith("storage_")
+    ? new RunvaultError(known.code, known.message, { cause: error, ...exportHint })
+    : known;
+}
+
+/** What to do where an export cannot be written. */
+export const exportHint = {
+  hint: "Point --out (and TMPDIR, for what spills) at a disk with room and permission, and run the same command again.",
+};

@@ -1,0 +1,46 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { RunvaultError } from "../model/error.ts";
+
+/** Interrupts a connection when time is up or the signal says so, and remembers why. */
+export class Limit implements Disposable {
+  readonly #deadline: NodeJS.Timeout | undefined;
+  readonly #connection: DuckDBConnection;
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = () => this.#stop(RunvaultError.from(this.#signal?.reason));
+  #repeat: NodeJS.Timeout | undefined;
+  #reason: RunvaultError | undefined;
+
+  /** Without `timeoutMs` only the signal ends the work. */
+  constructor(connection: DuckDBConnection, timeoutMs: number | undefined, signal: AbortSignal | undefined) {
+    this.#connection = connection;
+    this.#signal = signal;
+    if (timeoutMs !== undefined) {
+      this.#deadline = setTimeout(() => {
+        this.#stop(
+          new RunvaultError("query_invalid", `the query took longer than ${timeoutMs / 1000} s`, {
+            hint: "Narrow it, or raise --timeout.",
+          }),
+        );
+      }, timeoutMs);
+    }
+    if (signal?.aborted) this.#onAbort();
+    else signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  reason(): RunvaultError | undefined {
+    return this.#reason;
+  }
+
+  #stop(reason: RunvaultError): void {
+    this.#reason ??= reason;
+    this.#connection.interrupt();
+    // an interrupt between two steps of a query is lost, so it is repeated until the query is gone
+    this.#repeat ??= setInterval(() => this.#connection.interrupt(), 100);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#deadline);
+    clearInterval(this.#repeat);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
+}

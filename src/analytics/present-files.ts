@@ -1,0 +1,62 @@
+import { stat } from "node:fs/promises";
+import type { Archive } from "../archive/archive.ts";
+import type { Manifest } from "../archive/manifest.ts";
+import { RunvaultError } from "../model/error.ts";
+import { type TableName, tables } from "../model/table.ts";
+import { committedParquet } from "./committed-parquet.ts";
+import { byTypes, refuseWiderTypes, type TypedParquet } from "./typed-parquet.ts";
+
+/** One state of an archive: manifests, and by table the files they name, in the order of runs and of time. */
+export interface PresentFiles {
+  readonly manifests: readonly Manifest[];
+  readonly files: ReadonlyMap<TableName, readonly TypedParquet[]>;
+}
+
+/**
+ * The committed files of the manifests that `readManifests` gives, all of them seen to be there. Reads the manifests
+ * again where a commit has just replaced a file. Throws `archive_damaged` where a file stays missing, `incomplete` where
+ * files have types that the archive's do not hold.
+ */
+export async function presentFiles(
+  archive: Pick<Archive, "layout" | "exactTypes" | "refresh">,
+  readManifests: () => Promise<readonly Manifest[]>,
+  allowIncomplete: boolean,
+): Promise<PresentFiles> {
+  for (let attempt = 1; ; attempt++) {
+    const manifests = await readManifests();
+    // after the manifests: types only ever widen while some run has the former
+    await archive.refresh();
+    const files = new Map<TableName, TypedParquet[]>();
+    for (const { name } of tables) {
+      const groups = byTypes(committedParquet(archive, manifests, name, allowIncomplete));
+      refuseWiderTypes(name, groups, archive.exactTypes(name));
+      files.set(name, groups);
+    }
+    const missing = await firstMissing(pathsOf(files));
+    if (missing === null) return { manifests, files };
+    // a commit between the reading of the manifests and here replaces files; then the new manifests name others
+    if (attempt === 3) {
+      throw new RunvaultError("archive_damaged", "a committed file is missing", {
+        place: { file: missing },
+        hint: "Run `runvault verify`; archiving the run again puts the file back.",
+      });
+    }
+  }
+}
+
+/** Every file, in the order of tables, runs and time. */
+export function pathsOf(files: PresentFiles["files"]): string[] {
+  return [...files.values()].flat().flatMap((group) => group.files.map(({ file }) => file));
+}
+
+async function firstMissing(paths: readonly string[]): Promise<string | null> {
+  for (const path of paths) {
+    try {
+      await stat(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return path;
+      throw RunvaultError.from(error, { place: { file: path } });
+    }
+  }
+  return null;
+}

@@ -1,0 +1,43 @@
+import { DuckDBTypeId } from "@duckdb/node-api";
+import { identifier } from "../archive/sql.ts";
+import type { ResultColumn } from "./query.ts";
+import { inlineBytes } from "./raw-vector.ts";
+
+/** Where in a chunk a column stands: in one vector, or as the pieces of its strings in several. */
+export interface ColumnSpan {
+  readonly first: number;
+  readonly count: number;
+}
+
+/** Pieces a string is cut into at most; what is behind the last cut stays in one piece, of any length. */
+const mostPieces = 4;
+
+/** Each column in a vector of its own. */
+export function wholeColumns(columns: readonly ResultColumn[]): ColumnSpan[] {
+  return columns.map((_, index) => ({ first: index, count: 1 }));
+}
+
+/**
+ * A select list that cuts the strings of long columns into pieces of twelve characters. Pieces of twelve bytes stand in
+ * the vector itself, where longer strings have to be fetched one by one: that is five times slower. `longest` has the
+ * bytes of each column's longest string, as far as known; it decides about speed only, for the pieces put together are
+ * the string whatever its length and its characters.
+ */
+export function stringPieces(
+  columns: readonly ResultColumn[],
+  longest: readonly number[],
+): { readonly list: string; readonly spans: readonly ColumnSpan[] } {
+  const list: string[] = [];
+  const spans = columns.map(({ name, type }, index) => {
+    const first = list.length;
+    const length = type.typeId === DuckDBTypeId.VARCHAR ? (longest[index] ?? 0) : 0;
+    const count = Math.max(1, Math.min(mostPieces, Math.ceil(length / inlineBytes)));
+    const column = identifier(name);
+    for (let piece = 0; piece < count; piece++) {
+      const rest = piece === count - 1 ? "" : `, ${inlineBytes}`;
+      list.push(count === 1 ? column : `substring(${column}, ${piece * inlineBytes + 1}${rest})`);
+    }
+    return { first, count };
+  });
+  return { list: list.join(", "), spans };
+}

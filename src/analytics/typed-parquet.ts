@@ -1,0 +1,55 @@
+import { type ExactTypes, holds, sameTypes } from "../archive/convert-types.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { TableName } from "../model/table.ts";
+import type { CommittedParquet } from "./committed-parquet.ts";
+
+/** Parquet files of a table whose exact columns have the same types. */
+export interface TypedParquet {
+  readonly exactTypes: ExactTypes;
+  readonly files: readonly CommittedParquet[];
+}
+
+/**
+ * The files by their types, one group but while a column of the archive is being widened. Readers that are given files
+ * of two types in one list refuse them or round in silence, so each group is read apart and cast to the archive's types.
+ */
+export function byTypes(files: readonly CommittedParquet[]): TypedParquet[] {
+  const groups: { exactTypes: ExactTypes; files: CommittedParquet[] }[] = [];
+  for (const file of files) {
+    const group = groups.find(({ exactTypes }) => sameTypes(exactTypes, file.exactTypes));
+    if (group === undefined) groups.push({ exactTypes: file.exactTypes, files: [file] });
+    else group.files.push(file);
+  }
+  return groups;
+}
+
+/** Throws `incomplete` where files have types whose values the archive's types may not hold. */
+export function refuseWiderTypes(
+  table: TableName,
+  groups: readonly TypedParquet[],
+  archiveTypes: ExactTypes,
+): void {
+  for (const { exactTypes } of groups) {
+    for (const [column, type] of Object.entries(archiveTypes)) {
+      const own = exactTypes[column];
+      if (own !== undefined && !holds(type, own)) throw mixedTypes(table, column, own, type);
+    }
+  }
+}
+
+/** Throws `incomplete` where the files of a table are not all of one type. */
+export function refuseMixedTypes(table: TableName, groups: readonly TypedParquet[]): void {
+  const [first, second] = groups;
+  if (first === undefined || second === undefined) return;
+  const column = Object.keys(first.exactTypes).find(
+    (name) => first.exactTypes[name] !== second.exactTypes[name],
+  )!;
+  throw mixedTypes(table, column, first.exactTypes[column]!, second.exactTypes[column]!);
+}
+
+function mixedTypes(table: TableName, column: string, one: string, other: string): RunvaultError {
+  return new RunvaultError("incomplete", `${table}.${column} is ${one} in some runs, ${other} in others`, {
+    place: { table },
+    hint: "A change of its type was not finished: run the same `runvault rebuild --widen` again.",
+  });
+}

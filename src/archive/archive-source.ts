@@ -1,0 +1,413 @@
+import { createHash } from "node:crypto";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import type {
+  DocumentKind,
+  HistorySource,
+  InstanceEntry,
+  RowRequest,
+  RunEntry,
+  RunRef,
+  StorageFacts,
+  TableFacts,
+} from "../model/source.ts";
+import { type FilterName, type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import type { TimeBounds } from "../model/time.ts";
+import type { Archive } from "./archive.ts";
+import { filesOf, readableStates } from "./commit.ts";
+import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
+import { isMissing } from "./durable.ts";
+import type { Manifest, TableManifest } from "./manifest.ts";
+import { ManifestCache } from "./manifest-cache.ts";
+import { type Lines, parquetLines } from "./parquet-lines.ts";
+import { sha256Of } from "./segment.ts";
+import { bucketsOf, countRows, isSorted, segmentLines, type TableBucket } from "./table-rows.ts";
+
+export interface ArchiveSourceOptions {
+  /** Also tables that are neither COMPLETE nor OPEN, as far as the archive holds them. Default false. */
+  readonly allowIncomplete?: boolean;
+  /**
+   * Text of segments decompressed ahead of a reader, in bytes; the next segment always is. Default 32 MiB: a few of the
+   * usual size, enough to keep the disk and a second core busy.
+   */
+  readonly readAheadBytes?: number;
+  /** Memory DuckDB may take for filtered rows, in MiB. Default 256. */
+  readonly memoryLimitMb?: number;
+  /** Threads of DuckDB. Default 2. */
+  readonly threads?: number;
+}
+
+/**
+ * An archive as a source of history. Rows come straight from the segments, byte for byte as they were fetched; only
+ * filtered rows, and those that came unsorted, are rendered from Parquet as canonical lines. Rows set aside in
+ * quarantine are not served.
+ *
+ * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: a commit leaves the files
+ * of the generation before it in place. Where a second commit takes them away, the reading throws
+ * `history_query_failed`, after which asking again helps. Damage throws `archive_damaged`, at whatever row it shows.
+ */
+export function openArchiveSource(archive: Archive, options: ArchiveSourceOptions = {}): HistorySource {
+  return new ArchiveSource(archive, options);
+}
+
+class ArchiveSource implements HistorySource {
+  readonly label: string;
+  readonly #archive: Archive;
+  readonly #manifests: ManifestCache;
+  readonly #options: ArchiveSourceOptions;
+  /** Opened for the first request that needs it. */
+  #duckdb: Promise<{ duckdb: OpenDuckDB; folder: string }> | undefined;
+  /** What DuckDB is computing: it may not be closed under it. */
+  readonly #computing = new Set<Promise<unknown>>();
+  readonly #closed = new AbortController();
+
+  constructor(archive: Archive, options: ArchiveSourceOptions) {
+    this.label = `archive ${archive.dir}`;
+    this.#archive = archive;
+    this.#manifests = new ManifestCache(archive);
+    this.#options = options;
+  }
+
+  async instances(): Promise<readonly InstanceEntry[]> {
+    const byInstance = Map.groupBy(await this.#archive.manifests(), ({ instanceId }) => instanceId);
+    return [...byInstance].map(([instanceId, manifests]) => ({
+      instanceId,
+      runIds: oldestFirst(manifests).map(({ runId }) => runId),
+    }));
+  }
+
+  async runs(instanceId: string): Promise<readonly RunEntry[]> {
+    const manifests = (await this.#archive.manifests()).filter((found) => found.instanceId === instanceId);
+    if (manifests.length === 0) throw instanceNotFound({ instanceId });
+    return oldestFirst(manifests).map((manifest) => ({
+      instanceId,
+      runId: manifest.runId,
+      status: manifest.run.status,
+      // 0 is how the interface's documents leave a time out
+      started: BigInt(manifest.run.started ?? 0),
+      ended: manifest.run.ended === null ? undefined : BigInt(manifest.run.ended),
+      final: manifest.run.final,
+      storageVersion: this.#versionOf(manifest),
+    }));
+  }
+
+  async facts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts> {
+    const manifest = await this.#manifestOf(run);
+    const facts = new Map<TableName, TableFacts>();
+    for (const name of tableNames) {
+      const table = manifest.tables[name];
+      if (table === undefined || !this.#isServed(table)) continue;
+      refuseWhenAborted(signal);
+      const counted = await this.#guarded(manifest, () => this.#count(manifest, name, table, bounds, signal));
+      facts.set(name, {
+        ...counted,
+        schemaFingerprint: table.certificate?.schemaFingerprint ?? "",
+        final: manifest.run.final,
+      });
+    }
+    return facts;
+  }
+
+  async document(run: RunRef, kind: DocumentKind): Promise<Uint8Array | null> {
+    const manifest = await this.#manifestOf(run);
+    const document = manifest.documents[kind];
+    if (document === undefined) return null;
+    const file = join(this.#archive.layout.dataDir(manifest), document.file);
+    return await this.#guarded(manifest, async () => {
+      const bytes = await readFile(file).catch((cause: unknown) => {
+        throw isMissing(cause)
+          ? damaged("a document is missing", file, cause)
+          : RunvaultError.from(cause, { place: { file } });
+      });
+      if (sha256Of(bytes) === document.sha256) return bytes;
+      throw damaged("a document is not what was committed", file);
+    });
+  }
+
+  async *rows(request: RowRequest): AsyncGenerator<Uint8Array> {
+    const { limit, signal } = request;
+    const table = tableNamed(request.table);
+    const filters = filtersOf(request, table);
+    if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1)) {
+      throw new RunvaultError("invalid_argument", `limit is a whole number above zero, not ${limit}`);
+    }
+    refuseWhenAborted(signal);
+    const manifest = await this.#manifestOf(request);
+    const held = this.#servedTable(manifest, table.name);
+    try {
+      yield* this.#lines(manifest, table, held, request, filters);
+    } catch (error) {
+      throw await this.#overtaken(manifest, error);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed.abort(new RunvaultError("interrupted", "the archive was closed"));
+    const opened = this.#duckdb;
+    if (opened === undefined) return;
+    this.#duckdb = undefined;
+    await Promise.allSettled(this.#computing);
+    const { duckdb, folder } = await opened;
+    duckdb.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+
+  /** Stretches of buckets that are served the same way, one after the other, until the limit is reached. */
+  async *#lines(
+    manifest: Manifest,
+    table: Table,
+    held: TableManifest,
+    request: RowRequest,
+    filters: readonly (readonly [FilterName, string])[],
+  ): AsyncGenerator<Uint8Array> {
+    let left = request.limit;
+    const { readAheadBytes = 32 * 1024 * 1024 } = this.#options;
+    for (const stretch of stretchesOf(bucketsOf(held, request), filters.length > 0)) {
+      const wanted = { bounds: request, limit: left, signal: request.signal };
+      const lines = stretch.sorted
+        ? segmentLines(this.#archive.layout.dataDir(manifest), manifest, stretch.buckets, {
+            ...wanted,
+            readAheadBytes,
+          })
+        : this.#parquetLines(manifest, table, stretch.buckets, { ...wanted, filters });
+      for await (const { text, rows } of lines) {
+        yield text;
+        if (left !== undefined) left -= rows;
+      }
+      if (left === 0) return;
+    }
+  }
+
+  async *#parquetLines(
+    manifest: Manifest,
+    table: Table,
+    buckets: readonly TableBucket[],
+    wanted: {
+      readonly bounds: TimeBounds;
+      readonly limit: number | undefined;
+      readonly signal: AbortSignal | undefined;
+      readonly filters: readonly (readonly [FilterName, string])[];
+    },
+  ): AsyncGenerator<Lines> {
+    const files = this.#parquetOf(manifest, table.name, buckets);
+    if (files.length === 0) return;
+    const duckdb = await this.#openDuckDB();
+    const signal = AbortSignal.any([this.#closed.signal, ...(wanted.signal ? [wanted.signal] : [])]);
+    const lines = parquetLines(duckdb, { table, files, ...wanted, signal });
+    try {
+      for (;;) {
+        const next = await this.#compute(() => lines.next());
+        if (next.done) return;
+        yield next.value;
+      }
+    } finally {
+      await this.#compute(() => lines.return(undefined));
+    }
+  }
+
+  #parquetOf(manifest: Manifest, name: TableName, buckets: readonly TableBucket[]): string[] {
+    const dir = this.#archive.layout.dataDir(manifest);
+    return buckets.flatMap(({ parquet, rows }) => {
+      if (parquet !== undefined) return [join(dir, parquet.file)];
+      if (rows === 0) return [];
+      throw new RunvaultError("history_unavailable", `not all of ${name} was converted to Parquet`, {
+        place: placeOf(manifest, name),
+        hint: "Archive the run again, or ask for the rows without filters.",
+      });
+    });
+  }
+
+  /** Rows within the bounds, and the times of the first and the last. */
+  async #count(
+    manifest: Manifest,
+    name: TableName,
+    held: TableManifest,
+    bounds: TimeBounds,
+    signal: AbortSignal | undefined,
+  ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
+    const dir = this.#archive.layout.dataDir(manifest);
+    return await countRows(dir, manifest, bucketsOf(held, bounds), bounds, async (bucket) => {
+      const table = tableNamed(name);
+      const wanted = { bounds, limit: undefined, signal, filters: [] };
+      return this.#parquetLines(manifest, table, [bucket], wanted);
+    });
+  }
+
+  #openDuckDB(): Promise<OpenDuckDB> {
+    const { memoryLimitMb = 256, threads = 2 } = this.#options;
+    // beside the system's temporary files: an archive may be read-only
+    this.#duckdb ??= (async () => {
+      const folder = await mkdtemp(join(tmpdir(), "runvault-source-"));
+      return { duckdb: await openDuckDB({ memoryLimitMb, threads, tempDirectory: folder }), folder };
+    })();
+    return this.#duckdb.then(({ duckdb }) => duckdb);
+  }
+
+  async #compute<T>(work: () => Promise<T>): Promise<T> {
+    const computing = work();
+    this.#computing.add(computing);
+    try {
+      return await computing;
+    } finally {
+      this.#computing.delete(computing);
+    }
+  }
+
+  async #manifestOf(run: RunRef): Promise<Manifest> {
+    const manifest = await this.#manifests.manifest(run);
+    if (manifest !== null) return manifest;
+    const instances = await this.instances();
+    const instance = instances.find(({ instanceId }) => instanceId === run.instanceId);
+    if (instance === undefined) throw instanceNotFound(run);
+    throw new RunvaultError("run_not_found", `the archive holds no run ${JSON.stringify(run.runId)}`, {
+      place: { instance: run.instanceId, run: run.runId },
+      hint: `The latest runs of this instance: ${instance.runIds.slice(-5).join(", ")}.`,
+    });
+  }
+
+  #isServed({ state }: TableManifest): boolean {
+    return readableStates.has(state) || (this.#options.allowIncomplete === true && state !== "ABSENT");
+  }
+
+  #servedTable(manifest: Manifest, name: TableName): TableManifest {
+    const table = manifest.tables[name];
+    if (table !== undefined && this.#isServed(table)) return table;
+    const why =
+      table === undefined
+        ? `${name} of this run is not archived`
+        : table.state === "ABSENT"
+          ? `the run has no ${name}`
+          : `${name} of this run is ${table.state}`;
+    const hint =
+      table?.state === "ABSENT"
+        ? undefined
+        : "Archive the run again; with --allow-incomplete unfinished tables are served as they are.";
+    throw new RunvaultError("history_unavailable", why, {
+      place: placeOf(manifest, name),
+      ...(hint === undefined ? {} : { hint }),
+    });
+  }
+
+  /**
+   * The gateway's own version where every row that is served came under it; else one that follows from the segments, for
+   * a part of the run's rows is another thing than all of them.
+   */
+  #versionOf(manifest: Manifest): string {
+    const { final, storageVersion } = manifest.run;
+    const whole = tableNames.every((name) => {
+      const table = manifest.tables[name];
+      return (
+        (table?.state === "COMPLETE" || table?.state === "ABSENT") && table.storageVersion === storageVersion
+      );
+    });
+    if (final && storageVersion !== null && whole) return storageVersion;
+    const hash = createHash("sha256");
+    for (const name of tableNames) {
+      const table = manifest.tables[name];
+      if (table === undefined || !this.#isServed(table)) continue;
+      hash.update(`${name}\n`);
+      for (const { from, to, sha256 } of table.segments) hash.update(`${from} ${to} ${sha256}\n`);
+    }
+    return hash.digest("hex").slice(0, 16);
+  }
+
+  /** Runs work on a generation's files. Throws as it does, or `history_query_failed` where a commit removed them. */
+  async #guarded<T>(manifest: Manifest, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw await this.#overtaken(manifest, error);
+    }
+  }
+
+  /** The error as it is, or, where files of the generation have gone since, what that means. */
+  async #overtaken(manifest: Manifest, thrown: unknown): Promise<unknown> {
+    if (!(thrown instanceof RunvaultError) || thrown.code !== "archive_damaged") return thrown;
+    const place = { instance: manifest.instanceId, run: manifest.runId };
+    const now = await this.#archive.manifest(manifest);
+    if (now === null || now.generation !== manifest.generation) {
+      const kept = now === null ? new Set<string>() : filesOf(now).data;
+      for (const file of filesOf(manifest).data) {
+        if (kept.has(file) || (await isThere(join(this.#archive.layout.dataDir(manifest), file)))) continue;
+        return new RunvaultError("history_query_failed", "the run was committed anew while it was read", {
+          cause: thrown,
+          place,
+          hint: "Ask again: the answer then comes from the new generation.",
+        });
+      }
+    }
+    return thrown.at(place);
+  }
+}
+
+/** Neighbouring buckets that are served the same way: from segments where these are sorted and nothing filters. */
+function stretchesOf(
+  buckets: readonly TableBucket[],
+  filtered: boolean,
+): { readonly sorted: boolean; readonly buckets: TableBucket[] }[] {
+  const stretches: { sorted: boolean; buckets: TableBucket[] }[] = [];
+  for (const bucket of buckets) {
+    const sorted = !filtered && isSorted(bucket);
+    const last = stretches.at(-1);
+    if (last?.sorted === sorted) last.buckets.push(bucket);
+    else stretches.push({ sorted, buckets: [bucket] });
+  }
+  return stretches;
+}
+
+function filtersOf(request: RowRequest, table: Table): (readonly [FilterName, string])[] {
+  const given = Object.entries(request.filters ?? {}) as [FilterName, string | undefined][];
+  return given.flatMap(([name, value]) => {
+    if (value === undefined) return [];
+    if (!table.filters.includes(name)) {
+      throw new RunvaultError("invalid_argument", `the filter ${name} does not apply to ${table.name}`, {
+        hint: `Filters of ${table.name}: ${table.filters.join(", ")}.`,
+      });
+    }
+    if (value.includes("\0")) {
+      throw new RunvaultError("invalid_argument", `the filter ${name} has a zero byte in it`);
+    }
+    return [[name, value] as const];
+  });
+}
+
+function oldestFirst(manifests: readonly Manifest[]): Manifest[] {
+  const order = (a: bigint | string, b: bigint | string) => (a < b ? -1 : a > b ? 1 : 0);
+  return manifests.toSorted(
+    (a, b) => order(BigInt(a.run.started ?? 0), BigInt(b.run.started ?? 0)) || order(a.runId, b.runId),
+  );
+}
+
+function instanceNotFound({ instanceId }: { readonly instanceId: string }): RunvaultError {
+  return new RunvaultError(
+    "instance_not_found",
+    `the archive holds no instance ${JSON.stringify(instanceId)}`,
+    { place: { instance: instanceId }, hint: "`runvault runs` lists what it holds." },
+  );
+}
+
+function placeOf({ instanceId: instance, runId: run }: RunRef, table: TableName) {
+  return { instance, run, table };
+}
+
+function damaged(message: string, file: string, cause?: unknown): RunvaultError {
+  return new RunvaultError("archive_damaged", message, { cause, place: { file } });
+}
+
+function refuseWhenAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) {
+    throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+  }
+}
+
+async function isThere(file: string): Promise<boolean> {
+  try {
+    await stat(file);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw RunvaultError.from(error, { place: { file } });
+  }
+}

@@ -1,0 +1,185 @@
+import { join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef, TableFacts } from "../model/source.ts";
+import type { TimeBounds } from "../model/time.ts";
+import type { ParquetFile, Segment, TableManifest } from "./manifest.ts";
+import { readAhead } from "./read-ahead.ts";
+import { readSegment } from "./segment.ts";
+import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
+
+/** What a table of a run holds of one bucket. */
+export interface TableBucket {
+  /** Those with rows, in order of their windows. */
+  readonly segments: readonly Segment[];
+  readonly parquet: ParquetFile | undefined;
+  readonly rows: number;
+}
+
+/** The buckets that may hold rows within the bounds, in their order. */
+export function bucketsOf(table: TableManifest, bounds: TimeBounds): TableBucket[] {
+  const parquet = new Map(table.parquet.map((file) => [file.bucket, file]));
+  const byBucket = Map.groupBy(
+    table.segments.filter((segment) => segment.rows > 0),
+    ({ bucket }) => bucket,
+  );
+  return [...byBucket].flatMap(([name, segments]) =>
+    segments.some((segment) => overlaps(segment, bounds))
+      ? [{ segments, parquet: parquet.get(name), rows: segments.reduce((sum, { rows }) => sum + rows, 0) }]
+      : [],
+  );
+}
+
+/** False where rows are not in key order over the bucket's segments, but are in its Parquet. */
+export function isSorted({ segments }: TableBucket): boolean {
+  return segments.every(({ sorted }) => sorted);
+}
+
+export interface WantedLines {
+  readonly bounds: TimeBounds;
+  /** Most lines. */
+  readonly limit: number | undefined;
+  readonly signal: AbortSignal | undefined;
+  /** Text decompressed ahead of the reader, in bytes. */
+  readonly readAheadBytes: number;
+}
+
+/**
+ * The lines of sorted buckets within the bounds, a segment at a time, as they came from the gateway; only segments at
+ * the edges are looked into. Throws `archive_damaged` where a segment is not what was committed.
+ */
+export async function* segmentLines(
+  dir: string,
+  run: RunRef,
+  buckets: readonly TableBucket[],
+  { bounds, limit, signal, readAheadBytes }: WantedLines,
+): AsyncGenerator<{ readonly text: Buffer; readonly rows: number }> {
+  const segments = firstWithRows(
+    buckets.flatMap((bucket) => bucket.segments).filter((segment) => overlaps(segment, bounds)),
+    bounds,
+    limit,
+  );
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  const read = (segment: Segment) => readSegment(join(dir, segment.file), segment);
+  for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, readAheadBytes, read)) {
+    if (signal?.aborted) {
+      throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+    }
+    const span = spanIn(text, segment, run, bounds);
+    const rows = Math.min(span.rows, left);
+    const end = rows < span.rows ? endOfLines(text, span.start, rows) : span.end;
+    if (rows > 0) yield { text: text.subarray(span.start, end), rows };
+    left -= rows;
+    if (left === 0) return;
+  }
+}
+
+/** The segments that a limit can reach: nothing behind them needs to be read ahead. */
+function firstWithRows(
+  segments: readonly Segment[],
+  bounds: TimeBounds,
+  limit: number | undefined,
+): readonly Segment[] {
+  if (limit === undefined) return segments;
+  let certain = 0;
+  for (const [i, segment] of segments.entries()) {
+    if (isWithin(segment, bounds)) certain += segment.rows;
+    if (certain >= limit) return segments.slice(0, i + 1);
+  }
+  return segments;
+}
+
+/**
+ * Rows of the buckets within the bounds, with the times of the first and the last. Buckets that lie within are counted
+ * by what the manifest says of them; of the others only the segments at the edges are read. `linesOf` gives the lines
+ * within the bounds of a bucket that is not sorted, in key order.
+ */
+export async function countRows(
+  dir: string,
+  run: RunRef,
+  buckets: readonly TableBucket[],
+  bounds: TimeBounds,
+  linesOf: (bucket: TableBucket) => Promise<AsyncIterable<{ readonly text: Buffer; readonly rows: number }>>,
+): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
+  let rows = 0n;
+  let first: bigint | undefined;
+  let last: bigint | undefined;
+  const add = (counted: Counted) => {
+    rows += BigInt(counted.rows);
+    first ??= counted.first;
+    last = counted.last ?? last;
+  };
+  for (const bucket of buckets) {
+    const { parquet } = bucket;
+    if (parquet !== undefined && parquet.rows === bucket.rows) {
+      const ends = { first: BigInt(parquet.first.ts), last: BigInt(parquet.last.ts) };
+      if (inBounds(ends.first, bounds) && inBounds(ends.last, bounds)) {
+        add({ rows: bucket.rows, ...ends });
+        continue;
+      }
+    }
+    if (isSorted(bucket)) {
+      add(await countSegments(dir, run, bucket.segments, bounds));
+      continue;
+    }
+    for await (const { text, rows } of await linesOf(bucket)) {
+      add({ rows, ...spanTimes(text, run, { start: 0, end: text.byteLength, rows }) });
+    }
+  }
+  return { rows, first, last };
+}
+
+interface Counted {
+  readonly rows: number;
+  readonly first?: bigint | undefined;
+  readonly last?: bigint | undefined;
+}
+
+/** Counts the rows of sorted segments; reads those at the edges of the bounds, and the first and last with rows in them. */
+async function countSegments(
+  dir: string,
+  run: RunRef,
+  segments: readonly Segment[],
+  bounds: TimeBounds,
+): Promise<Counted> {
+  const looked = new Map<Segment, Counted>();
+  const look = async (segment: Segment): Promise<Counted> => {
+    const known = looked.get(segment);
+    if (known !== undefined) return known;
+    const text = await readSegment(join(dir, segment.file), segment);
+    const span = spanIn(text, segment, run, bounds);
+    const counted = { rows: span.rows, ...(span.rows === 0 ? {} : spanTimes(text, run, span)) };
+    looked.set(segment, counted);
+    return counted;
+  };
+  const inside = segments.filter((segment) => overlaps(segment, bounds));
+  let rows = 0;
+  for (const segment of inside) rows += isWithin(segment, bounds) ? segment.rows : (await look(segment)).rows;
+  let first: bigint | undefined;
+  for (let i = 0; i < inside.length && first === undefined; i++) first = (await look(inside[i]!)).first;
+  let last: bigint | undefined;
+  for (let i = inside.length - 1; i >= 0 && last === undefined; i--) last = (await look(inside[i]!)).last;
+  return { rows, first, last };
+}
+
+function spanIn(text: Buffer, segment: Segment, run: RunRef, bounds: TimeBounds): LineSpan {
+  if (isWithin(segment, bounds)) return { start: 0, end: text.byteLength, rows: segment.rows };
+  try {
+    return linesWithin(text, run, bounds);
+  } catch (error) {
+    throw RunvaultError.from(error).at({ file: segment.file });
+  }
+}
+
+function inBounds(time: bigint, { from, to }: TimeBounds): boolean {
+  return (from === undefined || time >= from) && (to === undefined || time < to);
+}
+
+function overlaps(segment: Segment, { from, to }: TimeBounds): boolean {
+  return (from === undefined || BigInt(segment.to) > from) && (to === undefined || BigInt(segment.from) < to);
+}
+
+function isWithin(segment: Segment, { from, to }: TimeBounds): boolean {
+  return (
+    (from === undefined || BigInt(segment.from) >= from) && (to === undefined || BigInt(segment.to) <= to)
+  );
+}

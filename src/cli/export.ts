@@ -1,0 +1,226 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import type { ExportedFile } from "../analytics/export.ts";
+import {
+  decimalForms,
+  type ExportFormat,
+  exportFormats,
+  isStreamFormat,
+  streamFormats,
+} from "../analytics/export-format.ts";
+import { exit, RunvaultError } from "../model/error.ts";
+import { type FilterName, type Table, tableNamed, tables } from "../model/table.ts";
+import { archiveOption, archiveShape } from "./archive-option.ts";
+import { commandEntry } from "./command-entry.ts";
+import { killStep } from "./kill-step.ts";
+import { instant, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
+import { byteText, grouped } from "./progress.ts";
+import { parseRun } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+
+const schema = z.object({
+  ...archiveShape,
+  tables: z.array(z.string()).default([]),
+  allTables: z.boolean().default(false),
+  format: z.enum(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]),
+  out: nonEmpty,
+  force: z.boolean().default(false),
+  run: z.array(z.string()).default([]),
+  resourceKey: z.string().optional(),
+  symbol: z.string().optional(),
+  venue: z.string().optional(),
+  account: z.string().optional(),
+  portfolio: z.string().optional(),
+  from: instant.optional(),
+  to: instant.optional(),
+  decimals: z.enum(decimalForms),
+  allowIncomplete: z.boolean().default(false),
+  memory: mebibytes,
+  threads: wholeNumber(1, 256),
+});
+type Values = z.output<typeof schema>;
+
+/** `runvault export TABLE… --format FORMAT --out PATH` */
+export const exportCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again: nothing was left under the output's name.",
+  declare: (command: Command) =>
+    command
+      .name("export")
+      .summary("write tables as Parquet, Arrow, DuckDB, NDJSON or CSV")
+      .description(
+        "Writes tables of some runs, or of all, to files that other programs open. Rows come in key order: by run, then " +
+          "ts_event, then seq. What is written takes its name only when it is whole.",
+      )
+      .argument("[tables...]", "names of tables")
+      .option("--all-tables", "every table")
+      .addOption(
+        new Option("-f, --format <format>", "form of the files")
+          .choices(Object.keys(exportFormats))
+          .makeOptionMandatory(),
+      )
+      .requiredOption(
+        "-o, --out <path>",
+        `a file for one table and for duckdb, else a folder; - is standard output (${streamFormats.join(", ")})`,
+      )
+      .option("--force", "replace files that are there already")
+      .addOption(archiveOption())
+      .option("--run <run>", "only this run, INSTANCE/RUN; may be given several times", collected)
+      .option("--symbol <symbol>", "only rows of this symbol")
+      .option("--venue <venue>", "only rows of this venue")
+      .option("--account <account>", "only rows of this account")
+      .option("--portfolio <portfolio>", "only rows of this portfolio")
+      .option("--resource-key <key>", "only rows of this resource")
+      .option("--from <time>", "only rows with ts_event at or after it; RFC 3339 or UNIX nanoseconds")
+      .option("--to <time>", "only rows with ts_event before it")
+      .addOption(
+        new Option("--decimals <form>", "prices, quantities and money as decimals, or as doubles")
+          .choices(decimalForms)
+          .default("exact"),
+      )
+      .option("--allow-incomplete", "also tables that are neither COMPLETE nor OPEN")
+      .addOption(
+        new Option("--memory <size>", "memory before spilling to disk")
+          .env("RUNVAULT_MEMORY")
+          .default("512MB"),
+      )
+      .addOption(new Option("--threads <n>", "threads to compute with").env("RUNVAULT_THREADS").default("4"))
+      .option("--json", "report as JSON: the files with their tables, rows and bytes")
+      .addHelpText(
+        "after",
+        `
+arrow is an Arrow IPC file, arrow-stream the same as a stream. duckdb is one database with a table a kind, runs, and
+<table>_f with doubles. ndjson holds the lines as a gateway sends them. In csv, NULL is an empty field and the empty
+string is "". Times are naive and UTC, in nanoseconds.
+
+Examples:
+  runvault export fills --format parquet --out fills.parquet
+  runvault export --all-tables --run alpha-1/2022-01-01-001 --format duckdb --out run.duckdb
+  runvault export fills orders --symbol BTC-PERP --from 2022-01-01 --to 2022-02-01 --format arrow --out january
+  runvault export fills --format csv --out - | head
+`,
+      ),
+  run: runExport,
+});
+
+function collected(value: string, before: readonly string[] | undefined): string[] {
+  return [...(before ?? []), value];
+}
+
+async function runExport(values: Values, session: Session): Promise<number> {
+  const chosen = chosenTables(values);
+  const { format } = values;
+  const toStdout = values.out === "-";
+  if (toStdout) refuseStdout(values, chosen, session);
+  const runs = values.run.map(parseRun);
+  const selection = {
+    filters: filtersOf(values),
+    from: values.from,
+    to: values.to,
+    decimals: values.decimals,
+  };
+  const { openArchive, ExportSession, exportStream, exportTables, manifestsOf, refuseWrongFilters, note } =
+    await loadExport();
+  refuseWrongFilters(chosen, selection);
+  const archive = await openArchive(values.archive);
+  const started = performance.now();
+  await using opened = await ExportSession.open(archive, {
+    readManifests: () => manifestsOf(archive, runs),
+    allowIncomplete: values.allowIncomplete,
+    memoryLimitMb: values.memory,
+    threads: values.threads,
+    selection,
+    signal: session.signal,
+  });
+  const names = new Set(chosen.map(({ name }) => name));
+  const withheld = note(opened.withheld.filter(({ table }) => names.has(table)));
+  if (withheld !== null) session.note(`note: ${withheld}`);
+  if (toStdout && isStreamFormat(format)) {
+    await exportStream(opened, chosen[0]!, format, (piece) => session.terminal.out(piece));
+    return exit.done;
+  }
+  let files: ExportedFile[];
+  {
+    using progress = session.progress();
+    files = await exportTables(opened, chosen, {
+      format,
+      out: values.out,
+      force: values.force,
+      onTable: (table) => progress.on(table),
+      onWritten: (rows, bytes) => progress.add(rows, bytes),
+      step: killStep(session.terminal.env),
+    });
+  }
+  await session.terminal.out(report(files, format, (performance.now() - started) / 1000, session.json));
+  return exit.done;
+}
+
+/** The tables named, in the order of the table of tables, each once. */
+function chosenTables({ tables: names, allTables }: Values): readonly Table[] {
+  if (allTables && names.length > 0) throw wrong("--all-tables and names of tables exclude each other");
+  if (allTables) return tables;
+  if (names.length === 0) throw wrong("no table is named");
+  const chosen = new Set(names.map((name) => tableNamed(name).name));
+  return tables.filter(({ name }) => chosen.has(name));
+}
+
+function wrong(message: string): RunvaultError {
+  return new RunvaultError("invalid_argument", message, { hint: "Name tables, or give --all-tables." });
+}
+
+function refuseStdout(values: Values, chosen: readonly Table[], session: Session): void {
+  const refuse = (message: string, hint: string) => new RunvaultError("invalid_argument", message, { hint });
+  if (!isStreamFormat(values.format)) {
+    const near = values.format === "arrow" ? "arrow-stream" : streamFormats.join(", ");
+    throw refuse(`${values.format} cannot be written to standard output`, `Use ${near}, or give a file.`);
+  }
+  if (chosen.length > 1) throw refuse("standard output takes one table", "Name one, or give --out a folder.");
+  if (session.json) {
+    throw refuse("--json reports on standard output, where the rows go", "Leave out --json, or give a file.");
+  }
+  if (values.format === "arrow-stream" && session.terminal.stdoutIsTerminal) {
+    throw refuse("arrow-stream is nothing for a terminal", "Send it to a program or a file.");
+  }
+}
+
+function filtersOf(values: Values): Partial<Record<FilterName, string>> {
+  const { resourceKey: resource_key, symbol, venue, account, portfolio } = values;
+  const given = Object.entries({ resource_key, symbol, venue, account, portfolio });
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+}
+
+function report(
+  files: readonly ExportedFile[],
+  format: ExportFormat,
+  seconds: number,
+  json: boolean,
+): string {
+  const all = files.flatMap(({ tables: written }) => written);
+  const rows = all.reduce((sum, { rows }) => sum + rows, 0n);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  if (json) {
+    const listed = files.map(({ tables: written, ...file }) => ({
+      ...file,
+      tables: written.map((table) => ({ ...table, rows: Number(table.rows) })),
+    }));
+    const told = { format, files: listed, rows: Number(rows), bytes, seconds: Number(seconds.toFixed(3)) };
+    return `${JSON.stringify(told, null, 2)}\n`;
+  }
+  return files
+    .map(({ file, tables: written, bytes: size }) => {
+      const counts = written.map(({ table, rows: n }) => `${table} ${grouped(Number(n))}`).join(", ");
+      return `${file}  ${counts} rows, ${byteText(size)}\n`;
+    })
+    .join("");
+}
+
+/** Loaded when the command runs, so that the others start without it. */
+async function loadExport() {
+  const { openArchive } = await import("../archive/archive.ts");
+  const { ExportSession } = await import("../analytics/export-session.ts");
+  const { exportStream, exportTables } = await import("../analytics/export.ts");
+  const { refuseWrongFilters } = await import("../analytics/export-selection.ts");
+  const { withheldNote: note } = await import("../analytics/committed-parquet.ts");
+  const { manifestsOf } = await import("./manifests-of.ts");
+  return { openArchive, ExportSession, exportStream, exportTables, refuseWrongFilters, note, manifestsOf };
+}

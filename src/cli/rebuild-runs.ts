@@ -1,0 +1,204 @@
+import { type Archive, openArchive } from "../archive/archive.ts";
+import { openRecord, type RebuildScope, removeRecord } from "../extract/rebuild-record.ts";
+import { type RebuildOutcome, rebuildRun } from "../extract/rebuild-run.ts";
+import {
+  finishWidening,
+  runsOfOtherTypes,
+  startWidening,
+  tidyInterrupted,
+  type WantedTypes,
+} from "../extract/widen.ts";
+import { exit, RunvaultError, worstExit } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import type { TableName } from "../model/table.ts";
+import { wallClock } from "../model/time.ts";
+import { killStep } from "./kill-step.ts";
+import { manifestsOf } from "./manifests-of.ts";
+import { durationText, grouped } from "./progress.ts";
+import { formatRun } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+import { version } from "./version.ts";
+
+interface Values {
+  readonly archive: string;
+  readonly tables?: readonly TableName[] | undefined;
+  readonly widen?: WantedTypes | undefined;
+}
+
+interface RunReport extends RunRef {
+  readonly outcome: RebuildOutcome | null;
+  readonly seconds: number;
+  readonly error: RunvaultError | null;
+  readonly exit: number;
+}
+
+/** What is rebuilt, and up to which generation of each run; null: what is not in the archive's types. */
+interface Work {
+  readonly runs: readonly (RunRef & { readonly upTo: number | null })[];
+  readonly tables: readonly TableName[] | undefined;
+  /** Forgets what an interruption would have to know. */
+  readonly done: () => Promise<void>;
+}
+
+/** Rebuilds the runs named, or all, one after another. One that fails does not keep the others from being rebuilt. */
+export async function rebuildRuns(
+  runs: readonly RunRef[],
+  values: Values,
+  session: Session,
+): Promise<number> {
+  const archive = await openArchive(values.archive);
+  const step = killStep(session.terminal.env);
+  const work =
+    values.widen === undefined
+      ? await plainWork(archive, runs, values.tables, step, session)
+      : await wideningWork(archive, values.widen, step, session);
+  const reports: RunReport[] = [];
+  for (const run of work.runs) {
+    const report = await rebuildOne(archive, run, work.tables, step, session);
+    reports.push(report);
+    if (report.error !== null && endsAll.has(report.error.code)) break;
+  }
+  const notTried = work.runs.slice(reports.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
+  const statuses = reports.map((report) => report.exit);
+  if (worstExit(statuses) === exit.done) await work.done();
+  let unfinished: readonly TableName[] = [];
+  try {
+    unfinished = await finishWidening(archive, step);
+  } catch (error) {
+    session.signal.throwIfAborted();
+    statuses.push(session.failure(error));
+  }
+  const status = worstExit(statuses);
+  if (session.json) {
+    const body = { exit: status, unfinished, runs: reports.map(jsonOf), notTried };
+    await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
+  } else {
+    await session.terminal.out(textOf(reports, notTried, unfinished));
+  }
+  return status;
+}
+
+const endsAll = new Set([
+  "interrupted",
+  "storage_full",
+  "storage_read_only",
+  "storage_forbidden",
+  "storage_failed",
+]);
+
+async function plainWork(
+  archive: Archive,
+  named: readonly RunRef[],
+  tables: readonly TableName[] | undefined,
+  step: (name: string) => void,
+  session: Session,
+): Promise<Work> {
+  const manifests = await manifestsOf(archive, named);
+  const scope: RebuildScope = { runs: named, tables, tool: tool() };
+  const runs = manifests.map(({ instanceId, runId, generation }) => ({ instanceId, runId, generation }));
+  const startedAt = new Date().toISOString();
+  const { record, resumed } = await openRecord(archive, scope, { startedAt, runs }, step);
+  if (resumed) session.note(`going on with the rebuild of ${record.startedAt}`);
+  const there = new Set(runs.map(formatRun));
+  return {
+    // runs removed since are no part of it any more
+    runs: record.runs
+      .filter((run) => there.has(formatRun(run)))
+      .map(({ generation, ...run }) => ({ ...run, upTo: generation })),
+    tables,
+    done: () => removeRecord(archive, scope),
+  };
+}
+
+async function wideningWork(
+  archive: Archive,
+  wanted: WantedTypes,
+  step: (name: string) => void,
+  session: Session,
+): Promise<Work> {
+  await startWidening(archive, wanted, { signal: session.signal, step });
+  await tidyInterrupted(archive);
+  const runs = (await runsOfOtherTypes(archive)).map(({ instanceId, runId }) => ({
+    instanceId,
+    runId,
+    upTo: null,
+  }));
+  // what is left to do shows in the manifests
+  return { runs, tables: undefined, done: async () => {} };
+}
+
+async function rebuildOne(
+  archive: Archive,
+  { upTo, ...run }: Work["runs"][number],
+  tables: readonly TableName[] | undefined,
+  step: (name: string) => void,
+  session: Session,
+): Promise<RunReport> {
+  const startedMs = performance.now();
+  const seconds = () => Math.round(performance.now() - startedMs) / 1000;
+  using progress = session.progress();
+  progress.on(formatRun(run));
+  try {
+    session.signal.throwIfAborted();
+    const outcome = await rebuildRun({
+      archive,
+      run,
+      tables,
+      upTo,
+      clock: wallClock,
+      signal: session.signal,
+      tool: tool(),
+      step,
+      onPlan: (rows) => progress.expect(rows),
+      onRows: (rows, bytes) => progress.add(rows, bytes),
+    });
+    return { ...run, outcome, seconds: seconds(), error: null, exit: exit.done };
+  } catch (thrown) {
+    session.signal.throwIfAborted();
+    const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
+    return { ...run, outcome: null, seconds: seconds(), error, exit: session.failure(error) };
+  }
+}
+
+function tool(): string {
+  return `runvault ${version()}`;
+}
+
+function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: RunReport) {
+  if (outcome === null) {
+    const { code, message, hint = null } = error!;
+    return { instanceId, runId, exit: status, error: { code, message, hint } };
+  }
+  const { manifest, changed, buckets, resumedBuckets, rows } = outcome;
+  const { generation, state } = manifest;
+  return {
+    ...{ instanceId, runId, exit: status, state, generation, changed },
+    ...{ buckets, resumedBuckets, rows, seconds },
+  };
+}
+
+function textOf(
+  reports: readonly RunReport[],
+  notTried: readonly RunRef[],
+  unfinished: readonly TableName[],
+): string {
+  const lines = [
+    ...reports.map(lineOf),
+    ...notTried.map((run) => `${formatRun(run)}  not tried`),
+    ...(unfinished.length === 0
+      ? []
+      : [
+          `the types of ${unfinished.join(", ")} are not changed in all runs yet: run the same command again`,
+        ]),
+  ];
+  return lines.length === 0 ? "nothing to rebuild\n" : `${lines.join("\n")}\n`;
+}
+
+function lineOf(report: RunReport): string {
+  const { outcome, error, seconds } = report;
+  if (outcome === null) return `${formatRun(report)}  failed: ${error!.code}`;
+  const { manifest, changed, buckets, resumedBuckets, rows } = outcome;
+  if (!changed) return `${formatRun(report)}  nothing to do, generation ${manifest.generation}`;
+  const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} were there from before`;
+  return `${formatRun(report)}  generation ${manifest.generation}: ${grouped(rows)} rows, ${buckets} buckets converted${resumed}, ${durationText(seconds * 1000)}`;
+}

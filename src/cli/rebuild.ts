@@ -1,0 +1,62 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { RunvaultError } from "../model/error.ts";
+import { archiveOption, archiveShape } from "./archive-option.ts";
+import { commandEntry } from "./command-entry.ts";
+import { tableList, widenTypes } from "./option-values.ts";
+import { parseRun, runArgumentHelp } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+
+const schema = z.object({
+  ...archiveShape,
+  runs: z.array(z.string()).default([]),
+  tables: tableList.optional(),
+  widen: widenTypes.optional(),
+});
+
+type RebuildValues = z.output<typeof schema>;
+
+/** `runvault rebuild [RUN…]` */
+export const rebuildCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again: it goes on from what is already converted.",
+  declare: (command: Command) =>
+    command
+      .name("rebuild")
+      .summary("make Parquet anew from segments, widen columns")
+      .description(
+        "Makes the Parquet of the runs named, or of all, anew from their segments, which are checked first. Rows and " +
+          "certificates stay. With --widen, an exact column of the whole archive gets another type, and every run that " +
+          "has it is rebuilt; until all are, queries see both exactly, and tables/ stays as it was.",
+      )
+      .argument("[runs...]", runArgumentHelp)
+      .option("--tables <names>", "only these tables, as a,b")
+      .addOption(
+        new Option(
+          "--widen <column>",
+          "TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE (38,18 unless given); several times",
+        ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
+      )
+      .addOption(archiveOption())
+      .option("--json", "report as JSON")
+      .addHelpText(
+        "after",
+        `
+Examples:
+  runvault rebuild alpha-1/2022-01-01-001
+  runvault rebuild --widen fills.price --widen orders.price=38,12
+`,
+      ),
+  run: rebuild,
+});
+
+async function rebuild(values: RebuildValues, session: Session): Promise<number> {
+  const runs = values.runs.map(parseRun);
+  if (values.widen !== undefined && (runs.length > 0 || values.tables !== undefined)) {
+    throw new RunvaultError("invalid_argument", "--widen concerns the whole archive", {
+      hint: "Leave the names of runs and --tables out: a column has one type in all runs.",
+    });
+  }
+  const { rebuildRuns } = await import("./rebuild-runs.ts");
+  return await rebuildRuns(runs, values, session);
+}

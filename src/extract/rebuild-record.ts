@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto";
+import { readFile, rm } from "node:fs/promises";
+import { z } from "zod";
+import type { Archive } from "../archive/archive.ts";
+import { isMissing, replaceFile } from "../archive/durable.ts";
+import type { Step } from "../archive/pending.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import type { TableName } from "../model/table.ts";
+
+const recordSchema = z.strictObject({
+  format: z.literal(1),
+  startedAt: z.string(),
+  runs: z.array(
+    z.strictObject({ instanceId: z.string(), runId: z.string(), generation: z.int().positive() }),
+  ),
+});
+
+/** What a rebuild set out to do: the runs, each with the generation up to which its Parquet is made anew. */
+export type RebuildRecord = z.output<typeof recordSchema>;
+
+/** What tells one rebuild from another: the same command goes on with the same record. */
+export interface RebuildScope {
+  /** The runs named; empty for all. */
+  readonly runs: readonly RunRef[];
+  readonly tables: readonly TableName[] | undefined;
+  /** Another version of this program may make other Parquet. */
+  readonly tool: string;
+}
+
+/**
+ * The record of a rebuild that was interrupted, or a new one of the runs as they are now, on disk. Which buckets are done
+ * then shows in the names of their files, whatever else was committed since.
+ */
+export async function openRecord(
+  archive: Archive,
+  scope: RebuildScope,
+  now: { readonly startedAt: string; readonly runs: RebuildRecord["runs"] },
+  step: Step,
+): Promise<{ readonly record: RebuildRecord; readonly resumed: boolean }> {
+  const file = fileOf(archive, scope);
+  const found = await readRecord(file);
+  if (found !== null) return { record: found, resumed: true };
+  const record: RebuildRecord = { format: 1, ...now };
+  await replaceFile(file, Buffer.from(`${JSON.stringify(record, null, 1)}\n`));
+  step("rebuild-recorded");
+  return { record, resumed: false };
+}
+
+/** The rebuild is done: the same command begins anew. */
+export async function removeRecord(archive: Archive, scope: RebuildScope): Promise<void> {
+  await rm(fileOf(archive, scope), { force: true });
+}
+
+function fileOf(archive: Archive, { runs, tables, tool }: RebuildScope): string {
+  const named = runs.map(({ instanceId, runId }) => [instanceId, runId]).sort();
+  const text = JSON.stringify([named, tables === undefined ? null : [...tables].sort(), tool]);
+  return archive.layout.jobFile(`rebuild-${createHash("sha256").update(text).digest("hex").slice(0, 16)}`);
+}
+
+async function readRecord(file: string): Promise<RebuildRecord | null> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw RunvaultError.from(error, { place: { file } });
+  }
+  try {
+    const parsed = recordSchema.safeParse(JSON.parse(text));
+    // without a record nothing is lost but the knowledge of what is done already
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null;
+  }
+}

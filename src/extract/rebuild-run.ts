@@ -1,0 +1,222 @@
+import type { Archive } from "../archive/archive.ts";
+import { commitRun, tidyCommitted } from "../archive/commit.ts";
+import { sameTypes } from "../archive/convert-types.ts";
+import { openDuckDB } from "../archive/duckdb.ts";
+import { lockRun } from "../archive/lock.ts";
+import type { Manifest, ParquetFile, TableManifest } from "../archive/manifest.ts";
+import {
+  generationOf,
+  holdsCommittedWork,
+  holdsFetchedWork,
+  Pending,
+  type Step,
+} from "../archive/pending.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import type { Nanoseconds } from "../model/time.ts";
+import { defaultSettings, isoOf, rowHashOf, typesNow } from "./archive-run.ts";
+import { BucketConverter } from "./bucket-converter.ts";
+import { refuseWhenFull } from "./disk-need.ts";
+
+export interface RebuildJob {
+  readonly archive: Archive;
+  readonly run: RunRef;
+  /** All tables unless given. */
+  readonly tables?: readonly TableName[] | undefined;
+  /**
+   * Parquet of this generation and those before is made anew; null: none of these, only what is not in the archive's
+   * types.
+   */
+  readonly upTo: number | null;
+  readonly clock: () => Nanoseconds;
+  readonly signal: AbortSignal;
+  /** Version of this program, for the manifest. */
+  readonly tool: string;
+  readonly step?: Step;
+  /** Rows that will be converted in all, once it is known. */
+  readonly onPlan?: (rows: number) => void;
+  /** Rows as buckets are done. */
+  readonly onRows?: (rows: number, bytes: number) => void;
+}
+
+export interface RebuildOutcome {
+  readonly manifest: Manifest;
+  /** False when there was nothing to make anew. */
+  readonly changed: boolean;
+  /** Buckets converted by this job, and those that an interrupted one had converted. */
+  readonly buckets: number;
+  readonly resumedBuckets: number;
+  readonly rows: number;
+}
+
+/** One bucket of a table whose Parquet is made anew. */
+interface Bucket {
+  readonly table: Table;
+  readonly former: ParquetFile;
+}
+
+/**
+ * Makes a run's Parquet anew from its segments, in the types that the archive has now, and commits it as a new
+ * generation. Rows, certificates and everything else of the run stay. Running it again after an interruption converts
+ * no bucket twice.
+ *
+ * Throws `not_archived`; `locked` where another job works on the run, or left fetched rows that are not committed;
+ * `archive_damaged` where a segment is not what was committed, or its rows are others than those of the former Parquet;
+ * `value_out_of_range` and `malformed_row` where a row does not fit the types or the contract. Then nothing changed.
+ */
+export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
+  const { archive, run, clock, signal, step = () => {} } = job;
+  const startedAt = isoOf(clock());
+  const startedMs = performance.now();
+  // before the lock is taken: its file would be all that is there of a misspelt run
+  await committedOf(archive, run);
+  await using _lock = await lockRun(archive.layout, run);
+  await archive.refresh();
+  const committed = await committedOf(archive, run);
+  // a kill between the commit and the end of its job
+  if (await holdsCommittedWork(archive.layout, run, committed)) await tidyCommitted(archive, committed);
+  const names = tableNames.filter(
+    (name) => committed.tables[name] !== undefined && (job.tables === undefined || job.tables.includes(name)),
+  );
+  const buckets = names.flatMap((name) => bucketsToMake(archive, name, committed.tables[name]!, job.upTo));
+  const retyped = names.some((name) => isOfOtherTypes(archive, name, committed.tables[name]!));
+  if (buckets.length === 0 && !retyped) {
+    return { manifest: committed, changed: false, buckets: 0, resumedBuckets: 0, rows: 0 };
+  }
+  await refuseFetchedWork(archive, committed);
+  await refuseWhenFull(
+    archive.dir,
+    sumOf(buckets, ({ storedBytes }) => storedBytes),
+  );
+  const exactTypes = typesNow(archive);
+  const version = committed.run.final ? committed.run.storageVersion : null;
+  await using pending = await Pending.open(archive.layout, run, committed, version, exactTypes, step);
+  await using duckdb = await openDuckDB({
+    memoryLimitMb: defaultSettings.memoryLimitMb,
+    threads: defaultSettings.threads,
+    tempDirectory: archive.layout.stagingDir(run),
+  });
+  await using converter = new BucketConverter(
+    duckdb.connection,
+    (table) => exactTypes(table.name),
+    step,
+    "refuse",
+  );
+  const interrupt = () => duckdb.connection.interrupt();
+  signal.addEventListener("abort", interrupt, { once: true });
+  using _listening = { [Symbol.dispose]: () => signal.removeEventListener("abort", interrupt) };
+
+  job.onPlan?.(sumOf(buckets, ({ rows }) => rows));
+  let resumedBuckets = 0;
+  for (const { table, former } of buckets) {
+    signal.throwIfAborted();
+    if (pending.isConvertedAnew(table.name, former.bucket)) resumedBuckets++;
+    else await converter.convert(pending, run, table, former.bucket);
+    refuseOtherRows(committed, table, former, parquetOf(pending, table.name, former.bucket));
+    job.onRows?.(former.rows, former.storedBytes);
+  }
+  const tables: Manifest["tables"] = { ...committed.tables };
+  for (const name of names) {
+    const table = committed.tables[name]!;
+    const made = new Set(buckets.flatMap((b) => (b.table.name === name ? [b.former.bucket] : [])));
+    const parquet = table.parquet.map((file) =>
+      made.has(file.bucket) ? parquetOf(pending, name, file.bucket) : file,
+    );
+    const drift = pending.held(name).parquet.flatMap((held) => held.drift);
+    tables[name] = {
+      ...table,
+      exactTypes: { ...exactTypes(name) },
+      parquet,
+      drift: parquet.length === 0 ? table.drift : [...new Set(drift)].sort(),
+    };
+    const sum = table.certificate?.rowHash?.sum;
+    if (sum === undefined || made.size === 0) continue;
+    const files = await Promise.all(parquet.map(({ file }) => pending.locate(file)));
+    if ((await rowHashOf(duckdb.connection, tableNamed(name), files)).sum !== sum) {
+      throw otherRows(committed, name, "the row hash is not the certified one");
+    }
+  }
+  signal.throwIfAborted();
+  const manifest: Manifest = {
+    ...committed,
+    generation: pending.generation,
+    tables,
+    tool: job.tool,
+    startedAt,
+    committedAt: isoOf(clock()),
+    durationMs: Math.round(performance.now() - startedMs),
+    retries: 0,
+  };
+  await commitRun(archive, manifest, pending, step);
+  await pending.remove();
+  step("pending-removed");
+  return {
+    manifest,
+    changed: true,
+    buckets: buckets.length - resumedBuckets,
+    resumedBuckets,
+    rows: sumOf(buckets, ({ rows }) => rows),
+  };
+}
+
+/** Whether a table of a run is not in the types that the archive has now. */
+export function isOfOtherTypes(archive: Archive, name: TableName, table: TableManifest): boolean {
+  return !sameTypes(table.exactTypes, archive.exactTypes(name));
+}
+
+async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
+  const committed = await archive.manifest(run);
+  if (committed !== null) return committed;
+  throw new RunvaultError("not_archived", "the archive does not hold this run", {
+    place: { instance: run.instanceId, run: run.runId },
+    hint: "`runvault runs` lists what it holds.",
+  });
+}
+
+/** All buckets of a table in other types: one table's files never mix these. */
+function bucketsToMake(
+  archive: Archive,
+  name: TableName,
+  table: TableManifest,
+  upTo: number | null,
+): Bucket[] {
+  const all = isOfOtherTypes(archive, name, table);
+  return table.parquet
+    .filter(({ file }) => all || (upTo !== null && generationOf(file) <= upTo))
+    .map((former) => ({ table: tableNamed(name), former }));
+}
+
+async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Promise<void> {
+  if (!(await holdsFetchedWork(layout, committed, committed))) return;
+  throw new RunvaultError("locked", "an interrupted job left rows of this run that are not committed yet", {
+    place: { instance: committed.instanceId, run: committed.runId, file: layout.pendingDir(committed) },
+    hint: "Finish it with `runvault archive`; or delete that folder, which costs fetching these rows again.",
+  });
+}
+
+function parquetOf(pending: Pending, name: TableName, bucket: string): ParquetFile {
+  const made = pending.held(name).parquet.find(({ file }) => file.bucket === bucket);
+  if (made === undefined)
+    throw new RunvaultError("internal", `bucket ${bucket} of ${name} was not converted`);
+  return made.file;
+}
+
+/** Segments are what the Parquet was made of, so that the same rows come of them again. */
+function refuseOtherRows(run: RunRef, table: Table, former: ParquetFile, made: ParquetFile): void {
+  const text = ({ rows, first, last }: ParquetFile) =>
+    `${rows} rows from (${first.ts}, ${first.seq}) to (${last.ts}, ${last.seq})`;
+  if (text(former) === text(made)) return;
+  const what = `bucket ${former.bucket} had ${text(former)}, its segments give ${text(made)}`;
+  throw otherRows(run, table.name, what);
+}
+
+function otherRows({ instanceId: instance, runId: run }: RunRef, table: TableName, what: string) {
+  return new RunvaultError("archive_damaged", `the segments hold other rows than were committed: ${what}`, {
+    place: { instance, run, table },
+  });
+}
+
+function sumOf(buckets: readonly Bucket[], of: (file: ParquetFile) => number): number {
+  return buckets.reduce((sum, { former }) => sum + of(former), 0);
+}

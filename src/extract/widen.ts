@@ -1,0 +1,244 @@
+import { access, mkdtemp, rename, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { Archive } from "../archive/archive.ts";
+import { linkedParquet, refreshTables, tidyCommitted } from "../archive/commit.ts";
+import { type ExactTypes, holds, sameTypes } from "../archive/convert-types.ts";
+import { duckDBError, openDuckDB } from "../archive/duckdb.ts";
+import { isMissing, linkOrCopy, makeFolder, syncFolder } from "../archive/durable.ts";
+import { lockAllRuns, lockArchive, lockRun } from "../archive/lock.ts";
+import type { Manifest } from "../archive/manifest.ts";
+import { holdsCommittedWork, type Step } from "../archive/pending.ts";
+import { fileList, identifier } from "../archive/sql.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import { isOfOtherTypes } from "./rebuild-run.ts";
+
+/** Types wanted for exact columns, by table and column. */
+export type WantedTypes = Readonly<Partial<Record<TableName, ExactTypes>>>;
+
+/**
+ * Gives columns of the archive another type: from here on everything is converted to it, and the runs that are there
+ * have to be rebuilt. Types as they are already are no change. What people glob of the tables concerned stays as it is
+ * until `finishWidening`, so that no reader meets files of two types there.
+ *
+ * No job may be under way meanwhile, for it would go on in the former types: throws `locked` where one is, and
+ * `value_out_of_range` where a type is narrower and an archived value would lose digits. Then nothing has changed.
+ */
+export async function startWidening(
+  archive: Archive,
+  wanted: WantedTypes,
+  options: { readonly signal: AbortSignal; readonly step: Step },
+): Promise<void> {
+  await using _lock = await lockArchive(archive.layout);
+  await archive.refresh();
+  const changed = tableNames.filter(
+    (name) => !sameTypes(archive.exactTypes(name), { ...archive.exactTypes(name), ...wanted[name] }),
+  );
+  if (changed.length === 0) return;
+  await using _runs = await lockAllRuns(archive.layout);
+  const manifests = await archive.manifests();
+  await refuseLosses(archive, manifests, wanted, options.signal);
+  const exactTypes = Object.fromEntries(
+    tableNames.map((name) => [name, { ...archive.exactTypes(name), ...wanted[name] }]),
+  );
+  const widening = {
+    ...wideningOf(archive),
+    ...Object.fromEntries(
+      changed.map((name) => [name, archive.formerTypes(name) ?? archive.exactTypes(name)]),
+    ),
+  };
+  await archive.replaceTypes({ exactTypes, widening }, () => options.step("widening-written"));
+  options.step("widening-recorded");
+}
+
+/** The runs of which some table is not in the archive's types. */
+export async function runsOfOtherTypes(archive: Archive): Promise<Manifest[]> {
+  return (await archive.manifests()).filter((manifest) =>
+    tableNames.some((name) => {
+      const table = manifest.tables[name];
+      return table !== undefined && isOfOtherTypes(archive, name, table);
+    }),
+  );
+}
+
+/** Ends what kills left undone of commits, of runs that need nothing else. A run that another job holds is its affair. */
+export async function tidyInterrupted(archive: Archive): Promise<void> {
+  for (const manifest of await archive.manifests()) {
+    if (!(await isThere(archive.layout.pendingDir(manifest)))) continue;
+    await unlessLocked(archive, manifest, async (committed) => {
+      if (await holdsCommittedWork(archive.layout, committed, committed))
+        await tidyCommitted(archive, committed);
+    });
+  }
+}
+
+/**
+ * Ends the change of types of the tables of which every run has the new ones: the folders that people glob are made
+ * anew aside and take the place of the former by a rename. Gives the tables of which some run has not.
+ */
+export async function finishWidening(archive: Archive, step: Step): Promise<TableName[]> {
+  await archive.refresh();
+  if (Object.keys(wideningOf(archive)).length === 0) return [];
+  await using _lock = await lockArchive(archive.layout);
+  await archive.refresh();
+  const manifests = await archive.manifests();
+  const widening = wideningOf(archive);
+  const left = tableNames.filter(
+    (name) =>
+      widening[name] !== undefined &&
+      manifests.some(({ tables: { [name]: table } }) => table && isOfOtherTypes(archive, name, table)),
+  );
+  const done = tableNames.filter((name) => widening[name] !== undefined && !left.includes(name));
+  if (done.length === 0) return left;
+  for (const name of done) await replaceLinks(archive, name, manifests, step);
+  const exactTypes = Object.fromEntries(tableNames.map((name) => [name, archive.exactTypes(name)]));
+  await archive.replaceTypes({
+    exactTypes,
+    widening: Object.fromEntries(left.map((name) => [name, widening[name]!])),
+  });
+  step("widening-finished");
+  await linkCommittedMeanwhile(archive, manifests);
+  return left;
+}
+
+function wideningOf(archive: Archive): Partial<Record<TableName, ExactTypes>> {
+  return Object.fromEntries(
+    tableNames.flatMap((name) => {
+      const former = archive.formerTypes(name);
+      return former === undefined ? [] : [[name, former]];
+    }),
+  );
+}
+
+async function replaceLinks(
+  archive: Archive,
+  name: TableName,
+  manifests: readonly Manifest[],
+  step: Step,
+): Promise<void> {
+  const { layout } = archive;
+  const folder = layout.tablesDir(name);
+  const aside = layout.tablesAside(name);
+  // what a kill left of an earlier attempt; the archive's lock is held
+  await rm(aside, { recursive: true, force: true });
+  try {
+    const next = join(aside, "next");
+    await makeFolder(next);
+    for (const manifest of manifests) {
+      const files = linkedParquet(manifest, name);
+      const dir = layout.runDir(next, manifest);
+      if (files.length > 0) await makeFolder(dir);
+      for (const { file, bucket } of files)
+        await linkOrCopy(join(layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
+    }
+    // for the moment between the two renames there is no folder, which readers are told
+    await makeFolder(join(layout.dir, "tables"));
+    await rename(folder, join(aside, "former")).catch((error: unknown) => {
+      if (!isMissing(error)) throw error;
+    });
+    step("tables-removed");
+    await rename(next, folder);
+    await syncFolder(join(layout.dir, "tables"));
+    step("tables-replaced");
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+}
+
+/** Jobs that committed while the links were made left them alone. */
+async function linkCommittedMeanwhile(archive: Archive, seen: readonly Manifest[]): Promise<void> {
+  const generations = new Map(
+    seen.map((manifest) => [archive.layout.manifestFile(manifest), manifest.generation]),
+  );
+  for (const manifest of await archive.manifests()) {
+    if (generations.get(archive.layout.manifestFile(manifest)) === manifest.generation) continue;
+    // a job that holds the run makes its links itself when it commits
+    await unlessLocked(archive, manifest, (now) => refreshTables(archive, now));
+  }
+}
+
+/** Does something with a run's manifest, under the run's lock; nothing where another job has it. */
+async function unlessLocked(
+  archive: Archive,
+  run: RunRef,
+  work: (committed: Manifest) => Promise<void>,
+): Promise<void> {
+  try {
+    await using _lock = await lockRun(archive.layout, run);
+    const committed = await archive.manifest(run);
+    if (committed !== null) await work(committed);
+  } catch (error) {
+    if (!(error instanceof RunvaultError) || error.code !== "locked") throw error;
+  }
+}
+
+async function isThere(folder: string): Promise<boolean> {
+  return await access(folder).then(
+    () => true,
+    (error: unknown) => {
+      if (isMissing(error)) return false;
+      throw RunvaultError.from(error, { place: { file: folder } });
+    },
+  );
+}
+
+/** Throws `value_out_of_range` with the first archived value that a wanted type cannot hold. */
+async function refuseLosses(
+  archive: Archive,
+  manifests: readonly Manifest[],
+  wanted: WantedTypes,
+  signal: AbortSignal,
+): Promise<void> {
+  const narrower = tableNames.flatMap((table) =>
+    Object.entries(wanted[table] ?? {}).map(([column, type]) => ({ table, column, type })),
+  );
+  const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-widen-"));
+  try {
+    await using duckdb = await openDuckDB({ memoryLimitMb: 256, threads: 2, tempDirectory });
+    for (const { table, column, type } of narrower) {
+      for (const manifest of manifests) {
+        signal.throwIfAborted();
+        const held = manifest.tables[table];
+        const former = held?.exactTypes[column];
+        if (held === undefined || former === undefined || held.parquet.length === 0 || holds(type, former))
+          continue;
+        const files = held.parquet.map(({ file }) => join(archive.layout.dataDir(manifest), file));
+        const lost = await firstLost(duckdb.connection, files, column, former, type);
+        if (lost === undefined) continue;
+        throw new RunvaultError(
+          "value_out_of_range",
+          `${table}.${column} of row seq ${lost.seq} is ${lost.value}, which ${type} cannot hold`,
+          {
+            place: { instance: manifest.instanceId, run: manifest.runId, table },
+            hint: "Give a type that holds every archived value; nothing was changed.",
+          },
+        );
+      }
+    }
+  } finally {
+    await rm(tempDirectory, { recursive: true, force: true });
+  }
+}
+
+async function firstLost(
+  connection: DuckDBConnection,
+  files: readonly string[],
+  column: string,
+  former: string,
+  type: string,
+): Promise<{ seq: string; value: string } | undefined> {
+  const value = identifier(column);
+  const kept = `TRY_CAST(TRY_CAST(${value} AS ${type}) AS ${former})`;
+  try {
+    const reader = await connection.runAndReadAll(
+      `SELECT CAST(seq AS VARCHAR), CAST(${value} AS VARCHAR) FROM read_parquet(${fileList(files)}) WHERE ${value} IS DISTINCT FROM ${kept} LIMIT 1`,
+    );
+    const [row] = reader.getRows() as [string, string][];
+    return row && { seq: row[0], value: row[1] };
+  } catch (thrown) {
+    throw duckDBError(thrown, "archived values could not be read");
+  }
+}

@@ -1,0 +1,200 @@
+import type { Dispatcher } from "undici";
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { type GatewayAddress, readAddress } from "./address.ts";
+import { type Answer, limitBody, requestAnswer } from "./answer.ts";
+import { decodedBody, isSelfEnding } from "./decode.ts";
+import { openDispatcher } from "./dispatcher.ts";
+import { type CheckedOptions, checkOptions, type GatewayOptions } from "./options.ts";
+import { openRequestGate, type RequestGate } from "./request-gate.ts";
+import { openRequestScope, type RequestScope } from "./request-scope.ts";
+import { withRetries } from "./retry.ts";
+import { transportError } from "./transport-error.ts";
+
+/** Counts of a source since it was opened. */
+export interface GatewayStats {
+  /** Requests sent, redirects and retries included. */
+  readonly requests: number;
+  /** Attempts repeated. */
+  readonly retries: number;
+  /** Bytes of bodies taken off the wire, before decompression. */
+  readonly bytes: number;
+}
+
+/** A document larger than this is refused; a run with a hundred thousand resources stays below. */
+export const documentMaxBytes = 16 * 1024 * 1024;
+
+/** What a request needs beside what it asks: who to name in errors, and when to stop. */
+export interface RequestContext {
+  readonly place: ErrorPlace;
+  readonly signal: AbortSignal;
+}
+
+/** One request, by its path from the origin on. */
+export interface ExchangeRequest {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+}
+
+/**
+ * What REST and RPC share of a gateway: its connections, authentication, the places and the rate of requests, retries,
+ * and counts of all of it. Disposing it ends what is under way (`interrupted`).
+ */
+export class Exchange implements AsyncDisposable {
+  readonly address: GatewayAddress;
+  readonly options: CheckedOptions;
+  readonly gate: RequestGate;
+  readonly stats: { -readonly [K in keyof GatewayStats]: number } = { requests: 0, retries: 0, bytes: 0 };
+  readonly #dispatcher: Dispatcher;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #closing = new AbortController();
+
+  /** Nothing is sent yet. Throws `invalid_argument` for options that do not hold. */
+  constructor(options: GatewayOptions) {
+    this.options = checkOptions(options);
+    this.address = readAddress(this.options.baseUrl);
+    this.gate = openRequestGate(this.options.concurrency, this.options.maxRequestsPerSecond);
+    this.#headers = {
+      ...authentication(this.address, this.options),
+      "accept-encoding": (this.options.compressed ?? !this.address.loopback) ? "zstd, gzip" : "identity",
+      "user-agent": "runvault",
+    };
+    this.#dispatcher = openDispatcher(this.address, this.options);
+  }
+
+  /** The life of one call, which ends with the caller's signal and with the exchange. */
+  scope(signal: AbortSignal | undefined): RequestScope {
+    return openRequestScope([signal, this.#closing.signal]);
+  }
+
+  /** Sends one request when its turn comes and waits for the headers of the answer, of whatever status. */
+  async send(request: ExchangeRequest, { place, signal }: RequestContext): Promise<Answer> {
+    await this.gate.start(signal);
+    this.stats.requests += 1;
+    try {
+      return await requestAnswer(this.#dispatcher, {
+        origin: this.address.origin,
+        ...request,
+        headers: { ...this.#headers, ...request.headers },
+        signal,
+        countBytes: (bytes) => {
+          this.stats.bytes += bytes;
+        },
+      });
+    } catch (thrown) {
+      throw transportError(thrown, { place, receivedBytes: undefined });
+    }
+  }
+
+  /** Repeats an attempt while its error says that asking again may help, or `again` does. */
+  retrying<T>(
+    signal: AbortSignal,
+    attempt: () => Promise<T>,
+    again?: (error: RunvaultError) => boolean,
+  ): Promise<T> {
+    const countRetry = () => {
+      this.stats.retries += 1;
+    };
+    return withRetries(attempt, this.options, signal, countRetry, again);
+  }
+
+  /**
+   * The whole body of an answer, decoded. Throws `limit_exceeded` above `mostBytes` and `timeout` where it takes too
+   * long as a whole; the connection is closed then.
+   */
+  async whole(answer: Answer, mostBytes: number, what: string, place: ErrorPlace): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    let bytes = 0;
+    try {
+      using _deadline = limitBody(answer.body, this.options.documentTimeoutMs, place);
+      for await (const chunk of decodedBody(answer, place)) {
+        bytes += chunk.length;
+        if (bytes > mostBytes) {
+          throw new RunvaultError("limit_exceeded", `${what} of more than ${mostBytes} bytes`, { place });
+        }
+        parts.push(chunk);
+      }
+    } finally {
+      answer.body.close();
+    }
+    return parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+  }
+
+  /** Refuses an answer whose end HTTP does not show, `what` being what it holds: a cut would look like its end. */
+  requireFraming(answer: Answer, what: string, place: ErrorPlace): void {
+    const { headers } = answer;
+    const transferEncoding = headers["transfer-encoding"]?.trim().toLowerCase();
+    if (transferEncoding === "chunked") return;
+    // any other is read until the connection closes, whatever length stands beside it, or hides the rows in a coding
+    if (transferEncoding !== undefined) {
+      throw refused(
+        `${what} in a Transfer-Encoding other than chunked, whose end looks like a cut`,
+        answer,
+        place,
+        {
+          hint: "Chunks alone, or a Content-Length, show where rows end: mend the gateway or the proxy before it.",
+        },
+      );
+    }
+    if (headers["content-length"] !== undefined) return;
+    if (this.options.acceptUnframed || isSelfEnding(answer)) return;
+    throw refused(
+      `${what} with neither Content-Length nor chunks, whose end looks like a cut`,
+      answer,
+      place,
+      {
+        hint: "Where the gateway can do no better, --accept-unframed takes them; counts must then show what is missing.",
+      },
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort(new RunvaultError("interrupted", "the connection to the gateway was closed"));
+    await this.#dispatcher.destroy();
+  }
+}
+
+/** Throws `not_a_gateway` for an answer of another media type. */
+export function requireMediaType(answer: Answer, wanted: string, place: ErrorPlace): void {
+  const type = mediaType(answer);
+  if (type === wanted) return;
+  const shown = type !== undefined && /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : "no media type";
+  throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted}`, {
+    place,
+    status: answer.status,
+    hint: "Something else listens there, or the base address is not the gateway's.",
+  });
+}
+
+/** The media type of an answer without its parameters; undefined where it names none. */
+export function mediaType(answer: Answer): string | undefined {
+  return answer.headers["content-type"]?.split(";")[0]?.trim().toLowerCase();
+}
+
+/** An answer that is not taken, whatever it holds. */
+export function refused(
+  what: string,
+  answer: Answer,
+  place: ErrorPlace,
+  { hint }: { readonly hint: string },
+): RunvaultError {
+  return new RunvaultError("refused", `the gateway sent ${what}`, { place, status: answer.status, hint });
+}
+
+function authentication(address: GatewayAddress, options: CheckedOptions): Record<string, string> {
+  const { token, tokenHeader } = options;
+  const name = tokenHeader.toLowerCase();
+  const headers: Record<string, string> = {};
+  if (address.basicAuthorization !== undefined) headers.authorization = address.basicAuthorization;
+  if (token === undefined) return headers;
+  if (headers[name] !== undefined) {
+    throw new RunvaultError(
+      "invalid_argument",
+      "both a token and a user in the address want the Authorization header",
+      { hint: "Give one of them, or name another header for the token." },
+    );
+  }
+  headers[name] = name === "authorization" ? `Bearer ${token}` : token;
+  return headers;
+}

@@ -1,0 +1,144 @@
+import { RunvaultError } from "../model/error.ts";
+import type { HistorySource, RowRequest } from "../model/source.ts";
+import { builtInContract, builtInRpcContract } from "./contract.ts";
+import { Exchange } from "./exchange.ts";
+import type { Gateway, GatewaySource } from "./gateway.ts";
+import { keepOnce } from "./keep-once.ts";
+import type { GatewayOptions } from "./options.ts";
+import { restSource } from "./rest-gateway.ts";
+import { isNotThere } from "./rpc-client.ts";
+import { type RpcSource, rpcSource } from "./rpc-gateway.ts";
+import type { TransportChoice } from "./transport-choice.ts";
+
+/**
+ * Opens a gateway over the transport chosen; nothing is sent yet. Disposing it ends what is under way (`interrupted`).
+ * Throws `invalid_argument` for options that do not hold.
+ *
+ * `auto` asks both transports for something small before the first answer is needed. Where both are there, lists, facts
+ * and documents come over RPC, which has all of them, and rows over REST, which streams them; what one of the two lacks
+ * comes over the other. Where neither is there, it throws what REST said.
+ */
+export function openGateway(options: GatewayOptions, transport: TransportChoice): Gateway {
+  const exchange = new Exchange(options);
+  const close = () => exchange[Symbol.asyncDispose]();
+  if (transport === "rest") {
+    return { ...restSource(exchange, builtInContract), [Symbol.asyncDispose]: close };
+  }
+  const rpc = rpcSource(exchange, builtInRpcContract);
+  if (transport === "rpc") return { ...rpc, [Symbol.asyncDispose]: close };
+  return {
+    ...autoSource(exchange, restSource(exchange, builtInContract), rpc),
+    [Symbol.asyncDispose]: close,
+  };
+}
+
+/** What a gateway offers; one of them at least. */
+interface Offered {
+  readonly rest: GatewaySource | undefined;
+  readonly rpc: GatewaySource | undefined;
+}
+
+function autoSource(exchange: Exchange, rest: GatewaySource, rpc: RpcSource): GatewaySource {
+  const { address } = exchange;
+  const offered = keepOnce(async (): Promise<Offered> => {
+    using scope = exchange.scope(undefined);
+    const [restMissing, rpcMissing] = await Promise.all([
+      missing(() => rest.instances(scope.signal)),
+      missing(() => rpc.find(scope.signal).catch(rethrowWithWayOut)),
+    ]);
+    if (restMissing !== undefined && rpcMissing !== undefined) throw restMissing;
+    return {
+      rest: restMissing === undefined ? rest : undefined,
+      rpc: rpcMissing === undefined ? rpc : undefined,
+    };
+  });
+
+  /** Asks RPC, and REST where RPC has no answer. */
+  async function ask<T>(
+    signal: AbortSignal | undefined,
+    of: (source: GatewaySource) => Promise<T | null>,
+  ): Promise<T | null> {
+    using scope = exchange.scope(signal);
+    const { rest, rpc } = await offered(scope.signal);
+    const answer = rpc === undefined ? null : await nullWhereMissing(() => of(rpc), rest !== undefined);
+    return answer ?? (rest === undefined ? null : await of(rest));
+  }
+
+  return {
+    label: address.label,
+    stats: exchange.stats,
+    instances: async (signal) => (await ask(signal, (source) => source.instances(signal))) ?? [],
+    runs: (instanceId, signal) => ask(signal, (source) => source.runs(instanceId, signal)),
+    facts: (run, bounds, signal) => ask(signal, (source) => source.facts(run, bounds, signal)),
+    document: (run, kind, signal) => ask(signal, (source) => source.document(run, kind, signal)),
+
+    async *rows(request): AsyncGenerator<Uint8Array, void> {
+      using scope = exchange.scope(request.signal);
+      const { rest, rpc } = await offered(scope.signal);
+      if (rest === undefined) return yield* rowsOf(rpc!, request);
+      if (rpc === undefined) return yield* rowsOf(rest, request);
+      let began = false;
+      try {
+        for await (const chunk of rest.rows(request)) {
+          began = true;
+          yield chunk;
+        }
+        return;
+      } catch (thrown) {
+        if (began || !isNotThere(thrown)) throw thrown;
+      }
+      yield* rowsOf(rpc, request);
+    },
+
+    async *pagedRows(request): AsyncGenerator<Uint8Array, void> {
+      using scope = exchange.scope(request.signal);
+      const { rpc } = await offered(scope.signal);
+      if (rpc === undefined) {
+        throw new RunvaultError("route_not_found", "the gateway does not give rows page by page", {
+          place: {
+            instance: request.instanceId,
+            run: request.runId,
+            table: request.table,
+            url: address.label,
+          },
+        });
+      }
+      yield* rowsOf(rpc, request);
+    },
+  };
+}
+
+async function* rowsOf(source: Pick<HistorySource, "rows">, request: RowRequest) {
+  yield* source.rows(request);
+}
+
+/** Why a transport is not there; undefined where it is. Throws what keeps from knowing. */
+async function missing(probe: () => Promise<unknown>): Promise<unknown> {
+  try {
+    await probe();
+    return undefined;
+  } catch (thrown) {
+    if (isNotThere(thrown)) return thrown;
+    throw thrown;
+  }
+}
+
+/** An RPC probe may meet a server that answers whatever it does not know with an error of its own. */
+function rethrowWithWayOut(thrown: unknown): never {
+  if (!(thrown instanceof RunvaultError) || thrown.status === undefined || isNotThere(thrown)) throw thrown;
+  const { code, message, place, status, retryAfterMs, hint = "" } = thrown;
+  throw new RunvaultError(code, message, {
+    cause: thrown,
+    place,
+    status,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    hint: `${hint} If the gateway offers REST alone, use --transport rest.`.trimStart(),
+  });
+}
+
+function nullWhereMissing<T>(ask: () => Promise<T | null>, mayFall: boolean): Promise<T | null> {
+  return ask().catch((thrown: unknown) => {
+    if (mayFall && isNotThere(thrown)) return null;
+    throw thrown;
+  });
+}

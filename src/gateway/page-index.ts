@@ -1,0 +1,107 @@
+import { isUtf8 } from "node:buffer";
+import type { DescMessage } from "@bufbuild/protobuf";
+import type { Table } from "../model/table.ts";
+import { malformed, WireCursor, wireType } from "./wire-cursor.ts";
+
+/** Where a page's rows and its token stand, by the numbers in its descriptor. */
+export interface PageLayout {
+  readonly rows: number;
+  readonly token: number;
+  /** Where each row is one of several tables' messages: the number of this table's. Undefined where rows are bare. */
+  readonly member: number | undefined;
+  /** Numbers of the other tables' messages. */
+  readonly others: ReadonlySet<number>;
+}
+
+/** Where the rows of a page stand in its bytes, and the token of the next. */
+export interface PageIndex {
+  readonly page: Uint8Array;
+  readonly rows: number;
+  /** Start and end of each row's message. */
+  readonly places: Int32Array;
+  /** Empty on the last page. */
+  readonly nextToken: string;
+}
+
+/** A token longer than this is refused: it is sent back with every request. */
+const longestTokenBytes = 64 * 1024;
+
+/** The layout of a page message that carries rows of the table. Throws where the descriptors do not fit together. */
+export function pageLayout(table: Table, page: DescMessage): PageLayout {
+  const rows = page.field.rows;
+  const token = page.field.nextPageToken;
+  if (rows?.fieldKind !== "list" || rows.listKind !== "message" || token === undefined) {
+    throw new Error(`${page.typeName} is no page of rows`);
+  }
+  const common = { rows: rows.number, token: token.number };
+  if (rows.message === table.message) return { ...common, member: undefined, others: new Set() };
+  const members = rows.message.fields.filter(({ oneof }) => oneof !== undefined);
+  const member = members.find((field) => field.message === table.message);
+  if (member === undefined) throw new Error(`${page.typeName} carries no rows of ${table.name}`);
+  const others = new Set(members.flatMap((field) => (field === member ? [] : [field.number])));
+  return { ...common, member: member.number, others };
+}
+
+/**
+ * Finds the rows and the next token of a page without reading the rows, so that the next page can be asked for while
+ * these are read. Fields that the page's message does not have are stepped over: they are no part of a row.
+ * Throws `malformed_row`.
+ */
+export function indexPage(page: Uint8Array, layout: PageLayout): PageIndex {
+  const cursor = new WireCursor(page, 0, page.byteLength);
+  const inner = new WireCursor(page, 0, 0);
+  let places = new Int32Array(8192);
+  let rows = 0;
+  let nextToken: string | undefined;
+  while (cursor.next()) {
+    if (cursor.number === layout.rows) {
+      const end = enter(cursor);
+      if (rows * 2 === places.length) {
+        const more = new Int32Array(places.length * 2);
+        more.set(places);
+        places = more;
+      }
+      places[rows * 2] = cursor.pos;
+      places[rows * 2 + 1] = end;
+      if (layout.member !== undefined) unwrap(inner, layout, places, rows * 2);
+      rows += 1;
+      cursor.pos = end;
+    } else if (cursor.number === layout.token) {
+      if (nextToken !== undefined) throw malformed("it has two tokens");
+      const end = enter(cursor);
+      const bytes = page.subarray(cursor.pos, end);
+      if (bytes.byteLength > longestTokenBytes || !isUtf8(bytes)) throw malformed("its token is no token");
+      nextToken = Buffer.from(bytes).toString("utf8");
+      cursor.pos = end;
+    } else {
+      cursor.skip();
+    }
+  }
+  return { page, rows, places, nextToken: nextToken ?? "" };
+}
+
+/** Narrows the place of a row of any table to the message in it, which must be there once and be this table's. */
+function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: number): void {
+  cursor.moveTo(places[at]!, places[at + 1]!);
+  let found = false;
+  while (cursor.next()) {
+    if (cursor.number === layout.member) {
+      if (found) throw malformed("a row is set twice");
+      found = true;
+      const end = enter(cursor);
+      places[at] = cursor.pos;
+      places[at + 1] = end;
+      cursor.pos = end;
+    } else if (layout.others.has(cursor.number)) {
+      throw malformed("it holds a row of another table");
+    } else {
+      cursor.skip();
+    }
+  }
+  if (!found) throw malformed("it holds a row that is of no table");
+}
+
+function enter(cursor: WireCursor): number {
+  if (cursor.type === wireType.length) return cursor.enter();
+  throw malformed(`field ${cursor.number} has the wire type ${cursor.type}`);
+}

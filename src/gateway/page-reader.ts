@@ -1,0 +1,211 @@
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Table } from "../model/table.ts";
+import type { RpcContract } from "./contract.ts";
+import type { Exchange } from "./exchange.ts";
+import { indexPage, type PageIndex, type PageLayout } from "./page-index.ts";
+import type { PageSize } from "./page-size.ts";
+import { openRequestScope } from "./request-scope.ts";
+import type { PageLines, RowTranscoder, WireKey } from "./row-transcoder.ts";
+import type { RpcClient } from "./rpc-client.ts";
+
+/** A page of rows, by how it is asked for. */
+export interface PageSource {
+  readonly table: Table;
+  readonly method: Parameters<RpcClient["call"]>[0]["method"];
+  readonly layout: PageLayout;
+  readonly size: PageSize;
+  readonly transcoder: RowTranscoder;
+  /** The request's bytes for a page of so many rows, from a token on. */
+  readonly request: (rows: number, token: string) => Uint8Array;
+}
+
+export interface PageReading {
+  readonly exchange: Exchange;
+  readonly client: RpcClient;
+  readonly contract: RpcContract;
+  readonly place: ErrorPlace;
+  readonly signal: AbortSignal;
+  /** Most rows in all. */
+  readonly limit: number;
+}
+
+/** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
+const mostEmptyPages = 16;
+
+/**
+ * A row alone may take this much: the longest line, its tags and its token. Where a page of one row is still over the
+ * page limit, the limit is not what the gateway keeps to.
+ */
+const loneRowBytes = 17 * 1024 * 1024;
+
+/**
+ * The rows of a table, page by page, as canonical lines: the next page is on its way while one is read. Every page is
+ * whole and read to its end before any of it is handed out, and is asked for again, by the same token, while it is not;
+ * a page that is too large is asked for by half. Tokens end with the iteration.
+ *
+ * Throws `stream_cut` where the pages stop making sense: one that came before, a token that leads to itself or is no
+ * longer taken, nothing but empty ones. What was handed out is whole up to there, in key order.
+ */
+export async function* readPages(
+  source: PageSource,
+  reading: PageReading,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { limit, place } = reading;
+  const leaving = new AbortController();
+  using scope = openRequestScope([reading.signal, leaving.signal]);
+  const { signal } = scope;
+  let token = "";
+  let out = 0;
+  let empty = 0;
+  /** First keys of the first page and of the one before. */
+  let start: WireKey | undefined;
+  let before: WireKey | undefined;
+  try {
+    let page = await fetchPage(source, reading, token, limit, signal);
+    for (;;) {
+      const wanted = limit - out;
+      const { nextToken } = page.index;
+      const isLast = nextToken === "" || page.index.rows >= wanted;
+      // a token that leads to itself would bring the same page for ever
+      const goesOn = !isLast && nextToken !== token;
+      using ahead = goesOn
+        ? startAhead(signal, (own) => fetchPage(source, reading, nextToken, wanted - page.index.rows, own))
+        : undefined;
+      const lines = page.lines ?? tryTranscode(source, page.index, wanted);
+      if (lines === undefined) {
+        ahead?.[Symbol.dispose]();
+        reading.exchange.stats.retries += 1;
+        page = await fetchLines(source, reading, token, wanted, signal);
+        continue;
+      }
+      if (isSameKey(lines.first, before) || isSameKey(lines.first, start)) {
+        throw cut("a page came again", place);
+      }
+      start ??= lines.first;
+      before = lines.first ?? before;
+      empty = lines.rows > 0 ? 0 : empty + 1;
+      out += lines.rows;
+      yield* lines.chunks;
+      if (isLast) return;
+      if (ahead === undefined) throw cut("a page's token leads to the same page", place);
+      if (empty > mostEmptyPages) throw cut(`${empty} pages without a row, and a token for more`, place);
+      token = nextToken;
+      page = await ahead.page;
+    }
+  } finally {
+    leaving.abort(new RunvaultError("interrupted", "the reader left"));
+  }
+}
+
+/** A page as it came; its lines where they were made already. */
+interface FetchedPage {
+  readonly index: PageIndex;
+  readonly lines?: PageLines;
+}
+
+/** One page, asked for until it is whole. */
+function fetchPage(
+  source: PageSource,
+  reading: PageReading,
+  token: string,
+  wanted: number,
+  signal: AbortSignal,
+): Promise<FetchedPage> {
+  const { exchange, place } = reading;
+  return exchange.retrying(
+    signal,
+    async () => ({ index: await attemptPage(source, reading, token, wanted, { place, signal }) }),
+    canComeWhole,
+  );
+}
+
+/** The same for a page whose rows could not be read: until they can. */
+function fetchLines(
+  source: PageSource,
+  reading: PageReading,
+  token: string,
+  wanted: number,
+  signal: AbortSignal,
+): Promise<FetchedPage> {
+  const { exchange, place } = reading;
+  return exchange.retrying(
+    signal,
+    async () => {
+      const index = await attemptPage(source, reading, token, wanted, { place, signal });
+      return { index, lines: source.transcoder.transcode(index, wanted) };
+    },
+    canComeWhole,
+  );
+}
+
+/** Asks for one page, with fewer rows while it is too large. Throws `limit_exceeded` where one row is. */
+async function attemptPage(
+  source: PageSource,
+  { client, contract }: PageReading,
+  token: string,
+  wanted: number,
+  context: Parameters<RpcClient["call"]>[1],
+): Promise<PageIndex> {
+  const { method, size, layout } = source;
+  for (;;) {
+    const rows = Math.min(size.rows, wanted);
+    const request = source.request(rows, token);
+    const mostBytes = rows === 1 ? loneRowBytes : contract.pageBytes;
+    try {
+      const bytes = await client.call({ method, request, withToken: token !== "", mostBytes }, context);
+      const index = indexPage(bytes, layout);
+      size.learn(rows, index.rows, bytes.byteLength);
+      return index;
+    } catch (thrown) {
+      if (!(thrown instanceof RunvaultError)) throw thrown;
+      // the code that quotas have is also what some servers say of a page that they cannot send
+      if (thrown.code === "rate_limited" && thrown.retryAfterMs === undefined) size.halve(rows);
+      if (thrown.code !== "limit_exceeded" || !size.halve(rows)) throw thrown;
+    }
+  }
+}
+
+/** What may come whole when asked for again: also what did not decode, but not what a refused token was to bring. */
+function canComeWhole({ code, retry, status }: RunvaultError): boolean {
+  if (code === "malformed_row") return true;
+  return retry === "again" && !(code === "stream_cut" && status !== undefined);
+}
+
+function tryTranscode(source: PageSource, index: PageIndex, most: number): PageLines | undefined {
+  try {
+    return source.transcoder.transcode(index, most);
+  } catch (thrown) {
+    if (thrown instanceof RunvaultError && thrown.code === "malformed_row") return undefined;
+    throw thrown;
+  }
+}
+
+/** A page that is on its way while another is read; disposing gives it up. */
+interface PageAhead extends Disposable {
+  readonly page: Promise<FetchedPage>;
+}
+
+function startAhead(signal: AbortSignal, fetch: (signal: AbortSignal) => Promise<FetchedPage>): PageAhead {
+  const givingUp = new AbortController();
+  const scope = openRequestScope([signal, givingUp.signal]);
+  const page = fetch(scope.signal).finally(() => scope[Symbol.dispose]());
+  // it may fail while nobody waits for it yet, or any more
+  page.catch(() => undefined);
+  return {
+    page,
+    [Symbol.dispose]: () => givingUp.abort(new RunvaultError("interrupted", "the page ahead is not needed")),
+  };
+}
+
+/**
+ * Whether a page begins as another did: then it is that page. Rows that are merely out of order go through, for their
+ * reader to see: a cut here would have it ask again from behind them.
+ */
+function isSameKey(a: WireKey | undefined, b: WireKey | undefined): boolean {
+  if (a === undefined || b === undefined) return false;
+  return a.tsHigh === b.tsHigh && a.tsLow === b.tsLow && a.seqHigh === b.seqHigh && a.seqLow === b.seqLow;
+}
+
+function cut(what: string, place: ErrorPlace): RunvaultError {
+  return new RunvaultError("stream_cut", `the pages stop making sense: ${what}`, { place });
+}

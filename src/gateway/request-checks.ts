@@ -1,0 +1,60 @@
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { RowRequest, RunRef } from "../model/source.ts";
+import { tableNamed } from "../model/table.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
+
+/** What is asked for; null where asking throws one of the codes. */
+export async function nullOn<T>(codes: readonly ErrorCode[], ask: () => Promise<T>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (thrown) {
+    if (thrown instanceof RunvaultError && codes.includes(thrown.code)) return null;
+    throw thrown;
+  }
+}
+
+/** Throws `invalid_argument` for an empty id and the word current, before anything is sent. */
+export function requireExactRun(run: RunRef): void {
+  requireInstance(run.instanceId);
+  if (run.runId !== "" && run.runId !== "current") return;
+  throw new RunvaultError(
+    "invalid_argument",
+    run.runId === "" ? "the run id is empty" : "the word current is not a run id",
+    { place: { instance: run.instanceId }, hint: "Name an exact run id; the gateway's runs are listed." },
+  );
+}
+
+/** Throws `invalid_argument` for an empty id. */
+export function requireInstance(instanceId: string): void {
+  if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
+}
+
+/** The table and the set filters of a request for rows. Throws `invalid_argument` where they do not fit together. */
+export function requireRows({ table: name, limit, filters }: RowRequest) {
+  const table = tableNamed(name);
+  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0)) {
+    throw new RunvaultError("invalid_argument", `limit is not a positive integer: ${limit}`);
+  }
+  const given = Object.entries(filters ?? {}) as [keyof NonNullable<typeof filters>, string | undefined][];
+  const set = given.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined);
+  for (const [filter, value] of set) {
+    if (table.filters.includes(filter) && value !== "") continue;
+    const message =
+      value === "" ? `the filter ${filter} is empty` : `the filter ${filter} does not apply to ${name}`;
+    throw new RunvaultError("invalid_argument", message, {
+      hint: `Filters of ${name} are ${table.filters.join(", ")}.`,
+    });
+  }
+  return { table, filters: set };
+}
+
+/** A run as a place of errors. */
+export function placeOfRun({ instanceId, runId }: RunRef): ErrorPlace {
+  return { instance: instanceId, run: runId };
+}
+
+/** The time, where 64 bits hold it; else throws `invalid_argument`. */
+export function checkedTime(value: Nanoseconds): Nanoseconds {
+  if (value >= int64Min && value <= int64Max) return value;
+  throw new RunvaultError("invalid_argument", `time outside the range of 64-bit nanoseconds: ${value}`);
+}

@@ -1,0 +1,367 @@
+import { RunvaultError } from "../model/error.ts";
+import { canonicalDouble, longestLineBytes } from "../model/line.ts";
+import type { Column, Table } from "../model/table.ts";
+import { writeInt64, writeUint53, writeUint64 } from "./decimal-digits.ts";
+import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
+import type { PageIndex } from "./page-index.ts";
+import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
+
+/** The place of a row in key order: ts_event, signed, and seq, unsigned, as 32-bit halves. */
+export interface WireKey {
+  readonly tsHigh: number;
+  readonly tsLow: number;
+  readonly seqHigh: number;
+  readonly seqLow: number;
+}
+
+/** A page's rows as canonical lines. */
+export interface PageLines {
+  /** Whole lines, each with its end. */
+  readonly chunks: readonly Uint8Array[];
+  readonly rows: number;
+  /** Key of the first row; undefined where there are no rows. */
+  readonly first: WireKey | undefined;
+}
+
+// how a value is written; numbers, for the loop looks one up for every value
+const textKind = 0;
+const uint64Kind = 1;
+const int64Kind = 2;
+const seqKind = 3;
+const tsEventKind = 4;
+const uint32Kind = 5;
+const doubleKind = 6;
+
+// as large as REST's chunks: the reader's buffers are made for these
+const chunkBytes = 512 * 1024;
+/** Most bytes of a value that is no text: a double has 25 at most, an integer 20, and words are written whole. */
+const valueBytes = 32;
+
+/**
+ * Turns the protobuf rows of a page into canonical lines, straight from wire to text. A row becomes no object, for
+ * objects take several times as long (docs/performance.md); what is written is decided by the message's descriptor
+ * alone, so a new column needs no code.
+ *
+ * Fields may come in any order and are written in that of the descriptor; those left out are zero and written as such.
+ * A field that the contract does not know is drift: it goes to the line's end under `#` and its number, with its bytes
+ * as they came (tag included, in base64), so that nothing is lost and the archive names it as it names a key that REST
+ * has and the contract does not.
+ *
+ * Throws `malformed_row` for a page that is not what the descriptor says: a wrong wire type, a field set twice, text
+ * that is no UTF-8, a number that its type cannot hold, a message that ends inside a field. `line_too_long` above 16 MiB.
+ */
+export class RowTranscoder {
+  readonly #columns: readonly Column[];
+  readonly #kinds: Uint8Array;
+  /** What stands ahead of each column's value, as words: from the end of the value before it to its own opening quote. */
+  readonly #leads: Int32Array;
+  readonly #leadAt: Int32Array;
+  readonly #leadBytes: Int32Array;
+  readonly #tail: Buffer;
+  /** Column by tag; -1 for a tag that is none of them. */
+  readonly #columnOfTag: Int16Array;
+  readonly #columnOfNumber: ReadonlyMap<number, number>;
+  readonly #wireTypes: Uint8Array;
+  /** Most bytes of a line beside its texts. */
+  readonly #fixedBytes: number;
+  // where each column's value stands, for rows that are not in order
+  readonly #valueAt: Int32Array;
+  #page: Uint8Array = new Uint8Array(0);
+  #pageView: DataView = new DataView(new ArrayBuffer(0));
+  #out: Buffer = Buffer.alloc(0);
+  #outView: DataView = new DataView(new ArrayBuffer(0));
+  #at = 0;
+  #high = 0;
+  #low = 0;
+  #tsHigh = 0;
+  #tsLow = 0;
+  #seqHigh = 0;
+  #seqLow = 0;
+
+  constructor(table: Table) {
+    const { columns, message } = table;
+    this.#columns = columns;
+    this.#kinds = Uint8Array.from(columns, kindOf);
+    const leads = columns.map((column, i) => {
+      const before = i === 0 ? "{" : `${isQuoted(columns[i - 1]!) ? '"' : ""},`;
+      return Buffer.from(`${before}${JSON.stringify(column.name)}:${isQuoted(column) ? '"' : ""}`);
+    });
+    this.#leadBytes = Int32Array.from(leads, ({ length }) => length);
+    this.#leadAt = new Int32Array(columns.length);
+    const words: number[] = [];
+    leads.forEach((lead, i) => {
+      this.#leadAt[i] = words.length;
+      const padded = Buffer.concat([lead, Buffer.alloc(4)]);
+      for (let at = 0; at < lead.length; at += 4) words.push(padded.readInt32LE(at));
+    });
+    this.#leads = Int32Array.from(words);
+    this.#tail = Buffer.from(isQuoted(columns.at(-1)!) ? '"}\n' : "}\n");
+    this.#wireTypes = Uint8Array.from(columns, wireTypeOf);
+    this.#columnOfTag = new Int16Array(16_384).fill(-1);
+    const byNumber = new Map<number, number>();
+    message.fields.forEach(({ number }, i) => {
+      byNumber.set(number, i);
+      const tag = number * 8 + this.#wireTypes[i]!;
+      if (tag < this.#columnOfTag.length) this.#columnOfTag[tag] = i;
+    });
+    this.#columnOfNumber = byNumber;
+    this.#fixedBytes = leads.reduce((sum, { length }) => sum + length + valueBytes, 64);
+    this.#valueAt = new Int32Array(columns.length);
+  }
+
+  /** The lines of a page's first `most` rows. Either all of them are right or it throws. */
+  transcode(index: PageIndex, most = Number.POSITIVE_INFINITY): PageLines {
+    const { page, places } = index;
+    const rows = Math.min(index.rows, most);
+    this.#page = page;
+    this.#pageView = new DataView(page.buffer, page.byteOffset, page.byteLength);
+    const chunks: Uint8Array[] = [];
+    this.#useChunk(0);
+    let first: WireKey | undefined;
+    for (let row = 0; row < rows; row++) {
+      const start = places[row * 2]!;
+      const end = places[row * 2 + 1]!;
+      if (end - start > longestLineBytes) throw lineTooLong();
+      const needed = (end - start) * escapedBytes + this.#fixedBytes;
+      if (this.#at + needed > this.#out.length) {
+        if (this.#at > 0) chunks.push(this.#out.subarray(0, this.#at));
+        this.#useChunk(needed);
+      }
+      this.#tsHigh = this.#tsLow = this.#seqHigh = this.#seqLow = 0;
+      const lineAt = this.#at;
+      if (!this.#rowInOrder(start, end)) {
+        this.#at = lineAt;
+        this.#rowInAnyOrder(start, end);
+      }
+      if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong();
+      if (row === 0) first = this.#key();
+    }
+    if (this.#at > 0) chunks.push(this.#out.subarray(0, this.#at));
+    // neither the page nor the last chunk is held longer than their reader holds them
+    this.#page = this.#out = Buffer.alloc(0);
+    this.#pageView = this.#outView = new DataView(new ArrayBuffer(0));
+    return { chunks, rows, first };
+  }
+
+  #useChunk(needed: number): void {
+    this.#out = Buffer.allocUnsafeSlow(Math.max(chunkBytes, needed));
+    this.#outView = new DataView(this.#out.buffer, this.#out.byteOffset, this.#out.byteLength);
+    this.#at = 0;
+  }
+
+  #key(): WireKey {
+    return {
+      tsHigh: this.#tsHigh,
+      tsLow: this.#tsLow,
+      seqHigh: this.#seqHigh,
+      seqLow: this.#seqLow,
+    };
+  }
+
+  /** The usual row: known fields, once each, in rising order. False where it is not, whatever was written. */
+  #rowInOrder(start: number, end: number): boolean {
+    const page = this.#page;
+    const columnOfTag = this.#columnOfTag;
+    const count = this.#kinds.length;
+    let at = start;
+    let next = 0;
+    while (at < end) {
+      let tag = page[at++]!;
+      if (tag >= 0x80) tag = (tag & 0x7f) | (page[at++]! << 7);
+      const column = tag < 16_384 ? columnOfTag[tag]! : -1;
+      if (column < next) return false;
+      while (next < column) this.#zero(next++);
+      at = this.#value(column, at, end);
+      next += 1;
+    }
+    if (at !== end) throw truncated();
+    while (next < count) this.#zero(next++);
+    this.#end();
+    return true;
+  }
+
+  /** Any other row: its fields are found first, then written in their order, and what is unknown at the end. */
+  #rowInAnyOrder(start: number, end: number): void {
+    const valueAt = this.#valueAt.fill(-1);
+    const cursor = new WireCursor(this.#page, start, end);
+    const unknown = new Map<number, Uint8Array[]>();
+    while (cursor.next()) {
+      const column = this.#columnOfNumber.get(cursor.number);
+      if (column === undefined) {
+        cursor.skip();
+        const pieces = unknown.get(cursor.number) ?? [];
+        pieces.push(this.#page.subarray(cursor.tagAt, cursor.pos));
+        unknown.set(cursor.number, pieces);
+        continue;
+      }
+      if (cursor.type !== this.#wireTypes[column]) {
+        throw malformed(`${this.#columns[column]!.name} has the wire type ${cursor.type}`);
+      }
+      if (valueAt[column] !== -1) throw malformed(`${this.#columns[column]!.name} is set twice in a row`);
+      valueAt[column] = cursor.pos;
+      cursor.skip();
+    }
+    for (let column = 0; column < valueAt.length; column++) {
+      const at = valueAt[column]!;
+      if (at === -1) this.#zero(column);
+      else this.#value(column, at, end);
+    }
+    if (unknown.size === 0) this.#end();
+    else this.#endWithUnknown(unknown);
+  }
+
+  #end(): void {
+    const out = this.#out;
+    const tail = this.#tail;
+    let at = this.#at;
+    for (let i = 0; i < tail.length; i++) out[at++] = tail[i]!;
+    this.#at = at;
+  }
+
+  #endWithUnknown(unknown: ReadonlyMap<number, readonly Uint8Array[]>): void {
+    const numbers = [...unknown.keys()].sort((a, b) => a - b);
+    const keys = numbers.map((number) => {
+      const bytes = Buffer.concat(unknown.get(number)!);
+      return `,${JSON.stringify(`#${number}`)}:${JSON.stringify(bytes.toString("base64"))}`;
+    });
+    const text = `${isQuoted(this.#columns.at(-1)!) ? '"' : ""}${keys.join("")}}\n`;
+    if (this.#out.write(text, this.#at, "latin1") < text.length) throw lineTooLong();
+    this.#at += text.length;
+  }
+
+  #lead(column: number): number {
+    const view = this.#outView;
+    const leads = this.#leads;
+    const bytes = this.#leadBytes[column]!;
+    const at = this.#at;
+    let word = this.#leadAt[column]!;
+    // the last word may be longer than the text; what it writes too much is written over
+    for (let i = 0; i < bytes; i += 4) view.setInt32(at + i, leads[word++]!, true);
+    return at + bytes;
+  }
+
+  /** The value of a column that is not on the wire. */
+  #zero(column: number): void {
+    const at = this.#lead(column);
+    if (this.#kinds[column] === textKind) {
+      this.#at = at;
+      return;
+    }
+    this.#out[at] = 48;
+    this.#at = at + 1;
+  }
+
+  /** Writes the value at `at`, and returns where it ends on the wire. */
+  #value(column: number, at: number, end: number): number {
+    const to = this.#lead(column);
+    const kind = this.#kinds[column]!;
+    if (kind === textKind) {
+      let length = this.#page[at]!;
+      let start = at + 1;
+      if (length >= 0x80) {
+        start = this.#varint(at);
+        if (this.#high !== 0) throw truncated();
+        length = this.#low >>> 0;
+      }
+      const stop = start + length;
+      if (!(stop <= end)) throw truncated();
+      let written = writePlain(this.#outView, to, this.#pageView, start, stop);
+      if (written < 0) written = writeEscaped(this.#out, to, this.#page, start, stop);
+      if (written < 0) throw malformed(`${this.#columns[column]!.name} is no UTF-8`);
+      this.#at = written;
+      return stop;
+    }
+    if (kind === doubleKind) {
+      if (at + 8 > end) throw truncated();
+      const text = canonicalDouble(this.#pageView.getFloat64(at, true));
+      for (let i = 0; i < text.length; i++) this.#out[to + i] = text.charCodeAt(i);
+      this.#at = to + text.length;
+      return at + 8;
+    }
+    const stop = this.#varint(at);
+    if (stop > end) throw truncated();
+    const high = this.#high;
+    const low = this.#low;
+    switch (kind) {
+      case tsEventKind:
+        this.#tsHigh = high;
+        this.#tsLow = low >>> 0;
+        this.#at = writeInt64(this.#outView, to, high, low);
+        break;
+      case int64Kind:
+        this.#at = writeInt64(this.#outView, to, high, low);
+        break;
+      case seqKind:
+        this.#seqHigh = high >>> 0;
+        this.#seqLow = low >>> 0;
+        this.#at = writeUint64(this.#outView, to, high, low);
+        break;
+      case uint64Kind:
+        this.#at = writeUint64(this.#outView, to, high, low);
+        break;
+      default:
+        if (high !== 0) throw malformed(`${this.#columns[column]!.name} is beyond 32 bits`);
+        this.#at = writeUint53(this.#outView, to, low >>> 0);
+    }
+    return stop;
+  }
+
+  /** Reads a varint into two halves and returns where it ends, which may be behind the row's end. */
+  #varint(start: number): number {
+    const page = this.#page;
+    let at = start;
+    let low = 0;
+    for (let shift = 0; shift < 28; shift += 7) {
+      const byte = page[at++]!;
+      low |= (byte & 0x7f) << shift;
+      if (byte < 0x80) {
+        this.#low = low;
+        this.#high = 0;
+        return at;
+      }
+    }
+    let byte = page[at++]!;
+    low |= (byte & 0x7f) << 28;
+    this.#low = low;
+    let high = (byte & 0x7f) >>> 4;
+    for (let shift = 3; byte >= 0x80; shift += 7) {
+      byte = page[at++]!;
+      if (shift === 31 && byte > 1) throw malformed("a varint has more than 64 bits");
+      high |= (byte & 0x7f) << shift;
+    }
+    // behind the page's last byte there is none, which counts as the end here and is found to be too far by the caller
+    this.#high = high;
+    return at;
+  }
+}
+
+function kindOf({ name, kind }: Column): number {
+  switch (kind) {
+    case "string":
+    case "exact":
+      return textKind;
+    case "double":
+      return doubleKind;
+    case "uint32":
+      return uint32Kind;
+    case "uint64":
+      return name === "seq" ? seqKind : uint64Kind;
+    case "int64":
+    case "timestamp":
+      return name === "ts_event" ? tsEventKind : int64Kind;
+  }
+}
+
+function wireTypeOf({ kind }: Column): number {
+  if (kind === "double") return wireType.fixed64;
+  return kind === "string" || kind === "exact" ? wireType.length : wireType.varint;
+}
+
+/** Whether the canonical line has the value in quotes: all but small integers and doubles. */
+function isQuoted({ kind }: Column): boolean {
+  return kind !== "uint32" && kind !== "double";
+}
+
+function lineTooLong(): RunvaultError {
+  return new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`);
+}

@@ -1,0 +1,76 @@
+import { ConnectError } from "@connectrpc/connect";
+import { codeFromHttpStatus, codeToString, errorFromJson } from "@connectrpc/connect/protocol-connect";
+import { z } from "zod";
+import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_service_pb.ts";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Answer } from "./answer.ts";
+import type { RpcContract } from "./contract.ts";
+import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "./error-answer.ts";
+import { readRetryAfterMs } from "./retry-after.ts";
+
+// what else answers in JSON, a REST route say, has no code at the top
+const connectShape = z.looseObject({ code: z.string() });
+
+/**
+ * An RPC answer that is not a success, as an error: by the history code in its details, else by its Connect code, else,
+ * where the body is no Connect error, by its status; never by its message. Where the request carried a page token that
+ * is refused, `stream_cut`: what came before stands. Reads and closes the body.
+ */
+export async function errorFromRpcAnswer(
+  answer: Answer,
+  contract: RpcContract,
+  withToken: boolean,
+  place: ErrorPlace,
+): Promise<RunvaultError> {
+  const { status, headers } = answer;
+  const error = connectErrorOf(await readErrorJson(answer, place), status);
+  const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
+  const details = { place, status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  if (error === undefined) {
+    const byStatus = codeOfStatus(status);
+    // a redirect, or a refusal in another protocol's words: whoever speaks Connect says what it refuses
+    const code = byStatus === "refused" ? "not_a_gateway" : byStatus;
+    return new RunvaultError(code, `the gateway answered ${status}, without a Connect error`, {
+      ...details,
+      ...hintFor(code, status),
+    });
+  }
+  const connectCode = codeToString(error.code);
+  const historyCode = error.findDetails(HistoryErrorDetailSchema)[0]?.code;
+  const isKnown = historyCode !== undefined && Object.hasOwn(contract.historyCodes, historyCode);
+  // only codes that the contract knows are shown: any other may be anything
+  const shown = isKnown ? `${connectCode} ${historyCode}` : connectCode;
+  const code = (isKnown ? contract.historyCodes[historyCode] : contract.codes[connectCode]) ?? "server_error";
+  // a history code that says more than that the request is wrong is about something else than the token
+  if (withToken && contract.tokenRefusals.has(connectCode) && (!isKnown || code === "refused")) {
+    return new RunvaultError("stream_cut", `the gateway no longer takes its page token: ${shown}`, details);
+  }
+  return new RunvaultError(code, `the gateway answered ${shown}`, { ...details, ...hintFor(code, status) });
+}
+
+/** The error in a Connect body; undefined where the body is none. */
+function connectErrorOf(json: unknown, status: number): ConnectError | undefined {
+  if (!connectShape.safeParse(json).success) return undefined;
+  const fallback = new ConnectError(`HTTP ${status}`, codeFromHttpStatus(status));
+  try {
+    return errorFromJson(json as Parameters<typeof errorFromJson>[0], undefined, fallback);
+  } catch {
+    // a code beside a message or details that are none: throws the fallback, which is not what came
+    return undefined;
+  }
+}
+
+function hintFor(code: ErrorCode, status: number): { readonly hint?: string } {
+  if (status >= 300 && status < 400) {
+    return {
+      hint: "Requests over RPC are never sent on elsewhere: give the address that the redirect leads to.",
+    };
+  }
+  if (code === "route_not_found") {
+    return {
+      hint: "The gateway has no such method over RPC: look at the base address, or use --transport rest.",
+    };
+  }
+  const hint = code === "refused" ? badRequestHint : statusHints[code];
+  return hint === undefined ? {} : { hint };
+}

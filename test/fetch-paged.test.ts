@@ -1,0 +1,74 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openArchive } from "../src/archive/archive.ts";
+import { archiveRun } from "../src/extract/archive-run.ts";
+import { openGateway } from "../src/gateway/open-gateway.ts";
+import type { TransportChoice } from "../src/gateway/transport-choice.ts";
+import { serve } from "../src/serve/server.ts";
+import { segmentLines } from "./archived-lines.ts";
+import { ArraySource, type Manners, rowsAt } from "./array-source.ts";
+
+const run = { instanceId: "alpha", runId: "2022-01-01" };
+const second = 1_000_000_000n;
+const start = 1_640_995_200_000_000_001n;
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-paged-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** Ten rows share the third timestamp, and nothing tells them apart that a filter could ask for. */
+const times = [0n, 1n, ...Array<bigint>(10).fill(2n), 3n, 4n].map((at) => start + at * second);
+const rows = rowsAt(run, "metrics", times, [""]).map((row) => ({
+  ...row,
+  line: row.line.replace(/"(resource_key|account|portfolio)":"[^"]*"/g, '"$1":"same"'),
+}));
+
+/** Archives from a gateway that gives at most four rows an answer. */
+async function archived(name: string, transport: TransportChoice, manners: Manners) {
+  const source = new ArraySource(run, new Map([["metrics", rows]]), manners);
+  const server = await serve({ source, host: "127.0.0.1", port: 0, maxRowsPerAnswer: 4 });
+  try {
+    await using gateway = openGateway({ baseUrl: server.url, retries: 0 }, transport);
+    const archive = await openArchive(join(folder, name), { create: true });
+    const { manifest } = await archiveRun({
+      source: gateway,
+      archive,
+      run,
+      tables: ["metrics"],
+      clock: () => start + 1_000_000n * second,
+      random: () => 0,
+      signal: new AbortController().signal,
+      tool: "test",
+      settings: { backoffBaseMs: 0, attempts: 2 },
+    });
+    return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
+  } finally {
+    await server.close();
+  }
+}
+
+describe.each([
+  ["with storage facts", {}, "counted"],
+  ["without storage facts", { literal: true }, "exhausted"],
+] as const)("a timestamp with more rows than an answer may have, %s", (how, manners, proof) => {
+  test("is archived whole where the gateway also gives pages", async () => {
+    const { table, lines } = await archived(`auto ${how}`, "auto", manners);
+    expect(table).toMatchObject({ state: "COMPLETE", certificate: { proof, rows: rows.length } });
+    expect(lines).toEqual(rows.map(({ line }) => line));
+  });
+
+  test("is archived whole by pages alone", async () => {
+    const { table, lines } = await archived(`rpc ${how}`, "rpc", manners);
+    expect(table).toMatchObject({ state: "COMPLETE", certificate: { proof, rows: rows.length } });
+    expect(lines).toEqual(rows.map(({ line }) => line));
+  });
+
+  test("is named where there are only answers", async () => {
+    const { table } = await archived(`rest ${how}`, "rest", manners);
+    expect(table).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
+  });
+});
