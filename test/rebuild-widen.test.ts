@@ -192,6 +192,7 @@ describe("on the command line, rebuild refuses", () => {
   test.each([
     [["--widen", "fills.prise"], "names no exact column: fills.prise (did you mean price?)"],
     [["--widen", "fills.price=39,2"], "TABLE.COLUMN"],
+    [["--widen", "fills.price=18,18"], "SCALE below it"],
     [["--widen", "fills.price", "a/b"], "--widen concerns the whole archive"],
   ])("%j", async (args, says) => {
     const { status, stderr } = await under.command("rebuild", ...args);

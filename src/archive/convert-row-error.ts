@@ -27,6 +27,9 @@ export function rowError(
         `${column} of row seq ${checked.seq} is ${shorten(checked.value)}, which ${checked.type} cannot hold`,
         {
           place,
+          ...(wider === null
+            ? {}
+            : { wider: { table: table.name, column: checked.column, type: `DECIMAL(${wider})` } }),
           hint:
             wider !== null
               ? `Widen the column with \`runvault rebuild --widen ${column}=${wider}\` and archive the run again; a new archive takes \`--decimal ${column}=${wider}\`.`

@@ -1,18 +1,19 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
+import { holds } from "../archive/convert-types.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
-import { archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
+import { type ArchiveJob, archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
 import { describeRun, finishedRuns } from "../extract/run-knowledge.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
-import { tableNamed } from "../model/table.ts";
+import { type TableName, tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
 import { openGatewayFor } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
-import { byteText, durationText, grouped } from "./progress.ts";
+import { byteText, durationText, grouped, showProgress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { version } from "./version.ts";
@@ -126,7 +127,7 @@ async function archiveOne(
   progress.on(formatRun(run));
   try {
     const archive = await archiveFor(run);
-    const outcome = await archiveRun({
+    const job: ArchiveJob = {
       source,
       archive,
       run,
@@ -149,7 +150,8 @@ async function archiveOne(
           `${error.message}: asking again`,
         ),
       onNote: (text) => session.log.info({ instance: instanceId, run: runId }, text),
-    });
+    };
+    const outcome = await archiveWidening(job, values, session, step);
     return {
       instanceId,
       runId,
@@ -189,6 +191,41 @@ function settingsOf(values: ArchiveValues) {
     ...(values.sliceRows === undefined ? {} : { sliceRows: values.sliceRows }),
   };
 }
+
+/**
+ * Archives a run; with `--widen auto` again for as long as values turn up that do not fit their columns, which are
+ * widened in between: once for nearly any data, for then they are as wide as there is.
+ */
+async function archiveWidening(
+  job: ArchiveJob,
+  values: ArchiveValues,
+  session: Session,
+  step: (name: string) => void,
+): Promise<RunOutcome> {
+  let outcome = await archiveRun(job);
+  while (values.widen === "auto" && outcome.tooNarrow.length > 0) {
+    const { archive } = job;
+    const wanted: Partial<Record<TableName, Record<string, string>>> = {};
+    for (const { table, column, type } of outcome.tooNarrow) {
+      const name = tableNamed(table).name;
+      const wider = holds(widestType, type) ? widestType : type;
+      wanted[name] = { ...wanted[name], [column]: wider };
+      session.note(`widening ${table}.${column} to ${wider} in the whole archive`);
+    }
+    const { widenArchive } = await import("./rebuild-runs.ts");
+    // the run's own progress goes on being shown
+    const { stderr: stream, err: write } = session.terminal;
+    const silent = { ...session, progress: () => showProgress({ style: "off", stream, write }) };
+    const widened = await widenArchive(archive, wanted, step, silent);
+    // each failure is told already; the run stays as it was committed
+    if (widened.exit !== exit.done) return outcome;
+    outcome = await archiveRun(job);
+  }
+  return outcome;
+}
+
+/** As many digits as there are, half of them decimals: what tokens are counted in. */
+const widestType = "DECIMAL(38,18)";
 
 /** The exit status a committed run leads to: its tables' errors, and 4 where anything is not proven. */
 function exitOf(manifest: Manifest, values: ArchiveValues): number {

@@ -23,6 +23,7 @@ export const archiveSchema = z.object({
   acceptShrink: z.boolean().default(false),
   fingerprint: z.boolean().default(false),
   decimal: decimalTypes.default({}),
+  widen: z.enum(["auto"]).optional(),
   segmentBytes: wholeNumber(1, mostSegmentBytes).optional(),
   sliceRows: wholeNumber(1).optional(),
 });

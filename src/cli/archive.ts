@@ -47,6 +47,12 @@ export const archiveCommand = commandEntry({
           "TABLE.COLUMN=WIDTH,SCALE for a new archive's exact column; several times",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
+      .addOption(
+        new Option(
+          "--widen <when>",
+          "auto: where a value does not fit its column, widen that column in the whole archive and go on",
+        ).choices(["auto"]),
+      )
       // for tests of interruption: many segments and slices out of few rows
       .addOption(new Option("--segment-bytes <n>", "text of a segment").hideHelp())
       .addOption(new Option("--slice-rows <n>", "rows of a slice, about").hideHelp())

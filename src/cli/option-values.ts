@@ -79,13 +79,13 @@ function tableMessage(name: string): string {
 /** `fills.price=38,12` → `{ fills: { price: "DECIMAL(38,12)" } }`; may be given several times. */
 export const decimalTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/,
-  "is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price=38,12",
+  "is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price=38,12",
 );
 
 /** The same, where `fills.price` alone is `DECIMAL(38,18)`: as wide as there is, with the decimals of tokens. */
 export const widenTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)(?:=(\d{1,2}),(\d{1,2}))?$/,
-  "is TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38, such as fills.price or fills.price=38,12",
+  "is TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price or fills.price=38,12",
 );
 
 /** Types by table and column, from texts that match the pattern: table, column, width, scale. */
@@ -95,7 +95,8 @@ function exactColumnTypes(pattern: RegExp, form: string) {
     for (const text of texts) {
       const match = pattern.exec(text);
       const [, table = "", column = "", width = "38", scale = "18"] = match ?? [];
-      if (match === null || Number(width) < 1 || Number(width) > 38 || Number(scale) > Number(width)) {
+      // without a digit before the point DuckDB prints none: .5, and nothing at all for 0
+      if (match === null || Number(width) > 38 || Number(scale) >= Number(width)) {
         context.addIssue(`${form}, not ${text}`);
         continue;
       }

@@ -40,6 +40,15 @@ interface Work {
   readonly done: () => Promise<void>;
 }
 
+/** What came of it, over all runs. */
+interface Result {
+  readonly reports: readonly RunReport[];
+  readonly notTried: readonly RunRef[];
+  /** Tables whose types are not changed in all runs yet. */
+  readonly unfinished: readonly TableName[];
+  readonly exit: number;
+}
+
 /** Rebuilds the runs named, or all, one after another. One that fails does not keep the others from being rebuilt. */
 export async function rebuildRuns(
   runs: readonly RunRef[],
@@ -48,10 +57,35 @@ export async function rebuildRuns(
 ): Promise<number> {
   const archive = await openArchive(values.archive);
   const step = killStep(session.terminal.env);
-  const work =
+  const result =
     values.widen === undefined
-      ? await plainWork(archive, runs, values.tables, step, session)
-      : await wideningWork(archive, values.widen, step, session);
+      ? await doWork(archive, await plainWork(archive, runs, values.tables, step, session), step, session)
+      : await widenArchive(archive, values.widen, step, session);
+  if (session.json) {
+    const { reports, ...rest } = result;
+    await session.terminal.out(`${JSON.stringify({ ...rest, runs: reports.map(jsonOf) }, null, 2)}\n`);
+  } else {
+    await session.terminal.out(textOf(result));
+  }
+  return result.exit;
+}
+
+/** Gives columns of the archive other types, in all runs. Throws as `startWidening` does, with nothing changed. */
+export async function widenArchive(
+  archive: Archive,
+  wanted: WantedTypes,
+  step: (name: string) => void,
+  session: Session,
+): Promise<Result> {
+  return await doWork(archive, await wideningWork(archive, wanted, step, session), step, session);
+}
+
+async function doWork(
+  archive: Archive,
+  work: Work,
+  step: (name: string) => void,
+  session: Session,
+): Promise<Result> {
   const reports: RunReport[] = [];
   for (const run of work.runs) {
     const report = await rebuildOne(archive, run, work.tables, step, session);
@@ -68,14 +102,7 @@ export async function rebuildRuns(
     session.signal.throwIfAborted();
     statuses.push(session.failure(error));
   }
-  const status = worstExit(statuses);
-  if (session.json) {
-    const body = { exit: status, unfinished, runs: reports.map(jsonOf), notTried };
-    await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
-  } else {
-    await session.terminal.out(textOf(reports, notTried, unfinished));
-  }
-  return status;
+  return { reports, notTried, unfinished, exit: worstExit(statuses) };
 }
 
 const endsAll = new Set([
@@ -177,11 +204,7 @@ function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: Ru
   };
 }
 
-function textOf(
-  reports: readonly RunReport[],
-  notTried: readonly RunRef[],
-  unfinished: readonly TableName[],
-): string {
+function textOf({ reports, notTried, unfinished }: Result): string {
   const lines = [
     ...reports.map(lineOf),
     ...notTried.map((run) => `${formatRun(run)}  not tried`),

@@ -17,7 +17,7 @@ import {
 import { Pending, type Step } from "../archive/pending.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
 import { fileList } from "../archive/sql.ts";
-import type { RunvaultError } from "../model/error.ts";
+import type { RunvaultError, WiderColumn } from "../model/error.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
@@ -92,6 +92,8 @@ export interface RunOutcome {
   /** False when the archive already held all there is. */
   readonly changed: boolean;
   readonly resumedSegments: number;
+  /** Columns that stopped their tables, with types that would not have. */
+  readonly tooNarrow: readonly WiderColumn[];
   readonly rows: number;
   readonly bytes: number;
 }
@@ -120,7 +122,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   const committed = await archive.manifest(run);
   if (committed !== null && (await isUpToDate(source, committed, run, wanted, settings, signal))) {
     await tidyCommitted(archive, committed);
-    return { manifest: committed, changed: false, resumedSegments: 0, rows: 0, bytes: 0 };
+    return { manifest: committed, changed: false, resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0 };
   }
   await using pending = await Pending.open(
     archive.layout,
@@ -248,7 +250,8 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   await commitRun(archive, manifest, pending, step);
   await pending.remove();
   step("pending-removed");
-  return { manifest, changed: true, resumedSegments, rows, bytes };
+  const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
+  return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes };
 }
 
 /** The row hash of a table's Parquet files. */

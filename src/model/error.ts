@@ -97,6 +97,14 @@ export interface ErrorPlace {
   readonly url?: string;
 }
 
+/** An exact column, with a type that holds what its own does not. */
+export interface WiderColumn {
+  readonly table: string;
+  readonly column: string;
+  /** Such as `DECIMAL(38,18)`. */
+  readonly type: string;
+}
+
 export interface ErrorDetails {
   readonly cause?: unknown;
   readonly place?: ErrorPlace;
@@ -108,6 +116,8 @@ export interface ErrorDetails {
   readonly status?: number;
   /** The capability that is missing, named as in the gateway's Capabilities. */
   readonly capability?: string;
+  /** With a value that its column cannot hold: what would hold it. */
+  readonly wider?: WiderColumn;
 }
 
 /** The one error class. `message` says what happened; `place` and `hint` say where and what to do. */
@@ -119,6 +129,7 @@ export class RunvaultError extends Error {
   readonly retryAfterMs: number | undefined;
   readonly status: number | undefined;
   readonly capability: string | undefined;
+  readonly wider: WiderColumn | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -128,6 +139,7 @@ export class RunvaultError extends Error {
     this.retryAfterMs = details.retryAfterMs;
     this.status = details.status;
     this.capability = details.capability;
+    this.wider = details.wider;
   }
 
   /** Any thrown value as a RunvaultError: file-system errors by their code, the rest as `internal` with its cause. */
@@ -151,6 +163,7 @@ export class RunvaultError extends Error {
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
       ...(this.status === undefined ? {} : { status: this.status }),
       ...(this.capability === undefined ? {} : { capability: this.capability }),
+      ...(this.wider === undefined ? {} : { wider: this.wider }),
     });
   }
 

@@ -3,7 +3,8 @@
 /* eslint-disable */
 
 // The instance WebSocket: GET /instances/{id}/ws, upgraded. It is refused, before the upgrade, with the status and the
-// ErrorEnvelope that a REST route would answer with: the instance is unknown, has no subscriptions, or is out of reach.
+// ErrorEnvelope that a REST route would answer with: the instance is unknown, has no subscriptions, or is out of reach,
+// or there are 64 connections already (429).
 //
 // Each text frame is one message as protobuf JSON with lower camel case names: a ClientFrame from the client, a
 // ServerFrame from the service. Rows in it have zero values present, as in REST answers. There are no binary frames.
