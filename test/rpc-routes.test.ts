@@ -4,11 +4,11 @@ import { afterEach, expect, test } from "vitest";
 import { GatewayService } from "../src/gen/example/gateway/v1/gateway_service_pb.ts";
 import { InstanceService } from "../src/gen/example/gateway/v1/instance_service_pb.ts";
 import { HistoryService } from "../src/gen/example/history/v1/history_service_pb.ts";
-import type { ControlPlane } from "../src/model/control.ts";
 import { tables } from "../src/model/table.ts";
 import type { RequestLogEntry } from "../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../src/serve/server.ts";
 import { dialects, failure, historyClient, lineOf, type Place, pagesOf, transportTo } from "./rpc-clients.ts";
+import { controlOf } from "./serve-control.ts";
 import { ArraySource, fills, rowOf } from "./serve-source.ts";
 
 const open: Served[] = [];
@@ -29,22 +29,7 @@ const everyTable = () =>
     ),
   );
 
-const control: ControlPlane = {
-  doctor: async () => null,
-  instances: async () => [
-    {
-      instanceId: "alpha",
-      project: { name: "p", version: "1" },
-      desiredState: "RUNNING",
-      processState: "RUNNING",
-      runtimeState: "RUNNING",
-      instanceState: "RUNNING",
-      currentRunId: "r1",
-      metricsPort: 9100,
-    },
-  ],
-  resources: async () => [],
-};
+const control = controlOf({ instanceId: "alpha", currentRunId: "r1" });
 
 const everywhere = dialects.flatMap((dialect) =>
   (["origin", "base"] as Place[]).map((place) => ({ dialect, place })),
@@ -221,7 +206,7 @@ test("a token is wanted on every method, and never let through to one", async ()
   expect(response.status).toBe(401);
 });
 
-test("control services answer what REST answers, and leave the rest unimplemented", async () => {
+test("control services answer what REST answers, and refuse as REST does", async () => {
   const server = await served(everyTable(), {
     control,
     about: { name: "vault", version: "1.2", kind: "array" },
@@ -231,17 +216,17 @@ test("control services answer what REST answers, and leave the rest unimplemente
   expect(await gateway.getInfo({})).toMatchObject({
     name: "vault",
     version: "1.2",
-    features: ["rest", "rpc", "history"],
+    features: ["rest", "rpc", "history", "websocket", "metrics"],
   });
   expect((await gateway.getHealth({})).status).toBe("SERVING");
-  expect(await gateway.runDoctor({})).toMatchObject({ ok: true, checks: [{ ok: true }] });
+  expect(await gateway.runDoctor({})).toMatchObject({ ok: true, checks: [{ ok: true }, { ok: true }] });
   expect((await instances.listInstances({})).instances).toMatchObject([{ instanceId: "alpha" }]);
   expect((await instances.getInstance({ instanceId: "alpha" })).instance).toMatchObject({
     currentRunId: "r1",
   });
   await expect(instances.getInstance({ instanceId: "beta" })).rejects.toMatchObject({ code: Code.NotFound });
   await expect(instances.startInstance({ instanceId: "alpha" })).rejects.toMatchObject({
-    code: Code.Unimplemented,
+    code: Code.FailedPrecondition,
   });
 });
 
@@ -271,11 +256,12 @@ test("the request log has the selection of paged methods, and each call once bef
   expect(log.every(({ bytes }) => bytes > 0)).toBe(true);
 });
 
-test("with rpc alone REST is not there but for health, with rest alone RPC is not", async () => {
+test("with rpc alone REST is not there but for health and metrics, with rest alone RPC is not", async () => {
   const rpc = await served(everyTable(), { transports: ["rpc"], control });
   const statusOf = async (server: Served, path: string) => (await fetch(`${server.url}${path}`)).status;
   expect(await statusOf(rpc, "/health")).toBe(200);
-  for (const path of ["/history/instances", "/instances", "/doctor"]) {
+  expect(await statusOf(rpc, "/metrics")).toBe(200);
+  for (const path of ["/history/instances", "/instances", "/doctor", "/instances/alpha/ws"]) {
     expect(await statusOf(rpc, path)).toBe(404);
   }
   expect((await historyClient(rpc).listInstances({})).instances).toHaveLength(1);

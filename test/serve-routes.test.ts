@@ -1,8 +1,8 @@
 import { afterEach, expect, test } from "vitest";
-import type { ControlPlane } from "../src/model/control.ts";
 import { tables } from "../src/model/table.ts";
 import type { RequestLogEntry } from "../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../src/serve/server.ts";
+import { controlOf } from "./serve-control.ts";
 import { ArraySource, fills, rowOf } from "./serve-source.ts";
 
 const open: Served[] = [];
@@ -27,32 +27,7 @@ const everyTable = () =>
     Object.fromEntries(tables.map(({ name }) => [name, [rowOf(name, { seq: "1", ts_event: "5" })]])),
   );
 
-const control: ControlPlane = {
-  doctor: async () => null,
-  instances: async () => [
-    {
-      instanceId: "alpha",
-      project: { name: "p", version: "1" },
-      desiredState: "RUNNING",
-      processState: "RUNNING",
-      runtimeState: "RUNNING",
-      instanceState: "RUNNING",
-      currentRunId: "r1",
-      metricsPort: 0,
-    },
-  ],
-  resources: async () => [
-    {
-      $typeName: "example.history.v1.Resource",
-      resourceKey: "k",
-      table: "fills",
-      symbol: "BTC",
-      venue: "",
-      account: "",
-      portfolio: "",
-    },
-  ],
-};
+const control = controlOf({ instanceId: "alpha", currentRunId: "r1" });
 
 test.each(tables.map((table) => [table.name, table] as const))(
   "rows of %s come as their lines",
@@ -187,10 +162,13 @@ test("control bodies are lower camel case with zero values", async () => {
   });
   expect((await get(server, "/doctor")).json()).toMatchObject({
     ok: true,
-    checks: [{ ok: true, message: "" }],
+    checks: [
+      { name: "control_plane", ok: true, message: "" },
+      { name: "history", ok: true, message: "" },
+    ],
   });
   const { daemon, instances } = (await get(server, "/instances")).json();
-  expect(daemon).toEqual({ reachable: true, version: "", message: "" });
+  expect(daemon).toEqual({ reachable: true, version: "1", message: "" });
   expect(instances[0]).toMatchObject({
     instanceId: "alpha",
     currentRunId: "r1",
@@ -212,11 +190,23 @@ test("control bodies are lower camel case with zero values", async () => {
 });
 
 test("doctor reports a control plane out of reach, and health does not care", async () => {
-  const server = await served(everyTable(), { control: { ...control, doctor: async () => "socket gone" } });
-  expect((await get(server, "/doctor")).json()).toMatchObject({
-    ok: false,
-    checks: [{ message: "socket gone" }],
+  const server = await served(everyTable(), {
+    control: {
+      ...control,
+      daemon: async () => ({ reachable: false, version: "", message: "socket gone" }),
+    },
   });
+  const answer = await get(server, "/doctor");
+  expect([answer.status, answer.json()]).toEqual([
+    502,
+    {
+      ok: false,
+      checks: [
+        { name: "control_plane", ok: false, message: "socket gone" },
+        { name: "history", ok: true, message: "" },
+      ],
+    },
+  ]);
   expect((await get(server, "/instances")).json().daemon).toMatchObject({
     reachable: false,
     message: "socket gone",

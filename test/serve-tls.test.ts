@@ -5,12 +5,13 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { Agent, fetch } from "undici";
+import { Agent, fetch, WebSocket } from "undici";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { HistoryService } from "../src/gen/example/history/v1/history_service_pb.ts";
 import { type Served, type ServeTls, serve } from "../src/serve/server.ts";
 import { start } from "./cli-process.ts";
 import { requires } from "./requirement.ts";
+import { controlOf } from "./serve-control.ts";
 import { ArraySource, fills } from "./serve-source.ts";
 import { newAuthority, newCertificate } from "./tls-files.ts";
 
@@ -140,4 +141,42 @@ test.each([
 ])("simulate %j is wrong usage", async (args, says) => {
   const { status, stderr } = await start(["simulate", ...args]).finished;
   expect([status, stderr]).toEqual([2, expect.stringContaining(says)]);
+});
+
+test.skipIf(!hasOpenssl)("WebSockets and discovery go over TLS as everything else does", async () => {
+  const { authority, server } = made!;
+  const served = await serve({
+    source: new ArraySource({ fills: fills(1) }),
+    control: {
+      ...controlOf({ instanceId: "alpha", currentRunId: "r1" }),
+      status: async () => ({ transport: { connected: true }, capabilities: { subscriptions: true } }),
+    },
+    host: "127.0.0.1",
+    port: 0,
+    tls: { cert: server.cert, key: server.key },
+  });
+  open.push(served);
+  const ca = authority.cert;
+  const { text } = await got(`${served.url}/discovery`, { ca });
+  expect(JSON.parse(text)).toEqual([
+    {
+      targets: [`127.0.0.1:${served.port}`],
+      labels: { __scheme__: "https", __metrics_path__: "/metrics" },
+    },
+  ]);
+  const agent = new Agent({ connect: { ca } });
+  const socket = new WebSocket(`${served.url.replace("https", "wss")}/instances/alpha/ws`, {
+    dispatcher: agent,
+  });
+  const message = new Promise<string>((resolve, reject) => {
+    socket.addEventListener("message", ({ data }) => resolve(String(data)));
+    socket.addEventListener("error", () => reject(new Error("refused")));
+  });
+  socket.addEventListener("open", () => socket.send('{"subscribe":{"resourceKey":"k"}}'));
+  expect(JSON.parse(await message).error.error).toMatchObject({
+    code: "ERROR_CODE_CAPABILITY_UNAVAILABLE",
+    capability: "subscriptions",
+  });
+  socket.close();
+  await agent.destroy();
 });

@@ -234,7 +234,8 @@ test("documents are the protobuf JSON of their messages", async () => {
     rows: String(everything.get(`${finished.runId} fills`)!.length),
     final: true,
   });
-  const keys = new Set((await world.resources("alpha-1")).map(({ resourceKey }) => resourceKey));
+  const { resources = [] } = await world.catalog("alpha-1");
+  const keys = new Set(resources.map(({ resourceKey }) => resourceKey));
   for (const name of tableNames) {
     for (const { fields } of everything.get(`${growing.runId} ${name}`)!) {
       expect(keys.has(fields.resource_key!)).toBe(true);
@@ -259,7 +260,7 @@ test("unknown ids are refused by every method", async () => {
   await expect(world.facts(unknown, {})).rejects.toMatchObject({ code: "run_not_found" });
   await expect(world.document(unknown, "run")).rejects.toMatchObject({ code: "run_not_found" });
   await expect(world.runs("nobody")).rejects.toMatchObject({ code: "instance_not_found" });
-  await expect(world.resources("nobody")).rejects.toMatchObject({ code: "instance_not_found" });
+  await expect(world.catalog("nobody")).rejects.toMatchObject({ code: "instance_not_found" });
 });
 
 test("a reader that leaves early leaves no file open", async () => {

@@ -5,9 +5,10 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import { faultGrammar, faultKinds, parseFault } from "../serve/fault.ts";
+import { faultGrammar, faultKinds } from "../serve/fault.ts";
 import type { ServeTls } from "../serve/server.ts";
 import { type Transport, transports } from "../serve/transport.ts";
+import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
@@ -15,6 +16,7 @@ import { nonEmpty, wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
+import { parseFaults } from "./simulated-faults.ts";
 import { version } from "./version.ts";
 
 /** `rest,rpc`: names of transports, each once. */
@@ -80,7 +82,7 @@ export const simulateCommand = commandEntry({
       .addOption(
         new Option(
           "--clock <clock>",
-          "what time it is for growing runs: wall, TIME (stands still), or TIME*SPEED (starts at TIME, runs SPEED times as fast)",
+          "what time it is for growing runs and lifecycle actions: wall, TIME (stands still), or TIME*SPEED (starts at TIME, runs SPEED times as fast)",
         ).default("wall"),
       )
       .addOption(new Option("--host <host>", "address to listen on").default("127.0.0.1"))
@@ -88,7 +90,7 @@ export const simulateCommand = commandEntry({
       .addOption(
         new Option(
           "--transports <names>",
-          "which to offer, with commas; without rest, REST has /health alone",
+          "which to offer, with commas; without rest, plain HTTP has health and metrics alone",
         ).default("rest,rpc"),
       )
       .option(
@@ -122,11 +124,15 @@ export const simulateCommand = commandEntry({
 });
 
 function faultHelp(): string {
-  const width = Math.max(...faultKinds.map(({ form }) => form.length));
-  const lines = faultKinds.map(({ form, meaning }) => `  ${form.padEnd(width)}  ${meaning}`);
+  const width = Math.max(...[...faultKinds, ...instanceFaultKinds].map(({ form }) => form.length));
+  const listed = (kinds: readonly { form: string; meaning: string }[]) =>
+    kinds.map(({ form, meaning }) => `  ${form.padEnd(width)}  ${meaning}`).join("\n");
   return `
 Faults, written ${wrapped(faultGrammar, 100)}
-${lines.join("\n")}
+${listed(faultKinds)}
+
+Faults in what instances do; the first two take *TIMES as well, and happen once without it:
+${listed(instanceFaultKinds)}
 
 Examples:
   runvault simulate --seed 7 --instances 2 --runs 3 --port 8080
@@ -146,8 +152,8 @@ function wrapped(text: string, width: number): string {
 }
 
 async function simulate(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const faults = values.fault.map(parseFault);
-  for (const { kind, text, requests } of faults) {
+  const faults = parseFaults(values.fault);
+  for (const { kind, text, requests } of faults.answers) {
     if (kind !== "late" || Number.isFinite(requests)) continue;
     throw new RunvaultError(
       "invalid_argument",
@@ -183,6 +189,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
         ...(values.bars === undefined ? {} : { bars: values.bars }),
         growing: values.growing,
         clock,
+        faults: faults.instances,
         cacheDir: values.cache,
       },
       watch,
@@ -199,7 +206,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ...(tls === undefined ? {} : { tls }),
     literal: values.literal,
     compress: values.compress,
-    faults,
+    faults: faults.answers,
     ...(token === undefined ? {} : { token }),
     ...(values.maxRowsPerAnswer === undefined ? {} : { maxRowsPerAnswer: values.maxRowsPerAnswer }),
     ...(log === undefined ? {} : { onRequest: (entry: unknown) => log.write(entry) }),

@@ -54,6 +54,8 @@ export const errorCodes = {
   resource_not_found: { retry: "never", exit: exit.gateway },
   route_not_found: { retry: "never", exit: exit.gateway },
   history_unavailable: { retry: "never", exit: exit.gateway },
+  capability_unavailable: { retry: "never", exit: exit.gateway },
+  state_conflict: { retry: "never", exit: exit.gateway },
   limit_exceeded: { retry: "never", exit: exit.gateway },
 
   // what came is not what was asked for, or is not proven whole
@@ -112,6 +114,8 @@ export interface ErrorDetails {
   readonly retryAfterMs?: number;
   /** HTTP status, where one led here. */
   readonly status?: number;
+  /** The capability that is missing, named as in the gateway's Capabilities. */
+  readonly capability?: string;
   /** With a value that its column cannot hold: what would hold it. */
   readonly wider?: WiderColumn;
 }
@@ -124,6 +128,7 @@ export class RunvaultError extends Error {
   readonly hint: string | undefined;
   readonly retryAfterMs: number | undefined;
   readonly status: number | undefined;
+  readonly capability: string | undefined;
   readonly wider: WiderColumn | undefined;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
@@ -133,6 +138,7 @@ export class RunvaultError extends Error {
     this.hint = details.hint ?? usualHints[code];
     this.retryAfterMs = details.retryAfterMs;
     this.status = details.status;
+    this.capability = details.capability;
     this.wider = details.wider;
   }
 
@@ -156,6 +162,7 @@ export class RunvaultError extends Error {
       ...(this.hint === undefined ? {} : { hint: this.hint }),
       ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
       ...(this.status === undefined ? {} : { status: this.status }),
+      ...(this.capability === undefined ? {} : { capability: this.capability }),
       ...(this.wider === undefined ? {} : { wider: this.wider }),
     });
   }

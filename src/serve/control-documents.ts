@@ -7,8 +7,10 @@ import type {
   InstanceSchema,
   ListInstancesResponseSchema,
 } from "../gen/example/gateway/v1/instance_service_pb.ts";
-import type { ControlPlane, InstanceState } from "../model/control.ts";
+import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { InstanceState } from "../model/instance-state.ts";
+import type { HistorySource } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
 
 /** The process serves: that is all it says. */
@@ -16,28 +18,43 @@ export function health(): MessageInitShape<typeof GetHealthResponseSchema> {
   return { status: "SERVING", tsNow: wallClock() };
 }
 
-/** The checks of what the service depends on. */
+/** The checks of what the service depends on. A failed check is an answer, not an error. */
 export async function doctorReport(
   control: ControlPlane,
-): Promise<MessageInitShape<typeof RunDoctorResponseSchema>> {
-  const trouble = await control.doctor();
-  const check = { name: "control plane", ok: trouble === null, message: trouble ?? "" };
-  return { ok: trouble === null, checks: [check] };
+  source: HistorySource,
+): Promise<MessageInitShape<typeof RunDoctorResponseSchema> & { readonly ok: boolean }> {
+  const [{ reachable, message }, trouble] = await Promise.all([control.daemon(), historyTrouble(source)]);
+  return {
+    ok: reachable && trouble === "",
+    checks: [
+      { name: "control_plane", ok: reachable, message },
+      { name: "history", ok: trouble === "", message: trouble },
+    ],
+  };
+}
+
+/** Why the history does not answer; empty when it does. */
+export async function historyTrouble(source: HistorySource): Promise<string> {
+  try {
+    await source.instances();
+    return "";
+  } catch (thrown) {
+    const error = RunvaultError.from(thrown);
+    // what a bug says of itself is for the owner of the server
+    return error.code === "internal" ? "the history failed" : error.message;
+  }
 }
 
 /** The instances and the daemon's status. */
 export async function inventory(
   control: ControlPlane,
 ): Promise<MessageInitShape<typeof ListInstancesResponseSchema>> {
-  const [trouble, instances] = await Promise.all([control.doctor(), control.instances()]);
-  return {
-    daemon: { reachable: trouble === null, version: "", message: trouble ?? "" },
-    instances: instances.map(instanceInit),
-  };
+  const [daemon, instances] = await Promise.all([control.daemon(), control.instances()]);
+  return { daemon: { ...daemon }, instances: instances.map(instanceMessage) };
 }
 
 /** An instance of the inventory. */
-export function instanceInit(instance: InstanceState): MessageInitShape<typeof InstanceSchema> {
+export function instanceMessage(instance: InstanceState): MessageInitShape<typeof InstanceSchema> {
   const { instanceId, project, desiredState, processState, runtimeState, instanceState, currentRunId } =
     instance;
   return {
@@ -48,17 +65,10 @@ export function instanceInit(instance: InstanceState): MessageInitShape<typeof I
     runtimeState,
     instanceState,
     currentRunId,
-    endpoints: { runtime: runtimeState !== "UNKNOWN", websocket: false, metricsPort: instance.metricsPort },
+    endpoints: {
+      runtime: instance.runtimeAnswers,
+      websocket: instance.takesSubscriptions,
+      metricsPort: instance.metricsPort,
+    },
   };
-}
-
-/** The instance of that id. Throws `instance_not_found`. */
-export async function instanceNamed(control: ControlPlane, instanceId: string): Promise<InstanceState> {
-  const instance = (await control.instances()).find((found) => found.instanceId === instanceId);
-  if (instance === undefined) {
-    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
-      hint: "The inventory of instances names those there are.",
-    });
-  }
-  return instance;
 }

@@ -66,6 +66,18 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
     ControlCode.CAPABILITY_UNAVAILABLE,
     Code.FailedPrecondition,
   ),
+  capability_unavailable: refusal(
+    409,
+    "history_unavailable",
+    ControlCode.CAPABILITY_UNAVAILABLE,
+    Code.FailedPrecondition,
+  ),
+  state_conflict: refusal(
+    409,
+    "history_identity_conflict",
+    ControlCode.STATE_CONFLICT,
+    Code.FailedPrecondition,
+  ),
   // not resource_exhausted, which is what rate_limited comes as and may be asked again
   limit_exceeded: refusal(413, "limit_exceeded", ControlCode.LIMIT_EXCEEDED, Code.OutOfRange),
   rate_limited: refusal(429, "rate_limited", ControlCode.RATE_LIMITED, Code.ResourceExhausted),
@@ -88,7 +100,7 @@ export function errorAnswer(plane: "history" | "control", error: RunvaultError):
       body: { ok: false, error: { code: wire.history, message: error.message } },
     };
   }
-  const envelope = create(ErrorEnvelopeSchema, { error: gatewayError(wire, error) });
+  const envelope = create(ErrorEnvelopeSchema, { error: gatewayError(error) });
   return {
     status: wire.status,
     headers,
@@ -102,7 +114,7 @@ export function connectError(plane: "history" | "control", error: RunvaultError)
   const detail =
     plane === "history"
       ? { desc: HistoryErrorDetailSchema, value: { code: wire.history } }
-      : { desc: GatewayErrorSchema, value: gatewayError(wire, error) };
+      : { desc: GatewayErrorSchema, value: gatewayError(error) };
   return new ConnectError(error.message, wire.connect, errorHeaders(wire, error), [detail], error);
 }
 
@@ -113,13 +125,13 @@ function errorHeaders({ status }: WireError, { retryAfterMs }: RunvaultError): R
   };
 }
 
-function gatewayError(
-  wire: WireError,
-  error: RunvaultError,
-): Omit<GatewayError, "$typeName" | "$unknown" | "capability"> {
+/** An error as the control and live planes put it. */
+export function gatewayError(error: RunvaultError): Omit<GatewayError, "$typeName" | "$unknown"> {
+  const wire = wireErrors[error.code] ?? queryFailed;
   return {
     code: wire.control,
     message: error.message,
+    capability: error.capability ?? "",
     upstreamCode: wire.status === 502 ? error.code : "",
     hint: error.hint ?? "",
   };

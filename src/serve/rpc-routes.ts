@@ -10,14 +10,24 @@ import {
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { DatasourceService } from "../gen/example/gateway/v1/datasource_service_pb.ts";
+import { DiscoveryService } from "../gen/example/gateway/v1/discovery_service_pb.ts";
 import { GatewayService } from "../gen/example/gateway/v1/gateway_service_pb.ts";
 import { InstanceService } from "../gen/example/gateway/v1/instance_service_pb.ts";
+import { RuntimeService } from "../gen/example/gateway/v1/runtime_service_pb.ts";
 import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import { isBearer } from "./bearer.ts";
-import { type GatewayServiceOptions, gatewayService, instanceService } from "./control-services.ts";
+import {
+  datasourceService,
+  discoveryService,
+  type GatewayServiceOptions,
+  gatewayService,
+  instanceService,
+  runtimeService,
+} from "./control-services.ts";
 import { connectError } from "./envelope.ts";
 import { pathOf } from "./history-routes.ts";
 import { type HistoryServiceOptions, historyService } from "./history-service.ts";
@@ -29,6 +39,8 @@ import { finishAnswer } from "./send-rows.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
+  /** Host and port of this server, as a client reaches it that sends such a Host header. */
+  readonly address: (host: string) => string;
   readonly token: string | undefined;
   readonly compress: boolean;
   readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
@@ -63,7 +75,12 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   });
   router.service(HistoryService, historyService(options));
   router.service(GatewayService, gatewayService(options));
-  if (control !== undefined) router.service(InstanceService, instanceService(control));
+  router.service(DiscoveryService, discoveryService(control, options.address));
+  router.service(DatasourceService, datasourceService(options));
+  if (control !== undefined) {
+    router.service(InstanceService, instanceService(control));
+    router.service(RuntimeService, runtimeService(control));
+  }
   return router.handlers;
 }
 

@@ -1,6 +1,12 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import type { AddressInfo } from "node:net";
-import { type FastifyInstance, type FastifyPluginAsync, type FastifyReply, fastify } from "fastify";
+import {
+  type FastifyInstance,
+  type FastifyPluginAsync,
+  type FastifyReply,
+  type FastifyRequest,
+  fastify,
+} from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
@@ -8,25 +14,34 @@ import { ArmedFaults } from "./armed-faults.ts";
 import { isBearer } from "./bearer.ts";
 import { controlRoutes } from "./control-routes.ts";
 import { CursorPool } from "./cursor-pool.ts";
+import { Drain } from "./drain.ts";
 import { errorAnswer, requestError } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
+import { lifecycleRoutes } from "./lifecycle-routes.ts";
+import { acceptWebSockets, closeRefusedUpgrade, liveRoute, wantsWebSocket } from "./live-route.ts";
+import { logRoutes } from "./log-routes.ts";
+import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import type { RawQuery } from "./row-query.ts";
 import { RpcFaults } from "./rpc-faults.ts";
 import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
+import { serviceMetrics } from "./service-metrics.ts";
 import { type Transport, transports } from "./transport.ts";
 
 export interface ServeOptions {
   /** Stays the caller's: closing the server does not dispose of it. */
   readonly source: HistorySource;
-  /** Without it, /health is the only control route. */
+  /** Without it, /health and the service's own metrics are all there is of the control and live planes. */
   readonly control?: ControlPlane;
   readonly host: string;
   /** 0 is any free port. */
   readonly port: number;
-  /** Only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage. */
+  /**
+   * Only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage, no
+   * health of an instance, no WebSocket.
+   */
   readonly literal?: boolean;
   readonly faults?: readonly Fault[];
   /** When set, every request needs `Authorization: Bearer` with it. */
@@ -39,7 +54,7 @@ export interface ServeOptions {
   readonly onError?: (error: RunvaultError) => void;
   /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
   readonly compress?: boolean;
-  /** Default: both. Without `rest`, /health is all that is left of it. */
+  /** Default: both. Without `rest`, /health and what is for monitoring are all that is left of it. */
   readonly transports?: readonly Transport[];
   /** What clients are told that this is. */
   readonly about?: About;
@@ -83,9 +98,12 @@ const mostCursors = 32;
 const mostCursorBytes = 256 * 1024 * 1024;
 const usualCursorIdleMs = 30_000;
 
+/** How long answers without an end of their own have to end with the server. */
+const drainMs = 1000;
+
 /** Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be listened on. */
 export async function serve(options: ServeOptions): Promise<Served> {
-  const { onRequest, token, control } = options;
+  const { onRequest, token, control, literal = false } = options;
   const offered = options.transports ?? transports;
   const onError =
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
@@ -93,12 +111,18 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const source = new FaultySource(options.source, faults);
   const app = newApp(options.tls);
   const rpcPaths = new Set<string | undefined>();
+  // ahead of every hook that may refuse a request, for it also closes what is refused
+  await acceptWebSockets(app);
   app.addHook("onRequest", async (request) => {
     // calls are refused in the words of their protocol
     if (rpcPaths.has(request.routeOptions.url)) return;
     if (token !== undefined && !isBearer(request.headers.authorization, token)) {
       throw new RunvaultError("unauthenticated", "this server wants Authorization: Bearer with its token");
     }
+  });
+  app.addHook("onRequest", async (request) => {
+    // before a body is read that nobody asked for, and found to be none that a route takes
+    if (request.is404) throw noRoute(request);
   });
   if (onRequest !== undefined) {
     app.addHook("onSend", async (request, reply, payload) => {
@@ -120,16 +144,31 @@ export async function serve(options: ServeOptions): Promise<Served> {
     return reply.code(status).headers(headers).send(body);
   });
   app.setNotFoundHandler((request) => {
-    throw new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
+    throw noRoute(request);
   });
+  const drain = new Drain();
+  app.addHook("preClose", () => drain.end(drainMs));
+  const metrics = serviceMetrics(app);
+  const listening = (): Listening => ({
+    host: options.host,
+    port: (app.server.address() as AddressInfo).port,
+    usualPort: options.tls === undefined ? 80 : 443,
+  });
+  monitoringRoutes(app, { control, listening, metrics });
   const rest: FastifyPluginAsync = async (routes) => {
     const hasRest = offered.includes("rest");
-    controlRoutes(routes, { control: hasRest ? control : undefined, source });
+    controlRoutes(routes, { control: hasRest ? control : undefined, source, literal });
+    monitoringRoutes(routes, { control, listening, metrics });
     if (!hasRest) return;
+    if (control !== undefined) {
+      logRoutes(routes, { control, drain, onRequest, onError });
+      await routes.register(async (scope) => lifecycleRoutes(scope, control));
+      if (!literal) liveRoute(routes, { control, metrics, onError, onRequest });
+    }
     historyRoutes(routes, {
       source,
       faults,
-      literal: options.literal ?? false,
+      literal,
       maxRowsPerAnswer: options.maxRowsPerAnswer,
       compress: options.compress ?? false,
       onRequest,
@@ -144,11 +183,17 @@ export async function serve(options: ServeOptions): Promise<Served> {
     const about = options.about ?? { name: source.label, version: "", kind: "history" };
     const handlers = rpcHandlers({
       ...about,
-      features: [...offered, "history"],
+      features: [
+        ...offered,
+        "history",
+        ...(control !== undefined && offered.includes("rest") && !literal ? ["websocket"] : []),
+        "metrics",
+      ],
       source: source.forMessages(),
       faults: new RpcFaults(faults, source),
       cursors,
       control,
+      address: (host) => reachedBy(host, listening()),
       token,
       maxRowsPerAnswer: options.maxRowsPerAnswer,
       compress: options.compress ?? false,
@@ -184,16 +229,18 @@ export async function serve(options: ServeOptions): Promise<Served> {
 
 /** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
 function newApp(tls: ServeTls | undefined): FastifyInstance {
+  const socket = { highWaterMark: sendBufferBytes, shouldUpgradeCallback: wantsWebSocket };
   const common = {
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
-    frameworkErrors: (thrown: Error, { url }: { readonly url: string }, reply: unknown) => {
-      const { status, headers, body } = errorAnswer(planeOf(url), requestError(thrown));
-      void (reply as FastifyReply).code(status).headers(headers).send(body);
+    frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {
+      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(thrown));
+      closeRefusedUpgrade(request, reply);
+      void reply.code(status).headers(headers).send(body);
     },
   };
-  if (tls === undefined) return fastify({ ...common, http: { highWaterMark: sendBufferBytes } });
+  if (tls === undefined) return fastify({ ...common, http: socket }) as FastifyInstance;
   const { cert, key, clientCa } = tls;
   try {
     // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
@@ -201,7 +248,7 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
     if (!fits) throw new Error("the key is that of another certificate");
     if (clientCa !== undefined) new X509Certificate(clientCa);
     const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-    const https = { highWaterMark: sendBufferBytes, cert, key, ...proof };
+    const https = { ...socket, cert, key, ...proof };
     // routes do not care which of the two servers they hang on, but fastify's types do
     return fastify({ ...common, https }) as unknown as FastifyInstance;
   } catch (error) {
@@ -211,6 +258,10 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
       hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
     });
   }
+}
+
+function noRoute(request: FastifyRequest): RunvaultError {
+  return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
 }
 
 function planeOf(url: string): "history" | "control" {

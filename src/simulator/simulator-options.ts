@@ -1,5 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
+import type { InstanceFault } from "./instance-fault.ts";
 
 export interface SimulatorOptions {
   /** Seeds every choice; the same seed and arguments give the same bytes on every machine. Default "1". */
@@ -20,6 +21,8 @@ export interface SimulatorOptions {
   readonly failed: number;
   /** What time it is; decides only what a growing run shows. Default: the machine's clock. */
   readonly clock: () => Nanoseconds;
+  /** Faults in what instances do. Default: none. */
+  readonly faults: readonly InstanceFault[];
   /** Rendered worlds live here and are used again. */
   readonly cacheDir: string;
   /** The instrument. Default BTC-PERP, with `bars` the file's name. */
@@ -41,6 +44,7 @@ const defaults = {
   rows: 20_000,
   growing: false,
   clock: wallClock,
+  faults: [],
   venue: "SIMEX",
   account: "main",
   portfolio: "core",

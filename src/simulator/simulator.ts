@@ -4,13 +4,13 @@ import {
   GetStorageFactsResponseSchema,
   HistoryInstanceSchema,
   ListResourcesResponseSchema,
-  type Resource,
-  ResourceSchema,
   RunSchema,
   SummarySchema,
 } from "../gen/example/history/v1/history_service_pb.ts";
-import type { ControlPlane, InstanceState } from "../model/control.ts";
+import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { InstanceState } from "../model/instance-state.ts";
+import { nearestName } from "../model/nearest-name.ts";
 import type {
   DocumentKind,
   HistorySource,
@@ -23,7 +23,14 @@ import type {
 } from "../model/source.ts";
 import { type FilterName, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
+import { begunRuns } from "./begun-run.ts";
+import { resourcesOf } from "./catalog.ts";
+import { InstanceFaults } from "./instance-fault.ts";
+import { InstanceLife } from "./instance-life.ts";
+import { runRows } from "./run-rows.ts";
 import { summaryOf } from "./run-summary.ts";
+import type { SeenRun } from "./seen-run.ts";
+import { simulatedControl } from "./simulated-control.ts";
 import { type SimulatorOptions, simulatorOptions } from "./simulator-options.ts";
 import { readTableIndex } from "./table-index.ts";
 import { type TableReader, tableReader } from "./table-reader.ts";
@@ -44,12 +51,9 @@ export interface RunSpan {
 export interface Simulator extends HistorySource, ControlPlane {
   /** What both planes say of an instance. */
   instances(): Promise<readonly (InstanceEntry & InstanceState)[]>;
-  /** When a run happens, whatever the clock says: what a clock for a growing run is set by. */
+  /** When a run of the rendered world happens, whatever the clock says: what a clock for a growing run is set by. */
   span(run: RunRef): RunSpan;
 }
-
-const firstMetricsPort = 9100;
-const projectVersion = "1.0.0";
 
 /**
  * Opens the world of these options, rendering it into the cache folder where it is not there yet. The same options
@@ -79,42 +83,57 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
     return opened;
   };
 
-  const runsOf = (instanceId: string): readonly WorldRun[] => {
-    const runs = world.runs.filter((run) => run.instanceId === instanceId);
-    if (runs.length > 0) return runs;
+  const faults = new InstanceFaults(options.faults);
+  const begun = begunRuns(world, options);
+  const lives = [...new Set(world.runs.map((run) => run.instanceId))].map(
+    (instanceId, instance) =>
+      new InstanceLife({
+        instanceId,
+        rendered: world.runs.filter((run) => run.instanceId === instanceId),
+        faults,
+        begin: (run, at) => begun.begin(instance, run, at),
+      }),
+  );
+
+  for (const { text, target } of options.faults) {
+    if (target === "*" || lives.some(({ instanceId }) => instanceId === target)) continue;
+    const near = nearestName(
+      target,
+      lives.map(({ instanceId }) => instanceId),
+    );
+    throw new RunvaultError(
+      "invalid_argument",
+      `not a fault: ${JSON.stringify(text)}: there is no instance ${target}`,
+      near === null ? {} : { hint: `Did you mean ${near}?` },
+    );
+  }
+
+  const runsOf = async (instanceId: string): Promise<readonly SeenRun[]> => {
+    const life = lives.find((candidate) => candidate.instanceId === instanceId);
+    if (life !== undefined) return (await life.at(options.clock())).runs;
     throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
       place: { instance: instanceId },
-      hint: `The instances are ${instanceIds().slice(0, 10).join(", ")}.`,
-    });
-  };
-
-  const instanceIds = (): string[] => [...new Set(world.runs.map((run) => run.instanceId))];
-
-  const runOf = ({ instanceId, runId }: RunRef): WorldRun => {
-    const runs = runsOf(instanceId);
-    const run = runs.find((candidate) => candidate.runId === runId);
-    if (run !== undefined) return run;
-    throw new RunvaultError("run_not_found", `instance ${instanceId} has no run ${JSON.stringify(runId)}`, {
-      place: { instance: instanceId, run: runId },
-      hint: `Its runs are ${runs
+      hint: `The instances are ${lives
         .slice(0, 10)
-        .map((candidate) => candidate.runId)
+        .map((candidate) => candidate.instanceId)
         .join(", ")}.`,
     });
   };
 
-  /** The instant that limits what is seen of a run; undefined when all of it is. */
-  const knownAt = (run: WorldRun, now: Nanoseconds): Nanoseconds | undefined =>
-    run.growing && now < BigInt(run.complete) ? now : undefined;
+  const runOf = async ({ instanceId, runId }: RunRef): Promise<SeenRun> => {
+    const runs = await runsOf(instanceId);
+    const found = runs.find(({ run }) => run.runId === runId);
+    if (found !== undefined) return found;
+    throw new RunvaultError("run_not_found", `instance ${instanceId} has no run ${JSON.stringify(runId)}`, {
+      place: { instance: instanceId, run: runId },
+      hint: `Its runs are ${runs
+        .slice(0, 10)
+        .map(({ run }) => run.runId)
+        .join(", ")}.`,
+    });
+  };
 
-  const statusOf = (run: WorldRun, known: Nanoseconds | undefined): string =>
-    known !== undefined ? "RUNNING" : run.failed ? "FAILED" : "FINISHED";
-
-  const factsOf = async (
-    run: WorldRun,
-    bounds: TimeBounds,
-    known: Nanoseconds | undefined,
-  ): Promise<StorageFacts> => {
+  const factsOf = async ({ run, known, going }: SeenRun, bounds: TimeBounds): Promise<StorageFacts> => {
     const facts = new Map<TableName, TableFacts>();
     for (const table of tableNames) {
       const counted = await (await reader(run, table)).count(bounds, known);
@@ -123,66 +142,43 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
         first: counted.first,
         last: counted.last,
         schemaFingerprint: schemaFingerprint(table),
-        final: known === undefined,
+        final: !going,
       });
     }
     return facts;
   };
 
-  const entryOf = async (run: WorldRun, known: Nanoseconds | undefined): Promise<RunEntry> => {
+  const entryOf = async (seen: SeenRun): Promise<RunEntry> => {
+    const { run, known, going, ended, status } = seen;
     // rows are only ever added, so their number says which there are
-    const seen = known === undefined ? undefined : await factsOf(run, {}, known);
+    const counted = known === undefined ? undefined : await factsOf(seen, {});
     const rows = tableNames.reduce(
-      (sum, table) => sum + (seen?.get(table)?.rows ?? BigInt(run.tables[table].rows)),
+      (sum, table) => sum + (counted?.get(table)?.rows ?? BigInt(run.tables[table].rows)),
       0n,
     );
     return {
       instanceId: run.instanceId,
       runId: run.runId,
-      status: statusOf(run, known),
+      status,
       started: BigInt(run.started),
-      ended: known === undefined ? BigInt(run.ended) : undefined,
-      final: known === undefined,
+      ended,
+      final: !going,
       storageVersion: `${world.key.slice(0, 12)}-${rows}`,
     };
   };
 
-  const resourcesOf = (run: WorldRun): Resource[] => {
-    const { symbol } = world;
-    const { account, portfolio, venue } = options;
-    const dark = `${venue}-DARK`;
-    const traded = { symbol, account, portfolio };
-    return [
-      { resourceKey: `bars.${venue}.${symbol}.1m`, table: "bars", symbol, venue },
-      { resourceKey: `book.${venue}.${symbol}`, table: "order_book", symbol, venue },
-      { resourceKey: "events.account", table: "events", account, portfolio },
-      { resourceKey: "events.runtime", table: "events" },
-      { resourceKey: `factors.${portfolio}.${symbol}`, table: "factors", symbol, venue, portfolio },
-      { resourceKey: `fills.${venue}.${symbol}`, table: "fills", venue, ...traded },
-      { resourceKey: `fills.${dark}.${symbol}`, table: "fills", venue: dark, ...traded },
-      { resourceKey: `orders.${venue}.${symbol}`, table: "orders", venue, ...traded },
-      { resourceKey: `orders.${dark}.${symbol}`, table: "orders", venue: dark, ...traded },
-      { resourceKey: `portfolio.${portfolio}`, table: "equity", account, portfolio },
-      { resourceKey: `portfolio.${portfolio}`, table: "metrics", account, portfolio },
-    ]
-      .filter(({ table }) => run.tables[table as TableName].rows > 0)
-      .sort((a, b) => (a.resourceKey < b.resourceKey ? -1 : a.resourceKey > b.resourceKey ? 1 : 0))
-      .map((resource) => create(ResourceSchema, resource));
-  };
-
-  const document = async (run: WorldRun, kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array> => {
-    const known = knownAt(run, options.clock());
-    const ended = known === undefined ? BigInt(run.ended) : 0n;
+  const document = async (seen: SeenRun, kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array> => {
+    const { run, known, ended, status } = seen;
     const common = {
       runId: run.runId,
       instanceId: run.instanceId,
-      status: statusOf(run, known),
+      status,
       tsStarted: BigInt(run.started),
-      tsEnded: ended,
+      tsEnded: ended ?? 0n,
     };
     switch (kind) {
       case "instance": {
-        const runIds = runsOf(run.instanceId).map(({ runId }) => runId);
+        const runIds = (await runsOf(run.instanceId)).map((other) => other.run.runId);
         const latestRunId = runIds.at(-1)!;
         return documentBytes(
           HistoryInstanceSchema,
@@ -190,7 +186,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
         );
       }
       case "run": {
-        const { final, storageVersion } = await entryOf(run, known);
+        const { final, storageVersion } = await entryOf(seen);
         return documentBytes(
           RunSchema,
           create(RunSchema, { ...common, final, storageVersion: storageVersion ?? "" }),
@@ -213,10 +209,10 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
       case "resources":
         return documentBytes(
           ListResourcesResponseSchema,
-          create(ListResourcesResponseSchema, { resources: resourcesOf(run) }),
+          create(ListResourcesResponseSchema, { resources: resourcesOf(run, world.symbol, options) }),
         );
       case "facts": {
-        const facts = await factsOf(run, {}, known);
+        const facts = await factsOf(seen, {});
         const tables = [...facts].map(
           ([table, { rows, first, last, schemaFingerprint: fingerprint, final }]) => ({
             table,
@@ -235,63 +231,59 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
     }
   };
 
+  const control = simulatedControl({
+    world,
+    options,
+    lives,
+    faults,
+    rows: runRows(reader),
+    count: async (seen) => new Map([...(await factsOf(seen, {}))].map(([table, { rows }]) => [table, rows])),
+  });
+
   return {
+    ...control,
     label: `simulator seed ${options.seed}`,
     async runs(instanceId) {
-      const now = options.clock();
-      return Promise.all(runsOf(instanceId).map((run) => entryOf(run, knownAt(run, now))));
+      return Promise.all((await runsOf(instanceId)).map(entryOf));
     },
     async facts(ref, bounds) {
-      const run = runOf(ref);
-      return factsOf(run, bounds, knownAt(run, options.clock()));
+      return factsOf(await runOf(ref), bounds);
     },
     async document(ref, kind, signal) {
-      return document(runOf(ref), kind, signal);
+      return document(await runOf(ref), kind, signal);
     },
     async *rows(request) {
-      const run = runOf(request);
+      const { run, known } = await runOf(request);
       const filters = filtersOf(request);
       const { limit, signal } = request;
       if (limit !== undefined && (!Number.isInteger(limit) || limit < 1)) {
         throw new RunvaultError("invalid_argument", `limit is a whole number above zero, not ${limit}`);
       }
-      const known = knownAt(run, options.clock());
       const table = await reader(run, request.table);
       yield* table.lines({ bounds: request, known, filters, limit, signal });
     },
     span(ref) {
-      const run = runOf(ref);
+      const run = world.runs.find(
+        ({ instanceId, runId }) => instanceId === ref.instanceId && runId === ref.runId,
+      );
+      if (run === undefined) {
+        throw new RunvaultError("run_not_found", `the world has no run ${ref.instanceId}/${ref.runId}`);
+      }
       return { started: BigInt(run.started), ended: BigInt(run.ended), complete: BigInt(run.complete) };
     },
-    async doctor() {
-      return null;
-    },
     async instances() {
-      const now = options.clock();
-      return instanceIds().map((instanceId, position): InstanceEntry & InstanceState => {
-        const runs = runsOf(instanceId);
-        const last = runs.at(-1)!;
-        const running = knownAt(last, now) !== undefined;
-        const state = running ? "RUNNING" : last.failed ? "FAILED" : "STOPPED";
-        return {
-          instanceId,
-          runIds: runs.map(({ runId }) => runId),
-          project: { name: world.strategy, version: projectVersion },
-          desiredState: running ? "RUNNING" : "STOPPED",
-          processState: running ? "RUNNING" : last.failed ? "CRASHED" : "STOPPED",
-          runtimeState: state,
-          instanceState: state,
-          currentRunId: last.runId,
-          metricsPort: firstMetricsPort + position,
-        };
-      });
-    },
-    async resources(instanceId) {
-      return resourcesOf(runsOf(instanceId).at(-1)!);
+      const states = await control.instances();
+      return Promise.all(
+        states.map(async (state) => ({
+          ...state,
+          runIds: (await runsOf(state.instanceId)).map(({ run }) => run.runId),
+        })),
+      );
     },
     async [Symbol.asyncDispose]() {
       // files are open only while a call reads them; the indexes go with the object
       readers.clear();
+      await begun[Symbol.asyncDispose]();
     },
   };
 }

@@ -18,6 +18,8 @@ export interface LineSelection {
   readonly bounds: TimeBounds;
   /** Only rows known by then; undefined for all. */
   readonly known: bigint | undefined;
+  /** Only rows not yet known then. */
+  readonly unknown?: bigint | undefined;
   /** Fields and values a line must hold. */
   readonly filters: readonly (readonly [field: string, value: string])[];
   /** Most lines; undefined for all. */
@@ -31,6 +33,8 @@ export interface TableReader {
   count(bounds: TimeBounds, known: bigint | undefined): Promise<RowCount>;
   /** The selected lines, in chunks cut anywhere. What no filter and no clock touches is passed on as it lies on disk. */
   lines(selection: LineSelection): AsyncGenerator<Buffer>;
+  /** The last `count` of the lines known by `known` that the filters let through, in key order, without line ends. */
+  tail(count: number, selection: Pick<LineSelection, "known" | "filters">): Promise<string[]>;
 }
 
 /** A reader of a data file and its index. Files are opened for each call and closed with it. */
@@ -72,13 +76,16 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
       return { rows, first, last };
     },
 
-    async *lines({ bounds, known, filters, limit, signal }) {
+    async *lines({ bounds, known, unknown, filters, limit, signal }) {
       const span = candidates(index, bounds);
       if (span.from >= span.to || limit === 0) return;
       await using file = await open(dataFile);
       const lastBlock = index.block(length - 1);
-      const needles = filters.map(([field, value]) => Buffer.from(`,"${field}":${JSON.stringify(value)},`));
-      const plain = needles.length === 0 && (known === undefined || everyKnown(index, span, known));
+      const needles = needlesOf(filters);
+      const plain =
+        needles.length === 0 &&
+        unknown === undefined &&
+        (known === undefined || everyKnown(index, span, known));
       if (plain) {
         const start = await lineAt(file, dataFile, index.block(span.from), bounds.from);
         let end =
@@ -96,8 +103,13 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
         refuseWhenAborted(signal);
         const block = index.block(position);
         if (known !== undefined && block.firstInit > known) continue;
+        if (unknown !== undefined && block.lastInit <= unknown) continue;
         const bytes = await readRange(file, block.offset, block.endOffset, dataFile);
-        const whole = needles.length === 0 && isWithin(block, bounds) && isKnown(block, known);
+        const whole =
+          needles.length === 0 &&
+          isWithin(block, bounds) &&
+          isKnown(block, known) &&
+          (unknown === undefined || block.firstInit > unknown);
         if (whole && block.endRow - block.row <= left) {
           left -= block.endRow - block.row;
           yield bytes;
@@ -109,6 +121,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
           if (left <= 0) break;
           if (!inBounds(timeIn(bytes, start, end, eventMark), bounds)) continue;
           if (known !== undefined && timeIn(bytes, start, end, initMark) > known) continue;
+          if (unknown !== undefined && timeIn(bytes, start, end, initMark) <= unknown) continue;
           const line = bytes.subarray(start, end);
           if (!needles.every((needle) => line.includes(needle))) continue;
           bytes.copyWithin(kept, start, end);
@@ -118,7 +131,33 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
         if (kept > 0) yield bytes.subarray(0, kept);
       }
     },
+
+    async tail(count, { known, filters }) {
+      const span = candidates(index, { to: known === undefined ? undefined : known + 1n });
+      if (span.from >= span.to || count === 0) return [];
+      await using file = await open(dataFile);
+      const needles = needlesOf(filters);
+      const found: string[] = [];
+      for (let position = span.to - 1; position >= span.from && found.length < count; position -= 1) {
+        const block = index.block(position);
+        if (known !== undefined && block.firstInit > known) continue;
+        const bytes = await readRange(file, block.offset, block.endOffset, dataFile);
+        const ofBlock: string[] = [];
+        for (const [start, end] of linesOf(bytes)) {
+          if (known !== undefined && timeIn(bytes, start, end, initMark) > known) continue;
+          const line = bytes.subarray(start, end - 1);
+          if (needles.every((needle) => line.includes(needle))) ofBlock.push(line.toString("utf8"));
+        }
+        found.push(...ofBlock.reverse());
+      }
+      return found.slice(0, count).reverse();
+    },
   };
+}
+
+/** What stands in a line that the filters let through. */
+function needlesOf(filters: LineSelection["filters"]): Buffer[] {
+  return filters.map(([field, value]) => Buffer.from(`,"${field}":${JSON.stringify(value)},`));
 }
 
 interface Span {

@@ -9,6 +9,7 @@ import { parseTime } from "../model/time.ts";
 import type { BarSource } from "./bars.ts";
 import { csvBars } from "./csv-bars.ts";
 import { generatedBars } from "./generated-bars.ts";
+import { movedBars } from "./moved-bars.ts";
 import { dataFileName, indexFileName, type RenderedRun, renderRun } from "./render-run.ts";
 import type { RunPlan } from "./run-plan.ts";
 import type { SimulatorOptions } from "./simulator-options.ts";
@@ -120,7 +121,11 @@ async function renderWorld(
   let rowsBefore = 0;
   for (let instance = 0; instance < options.instances; instance += 1) {
     for (let run = 0; run < options.runs; run += 1) {
-      const plan = runPlan(options, symbol, instance, run, csv);
+      const seed = seedOf(options, instance, run);
+      const growing = options.growing && run === options.runs - 1;
+      const failed = options.failed > 0 && (run + 1) % options.failed === 0 && !growing;
+      const bars = csv ?? barsToGenerate(options, seed, run);
+      const plan = runPlan(options, symbol, instance, run, bars, failed);
       const target = join(folder, runFolder(runs.length));
       await mkdir(target);
       const onBars = (rows: number, bars: number) => {
@@ -144,19 +149,13 @@ function runPlan(
   symbol: string,
   instance: number,
   run: number,
-  csv: BarSource | undefined,
+  bars: BarSource,
+  failed: boolean,
 ): RunPlan {
-  const letter = lettersOfInstances[instance % lettersOfInstances.length]!;
-  const instanceId = `${letter}-${instance + 1}`;
-  const seed = `${options.seed}/${instance}/${run}`;
-  const bars = csv ?? barsToGenerate(options, seed, run);
-  const firstDay = new Date(bars.firstCloseMicros / 1000).toISOString().slice(0, 10);
-  const growing = options.growing && run === options.runs - 1;
-  const failed = options.failed > 0 && (run + 1) % options.failed === 0 && !growing;
   return {
-    instanceId,
-    runId: `${firstDay}-${String(run + 1).padStart(3, "0")}`,
-    seed,
+    instanceId: instanceIdOf(instance),
+    runId: runIdOf(bars.firstCloseMicros, run),
+    seed: seedOf(options, instance, run),
     bars,
     barCount: failed ? Math.max(2, Math.floor((bars.count * 3) / 5)) : bars.count,
     failed,
@@ -171,6 +170,45 @@ function runPlan(
     initialCash,
     largeSeq: instance % 2 === 1,
   };
+}
+
+/**
+ * The plan of a run that begins at an instant of the clock, beyond those that a world is rendered with: at most a day
+ * long, on bars made for it, or on those of the file, moved to the instant.
+ */
+export async function planOfBegunRun(
+  options: SimulatorOptions,
+  symbol: string,
+  instance: number,
+  run: number,
+  startMicros: number,
+): Promise<RunPlan> {
+  const ofADay = Math.min(dayMinutes, Math.max(leastBars, Math.ceil(options.rows / rowsPerBar)));
+  const bars =
+    options.bars === undefined
+      ? generatedBars({
+          seed: seedOf(options, instance, run),
+          count: ofADay,
+          startMicros,
+          tickDecimals: generatedTickDecimals,
+          anchorTicks: generatedAnchorTicks,
+        })
+      : movedBars(await csvBars(options.bars), startMicros);
+  const plan = runPlan(options, symbol, instance, run, bars, false);
+  return { ...plan, barCount: Math.min(dayMinutes, bars.count), fills: undefined };
+}
+
+function seedOf(options: SimulatorOptions, instance: number, run: number): string {
+  return `${options.seed}/${instance}/${run}`;
+}
+
+function instanceIdOf(instance: number): string {
+  return `${lettersOfInstances[instance % lettersOfInstances.length]!}-${instance + 1}`;
+}
+
+/** A run is named for its first day, in UTC, and its number among the instance's runs. */
+export function runIdOf(micros: number, run: number): string {
+  return `${new Date(micros / 1000).toISOString().slice(0, 10)}-${String(run + 1).padStart(3, "0")}`;
 }
 
 function barsToGenerate(options: SimulatorOptions, seed: string, run: number): BarSource {
@@ -192,7 +230,7 @@ function barsToGenerate(options: SimulatorOptions, seed: string, run: number): B
 
 /** What the bytes depend on, hashed; for a file of bars its content. */
 async function worldKey(options: SimulatorOptions, symbol: string): Promise<string> {
-  const { clock: _clock, cacheDir: _cacheDir, bars, ...rest } = options;
+  const { clock: _clock, cacheDir: _cacheDir, faults: _faults, bars, ...rest } = options;
   const sorted = Object.entries({
     ...rest,
     symbol,

@@ -6,7 +6,9 @@
 //
 // On REST: GET /instances is ListInstancesResponse, GET /instances/{id} Instance, GET /instances/{id}/health
 // InstanceHealth, POST /instances/{id}/start, /stop and /restart LifecycleReceipt with status 202,
-// GET /instances/{id}/logs?tail=N&follow=true|false lines of text, one LogLine.text a line.
+// GET /instances/{id}/logs?tail=N&follow=true|false lines of text, one LogLine.text a line. With follow the answer goes
+// on with each new line until the client or the service ends it. Lifecycle actions take no body; one that is not empty
+// is ERROR_CODE_INVALID_ARGUMENT.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -483,7 +485,7 @@ export type GetLogsRequest = Message<"example.gateway.v1.GetLogsRequest"> & {
   instanceId: string;
 
   /**
-   * Number of recent lines, at most 10000; 0 is 100.
+   * Number of recent lines; 0 is 100. More than 10000 is ERROR_CODE_LIMIT_EXCEEDED.
    *
    * @generated from field: uint32 tail = 2;
    */
@@ -557,7 +559,8 @@ export const LogLineSchema: GenMessage<LogLine> = /*@__PURE__*/
  * Instance inventory, lookup, lifecycle actions, logs.
  *
  * Lifecycle actions are asynchronous: an accepted answer is no proof that anything changed. Ask GetInstance until
- * desired, process and runtime state agree.
+ * desired, process and runtime state agree. An action is ERROR_CODE_STATE_CONFLICT while the states still follow the
+ * action before it.
  *
  * @generated from service example.gateway.v1.InstanceService
  */
@@ -583,7 +586,7 @@ export const InstanceService: GenService<{
     output: typeof GetInstanceResponseSchema;
   },
   /**
-   * Wants the instance running.
+   * Wants the instance running, as a new run. ERROR_CODE_STATE_CONFLICT while its process runs.
    *
    * @generated from rpc example.gateway.v1.InstanceService.StartInstance
    */
@@ -593,7 +596,7 @@ export const InstanceService: GenService<{
     output: typeof StartInstanceResponseSchema;
   },
   /**
-   * Wants the instance stopped.
+   * Wants the instance stopped; its run ends then. ERROR_CODE_STATE_CONFLICT while its process does not run.
    *
    * @generated from rpc example.gateway.v1.InstanceService.StopInstance
    */
@@ -603,7 +606,7 @@ export const InstanceService: GenService<{
     output: typeof StopInstanceResponseSchema;
   },
   /**
-   * Wants the instance stopped and then running again, as a new run.
+   * Wants the instance stopped and then running again, as a new run. One that is stopped is started.
    *
    * @generated from rpc example.gateway.v1.InstanceService.RestartInstance
    */

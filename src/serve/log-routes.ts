@@ -1,0 +1,118 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { ControlPlane, LogEntry } from "../model/control.ts";
+import { RunvaultError } from "../model/error.ts";
+import { roomIn } from "./body-sink.ts";
+import type { Drain } from "./drain.ts";
+import { clientSignal, pathOf } from "./history-routes.ts";
+import type { RequestLogEntry } from "./request-log.ts";
+import { checkedQuery, type RawQuery } from "./row-query.ts";
+
+/** As the contract says of GetLogsRequest.tail. */
+const mostLogLines = 10_000;
+const usualLogLines = 100;
+
+export interface LogRoutesOptions {
+  readonly control: ControlPlane;
+  readonly drain: Drain;
+  readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
+  readonly onError: (error: RunvaultError) => void;
+}
+
+/** Each follower looks at the log again and again. */
+const mostFollowers = 64;
+
+const contentType = "text/plain; charset=utf-8";
+
+/** The last lines of an instance's log as text and, with `follow`, those to come until the client or the server goes. */
+export function logRoutes(app: FastifyInstance, options: LogRoutesOptions): void {
+  const { control } = options;
+  app.get<{ Params: { id: string } }>("/instances/:id/logs", async (request, reply) => {
+    const query = checkedQuery(request.query as RawQuery, ["tail", "follow"]);
+    const tail = parseTail(query.tail);
+    const { id } = request.params;
+    if (!parseFollow(query.follow)) {
+      return reply.type(contentType).send(textOf(await control.log(id, tail)));
+    }
+    if (options.drain.size >= mostFollowers) {
+      throw new RunvaultError("rate_limited", `${mostFollowers} clients follow logs already`, {
+        retryAfterMs: 1000,
+      });
+    }
+    const ended = AbortSignal.any([clientSignal(reply), options.drain.signal]);
+    const lines = await control.followLog(id, tail, ended);
+    reply.hijack();
+    options.drain.add(follow(lines, request, reply, options));
+    return reply;
+  });
+}
+
+async function follow(
+  lines: AsyncIterable<LogEntry>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { onRequest, onError }: LogRoutesOptions,
+): Promise<void> {
+  const response = reply.raw;
+  let bytes = 0;
+  let ending: RequestLogEntry["ending"] = "whole";
+  try {
+    response.writeHead(200, { "content-type": contentType });
+    response.flushHeaders();
+    for await (const line of lines) {
+      const text = textOf([line]);
+      bytes += Buffer.byteLength(text);
+      if (!response.write(text) && !(await roomIn(response))) break;
+    }
+    if (response.destroyed) ending = "left";
+  } catch (error) {
+    // a log that breaks is cut, so that nobody takes it for ended
+    ending = "cut";
+    onError(RunvaultError.from(error));
+  }
+  try {
+    const { method, query } = request;
+    onRequest?.({
+      method,
+      path: pathOf(request),
+      query: query as RawQuery,
+      status: 200,
+      ending,
+      rows: 0,
+      bytes,
+    });
+    if (ending === "whole") response.end();
+    else response.destroy();
+  } catch (error) {
+    response.destroy();
+    onError(RunvaultError.from(error));
+  }
+}
+
+/** Throws `invalid_argument`, `limit_exceeded`. */
+function parseTail(text: string | undefined): number {
+  if (text === undefined) return usualLogLines;
+  if (!/^\d+$/.test(text)) {
+    throw new RunvaultError("invalid_argument", `tail is not a number of lines: ${JSON.stringify(text)}`);
+  }
+  return tailOf(Number(text));
+}
+
+/** The lines that a number asks for: 0 is the usual number. Throws `limit_exceeded`. */
+export function tailOf(tail: number): number {
+  if (tail > mostLogLines) {
+    throw new RunvaultError("limit_exceeded", `tail is at most ${mostLogLines}, not ${tail}`, {
+      hint: "Follow the log to see more of it.",
+    });
+  }
+  return tail === 0 ? usualLogLines : tail;
+}
+
+function parseFollow(text: string | undefined): boolean {
+  if (text === undefined || text === "false") return false;
+  if (text === "true") return true;
+  throw new RunvaultError("invalid_argument", `follow is true or false, not ${JSON.stringify(text)}`);
+}
+
+function textOf(lines: readonly LogEntry[]): string {
+  return lines.map(({ text }) => `${text}\n`).join("");
+}

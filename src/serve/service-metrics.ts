@@ -1,0 +1,66 @@
+import type { FastifyInstance } from "fastify";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+
+/** What the service counts of itself, as Prometheus text. Each server has a registry of its own. */
+export interface ServiceMetrics {
+  readonly connections: Gauge;
+  readonly subscriptions: Gauge;
+  /** Values that slow clients did not get. */
+  readonly dropped: Counter;
+  text(): Promise<string>;
+}
+
+// of the process, not of a server: some of them watch the runtime for as long as it lives
+let processRegistry: Registry | undefined;
+
+/** Counts every answer of the server from now on. */
+export function serviceMetrics(app: FastifyInstance): ServiceMetrics {
+  const registry = new Registry();
+  const registers = [registry];
+  const requests = new Counter({
+    name: "runvault_http_requests_total",
+    help: "Answers by method, route and status.",
+    labelNames: ["method", "route", "status"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "runvault_http_request_duration_seconds",
+    help: "Time from a request to the end of its answer, by route.",
+    labelNames: ["route"],
+    buckets: [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60],
+    registers,
+  });
+  app.addHook("onResponse", async (request, reply) => {
+    // a path nobody serves is not a label: there are too many of them
+    const route = request.is404 ? "" : (request.routeOptions.url ?? "");
+    const { method } = request;
+    requests.inc({ method: /^[A-Z]{1,16}$/.test(method) ? method : "", route, status: reply.raw.statusCode });
+    seconds.observe({ route }, reply.elapsedTime / 1000);
+  });
+  if (processRegistry === undefined) {
+    processRegistry = new Registry();
+    collectDefaultMetrics({ register: processRegistry });
+  }
+  const ofProcess = processRegistry;
+  return {
+    connections: new Gauge({
+      name: "runvault_live_connections",
+      help: "Open instance WebSockets.",
+      registers,
+    }),
+    subscriptions: new Gauge({
+      name: "runvault_live_subscriptions",
+      help: "Subscriptions on open WebSockets.",
+      registers,
+    }),
+    dropped: new Counter({
+      name: "runvault_live_dropped_total",
+      help: "Live messages dropped because their client did not take them.",
+      registers,
+    }),
+    text: () => Registry.merge([ofProcess, registry]).metrics(),
+  };
+}
+
+/** The media type of Prometheus text. */
+export const prometheusType = Registry.PROMETHEUS_CONTENT_TYPE;

@@ -1,0 +1,57 @@
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Nanoseconds } from "../model/time.ts";
+import { barMicros } from "./bars.ts";
+import { renderRun } from "./render-run.ts";
+import type { SimulatorOptions } from "./simulator-options.ts";
+import { planOfBegunRun, runIdOf, type World, type WorldRun } from "./world.ts";
+
+/** A run that began because somebody asked for it, after the world was rendered. */
+export interface BegunRun {
+  readonly at: Nanoseconds;
+  readonly runId: string;
+  /** Its rows, of which the clock decides what is seen. */
+  readonly rendered: Promise<WorldRun>;
+}
+
+/** Where runs that begin are rendered: a folder that goes with the simulator, for they depend on what was asked when. */
+export interface BegunRuns extends AsyncDisposable {
+  /** The run of an instance, both counted from 0. The same arguments give the same rows. */
+  begin(instance: number, run: number, at: Nanoseconds): BegunRun;
+}
+
+export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
+  const ending = new AbortController();
+  const rendering = new Set<Promise<unknown>>();
+  let folder: Promise<string> | undefined;
+
+  const render = async (instance: number, run: number, startMicros: number): Promise<WorldRun> => {
+    folder ??= mkdtemp(join(tmpdir(), "runvault-runs-"));
+    const target = join(await folder, `${instance}-${run}`);
+    await mkdir(target);
+    const plan = await planOfBegunRun(options, world.symbol, instance, run, startMicros);
+    const done = await renderRun(plan, target, () => ending.signal.throwIfAborted());
+    return { ...done, growing: true, folder: target };
+  };
+
+  return {
+    begin(instance, run, at) {
+      const startMicros = Number(at / 1000n);
+      const rendered = render(instance, run, startMicros);
+      // whoever reads the run sees the failure; nobody may ever do
+      const settled = rendered.then(
+        () => undefined,
+        () => undefined,
+      );
+      rendering.add(settled);
+      void settled.then(() => rendering.delete(settled));
+      return { at, runId: runIdOf(startMicros + barMicros, run), rendered };
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort();
+      await Promise.all(rendering);
+      if (folder !== undefined) await rm(await folder, { recursive: true, force: true });
+    },
+  };
+}

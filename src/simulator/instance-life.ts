@@ -1,0 +1,163 @@
+import type { LifecycleAction, LogEntry } from "../model/control.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { DesiredState, ProcessState, RuntimeState } from "../model/instance-state.ts";
+import { formatTime, type Nanoseconds, nsPerSecond } from "../model/time.ts";
+import type { BegunRun } from "./begun-run.ts";
+import type { InstanceFaults } from "./instance-fault.ts";
+import { type SeenRun, seenRun } from "./seen-run.ts";
+import type { WorldRun } from "./world.ts";
+
+// clock time from the action, or from the process having stopped, until it shows
+const runtimeStops = nsPerSecond;
+const processStops = 2n * nsPerSecond;
+const processStarts = nsPerSecond;
+const processCrashes = 2n * nsPerSecond;
+const runtimeStarts = 3n * nsPerSecond;
+/** Each run that begins is rendered to disk, so a client can't have as many as it likes. */
+const mostBegunRuns = 100;
+
+export interface LifeStates {
+  readonly desiredState: DesiredState;
+  readonly processState: ProcessState;
+  readonly runtimeState: RuntimeState;
+}
+
+/** What holds from an instant on. */
+interface Phase extends LifeStates {
+  readonly at: Nanoseconds;
+  /** For the instance's log; empty for nothing to say. */
+  readonly text: string;
+  readonly severity: LogEntry["severity"];
+}
+
+/** What an instance is and has at an instant. */
+export interface InstanceView extends LifeStates {
+  /** Oldest first; the last is the current one. */
+  readonly runs: readonly SeenRun[];
+}
+
+export interface InstanceLifeOptions {
+  readonly instanceId: string;
+  /** Oldest first, at least one. */
+  readonly rendered: readonly WorldRun[];
+  readonly faults: InstanceFaults;
+  /** Begins the instance's next run, counted from 0, at an instant. */
+  begin(run: number, at: Nanoseconds): BegunRun;
+}
+
+/**
+ * One instance over time: what was asked of it, and how desired, process and runtime state follow. It is a list of
+ * phases, each from an instant of the clock on, so what is true depends on the clock and on what was asked alone.
+ */
+export class InstanceLife {
+  readonly instanceId: string;
+  readonly #options: InstanceLifeOptions;
+  readonly #begun: BegunRun[] = [];
+  readonly #stops = new Map<string, Nanoseconds>();
+  readonly #phases: Phase[] = [];
+
+  constructor(options: InstanceLifeOptions) {
+    this.instanceId = options.instanceId;
+    this.#options = options;
+  }
+
+  /** When a run was, or will be, stopped by somebody; undefined for one that is left to its end. */
+  stopOf(runId: string): Nanoseconds | undefined {
+    return this.#stops.get(runId);
+  }
+
+  async at(now: Nanoseconds): Promise<InstanceView> {
+    const begun = this.#begun.filter(({ at }) => at <= now).map(({ rendered }) => rendered);
+    const runs = [...this.#options.rendered, ...(await Promise.all(begun))].map((run) =>
+      seenRun(run, this.#stops.get(run.runId), now),
+    );
+    const phase = this.#phases.findLast(({ at }) => at <= now) ?? original;
+    return { ...this.#statesOf(phase, runs.at(-1)!), runs };
+  }
+
+  /** Lines about what was asked and what came of it, oldest first. */
+  lines(now: Nanoseconds): LogEntry[] {
+    return this.#phases
+      .filter(({ at, text }) => at <= now && text !== "")
+      .map(({ at, severity, text }) => ({ time: at, severity, text: logText(at, severity, text) }));
+  }
+
+  /**
+   * Takes an action. What follows shows as the clock gets there; a start or restart begins a new run. Throws
+   * `state_conflict` where it wants what is so already or an action before it has yet to show, and `limit_exceeded`.
+   */
+  async act(action: LifecycleAction, now: Nanoseconds): Promise<void> {
+    const { runs, processState, runtimeState } = await this.at(now);
+    // no await from here on: of two actions at once the second meets the phases of the first
+    const last = this.#phases.at(-1);
+    if (last !== undefined && now < last.at) {
+      this.#refuse(action, `its states converge until ${formatTime(last.at)}`, "Ask again when they agree.");
+    }
+    const isUp = processState === "RUNNING";
+    if (action === "start" && isUp) this.#refuse(action, "its process runs already");
+    if (action === "stop" && !isUp) this.#refuse(action, `its process is ${processState} already`);
+    if (action !== "stop" && this.#begun.length >= mostBegunRuns) {
+      throw new RunvaultError("limit_exceeded", `${this.instanceId} began ${mostBegunRuns} runs already`, {
+        hint: "Start the simulator again.",
+      });
+    }
+
+    const desiredState = action === "stop" ? "STOPPED" : "RUNNING";
+    const { faults } = this.#options;
+    const add = (
+      at: Nanoseconds,
+      process: ProcessState,
+      runtime: RuntimeState,
+      text: string,
+      severity: LogEntry["severity"] = "INFO",
+    ) =>
+      this.#phases.push({ at, desiredState, processState: process, runtimeState: runtime, text, severity });
+    add(now, processState, runtimeState, `${action} accepted`);
+    let down = now;
+    if (isUp) {
+      if (faults.hit("stop-hangs", this.instanceId)) {
+        add(now + processStops, processState, runtimeState, "the process does not stop", "ERROR");
+        return;
+      }
+      const { run, going } = runs.at(-1)!;
+      if (going) this.#stops.set(run.runId, now + runtimeStops);
+      add(now + runtimeStops, "RUNNING", "STOPPED", `run ${run.runId} stopped`);
+      down += processStops;
+      add(down, "STOPPED", "STOPPED", "process stopped");
+    }
+    if (action === "stop") return;
+    add(down + processStarts, "RUNNING", "STOPPED", "process started");
+    if (faults.hit("start-fails", this.instanceId)) {
+      add(down + processCrashes, "CRASHED", "FAILED", "the process crashed", "ERROR");
+      return;
+    }
+    const at = down + runtimeStarts;
+    const begun = this.#options.begin(this.#options.rendered.length + this.#begun.length, at);
+    this.#begun.push(begun);
+    add(at, "RUNNING", "RUNNING", `run ${begun.runId} began`);
+  }
+
+  /** A run that comes to its end by itself takes runtime and process with it, and nothing more is wanted of them. */
+  #statesOf(phase: LifeStates, current: SeenRun): LifeStates {
+    const { desiredState, processState, runtimeState } = phase;
+    if (runtimeState !== "RUNNING" || current.going) return { desiredState, processState, runtimeState };
+    return current.run.failed
+      ? { desiredState: "STOPPED", processState: "CRASHED", runtimeState: "FAILED" }
+      : { desiredState: "STOPPED", processState: "STOPPED", runtimeState: "STOPPED" };
+  }
+
+  #refuse(action: LifecycleAction, why: string, hint?: string): never {
+    throw new RunvaultError("state_conflict", `cannot ${action} ${this.instanceId}: ${why}`, {
+      place: { instance: this.instanceId },
+      ...(hint === undefined ? {} : { hint }),
+    });
+  }
+}
+
+/** What a world is rendered with: every instance runs its last run, until that ends. */
+const original: LifeStates = { desiredState: "RUNNING", processState: "RUNNING", runtimeState: "RUNNING" };
+
+/** A log line as it stands in the log. */
+export function logText(time: Nanoseconds, severity: LogEntry["severity"], text: string): string {
+  return `${formatTime(time)} ${severity} ${text}`;
+}

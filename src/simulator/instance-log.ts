@@ -1,0 +1,81 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { LogEntry } from "../model/control.ts";
+import type { Nanoseconds } from "../model/time.ts";
+import { type InstanceLife, logText } from "./instance-life.ts";
+import { lineTime } from "./line-time.ts";
+import type { RunRows } from "./run-rows.ts";
+
+const pollMs = 50;
+/** Lines that became known late stand before others in key order; so many more are looked at. */
+const lateLines = 64;
+const stepNs = 3_600_000_000_000n;
+
+/** An instance's log: what was asked of it and the events of its runs, by the time they became known. */
+export interface InstanceLog {
+  tail(count: number, now: Nanoseconds): Promise<LogEntry[]>;
+  /** The last lines and then those to come, until the signal. */
+  follow(count: number, signal: AbortSignal): AsyncGenerator<LogEntry>;
+}
+
+export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nanoseconds): InstanceLog {
+  const tail = async (count: number, now: Nanoseconds): Promise<LogEntry[]> => {
+    const asked = life.lines(now);
+    const { runs } = await life.at(now);
+    const lines: LogEntry[] = [];
+    for (let position = runs.length - 1; position >= 0 && lines.length < count; position -= 1) {
+      const { run, known } = runs[position]!;
+      lines.push(...(await rows.last(run, "events", count + lateLines, known)).map(entryOf));
+    }
+    return byTime([...lines, ...asked]).slice(-count);
+  };
+
+  /** Events that became known after one instant and not after another. */
+  const events = async (after: Nanoseconds, now: Nanoseconds): Promise<LogEntry[]> => {
+    const { runs } = await life.at(now);
+    const lines: LogEntry[] = [];
+    for (const { run, known, going } of runs) {
+      // a run all of whose rows were known by then has nothing new
+      if (!going && BigInt(run.complete) <= after) continue;
+      const limit = known ?? now;
+      if (limit > after) lines.push(...(await rows.between(run, "events", after, limit)).map(entryOf));
+    }
+    return lines;
+  };
+
+  return {
+    tail,
+    async *follow(count, signal) {
+      let known = clock();
+      // by number, for an action may come at the very instant that was looked at
+      let told = life.lines(known).length;
+      yield* await tail(count, known);
+      while (!signal.aborted) {
+        const now = clock();
+        do {
+          const next = known + stepNs < now ? known + stepNs : now;
+          const lines = life.lines(next).slice(told);
+          told += lines.length;
+          yield* byTime([...lines, ...(await events(known, next))]);
+          known = next;
+        } while (known < now && !signal.aborted);
+        await sleep(pollMs, undefined, { signal }).catch(() => undefined);
+      }
+    },
+  };
+}
+
+function entryOf(line: string): LogEntry {
+  const { kind, severity, message } = JSON.parse(line) as {
+    kind: string;
+    severity: LogEntry["severity"];
+    message: string;
+  };
+  const time = lineTime(line, "ts_init");
+  // a line of a log is one line, whatever an event says
+  const text = `${kind} ${message}`.replaceAll(/[\r\n]+/g, " ");
+  return { time, severity, text: logText(time, severity, text) };
+}
+
+function byTime(lines: LogEntry[]): LogEntry[] {
+  return lines.sort((a, b) => (a.time < b.time ? -1 : a.time > b.time ? 1 : 0));
+}

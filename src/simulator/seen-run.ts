@@ -1,0 +1,36 @@
+import type { Nanoseconds } from "../model/time.ts";
+import type { WorldRun } from "./world.ts";
+
+/** What the clock shows of a run. */
+export interface SeenRun {
+  readonly run: WorldRun;
+  /** Only rows known by then are there; undefined for all of them. */
+  readonly known: Nanoseconds | undefined;
+  /** True while rows may still be added. */
+  readonly going: boolean;
+  /** Undefined while it goes on. */
+  readonly ended: Nanoseconds | undefined;
+  readonly status: "RUNNING" | "FINISHED" | "FAILED";
+}
+
+/** What is seen of a run at an instant; `stopAt` is when somebody stopped it, if ever, which may be yet to come. */
+export function seenRun(run: WorldRun, stopAt: Nanoseconds | undefined, now: Nanoseconds): SeenRun {
+  const stopped = stopAt !== undefined && now >= stopAt;
+  const limit = stopped ? stopAt : now;
+  if (!run.growing || limit >= BigInt(run.complete)) {
+    return {
+      run,
+      known: undefined,
+      going: false,
+      ended: BigInt(run.ended),
+      status: run.failed ? "FAILED" : "FINISHED",
+    };
+  }
+  return {
+    run,
+    known: limit,
+    going: !stopped,
+    ended: stopped ? stopAt : undefined,
+    status: stopped ? "FINISHED" : "RUNNING",
+  };
+}
