@@ -3,13 +3,13 @@
 //   ii  the same with equal work: curl through tee into zstd -1 and sha256sum, then COPY and a count
 // Paired: the three take turns on the same pre-rendered source. Prints medians and ratios.
 //   npm run bench -- archive [--fills 1000000] [--rounds 5]
-import { spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { simulate } from "./simulate.ts";
+import { median, type Timed, timed } from "./timed.ts";
 
 const { values } = parseArgs({
   args: process.argv.slice(2).filter((arg) => arg !== "archive"),
@@ -19,32 +19,6 @@ const fills = Number(values.fills);
 const rounds = Number(values.rounds);
 const runvault = join(import.meta.dirname, "..", "dist", "cli", "main.js");
 const copy = join(import.meta.dirname, "copy.ts");
-
-interface Run {
-  readonly seconds: number;
-  readonly peakMb: number;
-}
-
-/** Runs a shell command under GNU time: wall seconds, and the peak memory of its largest process. */
-async function timed(command: string, folder: string): Promise<Run> {
-  const report = join(folder, "time");
-  const child = spawn(
-    "/usr/bin/time",
-    ["-f", "%e %M", "-o", report, "bash", "-c", `set -eo pipefail; ${command}`],
-    {
-      stdio: ["ignore", "ignore", "inherit"],
-    },
-  );
-  const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
-  if (code !== 0) throw new Error(`exit ${code}: ${command}`);
-  const [seconds, kilobytes] = (await readFile(report, "utf8")).trim().split(/\s+/).map(Number);
-  return { seconds: seconds!, peakMb: kilobytes! / 1024 };
-}
-
-function median(numbers: readonly number[]): number {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1]!;
-}
 
 await using gateway = await simulate(["--runs", "1", "--fills", String(fills)]);
 const { url, instanceId, runId } = gateway;
@@ -62,7 +36,7 @@ const ways: Record<string, (folder: string) => string> = {
     `'${node}' '${copy}' '${folder}/fills.ndjson' '${folder}/fills.parquet' count`,
 };
 
-const results = new Map<string, Run[]>(Object.keys(ways).map((name) => [name, []]));
+const results = new Map<string, Timed[]>(Object.keys(ways).map((name) => [name, []]));
 for (let round = 0; round <= rounds; round++) {
   for (const [name, command] of Object.entries(ways)) {
     const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
