@@ -1,0 +1,47 @@
+// Reads every fill of a run and keeps none: through the RPC client, the REST client, or a plain connect-node client that
+// builds a message a row. Prints the rows; `rpc.ts` and GNU time take the rest.
+//   node bench/drain.ts rpc|rest|connect URL INSTANCE RUN
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+
+const [way, url, instanceId, runId] = process.argv.slice(2) as [string, string, string, string];
+process.stdout.write(`${await (way === "connect" ? countMessages() : countLines())}\n`);
+
+async function countLines(): Promise<number> {
+  const gateway = await openGateway();
+  await using open = gateway;
+  let rows = 0;
+  for await (const chunk of open.rows({ instanceId, runId, table: "fills" })) {
+    for (let at = chunk.indexOf(10); at !== -1; at = chunk.indexOf(10, at + 1)) rows++;
+  }
+  return rows;
+}
+
+/** From the built package, as users run it. */
+async function openGateway() {
+  const options = { baseUrl: url };
+  if (way === "rest") {
+    const { openRestGateway } = await import("../dist/gateway/rest-gateway.js");
+    return openRestGateway(options);
+  }
+  const { openRpcGateway } = await import("../dist/gateway/rpc-gateway.js");
+  return openRpcGateway(options);
+}
+
+async function countMessages(): Promise<number> {
+  const { HistoryService } = await import("../dist/gen/example/history/v1/history_service_pb.js");
+  const client = createClient(HistoryService, createConnectTransport({ baseUrl: url, httpVersion: "1.1" }));
+  let rows = 0;
+  let pageToken = "";
+  do {
+    const page = await client.previewTable({
+      table: "fills",
+      selection: { instanceId, runId },
+      pageSize: 15_000,
+      pageToken,
+    });
+    rows += page.rows.length;
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return rows;
+}
