@@ -20,14 +20,17 @@ const drain = join(import.meta.dirname, "drain.ts");
 await using gateway = await simulate(["--runs", "1", "--fills", String(fills)]);
 const { url, instanceId, runId } = gateway;
 const node = process.execPath;
-const drained = (way: string) => (folder: string) =>
-  `'${node}' '${drain}' ${way} '${url}' '${instanceId}' '${runId}' > '${folder}/rows'`;
+const drained =
+  (way: string, windows = 1) =>
+  (folder: string) =>
+    `'${node}' '${drain}' ${way} '${url}' '${instanceId}' '${runId}' ${windows} > '${folder}/rows'`;
 const archived = (transport: string) => (folder: string) =>
   `'${node}' '${runvault}' archive '${instanceId}/${runId}' --tables fills --gateway '${url}' --archive '${folder}/archive' ` +
   `--transport ${transport} --json --quiet | grep -o '"fetchedRows": *[0-9]*' | grep -o '[0-9]*' > '${folder}/rows'`;
 
 const ways: Record<string, (folder: string) => string> = {
   "rows over rpc": drained("rpc"),
+  "rows over rpc, four windows": drained("rpc", 4),
   "rows over rest": drained("rest"),
   "rows by connect-node": drained("connect"),
   "archive over rpc": archived("rpc"),
@@ -66,5 +69,5 @@ for (const [name, runs] of results) {
     `peak ${Math.max(...runs.map((run) => run.peakMb)).toFixed(0)} MB`,
     `${median(ratios).toFixed(2)} of the rows over rpc`,
   ];
-  process.stdout.write(`${name.padEnd(22)} ${figures.join("; ")}\n`);
+  process.stdout.write(`${name.padEnd(28)} ${figures.join("; ")}\n`);
 }

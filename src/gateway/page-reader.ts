@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
 import type { RpcContract } from "./contract.ts";
@@ -71,6 +72,8 @@ export async function* readPages(
       using ahead = goesOn
         ? startAhead(signal, (own) => fetchPage(source, reading, nextToken, wanted - page.index.rows, own))
         : undefined;
+      // reading the page keeps the thread: the request for the next has to be on its way first
+      if (ahead !== undefined) await letGoOut();
       const lines = page.lines ?? tryTranscode(source, page.index, wanted);
       if (lines === undefined) {
         ahead?.[Symbol.dispose]();
@@ -195,6 +198,13 @@ function startAhead(signal: AbortSignal, fetch: (signal: AbortSignal) => Promise
     page,
     [Symbol.dispose]: () => givingUp.abort(new RunvaultError("interrupted", "the page ahead is not needed")),
   };
+}
+
+/** undici takes a turn of the event loop to end the answer before, and one to write a request; one more is for TLS. */
+const turnsToGoOut = 3;
+
+async function letGoOut(): Promise<void> {
+  for (let turn = 0; turn < turnsToGoOut; turn++) await nextTurn();
 }
 
 /**
