@@ -216,7 +216,7 @@ describe("a token", () => {
 describe("a proof that is too weak", () => {
   it("exits with 4 for --require counted from a literal gateway", async () => {
     const source = new ArraySource(worldRun, smallWorld(5));
-    const literal = await serve({ source, host: "127.0.0.1", port: 0, literal: true, transports: ["rest"] });
+    const literal = await serve({ source, host: "127.0.0.1", port: 0, literal: true });
     try {
       const dir = join(folder, "literal");
       const args = ["archive", named, "--gateway", literal.url, "--archive", dir, "--tables", "fills"];

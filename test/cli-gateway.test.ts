@@ -90,7 +90,7 @@ describe("an archive that is not there yet", () => {
   });
 
   it("cannot be planned for where the gateway has no storage facts", async () => {
-    await served({ literal: true, transports: ["rest"] }, async (url) => {
+    await served({ literal: true }, async (url) => {
       const text = await run([...fills(url, named), "--dry-run"]);
       expect(text.status).toBe(0);
       expect(text.stdout).toContain("space needed is unknown: the gateway has no storage facts");
@@ -146,7 +146,7 @@ describe("verify --against", () => {
   });
 
   it("calls nothing verified that could not be compared", async () => {
-    await served({ literal: true, transports: ["rest"] }, async (url) => {
+    await served({ literal: true }, async (url) => {
       const { status, stdout } = await verify(url);
       expect(status).toBe(4);
       expect(stdout).toContain("not compared: the gateway has no storage facts");

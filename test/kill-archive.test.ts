@@ -17,7 +17,7 @@ import {
 /** Kinds of gateway, each of which makes a job come to other steps. */
 const kinds = {
   counted: { options: {}, status: 0 },
-  literal: { options: { literal: true, transport: "rest" }, status: 0 },
+  literal: { options: { literal: true }, status: 0 },
   malformed: { options: { faults: ["malformed@fills:30"], transport: "rest" }, status: 4 },
   rpc: { options: { transport: "rpc" }, status: 0 },
 } as const;

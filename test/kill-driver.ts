@@ -124,9 +124,7 @@ export class KillWorld implements AsyncDisposable {
       host: "127.0.0.1",
       port: 0,
       literal: options.literal ?? false,
-      // over RPC a literal gateway would have all that REST leaves out
-      transports:
-        options.transport !== undefined ? [options.transport] : options.literal ? ["rest"] : ["rest", "rpc"],
+      ...(options.transport === undefined ? {} : { transports: [options.transport] }),
       faults: (options.faults ?? []).map(parseFault),
       onRequest: (entry) => log.push(entry),
     });

@@ -25,7 +25,7 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 const inside = (name: string) => join(folder, name);
 
 describe.skipIf(!requires("recordings"))("a month of recorded bars with volumes", () => {
-  test("from the simulator, archived with and without storage facts, is the recording value by value", {
+  test("from the simulator, archived with and without storage facts, over REST, RPC and both, is the recording value by value", {
     timeout: 180_000,
   }, async () => {
     const world = ["--bars", btc, "--runs", "1", "--cache", inside("cache")];
@@ -46,6 +46,14 @@ describe.skipIf(!requires("recordings"))("a month of recorded bars with volumes"
       // as one text: vitest compares tens of thousands of strings far slower than one
       expect(globbed.join("\n")).toBe(bars.join("\n"));
       expect(queried.join("\n")).toBe(bars.join("\n"));
+
+      for (const transport of ["rest", "rpc"]) {
+        await archiveFinished(counted.url, inside(transport), "counted", undefined, transport);
+        // row hashes of every table are what diff compares
+        const same = await run(["diff", inside("counted"), inside(transport)]);
+        expect(same.stdout).toMatch(/^equal$/m);
+        expect(same.status).toBe(0);
+      }
 
       const [diff, verified] = await Promise.all([
         run(["diff", inside("counted"), inside("exhausted")]),

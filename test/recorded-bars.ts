@@ -91,11 +91,10 @@ export async function archiveFinished(
   archive: string,
   proof: "counted" | "exhausted",
   only: readonly string[] = tableNames,
+  transport = "auto",
 ): Promise<Report["runs"]> {
   const args = ["archive", "--all", "--finished", "--gateway", url, "--archive", archive, "--json"];
-  // over RPC a literal gateway has the facts that REST leaves out
-  const transport = proof === "exhausted" ? ["--transport", "rest"] : [];
-  const finished = await run([...args, "--tables", only.join(","), ...transport]);
+  const finished = await run([...args, "--tables", only.join(","), "--transport", transport]);
   expect(finished).toMatchObject({ status: 0 });
   const { runs } = JSON.parse(finished.stdout) as Report;
   expect(runs.length).toBeGreaterThan(0);

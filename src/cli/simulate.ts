@@ -50,7 +50,7 @@ const schema = z.object({
   tokenFile: z.string().optional(),
   maxRowsPerAnswer: wholeNumber(1).optional(),
   requestLog: z.string().optional(),
-  transports: transportList,
+  transports: transportList.optional(),
   tlsCert: nonEmpty.optional(),
   tlsKey: nonEmpty.optional(),
   tlsClientCa: nonEmpty.optional(),
@@ -90,8 +90,8 @@ export const simulateCommand = commandEntry({
       .addOption(
         new Option(
           "--transports <names>",
-          "which to offer, with commas; without rest, plain HTTP has health and metrics alone",
-        ).default("rest,rpc"),
+          "which to offer, with commas (default: rest,rpc, with --literal rest); without rest, plain HTTP has health and metrics alone",
+        ),
       )
       .option(
         "--literal",
@@ -202,7 +202,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     host: values.host,
     port: values.port,
     about: { name: "runvault simulate", version: version(), kind: "simulator" },
-    transports: values.transports,
+    ...(values.transports === undefined ? {} : { transports: values.transports }),
     ...(tls === undefined ? {} : { tls }),
     literal: values.literal,
     compress: values.compress,

@@ -54,7 +54,7 @@ export interface ServeOptions {
   readonly onError?: (error: RunvaultError) => void;
   /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
   readonly compress?: boolean;
-  /** Default: both. Without `rest`, /health and what is for monitoring are all that is left of it. */
+  /** Default: both; when literal `rest`, since RPC has what REST then leaves out. Without `rest`, /health and what is for monitoring are all that is left of it. */
   readonly transports?: readonly Transport[];
   /** What clients are told that this is. */
   readonly about?: About;
@@ -104,7 +104,7 @@ const drainMs = 1000;
 /** Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be listened on. */
 export async function serve(options: ServeOptions): Promise<Served> {
   const { onRequest, token, control, literal = false } = options;
-  const offered = options.transports ?? transports;
+  const offered = options.transports ?? (options.literal === true ? ["rest"] : transports);
   const onError =
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
   const faults = new ArmedFaults(options.faults ?? []);
