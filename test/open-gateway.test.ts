@@ -98,7 +98,7 @@ test("where both transports are there, documents come over RPC and rows over RES
 });
 
 test("what a literal REST lacks comes over RPC", async () => {
-  await using server = await served({ literal: true });
+  await using server = await served({ literal: true, transports: ["rest", "rpc"] });
   await using gateway = openGateway({ baseUrl: server.url }, "auto");
   await using rest = openGateway({ baseUrl: server.url }, "rest");
   expect(await rest.facts(run, {})).toBeNull();

@@ -274,8 +274,8 @@ test("with rpc alone REST is not there but for health and metrics, with rest alo
   }
 });
 
-test("a literal server offers all of HistoryService all the same", async () => {
-  const server = await served(everyTable(), { literal: true });
+test("a literal server that is to offer RPC offers all of HistoryService", async () => {
+  const server = await served(everyTable(), { literal: true, transports: ["rest", "rpc"] });
   expect((await historyClient(server).getStorageFacts(alpha)).tables).toHaveLength(tables.length);
 });
 

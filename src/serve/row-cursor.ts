@@ -15,8 +15,6 @@ export class RowCursor implements AsyncDisposable {
   page = 1;
   eventHigh = 0;
   eventLow = 0;
-  /** What the page before was written to. Whoever comes with its token has got it, so it may be written over. */
-  wire: RowWire | undefined;
   private readonly chunks: AsyncIterator<Uint8Array>;
   private readonly leaving = new AbortController();
   private text: Buffer = nothing;
@@ -39,9 +37,9 @@ export class RowCursor implements AsyncDisposable {
     this.chunks = source.rows({ ...request, signal: this.leaving.signal })[Symbol.asyncIterator]();
   }
 
-  /** Bytes that going on later takes, as far as they are known here. */
+  /** Bytes of text that going on later takes, as far as they are known here. */
   get heldBytes(): number {
-    return this.text.length + this.pending.length + (this.wire?.capacity ?? 0);
+    return this.text.length + this.pending.length;
   }
 
   /** The line of the row kept last, without its end. */

@@ -52,9 +52,8 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
   const table = tableNamed(listing.table);
   const position = token === "" ? undefined : parsePageToken(token, listing);
   const expectedBytes = Math.min(maxRowsBytes, (limit ?? maxRowsBytes) * 512) + roomForLast;
-  const kept = pool.take(token);
-  const wire = usedAgain(kept?.wire, request.form) ?? new RowWire(table, request.form, expectedBytes);
-  const cursor = kept ?? (await openCursor(source, listing, position, wire, signal));
+  const wire = new RowWire(table, request.form, expectedBytes);
+  const cursor = pool.take(token) ?? (await openCursor(source, listing, position, wire, signal));
   try {
     await fillPage(cursor, wire, request);
     const number = cursor.page;
@@ -67,19 +66,12 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
     const { page, given } = cursor;
     const nextToken = formatPageToken(listing, { page, event, given, mark: rowMark(cursor.keptLine) });
     cursor.forgetLine();
-    cursor.wire = wire;
     pool.put(nextToken, cursor);
     return { wire: wire.written(), rows: wire.rows, number, nextToken };
   } catch (error) {
     pool.close(cursor);
     throw error;
   }
-}
-
-function usedAgain(wire: RowWire | undefined, form: RowForm): RowWire | undefined {
-  if (wire?.form !== form) return undefined;
-  wire.clear();
-  return wire;
 }
 
 async function fillPage(cursor: RowCursor, wire: RowWire, request: PageRequest): Promise<void> {

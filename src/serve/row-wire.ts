@@ -38,7 +38,6 @@ export class RowWire {
   /** `ts_event` of the row written last, as the halves of its 64 bits. */
   eventHigh = 0;
   eventLow = 0;
-  readonly form: RowForm;
   private readonly table: Table;
   /** The keys of all columns, eight bytes a number; the last number of a key overlaps the one before. */
   private readonly keyWords: Float64Array;
@@ -60,7 +59,6 @@ export class RowWire {
   constructor(table: Table, form: RowForm, expectedBytes: number) {
     const { columns, message } = table;
     this.table = table;
-    this.form = form;
     const keys = columns.map(keyBytes);
     this.keyWords = Float64Array.from(keys.flatMap(wordsOf));
     this.keySizes = Uint8Array.from(keys.map((key) => key.length));
@@ -70,11 +68,6 @@ export class RowWire {
     this.previewTag = form === "plain" ? 0 : previewTag(message);
     this.bytes = Buffer.allocUnsafeSlow(expectedBytes);
     this.view = viewOf(this.bytes);
-  }
-
-  /** Bytes there is room for. */
-  get capacity(): number {
-    return this.bytes.length;
   }
 
   /** Bytes written, tags and lengths of the rows included. */
