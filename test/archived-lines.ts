@@ -3,7 +3,7 @@ import type { Archive } from "../src/archive/archive.ts";
 import { canonicalLineSql } from "../src/archive/canonical-sql.ts";
 import { openDuckDB } from "../src/archive/duckdb.ts";
 import { readSegment } from "../src/archive/segment.ts";
-import { fileList } from "../src/archive/sql.ts";
+import { parquetRows } from "../src/archive/sql.ts";
 import type { RunRef } from "../src/model/source.ts";
 import { type TableName, tableNamed } from "../src/model/table.ts";
 
@@ -30,7 +30,7 @@ export async function parquetLines(archive: Archive, run: RunRef, name: TableNam
     threads: 2,
     tempDirectory: join(archive.dir, "staging"),
   });
-  const sql = `SELECT ${canonicalLineSql(tableNamed(name))} FROM read_parquet(${fileList(files)})`;
+  const sql = `SELECT ${canonicalLineSql(tableNamed(name))} FROM ${parquetRows(files)}`;
   const reader = await duckdb.connection.runAndReadAll(sql);
   return reader.getRows().map(([line]) => String(line));
 }

@@ -42,6 +42,9 @@ describe("wrong usage is refused", () => {
     [["fils", "-f", "csv", "-o", "x"], "no table", "Did you mean fills?"],
     [["equity", "-f", "csv", "-o", "x", "--symbol", "A"], "equity cannot be filtered by symbol", "--symbol"],
     [["fills", "-f", "csv", "-o", "x", "--from", "yesterday"], "--from is a time", ""],
+    [["fills", "-f", "csv", "-o", "x", "--from", "2", "--to", "2"], "--from is not before --to", "left out"],
+    [["fills", "-f", "csv", "-o", "/dev/null", "--force"], "a pipe or a device", "--out -"],
+    [["fills", "-f", "csv", "-o", "x/"], "--out names a folder", ""],
     [["fills", "-f", "cvs", "-o", "x"], "cvs", ""],
     [["fills", "-f", "csv"], "--out", ""],
     [["fills", "-f", "csv", "-o", "x", "--run", "a/2"], "does not hold this run", "runvault runs"],
@@ -98,6 +101,20 @@ describe("what is there already", () => {
     const below = await runInside(args("fills", "-f", "csv", "-o", join(folder, "file", "x.csv")));
     expect(below.status).toBe(2);
   });
+});
+
+test("a run named twice is exported once, and files lists it once", async () => {
+  const once = await runInside(args("fills", "-f", "csv", "-o", "-", "--run", "a/1"));
+  const twice = await runInside(args("fills", "-f", "csv", "-o", "-", "--run", "a/1", "--run", "a/1"));
+  expect(twice.stdout.length).toBe(once.stdout.length);
+  const files = await runInside(["files", "fills", "a/1", "a/1", "--archive", built.dir]);
+  expect(files.stdout.trim().split("\n")).toHaveLength(1);
+});
+
+test("a table that was never archived is not just empty", async () => {
+  const { status, stderr } = await runInside(args("orders", "-f", "csv", "-o", "-"));
+  expect(status).toBe(0);
+  expect(stderr).toContain("left out: orders of a/1 (not archived)");
 });
 
 test("the report names files, tables, rows and bytes", async () => {

@@ -72,3 +72,43 @@ describe.each([
     expect(table).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
   });
 });
+
+/** Pages that end early, whole as they look, or with two rows the wrong way round; answers hold four rows. */
+async function archivedPast(name: string, paged: (lines: readonly string[]) => readonly string[]) {
+  const source = new ArraySource(run, new Map([["metrics", rows]]), { literal: true, cap: 4 });
+  const archive = await openArchive(join(folder, name), { create: true });
+  const { manifest } = await archiveRun({
+    source: Object.assign(source, {
+      async *pagedRows({ from = 0n }: { readonly from?: bigint | undefined }) {
+        const lines = rows.filter((row) => row.ts >= from).map(({ line }) => line);
+        yield Buffer.from(
+          paged(lines)
+            .map((line) => `${line}\n`)
+            .join(""),
+        );
+      },
+    }),
+    archive,
+    run,
+    tables: ["metrics"],
+    clock: () => start + 1_000_000n * second,
+    random: () => 0,
+    signal: new AbortController().signal,
+    tool: "test",
+    settings: { backoffBaseMs: 0, attempts: 2 },
+  });
+  return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
+}
+
+test("without facts, pages that pass the timestamp are all of its rows, and pages that just end prove nothing", async () => {
+  const whole = await archivedPast("passing", (lines) => lines);
+  expect(whole.table).toMatchObject({ state: "COMPLETE", certificate: { rows: rows.length } });
+  expect(whole.lines).toEqual(rows.map(({ line }) => line));
+  const short = await archivedPast("short", (lines) => lines.slice(0, 6));
+  expect(short.table).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
+});
+
+test("pages out of order are told as rows out of order, not as a bug", async () => {
+  const { table } = await archivedPast("order", ([one, two, ...rest]) => [two!, one!, ...rest]);
+  expect(table).toMatchObject({ state: "INCOMPLETE", error: { code: "row_order" } });
+});

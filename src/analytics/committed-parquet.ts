@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
-import type { TableName } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/table.ts";
 
 /** A committed Parquet file of one table of one run. */
 export interface CommittedParquet {
@@ -25,17 +25,18 @@ export interface WithheldTable {
   readonly instance: string;
   readonly run: string;
   readonly table: TableName;
-  readonly state: TableState;
+  /** Null where the run was archived without the table. */
+  readonly state: TableState | null;
 }
 
-/** The tables with rows that `committedParquet` leaves out for their state. */
+/** The tables whose rows `committedParquet` leaves out for their state, or that were not archived at all. */
 export function withheldTables(manifests: readonly Manifest[]): WithheldTable[] {
   return manifests.flatMap((manifest) =>
-    Object.entries(manifest.tables).flatMap(([table, { state, certificate }]) =>
-      shown.has(state) || state === "ABSENT" || certificate?.rows === 0
-        ? []
-        : [{ instance: manifest.instanceId, run: manifest.runId, table: table as TableName, state }],
-    ),
+    tableNames.flatMap((table) => {
+      const { state, certificate } = manifest.tables[table] ?? { state: null, certificate: null };
+      const isSeen = state !== null && (shown.has(state) || state === "ABSENT" || certificate?.rows === 0);
+      return isSeen ? [] : [{ instance: manifest.instanceId, run: manifest.runId, table, state }];
+    }),
   );
 }
 
@@ -44,9 +45,12 @@ export function withheldNote(withheld: readonly WithheldTable[]): string | null 
   if (withheld.length === 0) return null;
   const named = withheld
     .slice(0, 3)
-    .map(({ instance, run, table, state }) => `${table} of ${instance}/${run} (${state})`);
+    .map(({ instance, run, table, state }) => `${table} of ${instance}/${run} (${state ?? "not archived"})`);
   const more = withheld.length > named.length ? ` and ${withheld.length - named.length} more` : "";
-  return `left out: ${named.join(", ")}${more}; --allow-incomplete shows their rows`;
+  const hint = withheld.some(({ state }) => state !== null)
+    ? "; --allow-incomplete shows what rows there are"
+    : "";
+  return `left out: ${named.join(", ")}${more}${hint}`;
 }
 
 /** The committed files of a table in the manifests given: of COMPLETE and OPEN tables only, unless all are allowed. */

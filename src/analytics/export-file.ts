@@ -1,4 +1,5 @@
-import { open, rename, rm, stat } from "node:fs/promises";
+import { randomUUID } from "node:crypto";
+import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { isMissing, makeFolder, syncFile, syncFolder } from "../archive/durable.ts";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
@@ -15,16 +16,26 @@ export class ExportFile implements AsyncDisposable {
 
   private constructor(file: string) {
     this.file = file;
-    this.aside = join(dirname(file), `.${basename(file)}.${process.pid}.part`);
+    this.aside = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
   }
 
-  /** Throws `invalid_argument` where the file is there already and `force` is not set. */
-  static async create(file: string, force: boolean): Promise<ExportFile> {
-    const there = await kindOf(file);
-    if (there === "folder") {
+  /**
+   * Throws `invalid_argument` where the file is there already and `force` is not set, and for what is no file: a folder,
+   * a pipe, a device. A link is followed.
+   */
+  static async create(named: string, force: boolean): Promise<ExportFile> {
+    const there = await kindOf(named);
+    const file = there === "nothing" ? named : await storing(named, () => realpath(named));
+    if (there === "folder" || /[/\\]$/.test(named)) {
       throw new RunvaultError("invalid_argument", "--out names a folder; it takes a file here", {
         place: { file },
         hint: "One table, or a database, goes to one file; several tables go to a folder.",
+      });
+    }
+    if (there === "other") {
+      throw new RunvaultError("invalid_argument", "--out names a pipe or a device; it takes a file", {
+        place: { file },
+        hint: "`--out -` writes to standard output, which goes anywhere.",
       });
     }
     if (there === "file" && !force) {
@@ -35,13 +46,12 @@ export class ExportFile implements AsyncDisposable {
     }
     const made = new ExportFile(file);
     await storing(file, () => makeFolder(dirname(file)));
-    await made[Symbol.asyncDispose]();
     return made;
   }
 
   /** Writes pieces, each as soon as it is there. */
   async write(pieces: AsyncIterable<Uint8Array>): Promise<void> {
-    const handle = await storing(this.file, () => open(this.aside, "w"));
+    const handle = await storing(this.file, () => open(this.aside, "wx"));
     try {
       // what makes the pieces says itself what is wrong with it
       for await (const piece of pieces) await storing(this.file, () => handle.writeFile(piece));
@@ -71,9 +81,11 @@ export class ExportFile implements AsyncDisposable {
   }
 }
 
-async function kindOf(file: string): Promise<"file" | "folder" | "nothing"> {
+async function kindOf(file: string): Promise<"file" | "folder" | "other" | "nothing"> {
   try {
-    return (await stat(file)).isDirectory() ? "folder" : "file";
+    const found = await stat(file);
+    if (found.isDirectory()) return "folder";
+    return found.isFile() ? "file" : "other";
   } catch (error) {
     if (isMissing(error)) return "nothing";
     throw RunvaultError.from(error, { place: { file }, ...exportHint });

@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { fileList, identifier, literal } from "../archive/sql.ts";
+import { identifier, literal, parquetRows } from "../archive/sql.ts";
 import { type Column, type Table, type TableName, tables } from "../model/table.ts";
 import type { TypedParquet } from "./typed-parquet.ts";
 
@@ -54,8 +54,8 @@ function tableSql(
   const columns = table.columns.map((column) => `${typed(column)} AS ${identifier(column.name)}`);
   return groups
     .map(({ files }) => {
-      const paths = fileList(files.map(({ file }) => file));
-      return `SELECT ${columns.join(", ")} FROM read_parquet(${paths})`;
+      const rows = parquetRows(files.map(({ file }) => file));
+      return `SELECT ${columns.join(", ")} FROM ${rows}`;
     })
     .join(" UNION ALL ");
 }

@@ -149,9 +149,11 @@ class ArchiveSource implements HistorySource {
     if (opened === undefined) return;
     this.#duckdb = undefined;
     await Promise.allSettled(this.#computing);
-    const { duckdb, folder } = await opened;
-    duckdb.close();
-    await rm(folder, { recursive: true, force: true });
+    // what failed to open has told whoever asked, and left nothing
+    const found = await opened.catch(() => undefined);
+    if (found === undefined) return;
+    found.duckdb.close();
+    await rm(found.folder, { recursive: true, force: true });
   }
 
   /** Stretches of buckets that are served the same way, one after the other, until the limit is reached. */
@@ -240,8 +242,17 @@ class ArchiveSource implements HistorySource {
     // beside the system's temporary files: an archive may be read-only
     this.#duckdb ??= (async () => {
       const folder = await mkdtemp(join(tmpdir(), "runvault-source-"));
-      return { duckdb: await openDuckDB({ memoryLimitMb, threads, tempDirectory: folder }), folder };
-    })();
+      try {
+        return { duckdb: await openDuckDB({ memoryLimitMb, threads, tempDirectory: folder }), folder };
+      } catch (error) {
+        await rm(folder, { recursive: true, force: true });
+        throw error;
+      }
+    })().catch((error: unknown) => {
+      // the next request tries again
+      this.#duckdb = undefined;
+      throw RunvaultError.from(error);
+    });
     return this.#duckdb.then(({ duckdb }) => duckdb);
   }
 

@@ -16,7 +16,7 @@ import { checkLine, type LineRules, shorten } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
 import { type ExactTypes, parquetType } from "./convert-types.ts";
 import { duckDBError } from "./duckdb.ts";
-import { fileList, identifier, literal } from "./sql.ts";
+import { fileList, identifier, literal, parquetRows } from "./sql.ts";
 
 /** A segment as conversion needs to know it. */
 export interface SegmentInput {
@@ -218,7 +218,7 @@ function textSql(input: ConvertInput): string {
   const options = [
     "columns = {'line': 'VARCHAR'}",
     "auto_detect = false, header = false, delim = '', quote = '', escape = '', filename = 'file'",
-    "compression = 'zstd', strict_mode = true",
+    "compression = 'zstd', strict_mode = true, hive_partitioning = false",
     `max_line_size = ${lineBytes}, buffer_size = ${Math.max(lineBytes * 2, 4 * 1024 * 1024)}`,
   ];
   const files = fileList(segments.map(({ file }) => file));
@@ -305,7 +305,7 @@ async function orderFault(
     .join(" OR ");
   const reader = await connection.runAndReadAll(
     `SELECT ${disorder} AS disorder, epoch_ns(ts_event), seq
-     FROM (SELECT ${[...keys, ...before].join(", ")} FROM read_parquet(${fileList([input.out])}))
+     FROM (SELECT ${[...keys, ...before].join(", ")} FROM ${parquetRows([input.out])})
      WHERE ${disorder} OR (${equal(keys.length).join(" AND ")}) ORDER BY disorder DESC LIMIT 1`,
   );
   const [row] = reader.getRows() as [boolean, bigint, bigint][];
@@ -315,7 +315,7 @@ async function orderFault(
 async function endKeys(connection: DuckDBConnection, input: ConvertInput, rows: bigint) {
   const key = async (offset: bigint) => {
     const reader = await connection.runAndReadAll(
-      `SELECT epoch_ns(ts_event), seq FROM read_parquet(${fileList([input.out])}) LIMIT 1 OFFSET ${offset}`,
+      `SELECT epoch_ns(ts_event), seq FROM ${parquetRows([input.out])} LIMIT 1 OFFSET ${offset}`,
     );
     return reader.getRows()[0] as [bigint, bigint] | undefined;
   };

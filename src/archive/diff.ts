@@ -12,7 +12,7 @@ import { compareManifests, compareTables } from "./diff-manifest.ts";
 import { duckDBError, openDuckDB } from "./duckdb.ts";
 import type { Manifest } from "./manifest.ts";
 import { readSegment } from "./segment.ts";
-import { fileList } from "./sql.ts";
+import { parquetRows } from "./sql.ts";
 
 export interface DiffOptions {
   /** Only these runs; every run of both archives unless given. */
@@ -176,7 +176,7 @@ async function* parquetText(
   if (files.length === 0) return;
   let seen = 0;
   const result = await side.connection.stream(
-    `SELECT ${canonicalLineSql(tableNamed(name))} FROM read_parquet(${fileList(files)})`,
+    `SELECT ${canonicalLineSql(tableNamed(name))} FROM ${parquetRows(files)}`,
   );
   for await (const rows of result.yieldRows()) {
     signal?.throwIfAborted();
@@ -193,7 +193,7 @@ async function rowHashOf(side: Side, name: TableName): Promise<string | null> {
   const files = parquetFiles(side, name);
   if (files.length === 0) return null;
   try {
-    const sql = rowHashSql(canonicalLineSql(tableNamed(name)), `read_parquet(${fileList(files)})`);
+    const sql = rowHashSql(canonicalLineSql(tableNamed(name)), parquetRows(files));
     const [rows, hash] = (await side.connection.runAndReadAll(sql)).getRows()[0] ?? [];
     return `${rows}:${hash}`;
   } catch (thrown) {

@@ -5,7 +5,7 @@ import type { TimeBounds } from "../model/time.ts";
 import { canonicalLineSql } from "./canonical-sql.ts";
 import { timestampMax, timestampMin } from "./convert-types.ts";
 import { duckDBError, type OpenDuckDB } from "./duckdb.ts";
-import { fileList, identifier, literal } from "./sql.ts";
+import { identifier, literal, parquetRows } from "./sql.ts";
 
 export interface LineQuery {
   readonly table: Table;
@@ -74,7 +74,7 @@ function rowsSql({ table, files, bounds, filters, limit }: LineQuery): string {
   const where = tests.length === 0 ? "" : ` WHERE ${tests.join(" AND ")}`;
   const first = limit === undefined ? "" : ` LIMIT ${limit}`;
   const columns = table.columns.map(({ name }) => identifier(name)).join(", ");
-  return `SELECT ${columns} FROM read_parquet(${fileList(files)})${where}${first}`;
+  return `SELECT ${columns} FROM ${parquetRows(files)}${where}${first}`;
 }
 
 /** Bounds outside what a timestamp can be are open, or leave nothing. */

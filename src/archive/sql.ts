@@ -19,3 +19,11 @@ export function identifier(name: string): string {
 export function fileList(paths: readonly string[]): string {
   return `[${paths.map((path) => literal(path.replace(/[*?[]/g, "[$&]"))).join(", ")}]`;
 }
+
+/**
+ * The rows of Parquet files, as a relation. Columns are those in the files: DuckDB would otherwise make more of, and
+ * write over those that are there with, folders in the path that are called `name=value`.
+ */
+export function parquetRows(paths: readonly string[], options = ""): string {
+  return `read_parquet(${fileList(paths)}, hive_partitioning = false${options})`;
+}

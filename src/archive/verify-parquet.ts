@@ -7,7 +7,7 @@ import type { Archive } from "./archive.ts";
 import { parquetType } from "./convert-types.ts";
 import { duckDBError } from "./duckdb.ts";
 import type { Manifest, TableManifest } from "./manifest.ts";
-import { fileList } from "./sql.ts";
+import { fileList, parquetRows } from "./sql.ts";
 import { faultOfFile, promisedFiles } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 import { countLines } from "./verify-segments.ts";
@@ -71,7 +71,7 @@ async function rowFaults(
   const reader = await connection.runAndReadAll(
     `SELECT count(*), epoch_ns(min(key).ts), min(key).seq, epoch_ns(max(key).ts), max(key).seq,
       (SELECT CAST(sum(num_rows) AS BIGINT) FROM parquet_file_metadata(${from}))
-    FROM (SELECT struct_pack(ts := ts_event, seq := seq) AS key FROM read_parquet(${from}))`,
+    FROM (SELECT struct_pack(ts := ts_event, seq := seq) AS key FROM ${parquetRows([path])})`,
   );
   const [count, firstTs, firstSeq, lastTs, lastSeq, inMetadata] = reader.getRows()[0] ?? [];
   must(count === BigInt(parquet.rows), `it has ${count} rows, the manifest says ${parquet.rows}`);
@@ -96,7 +96,7 @@ async function typeFaults(
   name: TableName,
   { exactTypes }: TableManifest,
 ): Promise<Fault[]> {
-  const reader = await connection.runAndReadAll(`DESCRIBE SELECT * FROM read_parquet(${fileList([path])})`);
+  const reader = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${parquetRows([path])}`);
   const found = reader.getRows().map(([column, type]) => `${column} ${type}`);
   const wanted = tableNamed(name).columns.map((column) => `${column.name} ${typeOf(column, exactTypes)}`);
   const missing = wanted.filter((column) => !found.includes(column));

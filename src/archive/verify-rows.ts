@@ -8,7 +8,7 @@ import { readableStates } from "./commit.ts";
 import { duckDBError } from "./duckdb.ts";
 import type { Manifest, ParquetFile, Segment, TableManifest } from "./manifest.ts";
 import { shownLines } from "./shown-line.ts";
-import { fileList, identifier, literal } from "./sql.ts";
+import { fileList, identifier, literal, parquetRows } from "./sql.ts";
 import { normalizedLine } from "./verify-line.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
@@ -185,12 +185,12 @@ function pairsSql({ name, dir }: TableRows, parquet: ParquetFile, segments: read
   const longest = segments.reduce((most, { longestLine }) => Math.max(most, longestLine), 0);
   // room for the line end, and no less than a buffer that reads well
   const objectBytes = Math.max(longest + 16, 1 << 20);
-  const lines = `read_ndjson_objects(${files}, filename = true, compression = 'zstd', maximum_object_size = ${objectBytes})`;
+  const lines = `read_ndjson_objects(${files}, hive_partitioning = false, filename = true, compression = 'zstd', maximum_object_size = ${objectBytes})`;
   const sorted = segments.every((segment) => segment.sorted);
   const stored = sorted
     ? lines
     : `(SELECT filename, json FROM ${lines} ORDER BY CAST(json->>'ts_event' AS BIGINT), CAST(json->>'seq' AS UBIGINT))`;
-  const rows = `read_parquet(${fileList([join(dir, parquet.file)])}, file_row_number = true)`;
+  const rows = parquetRows([join(dir, parquet.file)], ", file_row_number = true");
   return `SELECT s.filename AS filename, CAST(s.json AS VARCHAR) AS stored, ${canonicalLineSql(table, "p.")} AS line,
     p.file_row_number AS "row", epoch_ns(p.ts_event) AS ts, p.run_id AS run_id, p.instance_id AS instance_id
     FROM ${stored} s POSITIONAL JOIN ${rows} p`;
@@ -203,7 +203,7 @@ async function checkOrder({ list, name, dir, table, connection }: TableRows): Pr
     return;
   }
   const files = table.parquet.map(({ file }) => join(dir, file));
-  const from = `read_parquet(${fileList(files)})`;
+  const from = parquetRows(files);
   const reader = await connection.runAndReadAll(
     `SELECT count(*) FILTER (ts < ts_before OR (ts = ts_before AND seq < seq_before)), count(*) FILTER (seq <= seq_before)
     FROM (SELECT ts_event AS ts, seq, lag(ts_event) OVER () AS ts_before, lag(seq) OVER () AS seq_before FROM ${from})`,
@@ -250,8 +250,7 @@ export async function checkFills(
     return;
   }
   const dir = archive.layout.dataDir(manifest);
-  const scan = (table: TableManifest) =>
-    `read_parquet(${fileList(table.parquet.map(({ file }) => join(dir, file)))})`;
+  const scan = (table: TableManifest) => parquetRows(table.parquet.map(({ file }) => join(dir, file)));
   const column = identifier("client_order_id");
   const missing =
     orders.parquet.length === 0

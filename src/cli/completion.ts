@@ -36,7 +36,9 @@ async function printScript({ shell }: z.output<typeof schema>, session: Session)
   const { default: root } = await import("@bomb.sh/tab");
   const script = printed(() => root.setup("runvault", "runvault", shell));
   // bash looks for files where nothing else fits only when it was told to
-  await session.terminal.out(script.replace(/^complete -F /m, "complete -o default -F "));
+  const filled = script.replace(/^complete -F /m, "complete -o default -F ");
+  // sourced a second time, as people do after an upgrade, the script would stumble over its own constants
+  await session.terminal.out(shell === "bash" ? filled.replace(/^(\s*)readonly /gm, "$1") : filled);
   return exit.done;
 }
 

@@ -122,6 +122,11 @@ async function runExport(values: Values, session: Session): Promise<number> {
   const { openArchive, ExportSession, exportStream, exportTables, manifestsOf, refuseWrongFilters, note } =
     await loadExport();
   refuseWrongFilters(chosen, selection);
+  if (values.from !== undefined && values.to !== undefined && values.from >= values.to) {
+    throw new RunvaultError("invalid_argument", "--from is not before --to, so that no row lies between", {
+      hint: "--to is the first instant that is left out.",
+    });
+  }
   const archive = await openArchive(values.archive);
   const started = performance.now();
   await using opened = await ExportSession.open(archive, {

@@ -24,7 +24,7 @@ export const filesCommand = commandEntry({
       .summary("list the committed Parquet files of a table")
       .description(
         "Prints the committed Parquet files of a table, one path a line, as one state of the archive: what to give to " +
-          "a reader of Parquet. Files replaced by a later commit are gone then; open them soon.",
+          "a reader of Parquet. Files replaced by a commit stay until the run's next one; open them soon.",
       )
       .argument("<table>", "name of the table")
       .argument("[runs...]", runArgumentHelp)

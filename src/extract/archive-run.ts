@@ -16,7 +16,7 @@ import {
 } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
-import { fileList } from "../archive/sql.ts";
+import { parquetRows } from "../archive/sql.ts";
 import type { RunvaultError, WiderColumn } from "../model/error.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
@@ -261,7 +261,7 @@ export async function rowHashOf(
   files: readonly string[],
 ): Promise<RowHash> {
   if (files.length === 0) return { rows: "0", sum: "0" };
-  const sql = rowHashSql(canonicalLineSql(table), `read_parquet(${fileList(files)})`);
+  const sql = rowHashSql(canonicalLineSql(table), parquetRows(files));
   const reader = await connection.runAndReadAll(sql);
   const [[rows, sum]] = reader.getRows() as [[bigint, bigint]];
   return { rows: rows.toString(), sum: sum.toString() };

@@ -205,7 +205,8 @@ async function appendSplit(
 
 /**
  * The rows of a capped group page by page, where the source gives them so: no cap ends pages. False where it does not,
- * or where these are not as many as its facts say either. Without facts, pages that end whole are the group.
+ * or where these are not proven to be all: by the facts' count, or without facts by a row behind the group that came in
+ * the same listing, for a listing that just ends may have been cut short, too.
  */
 async function appendPaged(
   slice: Slice,
@@ -214,15 +215,24 @@ async function appendPaged(
   group: Group,
   wanted: number | undefined,
 ): Promise<boolean> {
+  const pages = await pagesWithRetries(slice, work, group, wanted === undefined);
+  if (pages === undefined) return false;
+  const lines = linesOf(pages).length;
+  if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
+  text.dropLastGroup();
+  await text.push(pages);
+  return true;
+}
+
+async function pagesWithRetries(
+  slice: Slice,
+  work: SliceWork,
+  group: Group,
+  isToPassGroup: boolean,
+): Promise<Buffer | undefined> {
   for (let failures = 0; ; ) {
     try {
-      const pages = await pagesOf(slice, work, group);
-      if (pages === undefined) return false;
-      const lines = linesOf(pages).length;
-      if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
-      text.dropLastGroup();
-      await text.push(pages);
-      return true;
+      return await pagesOf(slice, work, group, isToPassGroup);
     } catch (thrown) {
       const error = RunvaultError.from(thrown);
       work.signal.throwIfAborted();
@@ -234,25 +244,47 @@ async function appendPaged(
   }
 }
 
-/** The group's rows page by page; undefined where the source has no such way. */
-async function pagesOf(slice: Slice, work: SliceWork, group: Group): Promise<Buffer | undefined> {
+/**
+ * The group's lines page by page; undefined where the source has no such way. When the listing is to pass the group,
+ * it goes on until it has a row behind it, and is undefined when there is none.
+ */
+async function pagesOf(
+  slice: Slice,
+  work: SliceWork,
+  group: Group,
+  isToPassGroup: boolean,
+): Promise<Buffer | undefined> {
   const { run, table } = slice;
   const { source, signal, mostBytes } = work;
-  const request = { ...run, table: table.name, ...asked(group.from, group.to), signal };
-  const pages: Uint8Array[] = [];
+  const bounds = isToPassGroup ? { from: group.from } : asked(group.from, group.to);
+  const kept: Buffer[] = [];
+  let left: Buffer = Buffer.alloc(0);
   let bytes = 0;
+  let isPassed = false;
   try {
-    for await (const chunk of source.pagedRows?.(request) ?? []) {
+    for await (const chunk of source.pagedRows?.({ ...run, table: table.name, ...bounds, signal }) ?? []) {
+      const text = Buffer.concat([left, chunk]);
+      const whole = text.lastIndexOf(10) + 1;
+      left = text.subarray(whole);
+      for (const line of linesOf(text.subarray(0, whole))) {
+        const { data } = rowSchema.safeParse(jsonOf(line));
+        if (data !== undefined && data.ts_event >= group.to) isPassed = true;
+        else kept.push(line, lineEnd);
+      }
+      if (isPassed) break;
       bytes += chunk.byteLength;
       if (bytes > mostBytes) return undefined;
-      pages.push(chunk);
     }
   } catch (thrown) {
     if (thrown instanceof RunvaultError && thrown.code === "route_not_found") return undefined;
     throw thrown;
   }
-  return Buffer.concat(pages);
+  if (isToPassGroup && !isPassed) return undefined;
+  if (!isPassed && left.byteLength > 0) kept.push(left, lineEnd);
+  return Buffer.concat(kept);
 }
+
+const lineEnd = Buffer.from("\n");
 
 function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {
   return new RunvaultError(
