@@ -42,6 +42,9 @@ export const archiveSteps = [
 ] as const;
 export type ArchiveStep = (typeof archiveSteps)[number];
 
+/** Every named moment of `export`, which is killed in export-command.test.ts. */
+export const exportSteps = ["export-piece-written", "export-written"] as const;
+
 /** Every named moment of `rm`. */
 export const removeSteps = ["remove-manifest", "remove-folder"] as const;
 
