@@ -156,7 +156,7 @@ async function attemptPage(
     const mostBytes = rows === 1 ? loneRowBytes : contract.pageBytes;
     try {
       const bytes = await client.call({ method, request, withToken: token !== "", mostBytes }, context);
-      const index = indexPage(bytes, layout);
+      const index = indexPage(bytes, layout, rows);
       size.learn(rows, index.rows, bytes.byteLength);
       return index;
     } catch (thrown) {

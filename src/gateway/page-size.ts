@@ -1,5 +1,7 @@
 /** Rows of the first page of a table: small enough for any row of a few kilobytes. */
 const firstRows = 1000;
+/** Most rows of a page, however short they are: as lines, rows of nothing take a hundred times what they take here. */
+const mostRows = 100_000;
 /** What of the limit a page is sized for: rows differ in length. */
 const fill = 0.85;
 /** A page has at most so many times the rows of the one before. */
@@ -27,7 +29,7 @@ export class PageSize {
     if (rows === 0) return;
     const fitting = Math.max(1, Math.floor((this.#pageBytes * fill * rows) / bytes));
     // a last or a short page tells how long rows are, and nothing about more of them
-    this.#rows = Math.min(fitting, Math.max(this.#rows, asked * growth));
+    this.#rows = Math.min(fitting, mostRows, Math.max(this.#rows, asked * growth));
   }
 
   /** Asks for half of what was too much; false where that was one row. */
