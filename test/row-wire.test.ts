@@ -140,6 +140,9 @@ test("zeros are left out and minus zero is not", () => {
 });
 
 const fill = canonicalLine(tableNamed("fills"), rowOf("fills", { seq: "7", ts_event: "5", symbol: "BTC" }));
+function drifted(key: string, base64: string): string {
+  return fill.replace(/\}$/, `,"${key}":"${base64}"}`);
+}
 const factor = canonicalLine(tableNamed("factors"), rowOf("factors", { value: 1.5 }));
 
 test.each<[string, TableName, string | Uint8Array]>([
@@ -149,6 +152,20 @@ test.each<[string, TableName, string | Uint8Array]>([
   ["text behind the object", "fills", `${fill}x`],
   ["a missing key", "fills", fill.replace('"seq":"7",', "")],
   ["an unknown key", "fills", fill.replace('"seq"', '"seqq":"1","seq"')],
+  ["the number of a field that has a name", "fills", drifted("#3", "GAE=")],
+  ["a field number that is none", "fills", drifted("#0", "AAE=")],
+  ["a field number beyond all", "fills", drifted("#536870912", "gICAgBAB")],
+  ["a field number with a zero before it", "fills", drifted("#01000", "wD4B")],
+  ["an unknown field twice", "fills", drifted("#1000", "wD4B").replace(/\}$/, ',"#1000":"wD4B"}')],
+  ["an unknown field that is another", "fills", drifted("#1001", "wD4B")],
+  ["an unknown field with another behind it", "fills", drifted("#1000", "wD4ByD4B")],
+  ["an unknown field that is cut", "fills", drifted("#1000", "wD4=")],
+  ["an unknown field that is a group", "fills", drifted("#1000", "wz7EPg==")],
+  ["an unknown field of nothing", "fills", drifted("#1000", "")],
+  ["an unknown field that is no base64", "fills", drifted("#1000", "wD4B!")],
+  ["an unknown field in loose base64", "fills", drifted("#1000", "wD4_")],
+  ["an unknown field that is a number", "fills", drifted("#1000", "x").replace('"x"', "1")],
+  ["an unknown field that is a list", "fills", drifted("#1000", "x").replace('"x"', '["wD4B"]')],
   ["a key twice", "fills", fill.replace('"seq":"7"', '"seq":"7","seq":"8"')],
   ["the JSON name of a key beside it", "fills", fill.replace('"ts_event"', '"tsEvent":"1","ts_event"')],
   ["null for a value", "fills", fill.replace('"BTC"', "null")],

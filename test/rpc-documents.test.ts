@@ -1,14 +1,20 @@
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../src/gateway/options.ts";
 import { openRpcGateway } from "../src/gateway/rpc-gateway.ts";
-import { GetInstanceResponseSchema } from "../src/gen/example/gateway/v1/instance_service_pb.ts";
+import {
+  GetInstanceResponseSchema,
+  InstanceSchema,
+} from "../src/gen/example/gateway/v1/instance_service_pb.ts";
 import {
   GetStorageFactsResponseSchema,
   GetSummaryResponseSchema,
   ListInstancesResponseSchema,
+  ListResourcesResponseSchema,
   ListRunsResponseSchema,
+  SummarySchema,
 } from "../src/gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, RunvaultError } from "../src/model/error.ts";
 import { serveHttp } from "./gateway-scripted-server.ts";
@@ -171,4 +177,82 @@ test("the run's document is the whole list, and null where the run is not in it"
   );
   const other = { ...run, runId: "r" };
   expect(await withAnswers(answers, (gateway) => gateway.document(other, "run"))).toBeNull();
+});
+
+describe("fields of tomorrow in documents are kept under their numbers", () => {
+  const text = (number: number, value: string) =>
+    new BinaryWriter().tag(number, WireType.LengthDelimited).string(value).finish();
+  const count = (number: number, value: number) =>
+    new BinaryWriter().tag(number, WireType.Varint).uint32(value).finish();
+  const inner = (number: number, ...parts: Uint8Array[]) =>
+    new BinaryWriter().tag(number, WireType.LengthDelimited).bytes(Buffer.concat(parts)).finish();
+  const base64 = (...parts: Uint8Array[]) => Buffer.concat(parts).toString("base64");
+  const read = async (answers: Record<string, Uint8Array>, kind: Parameters<Gateway["document"]>[1]) => {
+    const bytes = await withAnswers(answers, (gateway) => gateway.document(run, kind));
+    return JSON.parse(Buffer.from(bytes as Uint8Array).toString("utf8")) as Record<string, unknown>;
+  };
+
+  test("in a summary", async () => {
+    const summary = inner(
+      GetSummaryResponseSchema.field.summary.number,
+      count(901, 7),
+      text(900, "12345.678"),
+      bytesOf(SummarySchema, run),
+      count(901, 8),
+    );
+    const document = await read({ GetSummary: summary }, "summary");
+    expect(document).toMatchObject({ run_id: run.runId, instance_id: run.instanceId });
+    expect(Object.entries(document).slice(-2)).toEqual([
+      ["#900", base64(text(900, "12345.678"))],
+      ["#901", base64(count(901, 7), count(901, 8))],
+    ]);
+  });
+
+  test("in each of the resources, and beside them", async () => {
+    const { number } = ListResourcesResponseSchema.field.resources;
+    const resources = [
+      inner(number),
+      inner(number, text(900, "x")),
+      inner(number, text(900, "y")),
+      count(99, 1),
+    ];
+    const document = await read({ ListResources: Buffer.concat(resources) }, "resources");
+    const entries = document.resources as readonly Record<string, unknown>[];
+    expect(entries.map((entry) => entry["#900"])).toEqual([
+      undefined,
+      base64(text(900, "x")),
+      base64(text(900, "y")),
+    ]);
+    expect(document["#99"]).toBe(base64(count(99, 1)));
+  });
+
+  test("in runs, which are read all the same", async () => {
+    const entry = bytesOf(ListRunsResponseSchema, {
+      runs: [{ runId: "r/1", instanceId: "i 1", status: "FINISHED" }],
+    });
+    const list = new Uint8Array([...entry, ...text(900, "x")]);
+    expect(await withAnswers({ ListRuns: list }, (gateway) => gateway.runs("i 1"))).toMatchObject([
+      { runId: "r/1", status: "FINISHED" },
+    ]);
+    expect((await read({ ListRuns: list }, "run"))["#900"]).toBe(base64(text(900, "x")));
+  });
+
+  test("in an instance, and in the messages within it", async () => {
+    const instance = inner(
+      GetInstanceResponseSchema.field.instance.number,
+      bytesOf(InstanceSchema, { instanceId: run.instanceId }),
+      inner(InstanceSchema.field.project.number, text(900, "x")),
+    );
+    const document = await read({ GetInstance: instance }, "instance");
+    expect(document).toMatchObject({ project: { "#900": base64(text(900, "x")) } });
+  });
+
+  test("but not by thousands", async () => {
+    const fields = Array.from({ length: 1001 }, () => count(900, 1));
+    const answers = (most: number) => ({ ListResources: Buffer.concat(fields.slice(0, most)) });
+    expect(await withAnswers(answers(1001), (gateway) => gateway.document(run, "resources"))).toBe(
+      "not_a_gateway",
+    );
+    expect(await read(answers(1000), "resources")).toHaveProperty("#900");
+  });
 });

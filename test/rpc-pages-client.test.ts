@@ -1,5 +1,7 @@
 import { gzipSync, zstdCompressSync } from "node:zlib";
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { Code } from "@connectrpc/connect";
+import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../src/gateway/options.ts";
 import { openRpcGateway } from "../src/gateway/rpc-gateway.ts";
@@ -42,12 +44,26 @@ test("pages are read to the one without a token, each asked for by the token bef
   expect(asked.map(({ pageToken }) => pageToken)).toEqual(["", "t1", "t2"]);
 });
 
-test("a limit is kept, also where a page brings more than was asked for", async () => {
-  const script: Script = (_request, response, call) =>
-    send(response, pageOf([call * 3, call * 3 + 1, call * 3 + 2], "more"));
-  const two = await readFrom(script, {}, 2);
-  expect(two.times).toEqual([3, 4]);
+test("a limit is kept, and a page that brings more than was asked for is refused, once and for all", async () => {
+  const sending =
+    (rows: number): Script =>
+    (_request, response, call) =>
+      send(response, pageOf(range(call * 10, call * 10 + rows), `t${call}`));
+  const two = await readFrom(sending(2), {}, 2);
+  expect(two.times).toEqual([10, 11]);
   expect(two.asked).toEqual([{ pageSize: 2, pageToken: "" }]);
+  const three = await readFrom(sending(3), { retries: 3 }, 2);
+  expect(three).toMatchObject({ code: "refused", times: [], asked: [{ pageSize: 2, pageToken: "" }] });
+});
+
+test("pages of nearly nothing do not talk the client into asking for more rows than it can hold", async () => {
+  const { asked, code } = await readFrom(({ pageSize }, response, call) => {
+    const rows = new BinaryWriter().tag(1, 2).bytes(Uint8Array.of(0x0a, 0)).finish();
+    const body = [...new Array(pageSize - 1).fill(rows), pageOf([call], call < 5 ? `t${call}` : "")];
+    send(response, Buffer.concat(body.reverse()));
+  });
+  expect(code).toBeUndefined();
+  expect(asked.map(({ pageSize }) => pageSize)).toEqual([1000, 4000, 16_000, 64_000, 100_000]);
 });
 
 test("the next page is on its way while one is read", async () => {
@@ -111,8 +127,9 @@ describe("pages that stop making sense are a cut, behind the last good row", () 
       { retries: 3 },
     );
     expect(read).toMatchObject({ code: "stream_cut", times: [1, 2] });
-    // a token that is no longer taken is not tried again
-    expect(read.asked).toHaveLength(2);
+    // a token that is no longer taken is not tried again, but for a page of as many rows as came before
+    const second = codeToHttpStatus(code) === 400 ? [4000, 1000] : [4000];
+    expect(read.asked.map(({ pageSize }) => pageSize)).toEqual([1000, ...second]);
   });
 
   test("a few empty pages are none of these", async () => {

@@ -91,8 +91,8 @@ function pageOf(table: Table, page: DescMessage, rows: readonly Uint8Array[], to
   return writer.finish();
 }
 
-function transcode(table: Table, page: DescMessage, bytes: Uint8Array) {
-  const index = indexPage(bytes, pageLayout(table, page));
+function transcode(table: Table, page: DescMessage, bytes: Uint8Array, mostRows = 1000) {
+  const index = indexPage(bytes, pageLayout(table, page), mostRows);
   const { chunks, ...rest } = new RowTranscoder(table).transcode(index);
   return { text: Buffer.concat(chunks).toString("utf8"), token: index.nextToken, ...rest };
 }
@@ -194,6 +194,37 @@ test("a field that the contract does not know is kept at the line's end, under i
   expect(row.liquidity).toBe("MAKER");
   expect(Buffer.from(row["#70"]!, "base64")).toEqual(Buffer.from(unknown[1]!));
   expect(Buffer.from(row["#99"]!, "base64")).toEqual(Buffer.concat([unknown[0]!, unknown[2]!]));
+});
+
+test("a row has room for a thousand unknown fields, of whatever numbers, and no more", () => {
+  const same = (count: number) => Array.from({ length: count }, () => numbered(99, 1n));
+  const rising = (count: number) => Array.from({ length: count }, (_, i) => numbered(1000 + i, 1n));
+  expect(JSON.parse(transcodeFill(...same(1000)).text)).toHaveProperty("#99");
+  expect(JSON.parse(transcodeFill(...rising(1000)).text)).toHaveProperty("#1999");
+  for (const fields of [same(1001), rising(1001)]) {
+    expect(() => transcodeFill(...fields)).toThrow(expect.objectContaining({ code: "malformed_row" }));
+  }
+  // of each row, for a page has many
+  const rows = [1, 2].map(() => Buffer.concat(rising(600)));
+  const page = pageOf(fills, PreviewTableResponseSchema, rows);
+  expect(transcode(fills, PreviewTableResponseSchema, page).rows).toBe(2);
+});
+
+test("a page has as many rows as were asked for, and no more: empty ones take two bytes each", () => {
+  const bars = tableNamed("bars");
+  const empty = (count: number) => Buffer.alloc(count * 2, Buffer.of(0x0a, 0x00));
+  expect(transcode(bars, ListMarketBarsResponseSchema, empty(50), 50).rows).toBe(50);
+  expect(() => transcode(bars, ListMarketBarsResponseSchema, empty(51), 50)).toThrow(
+    expect.objectContaining({ code: "refused" }),
+  );
+  const wrapped = pageOf(
+    bars,
+    PreviewTableResponseSchema,
+    [1, 2, 3].map(() => Buffer.alloc(0)),
+  );
+  expect(() => transcode(bars, PreviewTableResponseSchema, wrapped, 2)).toThrow(
+    expect.objectContaining({ code: "refused" }),
+  );
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { DescMessage } from "@bufbuild/protobuf";
+import { RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
 import { malformed, WireCursor, wireType } from "./wire-cursor.ts";
 
@@ -45,9 +46,10 @@ export function pageLayout(table: Table, page: DescMessage): PageLayout {
 /**
  * Finds the rows and the next token of a page without reading the rows, so that the next page can be asked for while
  * these are read. Fields that the page's message does not have are stepped over: they are no part of a row.
- * Throws `malformed_row`.
+ * Throws `malformed_row`; `refused` for more than `mostRows`: an empty row takes two bytes here and a hundred times that
+ * as a line, so a page's bytes alone do not bound what becomes of it.
  */
-export function indexPage(page: Uint8Array, layout: PageLayout): PageIndex {
+export function indexPage(page: Uint8Array, layout: PageLayout, mostRows: number): PageIndex {
   const cursor = new WireCursor(page, 0, page.byteLength);
   const inner = new WireCursor(page, 0, 0);
   let places = new Int32Array(8192);
@@ -56,6 +58,7 @@ export function indexPage(page: Uint8Array, layout: PageLayout): PageIndex {
   while (cursor.next()) {
     if (cursor.number === layout.rows) {
       const end = enter(cursor);
+      if (rows === mostRows) throw tooManyRows(mostRows);
       if (rows * 2 === places.length) {
         const more = new Int32Array(places.length * 2);
         more.set(places);
@@ -99,6 +102,12 @@ function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: 
     }
   }
   if (!found) throw malformed("it holds a row that is of no table");
+}
+
+function tooManyRows(mostRows: number): RunvaultError {
+  return new RunvaultError("refused", `the gateway sent a page of more rows than the ${mostRows} asked for`, {
+    hint: "Nothing of this page was taken. page_size is the most rows of a page: the gateway differs from proto/.",
+  });
 }
 
 function enter(cursor: WireCursor): number {

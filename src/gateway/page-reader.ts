@@ -141,7 +141,10 @@ function fetchLines(
   );
 }
 
-/** Asks for one page, with fewer rows while it is too large. Throws `limit_exceeded` where one row is. */
+/**
+ * Asks for one page, with fewer rows while it is too large. Throws `limit_exceeded` where one row is. A refusal of more
+ * rows than ever came is taken for one of their number first: only then for one of the token, or of the request.
+ */
 async function attemptPage(
   source: PageSource,
   { client, contract }: PageReading,
@@ -150,22 +153,35 @@ async function attemptPage(
   context: Parameters<RpcClient["call"]>[1],
 ): Promise<PageIndex> {
   const { method, size, layout } = source;
+  let refusedRows: number | undefined;
   for (;;) {
     const rows = Math.min(size.rows, wanted);
     const request = source.request(rows, token);
     const mostBytes = rows === 1 ? loneRowBytes : contract.pageBytes;
     try {
       const bytes = await client.call({ method, request, withToken: token !== "", mostBytes }, context);
-      const index = indexPage(bytes, layout);
+      const index = indexPage(bytes, layout, rows);
+      if (refusedRows !== undefined) size.refuse(refusedRows);
       size.learn(rows, index.rows, bytes.byteLength);
       return index;
     } catch (thrown) {
       if (!(thrown instanceof RunvaultError)) throw thrown;
       // the code that quotas have is also what some servers say of a page that they cannot send
       if (thrown.code === "rate_limited" && thrown.retryAfterMs === undefined) size.halve(rows);
+      // whether it is made or sent too slowly: of fewer rows it comes sooner
+      if (thrown.code === "timeout") size.slowDown(rows);
+      if (isRefusedArgument(thrown) && size.goBack(rows)) {
+        refusedRows = rows;
+        continue;
+      }
       if (thrown.code !== "limit_exceeded" || !size.halve(rows)) throw thrown;
     }
   }
+}
+
+/** Whether a page's request was refused for what it says: its token, its page size, or anything else in it. */
+function isRefusedArgument({ code, status }: RunvaultError): boolean {
+  return status === 400 && (code === "stream_cut" || code === "refused");
 }
 
 /** What may come whole when asked for again: also what did not decode, but not what a refused token was to bring. */

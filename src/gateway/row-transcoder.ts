@@ -34,6 +34,11 @@ const doubleKind = 6;
 
 // as large as REST's chunks: the reader's buffers are made for these
 const chunkBytes = 512 * 1024;
+/**
+ * Most fields of a row that the contract does not know: drift is a few. Each of them costs objects, hundreds of times
+ * its bytes on the wire.
+ */
+const mostUnknown = 1000;
 /** Most bytes of a value that is no text: a double has 25 at most, an integer 20, and words are written whole. */
 const valueBytes = 32;
 
@@ -48,7 +53,8 @@ const valueBytes = 32;
  * has and the contract does not.
  *
  * Throws `malformed_row` for a page that is not what the descriptor says: a wrong wire type, a field set twice, text
- * that is no UTF-8, a number that its type cannot hold, a message that ends inside a field. `line_too_long` above 16 MiB.
+ * that is no UTF-8, a number that its type cannot hold, a message that ends inside a field, more than a thousand unknown
+ * fields in a row. `line_too_long` above 16 MiB.
  */
 export class RowTranscoder {
   readonly #columns: readonly Column[];
@@ -185,9 +191,12 @@ export class RowTranscoder {
     const valueAt = this.#valueAt.fill(-1);
     const cursor = new WireCursor(this.#page, start, end);
     const unknown = new Map<number, Uint8Array[]>();
+    let unknowns = 0;
     while (cursor.next()) {
       const column = this.#columnOfNumber.get(cursor.number);
       if (column === undefined) {
+        unknowns += 1;
+        if (unknowns > mostUnknown) throw malformed(`a row has more than ${mostUnknown} unknown fields`);
         cursor.skip();
         const pieces = unknown.get(cursor.number) ?? [];
         pieces.push(this.#page.subarray(cursor.tagAt, cursor.pos));

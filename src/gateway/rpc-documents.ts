@@ -1,17 +1,76 @@
-import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+  toJson,
+  type UnknownField,
+} from "@bufbuild/protobuf";
+import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import { BinaryWriter } from "@bufbuild/protobuf/wire";
+import { RunvaultError } from "../model/error.ts";
+
+/** Most fields of a message that the contract does not know, as for rows. */
+const mostUnknown = 1000;
 
 /**
  * A message as the bytes that REST has for it, zero values present: what is archived of a run does not tell by which
  * transport it came. History routes have proto field names, control routes lower camel case.
+ *
+ * A field that the contract does not know is kept as rows keep it: behind the others of its message, under `#` and its
+ * number, with its bytes as they came (tag included, in base64). Throws `not_a_gateway` for more than a thousand of them.
  */
 export function documentBytes<Desc extends DescMessage>(
   schema: Desc,
   message: MessageShape<Desc>,
   plane: "history" | "control",
 ): Uint8Array {
-  const json = toJson(schema, message, {
-    useProtoFieldName: plane === "history",
-    alwaysEmitImplicit: true,
-  });
+  const useProtoFieldName = plane === "history";
+  const json = toJson(schema, message, { useProtoFieldName, alwaysEmitImplicit: true });
+  addUnknown(reflect(schema, message), json, ({ name, jsonName }) => (useProtoFieldName ? name : jsonName));
   return Buffer.from(JSON.stringify(json));
+}
+
+/** Writes the unknown fields of a message, and of those within it, into its JSON. */
+function addUnknown(
+  message: ReflectMessage,
+  json: JsonValue | undefined,
+  keyOf: (field: DescField) => string,
+): void {
+  if (!isObject(json)) throw new Error(`${message.desc.typeName} is no JSON object`);
+  for (const field of message.fields) {
+    if (field.message === undefined || !message.isSet(field)) continue;
+    const inner = json[keyOf(field)];
+    if (field.fieldKind === "message") addUnknown(message.get(field), inner, keyOf);
+    else if (field.fieldKind === "list") {
+      const items = inner as readonly JsonValue[];
+      let at = 0;
+      for (const item of message.get(field)) addUnknown(item as ReflectMessage, items[at++], keyOf);
+    } else throw new Error(`${field.parent.typeName}.${field.name} is a map, which no document has`);
+  }
+  const fields = message.getUnknown() ?? [];
+  if (fields.length > 0) Object.assign(json, unknownMembers(fields));
+}
+
+function unknownMembers(fields: readonly UnknownField[]): JsonObject {
+  if (fields.length > mostUnknown) {
+    throw new RunvaultError("not_a_gateway", `a message has more than ${mostUnknown} unknown fields`, {
+      hint: "The gateway or a proxy before it damages answers, or differs from proto/.",
+    });
+  }
+  const writers = new Map<number, BinaryWriter>();
+  for (const { no, wireType, data } of fields.toSorted((a, b) => a.no - b.no)) {
+    const writer = writers.get(no) ?? new BinaryWriter();
+    writers.set(no, writer.tag(no, wireType).raw(data));
+  }
+  const members = [...writers].map(([no, writer]) => [
+    `#${no}`,
+    Buffer.from(writer.finish()).toString("base64"),
+  ]);
+  return Object.fromEntries(members) as JsonObject;
+}
+
+function isObject(json: JsonValue | undefined): json is JsonObject {
+  return typeof json === "object" && json !== null && !Array.isArray(json);
 }

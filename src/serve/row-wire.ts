@@ -1,5 +1,13 @@
 import { isUtf8 } from "node:buffer";
-import { type DescField, type DescMessage, fromJson, type JsonObject, toBinary } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { WireCursor } from "../gateway/wire-cursor.ts";
 import { PreviewRowSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Column, Table } from "../model/table.ts";
@@ -231,8 +239,9 @@ export class RowWire {
     const { columns, message } = this.table;
     let wire: Uint8Array;
     try {
-      const row = parsedRow(this.table, line);
-      wire = toBinary(message, fromJson(message, row));
+      const { row, drift } = parsedRow(this.table, line);
+      const known = toBinary(message, fromJson(message, row));
+      wire = drift.length === 0 ? known : Buffer.concat([known, ...drift]);
       const event = BigInt.asUintN(64, BigInt(String(row.ts_event)));
       this.eventHigh = Number(event >> 32n);
       this.eventLow = Number(event & 0xffff_ffffn);
@@ -515,11 +524,20 @@ function previewTag(message: DescMessage): number {
 
 const fatalUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
+interface ParsedRow {
+  /** The JSON object of the row's message. */
+  readonly row: JsonObject;
+  /** Fields that the message does not have, as they stand on the wire. */
+  readonly drift: readonly Uint8Array[];
+}
+
 /**
  * A line as the JSON object of its message. Stricter than protobuf JSON where that would take one value for another:
  * every field once and none besides, no null, no 64-bit integer that JSON.parse may have rounded, no half characters.
+ * `#` and a number is the key of a field that a gateway sent over RPC and the contract does not know: it goes back onto
+ * the wire as it came.
  */
-function parsedRow(table: Table, line: Uint8Array): JsonObject {
+function parsedRow(table: Table, line: Uint8Array): ParsedRow {
   const text = fatalUtf8.decode(line);
   const row: unknown = JSON.parse(text);
   if (typeof row !== "object" || row === null || Array.isArray(row)) throw new Error("it is no JSON object");
@@ -534,6 +552,26 @@ function parsedRow(table: Table, line: Uint8Array): JsonObject {
   }
   // a quote inside a string is escaped, so a quoted text between a brace or comma and a colon is a key
   const keys = text.match(/[{,]\s*"(?:[^"\\]|\\.)*"\s*:/g)?.length ?? 0;
-  if (keys !== table.columns.length) throw new Error(`it has ${keys} keys`);
-  return values;
+  const unknown = Object.keys(values).filter((key) => key.startsWith("#"));
+  if (keys !== table.columns.length + unknown.length) throw new Error(`it has ${keys} keys`);
+  if (unknown.length === 0) return { row: values, drift: [] };
+  const drift = unknown.map((key) => driftBytes(table, key, values[key]));
+  return { row: Object.fromEntries(table.columns.map(({ name }) => [name, values[name]!])), drift };
+}
+
+/** The bytes of an unknown field under its key: one field or several of that number, tags included, and nothing else. */
+function driftBytes({ message }: Table, key: string, value: JsonValue | undefined): Uint8Array {
+  const number = Number(/^#([1-9]\d{0,8})$/.exec(key)?.[1]);
+  if (Number.isNaN(number)) throw new Error(`${JSON.stringify(key)} is no field number`);
+  if (message.fields.some((field) => field.number === number)) {
+    throw new Error(`${key} is the number of a field that has a name`);
+  }
+  const bytes = Buffer.from(typeof value === "string" ? value : "", "base64");
+  if (bytes.length === 0 || bytes.toString("base64") !== value) throw new Error(`${key} is no base64`);
+  const cursor = new WireCursor(bytes, 0, bytes.length);
+  while (cursor.next()) {
+    if (cursor.number !== number) throw new Error(`${key} holds field ${cursor.number}`);
+    cursor.skip();
+  }
+  return bytes;
 }

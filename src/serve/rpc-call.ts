@@ -20,7 +20,10 @@ export function callOf(context: HandlerContext): RpcCall {
   return context.values.get(rpcCallKey);
 }
 
-/** Whether a call is answered in JSON, in whichever protocol. */
+/**
+ * Whether a call is answered in JSON, in whichever protocol: by the type that the handler has chosen for its answer. A
+ * reading of the request's own type could differ from the handler's, in its case say, and rows would be left out.
+ */
 export function isJsonCall(context: HandlerContext): boolean {
-  return /[/+]json\b/.test(context.requestHeader.get("content-type") ?? "");
+  return /[/+]json$/.test(context.responseHeader.get("content-type") ?? "");
 }
