@@ -7,7 +7,7 @@ import { diffArchives } from "../src/archive/diff.ts";
 import { lockRun } from "../src/archive/lock.ts";
 import { archiveRun } from "../src/extract/archive-run.ts";
 import { finishWidening, startWidening } from "../src/extract/widen.ts";
-import { parquetLines, segmentLines } from "./archived-lines.ts";
+import { parquetLines } from "./archived-lines.ts";
 import { ArraySource } from "./array-source.ts";
 import { fillsOf, RebuildWorld, second, third } from "./rebuild-world.ts";
 import { at, run } from "./table-world.ts";
@@ -68,7 +68,7 @@ describe("a widened column", () => {
     await under.archiveFills(run, "0.123456789");
     await under.archiveFills(second, "0.5");
     const types = { fills: { price: "DECIMAL(38,18)" } };
-    await startWidening(under.archive, types, { signal, step });
+    await startWidening(under.archive, types, step);
     await under.rebuild(second, null);
     // a job that begins meanwhile has the new types
     await under.archiveFills(third, wide);
@@ -117,18 +117,29 @@ describe("a widened column", () => {
     expect(equal, JSON.stringify(runs)).toBe(true);
   });
 
-  test("may become narrower only where every archived value keeps its digits", async () => {
-    await under.archiveFills(run, "0.123456789");
+  test.each([
+    ["DECIMAL(18,9)", "=18,8", ", of which DECIMAL(18,8) does not hold every value"],
+    ["DECIMAL(18,9)", "=12,9", ", of which DECIMAL(12,9) does not hold every value"],
+    ["DECIMAL(38,9)", "", ": its 29 digits before the point and 18 after it are over 38"],
+  ])("only ever widens: from %s, fills.price%s is refused", async (present, to, says) => {
+    await under.archive.replaceTypes({ exactTypes: { fills: { price: present } }, widening: {} });
     const before = await under.committedText();
-    const { status, stderr } = await under.command("rebuild", "--widen", "fills.price=18,8");
-    expect(status).toBe(4);
-    expect(stderr).toContain("fills.price of row seq 1 is 0.123456789, which DECIMAL(18,8) cannot hold");
+    const type = to === "" ? null : `DECIMAL(${to.slice(1)})`;
+    await expect(startWidening(under.archive, { fills: { price: type } }, step)).rejects.toMatchObject({
+      code: "invalid_argument",
+      message: `fills.price is ${present}${says}`,
+    });
     expect(await under.committedText()).toEqual(before);
-    expect((await under.command("rebuild", "--widen", "fills.price=12,9")).status).toBe(0);
-    expect(await parquetLines(under.archive, run, "fills")).toEqual(
-      await segmentLines(under.archive, run, "fills"),
-    );
-    expect(await under.globbedTypes("price")).toEqual(new Map([[run.runId, "DECIMAL(12,9)"]]));
+  });
+
+  test.each([
+    ["DECIMAL(15,9)", "DECIMAL(38,18)"],
+    ["DECIMAL(30,20)", "DECIMAL(38,20)"],
+    ["DECIMAL(38,20)", "DECIMAL(38,20)"],
+  ])("gets, from %s, %s where no type is named", async (present, wider) => {
+    await under.archive.replaceTypes({ exactTypes: { fills: { price: present } }, widening: {} });
+    await startWidening(under.archive, { fills: { price: null } }, step);
+    expect(under.archive.exactTypes("fills").price).toBe(wider);
   });
 
   test("is not begun while any job is under way: exit status 6, and nothing is half done", async () => {
@@ -193,6 +204,10 @@ describe("on the command line, rebuild refuses", () => {
     [["--widen", "fills.prise"], "names no exact column: fills.prise (did you mean price?)"],
     [["--widen", "fills.price=39,2"], "TABLE.COLUMN"],
     [["--widen", "fills.price=18,18"], "SCALE below it"],
+    [
+      ["--widen", "fills.price=18,8"],
+      "fills.price is DECIMAL(18,9), of which DECIMAL(18,8) does not hold every value",
+    ],
     [["--widen", "fills.price", "a/b"], "--widen concerns the whole archive"],
   ])("%j", async (args, says) => {
     const { status, stderr } = await under.command("rebuild", ...args);

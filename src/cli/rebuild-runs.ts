@@ -1,13 +1,8 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
 import { openRecord, type RebuildScope, removeRecord } from "../extract/rebuild-record.ts";
 import { type RebuildOutcome, rebuildRun } from "../extract/rebuild-run.ts";
-import {
-  finishWidening,
-  runsOfOtherTypes,
-  startWidening,
-  tidyInterrupted,
-  type WantedTypes,
-} from "../extract/widen.ts";
+import { finishWidening, runsOfOtherTypes, startWidening, tidyInterrupted } from "../extract/widen.ts";
+import type { WantedTypes } from "../extract/widened-types.ts";
 import { exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
@@ -77,7 +72,7 @@ export async function widenArchive(
   step: (name: string) => void,
   session: Session,
 ): Promise<Result> {
-  return await doWork(archive, await wideningWork(archive, wanted, step, session), step, session);
+  return await doWork(archive, await wideningWork(archive, wanted, step), step, session);
 }
 
 async function doWork(
@@ -141,9 +136,8 @@ async function wideningWork(
   archive: Archive,
   wanted: WantedTypes,
   step: (name: string) => void,
-  session: Session,
 ): Promise<Work> {
-  await startWidening(archive, wanted, { signal: session.signal, step });
+  await startWidening(archive, wanted, step);
   await tidyInterrupted(archive);
   const runs = (await runsOfOtherTypes(archive)).map(({ instanceId, runId }) => ({
     instanceId,
