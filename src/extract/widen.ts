@@ -4,7 +4,7 @@ import type { Archive } from "../archive/archive.ts";
 import { linkedParquet, refreshTables, tidyCommitted } from "../archive/commit.ts";
 import { type ExactTypes, sameTypes } from "../archive/convert-types.ts";
 import { isMissing, linkOrCopy, makeFolder, syncFolder } from "../archive/durable.ts";
-import { lockAllRuns, lockArchive, lockRun } from "../archive/lock.ts";
+import { lockAllRuns, lockArchive, lockRun, lockRunInTurn } from "../archive/lock.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { holdsCommittedWork, type Step } from "../archive/pending.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -61,40 +61,52 @@ export async function tidyInterrupted(archive: Archive): Promise<void> {
 
 /**
  * Ends the change of types of the tables of which every run has the new ones: the folders that people glob are made
- * anew aside and take the place of the former by a rename. Gives the tables of which some run has not.
+ * anew aside and take the place of the former by a rename. Gives the tables of which some run has not. Throws `locked`
+ * where a job works on a run meanwhile, for it might commit or remove what is being linked; then nothing has changed.
  */
-export async function finishWidening(archive: Archive, step: Step): Promise<TableName[]> {
+export async function finishWidening(
+  archive: Archive,
+  step: Step,
+  signal: AbortSignal,
+): Promise<TableName[]> {
   await archive.refresh();
-  if (Object.keys(wideningOf(archive)).length === 0) return [];
+  if (unfinishedTables(archive).length === 0) return [];
+  const seen = await swapTables(archive, step);
+  await linkNewRuns(archive, seen, signal);
+  return unfinishedTables(archive);
+}
+
+/** The tables whose change of types is not ended, as of the archive's last refresh. */
+export function unfinishedTables(archive: Pick<Archive, "formerTypes">): TableName[] {
+  return tableNames.filter((name) => archive.formerTypes(name) !== undefined);
+}
+
+/** Gives the runs whose links are made; null where no table was ready. */
+async function swapTables(archive: Archive, step: Step): Promise<readonly Manifest[] | null> {
   await using _lock = await lockArchive(archive.layout);
   await archive.refresh();
+  // jobs that are under way matter only once there is something to do
+  if (readyTables(archive, await archive.manifests()).length === 0) return null;
+  await using _runs = await lockAllRuns(archive.layout);
   const manifests = await archive.manifests();
-  const widening = wideningOf(archive);
-  const left = tableNames.filter(
-    (name) =>
-      widening[name] !== undefined &&
-      manifests.some(({ tables: { [name]: table } }) => table && isOfOtherTypes(archive, name, table)),
-  );
-  const done = tableNames.filter((name) => widening[name] !== undefined && !left.includes(name));
-  if (done.length === 0) return left;
-  for (const name of done) await replaceLinks(archive, name, manifests, step);
+  const ready = readyTables(archive, manifests);
+  for (const name of ready) await replaceLinks(archive, name, manifests, step);
   const exactTypes = Object.fromEntries(tableNames.map((name) => [name, archive.exactTypes(name)]));
-  await archive.replaceTypes({
-    exactTypes,
-    widening: Object.fromEntries(left.map((name) => [name, widening[name]!])),
-  });
+  const left = Object.entries(wideningOf(archive)).filter(([name]) => !ready.includes(name as TableName));
+  await archive.replaceTypes({ exactTypes, widening: Object.fromEntries(left) });
   step("widening-finished");
-  await linkCommittedMeanwhile(archive, manifests);
-  return left;
+  return manifests;
+}
+
+/** The tables whose types are being changed, and are the new ones in every run. */
+function readyTables(archive: Archive, manifests: readonly Manifest[]): TableName[] {
+  return unfinishedTables(archive).filter((name) =>
+    manifests.every(({ tables: { [name]: table } }) => !table || !isOfOtherTypes(archive, name, table)),
+  );
 }
 
 function wideningOf(archive: Archive): Partial<Record<TableName, ExactTypes>> {
-  return Object.fromEntries(
-    tableNames.flatMap((name) => {
-      const former = archive.formerTypes(name);
-      return former === undefined ? [] : [[name, former]];
-    }),
-  );
+  return Object.fromEntries(unfinishedTables(archive).map((name) => [name, archive.formerTypes(name)!]));
 }
 
 async function replaceLinks(
@@ -132,15 +144,19 @@ async function replaceLinks(
   }
 }
 
-/** Jobs that committed while the links were made left them alone. */
-async function linkCommittedMeanwhile(archive: Archive, seen: readonly Manifest[]): Promise<void> {
-  const generations = new Map(
-    seen.map((manifest) => [archive.layout.manifestFile(manifest), manifest.generation]),
-  );
+/** The first job of a run finds no lock to be kept out by: where it committed meanwhile, it made no links. */
+async function linkNewRuns(
+  archive: Archive,
+  seen: readonly Manifest[] | null,
+  signal: AbortSignal,
+): Promise<void> {
+  if (seen === null) return;
+  const linked = new Set(seen.map((manifest) => archive.layout.manifestFile(manifest)));
   for (const manifest of await archive.manifests()) {
-    if (generations.get(archive.layout.manifestFile(manifest)) === manifest.generation) continue;
-    // a job that holds the run makes its links itself when it commits
-    await unlessLocked(archive, manifest, (now) => refreshTables(archive, now));
+    if (linked.has(archive.layout.manifestFile(manifest))) continue;
+    await using _lock = await lockRunInTurn(archive.layout, manifest, signal);
+    const now = await archive.manifest(manifest);
+    if (now !== null) await refreshTables(archive, now);
   }
 }
 
