@@ -1,14 +1,18 @@
+import { readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openQuery } from "../src/analytics/query.ts";
-import { openArchive } from "../src/archive/archive.ts";
+import { type Archive, openArchive } from "../src/archive/archive.ts";
 import { diffArchives } from "../src/archive/diff.ts";
 import { lockRun } from "../src/archive/lock.ts";
+import { removeRun } from "../src/archive/remove.ts";
 import { archiveRun } from "../src/extract/archive-run.ts";
 import { finishWidening, startWidening } from "../src/extract/widen.ts";
-import { parquetLines, segmentLines } from "./archived-lines.ts";
+import type { RunRef } from "../src/model/source.ts";
+import { parquetLines } from "./archived-lines.ts";
 import { ArraySource } from "./array-source.ts";
+import { filesBelow } from "./kill-driver.ts";
 import { fillsOf, RebuildWorld, second, third } from "./rebuild-world.ts";
 import { at, run } from "./table-world.ts";
 
@@ -68,7 +72,7 @@ describe("a widened column", () => {
     await under.archiveFills(run, "0.123456789");
     await under.archiveFills(second, "0.5");
     const types = { fills: { price: "DECIMAL(38,18)" } };
-    await startWidening(under.archive, types, { signal, step });
+    await startWidening(under.archive, types, step);
     await under.rebuild(second, null);
     // a job that begins meanwhile has the new types
     await under.archiveFills(third, wide);
@@ -80,7 +84,7 @@ describe("a widened column", () => {
     const files = await under.command("files", "fills");
     expect(files).toMatchObject({ status: 4, stdout: "" });
     expect(files.stderr).toContain("fills.price is DECIMAL(18,9) in some runs, DECIMAL(38,18) in others");
-    expect(await finishWidening(under.archive, step)).toEqual(["fills"]);
+    expect(await finishWidening(under.archive, step, signal)).toEqual(["fills"]);
     expect(await under.globbedTypes("price")).toEqual(former);
 
     const { status, stdout } = await under.command("rebuild", "--widen", "fills.price");
@@ -117,18 +121,29 @@ describe("a widened column", () => {
     expect(equal, JSON.stringify(runs)).toBe(true);
   });
 
-  test("may become narrower only where every archived value keeps its digits", async () => {
-    await under.archiveFills(run, "0.123456789");
+  test.each([
+    ["DECIMAL(18,9)", "=18,8", ", of which DECIMAL(18,8) does not hold every value"],
+    ["DECIMAL(18,9)", "=12,9", ", of which DECIMAL(12,9) does not hold every value"],
+    ["DECIMAL(38,9)", "", ": its 29 digits before the point and 18 after it are over 38"],
+  ])("only ever widens: from %s, fills.price%s is refused", async (present, to, says) => {
+    await under.archive.replaceTypes({ exactTypes: { fills: { price: present } }, widening: {} });
     const before = await under.committedText();
-    const { status, stderr } = await under.command("rebuild", "--widen", "fills.price=18,8");
-    expect(status).toBe(4);
-    expect(stderr).toContain("fills.price of row seq 1 is 0.123456789, which DECIMAL(18,8) cannot hold");
+    const type = to === "" ? null : `DECIMAL(${to.slice(1)})`;
+    await expect(startWidening(under.archive, { fills: { price: type } }, step)).rejects.toMatchObject({
+      code: "invalid_argument",
+      message: `fills.price is ${present}${says}`,
+    });
     expect(await under.committedText()).toEqual(before);
-    expect((await under.command("rebuild", "--widen", "fills.price=12,9")).status).toBe(0);
-    expect(await parquetLines(under.archive, run, "fills")).toEqual(
-      await segmentLines(under.archive, run, "fills"),
-    );
-    expect(await under.globbedTypes("price")).toEqual(new Map([[run.runId, "DECIMAL(12,9)"]]));
+  });
+
+  test.each([
+    ["DECIMAL(15,9)", "DECIMAL(38,18)"],
+    ["DECIMAL(30,20)", "DECIMAL(38,20)"],
+    ["DECIMAL(38,20)", "DECIMAL(38,20)"],
+  ])("gets, from %s, %s where no type is named", async (present, wider) => {
+    await under.archive.replaceTypes({ exactTypes: { fills: { price: present } }, widening: {} });
+    await startWidening(under.archive, { fills: { price: null } }, step);
+    expect(under.archive.exactTypes("fills").price).toBe(wider);
   });
 
   test("is not begun while any job is under way: exit status 6, and nothing is half done", async () => {
@@ -156,6 +171,95 @@ describe("a widened column", () => {
     expect(manifest.tables.fills!.exactTypes.price).toBe("DECIMAL(38,18)");
     expect(await under.globbedTypes("price")).toEqual(new Map([[run.runId, "DECIMAL(38,18)"]]));
     await under.expectVerifiedDeep(run);
+  });
+
+  describe("while its change of type is being ended", () => {
+    const types = { fills: { price: "DECIMAL(38,18)" } };
+    const wideIn = (...runs: readonly RunRef[]) =>
+      new Map(runs.map(({ runId }) => [runId, "DECIMAL(38,18)"]));
+
+    test("keeps jobs out of the runs, and leaves what people glob as it was where one is under way", async () => {
+      await under.archiveFills(run);
+      await under.archiveFills(second);
+      await startWidening(under.archive, types, step);
+      await under.rebuild(run, null);
+      await under.rebuild(second, null);
+      // a copy of an archive without its locks is kept from jobs as well
+      await rm(under.archive.layout.locksDir, { recursive: true });
+      {
+        await using _lock = await lockRun(under.archive.layout, second);
+        await expect(finishWidening(under.archive, step, signal)).rejects.toMatchObject({ code: "locked" });
+        expect(under.archive.formerTypes("fills")).toBeDefined();
+        expect(new Set((await under.globbedTypes("price")).values())).toEqual(new Set(["DECIMAL(18,9)"]));
+      }
+      let removal: Promise<unknown> = Promise.resolve();
+      const removeMeanwhile = (name: string) => {
+        if (name === "tables-removed") removal = removeRun(under.archive, second).catch((error) => error);
+      };
+      expect(await finishWidening(under.archive, removeMeanwhile, signal)).toEqual([]);
+      expect(await removal).toMatchObject({ code: "locked" });
+      expect(await under.globbedTypes("price")).toEqual(wideIn(run, second));
+    });
+
+    test("has the links of a new run made, once the job is done that left them alone", async () => {
+      await under.archiveFills(run);
+      await startWidening(under.archive, types, step);
+      await under.rebuild(run, null);
+      const { layout } = under.archive;
+      const ending: Archive = {
+        ...under.archive,
+        replaceTypes: async (to) => {
+          await under.archiveFills(third);
+          expect(await filesBelow(layout.tableDir("fills", third))).toEqual([]);
+          await under.archive.replaceTypes(to);
+        },
+      };
+      let lock: AsyncDisposable | undefined;
+      const finished = finishWidening(
+        ending,
+        (name) => {
+          // the job of the new run goes on for a while
+          if (name === "widening-finished")
+            void lockRun(layout, third).then((held) => {
+              lock = held;
+              setTimeout(() => void held[Symbol.asyncDispose](), 300);
+            });
+        },
+        signal,
+      );
+      expect(await finished).toEqual([]);
+      expect(lock).toBeDefined();
+      expect(await under.globbedTypes("price")).toEqual(wideIn(run, third));
+    });
+
+    test("has a job make its links that commits and only then sees that the change is at its end", async () => {
+      await under.archiveFills(run);
+      await startWidening(under.archive, types, step);
+      const { layout } = under.archive;
+      const source = new ArraySource(third, new Map([["fills", fillsOf(third)]]));
+      await under.place.archiveRun(source, {
+        run: third,
+        step: (name) => {
+          if (name !== "manifest-renamed") return;
+          const { widening: _, ...ended } = JSON.parse(readFileSync(layout.archiveFile, "utf8"));
+          writeFileSync(layout.archiveFile, JSON.stringify(ended));
+        },
+      });
+      expect((await filesBelow(layout.tableDir("fills", third))).length).toBe(1);
+    });
+  });
+
+  test("is named with its command by a rebuild that finds the change of its type unfinished", async () => {
+    await under.archiveFills(run);
+    await under.archiveFills(second);
+    await startWidening(under.archive, { fills: { price: null } }, step);
+    const { status, stdout } = await under.command("rebuild", `${run.instanceId}/${run.runId}`);
+    expect(status).toBe(0);
+    expect(stdout).toContain(
+      "types of fills are not changed in all runs yet: `runvault rebuild --widen fills.price=38,18` goes on",
+    );
+    const ended = await under.command("rebuild", "--widen", "fills.price=38,18", "--json");
+    expect(JSON.parse(ended.stdout)).toMatchObject({ exit: 0, unfinished: [], goOn: null });
   });
 
   test("refuses a commit in the former type, and the same job again ends in the new one", async () => {
@@ -193,6 +297,10 @@ describe("on the command line, rebuild refuses", () => {
     [["--widen", "fills.prise"], "names no exact column: fills.prise (did you mean price?)"],
     [["--widen", "fills.price=39,2"], "TABLE.COLUMN"],
     [["--widen", "fills.price=18,18"], "SCALE below it"],
+    [
+      ["--widen", "fills.price=18,8"],
+      "fills.price is DECIMAL(18,9), of which DECIMAL(18,8) does not hold every value",
+    ],
     [["--widen", "fills.price", "a/b"], "--widen concerns the whole archive"],
   ])("%j", async (args, says) => {
     const { status, stderr } = await under.command("rebuild", ...args);

@@ -50,6 +50,24 @@ describe("removing a run", () => {
     expect(await readdir(join(under.archive.dir, "data"))).toEqual([]);
   });
 
+  it("that was killed in the middle leaves folders that verify reports, without calling them damage", async () => {
+    const killed = new Killed();
+    const step = (name: string) => {
+      if (name === "remove-manifest") throw killed;
+    };
+    await expect(removeRun(under.archive, worldRun, { step })).rejects.toMatchObject({ cause: killed });
+    const [report, ...others] = await verifyAll(under.archive);
+    expect(others).toEqual([]);
+    expect(report).toMatchObject({ run: worldRun, generation: null, exit: 0 });
+    expect(report!.checks.length).toBeGreaterThan(0);
+    for (const { table, check, level, files } of report!.checks) {
+      expect({ check, level }).toEqual({ check: "links", level: "notice" });
+      expect(files).toEqual([`tables/${table}/${worldRun.instanceId}/${worldRun.runId}`]);
+    }
+    await removeRun(under.archive, worldRun);
+    expect(await verifyAll(under.archive)).toEqual([]);
+  });
+
   it("stopped at any of its steps leaves no run, only files that a second call removes", async () => {
     let steps = 0;
     await removeRun(under.archive, worldRun, { step: () => steps++ });

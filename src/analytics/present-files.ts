@@ -4,7 +4,7 @@ import type { Manifest } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tables } from "../model/table.ts";
 import { committedParquet } from "./committed-parquet.ts";
-import { byTypes, refuseWiderTypes, type TypedParquet } from "./typed-parquet.ts";
+import { byTypes, type TypedParquet } from "./typed-parquet.ts";
 
 /** One state of an archive: manifests, and by table the files they name, in the order of runs and of time. */
 export interface PresentFiles {
@@ -14,8 +14,7 @@ export interface PresentFiles {
 
 /**
  * The committed files of the manifests that `readManifests` gives, all of them seen to be there. Reads the manifests
- * again where a commit has just replaced a file. Throws `archive_damaged` where a file stays missing, `incomplete` where
- * files have types that the archive's do not hold.
+ * again where a commit has just replaced a file. Throws `archive_damaged` where a file stays missing.
  */
 export async function presentFiles(
   archive: Pick<Archive, "layout" | "exactTypes" | "refresh">,
@@ -24,13 +23,11 @@ export async function presentFiles(
 ): Promise<PresentFiles> {
   for (let attempt = 1; ; attempt++) {
     const manifests = await readManifests();
-    // after the manifests: types only ever widen while some run has the former
+    // after the manifests: types only ever widen, so that the archive's then hold those of every file
     await archive.refresh();
     const files = new Map<TableName, TypedParquet[]>();
     for (const { name } of tables) {
-      const groups = byTypes(committedParquet(archive, manifests, name, allowIncomplete));
-      refuseWiderTypes(name, groups, archive.exactTypes(name));
-      files.set(name, groups);
+      files.set(name, byTypes(committedParquet(archive, manifests, name, allowIncomplete)));
     }
     const missing = await firstMissing(pathsOf(files));
     if (missing === null) return { manifests, files };

@@ -1,4 +1,4 @@
-import { type ExactTypes, holds, sameTypes } from "../archive/convert-types.ts";
+import { type ExactTypes, sameTypes } from "../archive/convert-types.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/table.ts";
 import type { CommittedParquet } from "./committed-parquet.ts";
@@ -21,20 +21,6 @@ export function byTypes(files: readonly CommittedParquet[]): TypedParquet[] {
     else group.files.push(file);
   }
   return groups;
-}
-
-/** Throws `incomplete` where files have types whose values the archive's types may not hold. */
-export function refuseWiderTypes(
-  table: TableName,
-  groups: readonly TypedParquet[],
-  archiveTypes: ExactTypes,
-): void {
-  for (const { exactTypes } of groups) {
-    for (const [column, type] of Object.entries(archiveTypes)) {
-      const own = exactTypes[column];
-      if (own !== undefined && !holds(type, own)) throw mixedTypes(table, column, own, type);
-    }
-  }
 }
 
 /** Throws `incomplete` where the files of a table are not all of one type. */

@@ -122,6 +122,8 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest): Promi
  */
 export async function refreshTables(archive: Archive, manifest: Manifest): Promise<void> {
   const { layout } = archive;
+  // after the manifest is in its place: who ends a change of types from here on sees this generation
+  await archive.refresh();
   for (const name of tableNames) {
     // until every run has the new types, people go on seeing what they saw: files of one type
     if (archive.formerTypes(name) !== undefined) continue;

@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -22,20 +23,49 @@ export async function lockArchive(layout: Layout): Promise<AsyncDisposable> {
   return await lockFile(layout.archiveLockFile, "changes the types of this archive's columns", {});
 }
 
+/** The same, once whoever has it is done with it. Throws the signal's reason where that comes first. */
+export async function lockRunInTurn(
+  layout: Layout,
+  run: RunRef,
+  signal: AbortSignal,
+): Promise<AsyncDisposable> {
+  for (;;) {
+    try {
+      return await lockRun(layout, run);
+    } catch (error) {
+      if (!(error instanceof RunvaultError) || error.code !== "locked") throw error;
+    }
+    // the kernel tells nobody that a lock is free
+    await setTimeout(100, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+}
+
 /**
- * Holds all runs that ever had a job, so that none is under way. Throws `locked` and holds none where another job has
- * one of them.
+ * Holds all runs that are archived or ever had a job, so that none is under way. Throws `locked` and holds none where
+ * another job has one of them.
  */
 export async function lockAllRuns(layout: Layout): Promise<AsyncDisposable> {
   await using locks = new AsyncDisposableStack();
-  for (const instance of await namesIn(layout.locksDir)) {
-    const folder = join(layout.locksDir, instance);
-    for (const name of await namesIn(folder)) {
-      if (!name.endsWith(".duckdb")) continue;
-      locks.use(await lockFile(join(folder, name), "works on a run of this archive", {}));
-    }
+  const files = new Set([
+    ...(await filesIn(layout.locksDir, ".duckdb")),
+    // a copy of an archive may come without its locks
+    ...(await filesIn(layout.runsDir, ".json")),
+  ]);
+  for (const file of files) {
+    const path = join(layout.locksDir, `${file}.duckdb`);
+    locks.use(await lockFile(path, "works on a run of this archive", {}));
   }
   return locks.move();
+}
+
+/** The runs that have a file below a folder, as `instance/run` in the names that paths have. */
+async function filesIn(root: string, suffix: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const instance of await namesIn(root)) {
+    for (const name of await namesIn(join(root, instance)))
+      if (name.endsWith(suffix)) found.push(join(instance, name.slice(0, -suffix.length)));
+  }
+  return found;
 }
 
 async function namesIn(folder: string): Promise<string[]> {

@@ -1,9 +1,9 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { type Manifest, parseManifest, type TableManifest } from "./manifest.ts";
@@ -105,7 +105,7 @@ export async function verifyRun(
 
 /**
  * Verifies every run of the archive, one report each, as they are done. A manifest that cannot be read is a report of
- * its own, under the ids that its path names.
+ * its own, under the ids that its path names; so is what people glob of a run that is not archived.
  */
 export async function* verifyArchive(
   archive: Archive,
@@ -129,6 +129,35 @@ export async function* verifyArchive(
       list.add(null, "manifest", "damaged", found, [file]);
       yield list.report(null);
     }
+  }
+  yield* verifyLeftovers(archive);
+}
+
+/** The folders that people glob show what no manifest stands for: `rm` was killed, or something else wrote there. */
+async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> {
+  const { runsDir } = archive.layout;
+  const left = new Map<string, [TableName, string][]>();
+  for (const table of tableNames) {
+    const folder = archive.layout.tablesDir(table);
+    for (const instance of await namesIn(folder)) {
+      const names = await namesIn(join(folder, instance));
+      // after the folders: a commit puts its manifest there first
+      const archived = new Set(await namesIn(join(runsDir, instance)));
+      for (const name of names) {
+        if (archived.has(`${name}.json`)) continue;
+        const run = join(instance, name);
+        left.set(run, [...(left.get(run) ?? []), [table, join(folder, run)]]);
+      }
+    }
+  }
+  for (const [run, folders] of left) {
+    const [instance = "", name = ""] = run.split(sep);
+    const list = new CheckList({ instanceId: idOf(instance), runId: idOf(name) }, archive.dir);
+    for (const [table, folder] of folders)
+      list.add(table, "links", "notice", "files of a run that is not archived; `runvault rm` removes them", [
+        folder,
+      ]);
+    yield list.report(null);
   }
 }
 

@@ -80,23 +80,33 @@ function tableMessage(name: string): string {
 export const decimalTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/,
   "is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price=38,12",
+  (width = "", scale = "") => decimalText(width, scale),
 );
 
-/** The same, where `fills.price` alone is `DECIMAL(38,18)`: as wide as there is, with the decimals of tokens. */
+/** The same, where `fills.price` alone is null: whatever is wider than it is. */
 export const widenTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)(?:=(\d{1,2}),(\d{1,2}))?$/,
   "is TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price or fills.price=38,12",
+  (width, scale) => (width === undefined || scale === undefined ? null : decimalText(width, scale)),
 );
 
+function decimalText(width: string, scale: string): string {
+  return `DECIMAL(${Number(width)},${Number(scale)})`;
+}
+
 /** Types by table and column, from texts that match the pattern: table, column, width, scale. */
-function exactColumnTypes(pattern: RegExp, form: string) {
+function exactColumnTypes<T>(
+  pattern: RegExp,
+  form: string,
+  typeOf: (width: string | undefined, scale: string | undefined) => T,
+) {
   return z.array(z.string()).transform((texts, context) => {
-    const types: Partial<Record<TableName, Record<string, string>>> = {};
+    const types: Partial<Record<TableName, Record<string, T>>> = {};
     for (const text of texts) {
       const match = pattern.exec(text);
-      const [, table = "", column = "", width = "38", scale = "18"] = match ?? [];
+      const [, table = "", column = "", width, scale] = match ?? [];
       // without a digit before the point DuckDB prints none: .5, and nothing at all for 0
-      if (match === null || Number(width) > 38 || Number(scale) >= Number(width)) {
+      if (match === null || (width !== undefined && (Number(width) > 38 || Number(scale) >= Number(width)))) {
         context.addIssue(`${form}, not ${text}`);
         continue;
       }
@@ -115,7 +125,7 @@ function exactColumnTypes(pattern: RegExp, form: string) {
         );
         continue;
       }
-      types[table] = { ...types[table], [column]: `DECIMAL(${Number(width)},${Number(scale)})` };
+      types[table] = { ...types[table], [column]: typeOf(width, scale) };
     }
     return types;
   });

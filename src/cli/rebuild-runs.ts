@@ -6,8 +6,9 @@ import {
   runsOfOtherTypes,
   startWidening,
   tidyInterrupted,
-  type WantedTypes,
+  unfinishedTables,
 } from "../extract/widen.ts";
+import type { WantedTypes } from "../extract/widened-types.ts";
 import { exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
@@ -36,6 +37,8 @@ interface RunReport extends RunRef {
 interface Work {
   readonly runs: readonly (RunRef & { readonly upTo: number | null })[];
   readonly tables: readonly TableName[] | undefined;
+  /** Whether it is a change of types. */
+  readonly widens: boolean;
   /** Forgets what an interruption would have to know. */
   readonly done: () => Promise<void>;
 }
@@ -46,6 +49,8 @@ interface Result {
   readonly notTried: readonly RunRef[];
   /** Tables whose types are not changed in all runs yet. */
   readonly unfinished: readonly TableName[];
+  /** What changes these; null where there are none. */
+  readonly goOn: string | null;
   readonly exit: number;
 }
 
@@ -77,7 +82,7 @@ export async function widenArchive(
   step: (name: string) => void,
   session: Session,
 ): Promise<Result> {
-  return await doWork(archive, await wideningWork(archive, wanted, step, session), step, session);
+  return await doWork(archive, await wideningWork(archive, wanted, step), step, session);
 }
 
 async function doWork(
@@ -95,14 +100,19 @@ async function doWork(
   const notTried = work.runs.slice(reports.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
   const statuses = reports.map((report) => report.exit);
   if (worstExit(statuses) === exit.done) await work.done();
-  let unfinished: readonly TableName[] = [];
   try {
-    unfinished = await finishWidening(archive, step);
+    await finishWidening(archive, step, session.signal);
   } catch (error) {
     session.signal.throwIfAborted();
-    statuses.push(session.failure(error));
+    // another command's change of types is that command's affair
+    if (work.widens || !(error instanceof RunvaultError) || error.code !== "locked")
+      statuses.push(session.failure(error));
   }
-  return { reports, notTried, unfinished, exit: worstExit(statuses) };
+  const unfinished = unfinishedTables(archive);
+  return {
+    ...{ reports, notTried, unfinished, exit: worstExit(statuses) },
+    goOn: unfinished.length === 0 ? null : commandToGoOn(archive, unfinished),
+  };
 }
 
 const endsAll = new Set([
@@ -133,6 +143,7 @@ async function plainWork(
       .filter((run) => there.has(formatRun(run)))
       .map(({ generation, ...run }) => ({ ...run, upTo: generation })),
     tables,
+    widens: false,
     done: () => removeRecord(archive, scope),
   };
 }
@@ -141,9 +152,8 @@ async function wideningWork(
   archive: Archive,
   wanted: WantedTypes,
   step: (name: string) => void,
-  session: Session,
 ): Promise<Work> {
-  await startWidening(archive, wanted, { signal: session.signal, step });
+  await startWidening(archive, wanted, step);
   await tidyInterrupted(archive);
   const runs = (await runsOfOtherTypes(archive)).map(({ instanceId, runId }) => ({
     instanceId,
@@ -151,7 +161,7 @@ async function wideningWork(
     upTo: null,
   }));
   // what is left to do shows in the manifests
-  return { runs, tables: undefined, done: async () => {} };
+  return { runs, tables: undefined, widens: true, done: async () => {} };
 }
 
 async function rebuildOne(
@@ -204,14 +214,25 @@ function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: Ru
   };
 }
 
-function textOf({ reports, notTried, unfinished }: Result): string {
+/** The command that began the change of these tables' types, whichever command finds it unfinished. */
+function commandToGoOn(archive: Archive, unfinished: readonly TableName[]): string {
+  const columns = unfinished.flatMap((table) => {
+    const former = archive.formerTypes(table)!;
+    return Object.entries(archive.exactTypes(table))
+      .filter(([column, type]) => type !== former[column])
+      .map(([column, type]) => `--widen ${table}.${column}=${type.match(/\d+/g)!.join(",")}`);
+  });
+  return ["runvault rebuild", ...columns].join(" ");
+}
+
+function textOf({ reports, notTried, unfinished, goOn }: Result): string {
   const lines = [
     ...reports.map(lineOf),
     ...notTried.map((run) => `${formatRun(run)}  not tried`),
     ...(unfinished.length === 0
       ? []
       : [
-          `the types of ${unfinished.join(", ")} are not changed in all runs yet: run the same command again`,
+          `the types of ${unfinished.join(", ")} are not changed in all runs yet: \`${goOn}\` goes on with that`,
         ]),
   ];
   return lines.length === 0 ? "nothing to rebuild\n" : `${lines.join("\n")}\n`;

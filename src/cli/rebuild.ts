@@ -26,7 +26,7 @@ export const rebuildCommand = commandEntry({
       .summary("make Parquet anew from segments, widen columns")
       .description(
         "Makes the Parquet of the runs named, or of all, anew from their segments, which are checked first. Rows and " +
-          "certificates stay. With --widen, an exact column of the whole archive gets another type, and every run that " +
+          "certificates stay. With --widen, an exact column of the whole archive gets a wider type, and every run that " +
           "has it is rebuilt; until all are, queries see both exactly, and tables/ stays as it was.",
       )
       .argument("[runs...]", runArgumentHelp)
@@ -34,7 +34,7 @@ export const rebuildCommand = commandEntry({
       .addOption(
         new Option(
           "--widen <column>",
-          "TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE (38,18 unless given); several times",
+          "TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE (38 digits, at least 18 of them decimals, unless given); several times",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .addOption(archiveOption())

@@ -139,17 +139,20 @@ function textOf(report: RunReport): string {
   const good = report.checks.length - bad.length;
   const verdict = report.damaged
     ? "DAMAGED"
-    : bad.some(({ level }) => level === "unproven")
-      ? "not proven"
-      : report.compared === false
-        ? "not compared: the gateway has no storage facts"
-        : "verified";
+    : report.generation === null
+      ? "not archived"
+      : bad.some(({ level }) => level === "unproven")
+        ? "not proven"
+        : report.compared === false
+          ? "not compared: the gateway has no storage facts"
+          : "verified";
   // where tables are named, the run's state only says it again
   const told = bad.some(({ check, table }) => check === "state" && table !== null);
   const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
   const next = report.damaged ? usualHints.archive_damaged : report.unproven ? unprovenHint : undefined;
   const end = next === undefined ? "" : `  next: ${next}\n`;
-  return `${formatRun(report.run)}  ${verdict}: ${good} checks passed\n${lines.join("")}${end}`;
+  const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
+  return `${formatRun(report.run)}  ${verdict}${passed}\n${lines.join("")}${end}`;
 }
 
 const unprovenHint =

@@ -1,23 +1,17 @@
-import { access, mkdtemp, rename, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { access, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
 import { linkedParquet, refreshTables, tidyCommitted } from "../archive/commit.ts";
-import { type ExactTypes, holds, sameTypes } from "../archive/convert-types.ts";
-import { duckDBError, openDuckDB } from "../archive/duckdb.ts";
+import { type ExactTypes, sameTypes } from "../archive/convert-types.ts";
 import { isMissing, linkOrCopy, makeFolder, syncFolder } from "../archive/durable.ts";
-import { lockAllRuns, lockArchive, lockRun } from "../archive/lock.ts";
+import { lockAllRuns, lockArchive, lockRun, lockRunInTurn } from "../archive/lock.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { holdsCommittedWork, type Step } from "../archive/pending.ts";
-import { fileList, identifier } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { isOfOtherTypes } from "./rebuild-run.ts";
-
-/** Types wanted for exact columns, by table and column. */
-export type WantedTypes = Readonly<Partial<Record<TableName, ExactTypes>>>;
+import { type WantedTypes, widenedTypes } from "./widened-types.ts";
 
 /**
  * Gives columns of the archive another type: from here on everything is converted to it, and the runs that are there
@@ -25,33 +19,23 @@ export type WantedTypes = Readonly<Partial<Record<TableName, ExactTypes>>>;
  * until `finishWidening`, so that no reader meets files of two types there.
  *
  * No job may be under way meanwhile, for it would go on in the former types: throws `locked` where one is, and
- * `value_out_of_range` where a type is narrower and an archived value would lose digits. Then nothing has changed.
+ * `invalid_argument` where a type does not hold all that the present one holds. Then nothing has changed.
  */
-export async function startWidening(
-  archive: Archive,
-  wanted: WantedTypes,
-  options: { readonly signal: AbortSignal; readonly step: Step },
-): Promise<void> {
+export async function startWidening(archive: Archive, wanted: WantedTypes, step: Step): Promise<void> {
   await using _lock = await lockArchive(archive.layout);
   await archive.refresh();
-  const changed = tableNames.filter(
-    (name) => !sameTypes(archive.exactTypes(name), { ...archive.exactTypes(name), ...wanted[name] }),
-  );
+  const exactTypes = widenedTypes(archive, wanted);
+  const changed = tableNames.filter((name) => !sameTypes(archive.exactTypes(name), exactTypes[name]));
   if (changed.length === 0) return;
   await using _runs = await lockAllRuns(archive.layout);
-  const manifests = await archive.manifests();
-  await refuseLosses(archive, manifests, wanted, options.signal);
-  const exactTypes = Object.fromEntries(
-    tableNames.map((name) => [name, { ...archive.exactTypes(name), ...wanted[name] }]),
-  );
   const widening = {
     ...wideningOf(archive),
     ...Object.fromEntries(
       changed.map((name) => [name, archive.formerTypes(name) ?? archive.exactTypes(name)]),
     ),
   };
-  await archive.replaceTypes({ exactTypes, widening }, () => options.step("widening-written"));
-  options.step("widening-recorded");
+  await archive.replaceTypes({ exactTypes, widening }, () => step("widening-written"));
+  step("widening-recorded");
 }
 
 /** The runs of which some table is not in the archive's types. */
@@ -77,40 +61,52 @@ export async function tidyInterrupted(archive: Archive): Promise<void> {
 
 /**
  * Ends the change of types of the tables of which every run has the new ones: the folders that people glob are made
- * anew aside and take the place of the former by a rename. Gives the tables of which some run has not.
+ * anew aside and take the place of the former by a rename. Gives the tables of which some run has not. Throws `locked`
+ * where a job works on a run meanwhile, for it might commit or remove what is being linked; then nothing has changed.
  */
-export async function finishWidening(archive: Archive, step: Step): Promise<TableName[]> {
+export async function finishWidening(
+  archive: Archive,
+  step: Step,
+  signal: AbortSignal,
+): Promise<TableName[]> {
   await archive.refresh();
-  if (Object.keys(wideningOf(archive)).length === 0) return [];
+  if (unfinishedTables(archive).length === 0) return [];
+  const seen = await swapTables(archive, step);
+  await linkNewRuns(archive, seen, signal);
+  return unfinishedTables(archive);
+}
+
+/** The tables whose change of types is not ended, as of the archive's last refresh. */
+export function unfinishedTables(archive: Pick<Archive, "formerTypes">): TableName[] {
+  return tableNames.filter((name) => archive.formerTypes(name) !== undefined);
+}
+
+/** Gives the runs whose links are made; null where no table was ready. */
+async function swapTables(archive: Archive, step: Step): Promise<readonly Manifest[] | null> {
   await using _lock = await lockArchive(archive.layout);
   await archive.refresh();
+  // jobs that are under way matter only once there is something to do
+  if (readyTables(archive, await archive.manifests()).length === 0) return null;
+  await using _runs = await lockAllRuns(archive.layout);
   const manifests = await archive.manifests();
-  const widening = wideningOf(archive);
-  const left = tableNames.filter(
-    (name) =>
-      widening[name] !== undefined &&
-      manifests.some(({ tables: { [name]: table } }) => table && isOfOtherTypes(archive, name, table)),
-  );
-  const done = tableNames.filter((name) => widening[name] !== undefined && !left.includes(name));
-  if (done.length === 0) return left;
-  for (const name of done) await replaceLinks(archive, name, manifests, step);
+  const ready = readyTables(archive, manifests);
+  for (const name of ready) await replaceLinks(archive, name, manifests, step);
   const exactTypes = Object.fromEntries(tableNames.map((name) => [name, archive.exactTypes(name)]));
-  await archive.replaceTypes({
-    exactTypes,
-    widening: Object.fromEntries(left.map((name) => [name, widening[name]!])),
-  });
+  const left = Object.entries(wideningOf(archive)).filter(([name]) => !ready.includes(name as TableName));
+  await archive.replaceTypes({ exactTypes, widening: Object.fromEntries(left) });
   step("widening-finished");
-  await linkCommittedMeanwhile(archive, manifests);
-  return left;
+  return manifests;
+}
+
+/** The tables whose types are being changed, and are the new ones in every run. */
+function readyTables(archive: Archive, manifests: readonly Manifest[]): TableName[] {
+  return unfinishedTables(archive).filter((name) =>
+    manifests.every(({ tables: { [name]: table } }) => !table || !isOfOtherTypes(archive, name, table)),
+  );
 }
 
 function wideningOf(archive: Archive): Partial<Record<TableName, ExactTypes>> {
-  return Object.fromEntries(
-    tableNames.flatMap((name) => {
-      const former = archive.formerTypes(name);
-      return former === undefined ? [] : [[name, former]];
-    }),
-  );
+  return Object.fromEntries(unfinishedTables(archive).map((name) => [name, archive.formerTypes(name)!]));
 }
 
 async function replaceLinks(
@@ -148,15 +144,19 @@ async function replaceLinks(
   }
 }
 
-/** Jobs that committed while the links were made left them alone. */
-async function linkCommittedMeanwhile(archive: Archive, seen: readonly Manifest[]): Promise<void> {
-  const generations = new Map(
-    seen.map((manifest) => [archive.layout.manifestFile(manifest), manifest.generation]),
-  );
+/** The first job of a run finds no lock to be kept out by: where it committed meanwhile, it made no links. */
+async function linkNewRuns(
+  archive: Archive,
+  seen: readonly Manifest[] | null,
+  signal: AbortSignal,
+): Promise<void> {
+  if (seen === null) return;
+  const linked = new Set(seen.map((manifest) => archive.layout.manifestFile(manifest)));
   for (const manifest of await archive.manifests()) {
-    if (generations.get(archive.layout.manifestFile(manifest)) === manifest.generation) continue;
-    // a job that holds the run makes its links itself when it commits
-    await unlessLocked(archive, manifest, (now) => refreshTables(archive, now));
+    if (linked.has(archive.layout.manifestFile(manifest))) continue;
+    await using _lock = await lockRunInTurn(archive.layout, manifest, signal);
+    const now = await archive.manifest(manifest);
+    if (now !== null) await refreshTables(archive, now);
   }
 }
 
@@ -183,62 +183,4 @@ async function isThere(folder: string): Promise<boolean> {
       throw RunvaultError.from(error, { place: { file: folder } });
     },
   );
-}
-
-/** Throws `value_out_of_range` with the first archived value that a wanted type cannot hold. */
-async function refuseLosses(
-  archive: Archive,
-  manifests: readonly Manifest[],
-  wanted: WantedTypes,
-  signal: AbortSignal,
-): Promise<void> {
-  const narrower = tableNames.flatMap((table) =>
-    Object.entries(wanted[table] ?? {}).map(([column, type]) => ({ table, column, type })),
-  );
-  const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-widen-"));
-  try {
-    await using duckdb = await openDuckDB({ memoryLimitMb: 256, threads: 2, tempDirectory });
-    for (const { table, column, type } of narrower) {
-      for (const manifest of manifests) {
-        signal.throwIfAborted();
-        const held = manifest.tables[table];
-        const former = held?.exactTypes[column];
-        if (held === undefined || former === undefined || held.parquet.length === 0 || holds(type, former))
-          continue;
-        const files = held.parquet.map(({ file }) => join(archive.layout.dataDir(manifest), file));
-        const lost = await firstLost(duckdb.connection, files, column, former, type);
-        if (lost === undefined) continue;
-        throw new RunvaultError(
-          "value_out_of_range",
-          `${table}.${column} of row seq ${lost.seq} is ${lost.value}, which ${type} cannot hold`,
-          {
-            place: { instance: manifest.instanceId, run: manifest.runId, table },
-            hint: "Give a type that holds every archived value; nothing was changed.",
-          },
-        );
-      }
-    }
-  } finally {
-    await rm(tempDirectory, { recursive: true, force: true });
-  }
-}
-
-async function firstLost(
-  connection: DuckDBConnection,
-  files: readonly string[],
-  column: string,
-  former: string,
-  type: string,
-): Promise<{ seq: string; value: string } | undefined> {
-  const value = identifier(column);
-  const kept = `TRY_CAST(TRY_CAST(${value} AS ${type}) AS ${former})`;
-  try {
-    const reader = await connection.runAndReadAll(
-      `SELECT CAST(seq AS VARCHAR), CAST(${value} AS VARCHAR) FROM read_parquet(${fileList(files)}) WHERE ${value} IS DISTINCT FROM ${kept} LIMIT 1`,
-    );
-    const [row] = reader.getRows() as [string, string][];
-    return row && { seq: row[0], value: row[1] };
-  } catch (thrown) {
-    throw duckDBError(thrown, "archived values could not be read");
-  }
 }
