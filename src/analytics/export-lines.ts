@@ -7,6 +7,7 @@ import {
 } from "../archive/canonical-sql.ts";
 import { identifier, literal } from "../archive/sql.ts";
 import type { Column, Table } from "../model/table.ts";
+import { doubleSql } from "./double-sql.ts";
 import type { DecimalForm } from "./export-format.ts";
 import { RawStrings } from "./raw-vector.ts";
 import type { RowChunk } from "./whole-stream.ts";
@@ -26,7 +27,7 @@ export function ndjsonLineSql(table: Table, decimals: DecimalForm): string {
     const quoted = quotedInJson(column) && !number ? '"' : "";
     return [
       literal(`${index === 0 ? "{" : ","}${JSON.stringify(column.name)}:${quoted}`),
-      number ? `coalesce(${canonicalDoubleSql(`${name}::DOUBLE`)}, 'null')` : canonicalValueSql(column, name),
+      number ? `coalesce(${canonicalDoubleSql(doubleSql(name))}, 'null')` : canonicalValueSql(column, name),
       literal(quoted),
     ];
   });
@@ -56,7 +57,7 @@ function csvValueSql({ kind }: Column, value: string, decimals: DecimalForm): st
     case "double":
       return plainDoubleSql(value);
     case "exact":
-      return decimals === "double" ? plainDoubleSql(`${value}::DOUBLE`) : value;
+      return decimals === "double" ? plainDoubleSql(doubleSql(value)) : value;
     default:
       return value;
   }

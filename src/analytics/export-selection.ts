@@ -3,6 +3,7 @@ import { identifier, literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type FilterName, filterNames, type Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
+import { doubleSql } from "./double-sql.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /** Which rows of the tables, and how their decimals are given. */
@@ -49,6 +50,6 @@ export function columnsSql(table: Table, decimals: DecimalForm): string {
   if (decimals === "exact") return "*";
   const doubles = table.columns
     .filter(({ kind }) => kind === "exact")
-    .map(({ name }) => `${identifier(name)}::DOUBLE AS ${identifier(name)}`);
+    .map(({ name }) => `${doubleSql(identifier(name))} AS ${identifier(name)}`);
   return doubles.length === 0 ? "*" : `* REPLACE (${doubles.join(", ")})`;
 }

@@ -8,7 +8,6 @@ import { columnsSql, type ExportSelection, whereSql } from "./export-selection.t
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
 import type { ResultColumn } from "./query.ts";
-import { asQueryError } from "./query-error.ts";
 import type { QueryArchive } from "./query-views.ts";
 import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
 
@@ -66,25 +65,27 @@ export class ExportSession implements AsyncDisposable {
 
   /** Streams a SELECT in bounded memory. Ends only when it is whole. */
   async *stream(sql: string, columns: number): AsyncGenerator<RowChunk> {
-    const { connection, files } = this.#views;
+    const { connection } = this.#views;
     using limit = new Limit(connection, undefined, this.#signal);
     try {
       yield* wholeStream((marked) => connection.stream(marked), sql, columns);
     } catch (error) {
       const known = limit.reason();
       if (known !== undefined) throw known;
-      throw error instanceof CutStream ? await this.#reasonOfCut(sql) : asExportError(error, files);
+      throw error instanceof CutStream
+        ? await this.#reasonOfCut(sql)
+        : await asExportError(error, this.#views);
     }
   }
 
   /** Does something with DuckDB. Throws what a reader of archives has to know, the signal's reason when it aborts. */
   async work<T>(body: (connection: DuckDBConnection) => Promise<T>): Promise<T> {
-    const { connection, files } = this.#views;
+    const { connection } = this.#views;
     using limit = new Limit(connection, undefined, this.#signal);
     try {
       return await body(connection);
     } catch (error) {
-      throw limit.reason() ?? asExportError(error, files);
+      throw limit.reason() ?? (await asExportError(error, this.#views));
     }
   }
 
@@ -104,13 +105,13 @@ export class ExportSession implements AsyncDisposable {
 }
 
 /** As of a query, but for what only an export meets: a disk that cannot be written is not the archive's damage. */
-function asExportError(error: unknown, files: readonly string[]): RunvaultError {
+async function asExportError(error: unknown, views: OpenViews): Promise<RunvaultError> {
   const { code } = duckDBError(error, "");
   const message = error instanceof Error ? error.message : String(error);
-  if (code.startsWith("storage_") && !files.some((file) => message.includes(file))) {
+  if (code.startsWith("storage_") && !views.files.some((file) => message.includes(file))) {
     return new RunvaultError(code, message, { cause: error, ...exportHint });
   }
-  const known = asQueryError(error, files);
+  const known = await views.errorOf(error);
   return known.code.startsWith("storage_")
     ? new RunvaultError(known.code, known.message, { cause: error, ...exportHint })
     : known;

@@ -3,8 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Manifest } from "../archive/manifest.ts";
+import { overtaken } from "../archive/overtaken.ts";
+import type { RunvaultError } from "../model/error.ts";
 import { type WithheldTable, withheldTables } from "./committed-parquet.ts";
-import { pathsOf, presentFiles } from "./present-files.ts";
+import { firstMissing, missingFile, pathsOf, presentFiles } from "./present-files.ts";
 import { asQueryError } from "./query-error.ts";
 import { createViews, type QueryArchive } from "./query-views.ts";
 
@@ -26,6 +28,8 @@ export interface OpenViews extends AsyncDisposable {
   readonly manifests: readonly Manifest[];
   /** Every committed file behind the views. */
   readonly files: readonly string[];
+  /** DuckDB's error as ours; `history_query_failed` where commits since the opening took files away. */
+  errorOf(error: unknown): Promise<RunvaultError>;
   /** Tables of runs that the views leave out for their state. */
   readonly withheld: readonly WithheldTable[];
 }
@@ -37,6 +41,15 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
   const every = pathsOf(files);
   signal?.throwIfAborted();
   const spill = await mkdtemp(join(tmpdir(), "runvault-query-"));
+  const errorOf = async (error: unknown) => {
+    const known = asQueryError(error, every);
+    // DuckDB looks for a missing file as for a glob, which a locked query may not
+    const refused = known.message.startsWith("Permission Error");
+    if (known.code !== "archive_damaged" && !refused) return known;
+    const missing = await firstMissing(every);
+    if (missing === null) return known;
+    return (await overtaken(archive, manifests, error)) ?? missingFile(missing, error);
+  };
   let instance: DuckDBInstance | undefined;
   const close = async () => {
     instance?.closeSync();
@@ -60,6 +73,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
       connection,
       manifests,
       files: every,
+      errorOf,
       withheld: allowIncomplete ? [] : withheldTables(manifests),
       [Symbol.asyncDispose]: async () => {
         connection.closeSync();
@@ -68,6 +82,6 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     };
   } catch (error) {
     await close();
-    throw asQueryError(error, every);
+    throw await errorOf(error);
   }
 }

@@ -33,12 +33,17 @@ export async function presentFiles(
     if (missing === null) return { manifests, files };
     // a commit between the reading of the manifests and here replaces files; then the new manifests name others
     if (attempt === 3) {
-      throw new RunvaultError("archive_damaged", "a committed file is missing", {
-        place: { file: missing },
-        hint: "Run `runvault verify`; archiving the run again puts the file back.",
-      });
+      throw missingFile(missing);
     }
   }
+}
+
+export function missingFile(file: string, cause?: unknown): RunvaultError {
+  return new RunvaultError("archive_damaged", "a committed file is missing", {
+    cause,
+    place: { file },
+    hint: "Run `runvault verify`; archiving the run again puts the file back.",
+  });
 }
 
 /** Every file, in the order of tables, runs and time. */
@@ -46,7 +51,8 @@ export function pathsOf(files: PresentFiles["files"]): string[] {
   return [...files.values()].flat().flatMap((group) => group.files.map(({ file }) => file));
 }
 
-async function firstMissing(paths: readonly string[]): Promise<string | null> {
+/** The first of these files that is not there. */
+export async function firstMissing(paths: readonly string[]): Promise<string | null> {
   for (const path of paths) {
     try {
       await stat(path);

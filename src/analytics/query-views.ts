@@ -3,6 +3,7 @@ import type { Archive } from "../archive/archive.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { identifier, literal, parquetRows } from "../archive/sql.ts";
 import { type Column, type Table, type TableName, tables } from "../model/table.ts";
+import { doubleSql } from "./double-sql.ts";
 import type { TypedParquet } from "./typed-parquet.ts";
 
 /** The part of an archive that queries need. */
@@ -32,7 +33,7 @@ export async function createViews(
 export async function createDoubleView(connection: DuckDBConnection, table: Table): Promise<void> {
   const exact = table.columns.filter(({ kind }) => kind === "exact");
   if (exact.length === 0) return;
-  const doubles = exact.map(({ name }) => `${identifier(name)}::DOUBLE AS ${identifier(name)}`).join(", ");
+  const doubles = exact.map(({ name }) => `${doubleSql(identifier(name))} AS ${identifier(name)}`).join(", ");
   await connection.run(
     `CREATE VIEW ${identifier(`${table.name}_f`)} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
   );

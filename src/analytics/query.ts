@@ -4,7 +4,6 @@ import { RunvaultError } from "../model/error.ts";
 import type { WithheldTable } from "./committed-parquet.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";
-import { asQueryError } from "./query-error.ts";
 import type { QueryArchive } from "./query-views.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
 import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
@@ -64,7 +63,7 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     return new LockedQuery(views, timeoutMs);
   } catch (error) {
     await views[Symbol.asyncDispose]();
-    throw asQueryError(error, views.files);
+    throw await views.errorOf(error);
   }
 }
 
@@ -103,7 +102,7 @@ class LockedQuery implements Query {
       return { columns, chunks: () => chunks, batches: () => rowsOf(chunks, columns.length) };
     } catch (error) {
       limit[Symbol.dispose]();
-      throw limit.reason() ?? asQueryError(error, this.#views.files);
+      throw limit.reason() ?? (await this.#views.errorOf(error));
     }
   }
 
@@ -130,7 +129,7 @@ class LockedQuery implements Query {
         yield { chunk, rows: chunk.rowCount };
       }
     } catch (error) {
-      throw limit.reason() ?? asQueryError(error, this.#views.files);
+      throw limit.reason() ?? (await this.#views.errorOf(error));
     }
   }
 
@@ -144,7 +143,7 @@ class LockedQuery implements Query {
       if (known !== undefined) throw known;
       throw error instanceof CutStream
         ? await this.#reasonOfCut(statement, error.rows)
-        : asQueryError(error, this.#views.files);
+        : await this.#views.errorOf(error);
     }
   }
 
@@ -154,7 +153,7 @@ class LockedQuery implements Query {
     try {
       await this.#views.connection.run(`SELECT max(hash(q)) FROM (\n${statement.text}\n) q`);
     } catch (error) {
-      return limit.reason() ?? asQueryError(error, this.#views.files);
+      return limit.reason() ?? (await this.#views.errorOf(error));
     }
     return new RunvaultError(
       "query_invalid",

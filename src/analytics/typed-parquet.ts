@@ -12,13 +12,14 @@ export interface TypedParquet {
 /**
  * The files by their types, one group but while a column of the archive is being widened. Readers that are given files
  * of two types in one list refuse them or round in silence, so each group is read apart and cast to the archive's types.
+ * A group is a stretch of the list: rows keep its order.
  */
 export function byTypes(files: readonly CommittedParquet[]): TypedParquet[] {
   const groups: { exactTypes: ExactTypes; files: CommittedParquet[] }[] = [];
   for (const file of files) {
-    const group = groups.find(({ exactTypes }) => sameTypes(exactTypes, file.exactTypes));
-    if (group === undefined) groups.push({ exactTypes: file.exactTypes, files: [file] });
-    else group.files.push(file);
+    const last = groups.at(-1);
+    if (last !== undefined && sameTypes(last.exactTypes, file.exactTypes)) last.files.push(file);
+    else groups.push({ exactTypes: file.exactTypes, files: [file] });
   }
   return groups;
 }
