@@ -139,6 +139,6 @@ describe("killed at any step and started again, archive fetches no journalled wi
       await driver.killAtEach(steps, null, undefined, kinds[kind].status);
       await driver.expectEqualTo(undisturbed[kind]);
     },
-    180_000,
+    400_000,
   );
 });

@@ -50,6 +50,6 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
       }
       expect(landed).toBe(kills);
       expect(windows).toBeGreaterThan(0);
-    }, 240_000);
+    }, 600_000);
   });
 });
