@@ -30,7 +30,7 @@ export interface RebuildScope {
 
 /**
  * The record of a rebuild that was interrupted, or a new one of the runs as they are now, on disk. Which buckets are done
- * then shows in the names of their files, whatever else was committed since.
+ * then shows in the names of their files. Runs that are new, or that other jobs committed since, are rebuilt as they are.
  */
 export async function openRecord(
   archive: Archive,
@@ -40,11 +40,21 @@ export async function openRecord(
 ): Promise<{ readonly record: RebuildRecord; readonly resumed: boolean }> {
   const file = fileOf(archive, scope);
   const found = await readRecord(file);
-  if (found !== null) return { record: found, resumed: true };
-  const record: RebuildRecord = { format: 1, ...now };
+  const record: RebuildRecord =
+    found === null ? { format: 1, ...now } : { ...found, runs: stillHolding(found.runs, now.runs) };
   await replaceFile(file, Buffer.from(`${JSON.stringify(record, null, 1)}\n`));
-  step("rebuild-recorded");
-  return { record, resumed: false };
+  if (found === null) step("rebuild-recorded");
+  return { record, resumed: found !== null };
+}
+
+/** The runs as they are now; those that the rebuild itself at most has committed since, as it began with them. */
+function stillHolding(begun: RebuildRecord["runs"], now: RebuildRecord["runs"]): RebuildRecord["runs"] {
+  return now.map((run) => {
+    const was = begun.find(({ instanceId, runId }) => instanceId === run.instanceId && runId === run.runId);
+    // a rebuild commits a run once; what came after that is not of its making
+    const own = was !== undefined && was.generation <= run.generation && run.generation <= was.generation + 1;
+    return own ? was : run;
+  });
 }
 
 /** The rebuild is done: the same command begins anew. */

@@ -147,7 +147,7 @@ function fetchLines(
  */
 async function attemptPage(
   source: PageSource,
-  { client, contract }: PageReading,
+  { exchange, client, contract }: PageReading,
   token: string,
   wanted: number,
   context: Parameters<RpcClient["call"]>[1],
@@ -172,6 +172,7 @@ async function attemptPage(
       if (thrown.code === "timeout") size.slowDown(rows);
       if (isRefusedArgument(thrown) && size.goBack(rows)) {
         refusedRows = rows;
+        exchange.stats.retries += 1;
         continue;
       }
       if (thrown.code !== "limit_exceeded" || !size.halve(rows)) throw thrown;
