@@ -37,19 +37,27 @@ async function countLines(): Promise<number> {
   return (await Promise.all(counts)).reduce((sum, rows) => sum + rows, 0);
 }
 
-/** From the built package, as users run it. */
+/** A module of the built package, as users run it; where it is not built, types are checked all the same. */
+async function built<Module>(path: string): Promise<Module> {
+  return (await import(new URL(`../dist/${path}`, import.meta.url).href)) as Module;
+}
+
 async function openGateway() {
   const options = { baseUrl: url };
   if (way === "rest") {
-    const { openRestGateway } = await import("../dist/gateway/rest-gateway.js");
+    const { openRestGateway } =
+      await built<typeof import("../src/gateway/rest-gateway.ts")>("gateway/rest-gateway.js");
     return openRestGateway(options);
   }
-  const { openRpcGateway } = await import("../dist/gateway/rpc-gateway.js");
+  const { openRpcGateway } =
+    await built<typeof import("../src/gateway/rpc-gateway.ts")>("gateway/rpc-gateway.js");
   return openRpcGateway(options);
 }
 
 async function countMessages(): Promise<number> {
-  const { HistoryService } = await import("../dist/gen/example/history/v1/history_service_pb.js");
+  const { HistoryService } = await built<
+    typeof import("../src/gen/example/history/v1/history_service_pb.ts")
+  >("gen/example/history/v1/history_service_pb.js");
   const client = createClient(HistoryService, createConnectTransport({ baseUrl: url, httpVersion: "1.1" }));
   let rows = 0;
   let pageToken = "";
