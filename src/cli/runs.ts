@@ -108,8 +108,7 @@ async function gatewayRuns(
     );
   }
   await using gateway = await openGatewayFor({ ...values, gateway: checked.data }, session);
-  // loaded when a gateway is asked, so that listing an archive starts without it
-  const { listRuns: runsOf } = await import("../extract/run-knowledge.ts");
+  const runsOf = await loadRunsOf();
   return (await runsOf(gateway, instanceId, session.signal)).map((run) => ({
     instanceId: run.instanceId,
     runId: run.runId,
@@ -118,6 +117,12 @@ async function gatewayRuns(
     ended: run.ended === undefined ? null : formatTime(run.ended),
     final: run.final,
   }));
+}
+
+/** Loaded when a gateway is asked, so that listing an archive starts without it. */
+async function loadRunsOf() {
+  const { listRuns } = await import("../extract/run-knowledge.ts");
+  return listRuns;
 }
 
 function tableOf(runs: readonly Listed[]): string {
