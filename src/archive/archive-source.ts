@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
@@ -16,11 +16,12 @@ import type {
 import { type FilterName, type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
-import { filesOf, readableStates } from "./commit.ts";
+import { readableStates } from "./commit.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { isMissing } from "./durable.ts";
 import type { Manifest, TableManifest } from "./manifest.ts";
 import { ManifestCache } from "./manifest-cache.ts";
+import { overtaken } from "./overtaken.ts";
 import { type Lines, parquetLines } from "./parquet-lines.ts";
 import { sha256Of } from "./segment.ts";
 import { bucketsOf, countRows, isSorted, segmentLines, type TableBucket } from "./table-rows.ts";
@@ -29,8 +30,8 @@ export interface ArchiveSourceOptions {
   /** Also tables that are neither COMPLETE nor OPEN, as far as the archive holds them. Default false. */
   readonly allowIncomplete?: boolean;
   /**
-   * Text of segments decompressed ahead of a reader, in bytes; the next segment always is. Default 32 MiB: a few of the
-   * usual size, enough to keep the disk and a second core busy.
+   * Text of decompressed segments that a reader holds at a time, in bytes, the one in its hands included; that one always
+   * is held. Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
    */
   readonly readAheadBytes?: number;
   /** Memory DuckDB may take for filtered rows, in MiB. Default 256. */
@@ -337,19 +338,10 @@ class ArchiveSource implements HistorySource {
   async #overtaken(manifest: Manifest, thrown: unknown): Promise<unknown> {
     if (!(thrown instanceof RunvaultError) || thrown.code !== "archive_damaged") return thrown;
     const place = { instance: manifest.instanceId, run: manifest.runId };
+    const { layout } = this.#archive;
     const now = await this.#archive.manifest(manifest);
-    if (now === null || now.generation !== manifest.generation) {
-      const kept = now === null ? new Set<string>() : filesOf(now).data;
-      for (const file of filesOf(manifest).data) {
-        if (kept.has(file) || (await isThere(join(this.#archive.layout.dataDir(manifest), file)))) continue;
-        return new RunvaultError("history_query_failed", "the run was committed anew while it was read", {
-          cause: thrown,
-          place,
-          hint: "Ask again: the answer then comes from the new generation.",
-        });
-      }
-    }
-    return thrown.at(place);
+    const manifests = async () => (now === null ? [] : [now]);
+    return (await overtaken({ layout, manifests }, [manifest], thrown)) ?? thrown.at(place);
   }
 }
 
@@ -410,15 +402,5 @@ function damaged(message: string, file: string, cause?: unknown): RunvaultError 
 function refuseWhenAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) {
     throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
-  }
-}
-
-async function isThere(file: string): Promise<boolean> {
-  try {
-    await stat(file);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw RunvaultError.from(error, { place: { file } });
   }
 }
