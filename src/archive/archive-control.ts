@@ -16,6 +16,8 @@ export interface ArchiveControlOptions {
   readonly source: HistorySource;
   /** What the inventory says that the archive is kept by. */
   readonly version: string;
+  /** Also tables that are neither COMPLETE nor OPEN: as the source has it. Default false. */
+  readonly allowIncomplete?: boolean;
   readonly clock?: () => Nanoseconds;
 }
 
@@ -36,8 +38,8 @@ const liveModels = ["accounts", "portfolios", "events"];
  * history it holds. What only a running instance can do is `capability_unavailable`.
  */
 export function archiveControl(archive: Archive, options: ArchiveControlOptions): ControlPlane {
-  const { source, version, clock = wallClock } = options;
-  const overviews = new RunOverviews(archive);
+  const { source, version, allowIncomplete = false, clock = wallClock } = options;
+  const overviews = new RunOverviews(archive, allowIncomplete);
 
   const instancesOf = ({ runs, damaged }: Overview): Map<string, Instance> => {
     const byInstance = Map.groupBy(runs, ({ instanceId }) => instanceId);

@@ -41,10 +41,12 @@ type Read = RunOverview | DamagedManifest;
  */
 export class RunOverviews {
   readonly #archive: Archive;
+  readonly #allowIncomplete: boolean;
   #kept = new Map<string, { readonly mark: string; readonly read: Read }>();
 
-  constructor(archive: Archive) {
+  constructor(archive: Archive, allowIncomplete: boolean) {
     this.#archive = archive;
+    this.#allowIncomplete = allowIncomplete;
   }
 
   /** As committed now. Throws where the folder of the manifests cannot be read. */
@@ -86,6 +88,18 @@ export class RunOverviews {
     return found;
   }
 
+  #overviewOf({ instanceId, runId, run, tables, committedAt }: Manifest): RunOverview {
+    const isServed = (state = "ABSENT") =>
+      readableStates.has(state) || (this.#allowIncomplete && state !== "ABSENT");
+    return {
+      instanceId,
+      runId,
+      started: BigInt(run.started ?? 0),
+      committed: parseTime(committedAt),
+      tables: tableNames.filter((name) => isServed(tables[name]?.state)),
+    };
+  }
+
   async #faultsOf(manifest: Manifest): Promise<string[]> {
     const dir = this.#archive.layout.dataDir(manifest);
     const faults: string[] = [];
@@ -115,7 +129,7 @@ export class RunOverviews {
   async #readFile(file: string): Promise<Read> {
     try {
       const manifest = parseManifest(await readFile(file, "utf8"), file);
-      if (this.#archive.layout.manifestFile(manifest) === file) return overviewOf(manifest);
+      if (this.#archive.layout.manifestFile(manifest) === file) return this.#overviewOf(manifest);
       const { instanceId, runId } = manifest;
       throw new RunvaultError("archive_damaged", `the manifest is that of ${instanceId}/${runId}`, {
         place: { file },
@@ -126,17 +140,6 @@ export class RunOverviews {
       return { file: below, folder, error: RunvaultError.from(error, { place: { file } }) };
     }
   }
-}
-
-function overviewOf(manifest: Manifest): RunOverview {
-  const { instanceId, runId, run, tables } = manifest;
-  return {
-    instanceId,
-    runId,
-    started: BigInt(run.started ?? 0),
-    committed: parseTime(manifest.committedAt),
-    tables: tableNames.filter((name) => readableStates.has(tables[name]?.state ?? "")),
-  };
 }
 
 function sizesOf({ tables, documents }: Manifest): Map<string, number> {
