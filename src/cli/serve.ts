@@ -173,7 +173,7 @@ function isLoopback(host: string): boolean {
 /** One JSON line a request, with its time. */
 function accessLog(write: (line: string) => void) {
   return pino(
-    { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: () => ({}) } },
+    { base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (level) => ({ level }) } },
     { write: (line: string) => write(line.trimEnd()) },
   );
 }
