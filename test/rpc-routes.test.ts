@@ -49,7 +49,7 @@ test.each(everywhere)("every HistoryService method answers in $dialect at the $p
   );
   const run = { instanceId: "alpha", runId: "r1" };
   expect(await client.getDatasource({})).toMatchObject({
-    name: "array",
+    name: "n",
     kind: "array",
     available: true,
     tables: tables.map(({ name }) => name),

@@ -44,6 +44,11 @@ export class Layout {
     return join(this.dir, "staging");
   }
 
+  /** Name of the folder that holds the manifests of an instance. */
+  instanceFolder(instanceId: string): string {
+    return pathName(instanceId);
+  }
+
   /** The committed description of a run. */
   manifestFile(run: RunRef): string {
     return join(this.runsDir, pathName(run.instanceId), `${pathName(run.runId)}.json`);

@@ -39,7 +39,8 @@ export class ManifestCache {
   }
 }
 
-async function markOf(file: string): Promise<string | null> {
+/** What tells a file from the one that replaces it; null where there is none. */
+export async function markOf(file: string): Promise<string | null> {
   try {
     const { ino, mtimeNs, size } = await stat(file, { bigint: true });
     return `${ino} ${mtimeNs} ${size}`;

@@ -17,9 +17,11 @@ import { rebuildCommand } from "./rebuild.ts";
 import { rmCommand } from "./rm.ts";
 import { runsCommand } from "./runs.ts";
 import { createScrubber } from "./scrubber.ts";
+import { serveCommand } from "./serve.ts";
 import type { Session } from "./session.ts";
 import { simulateCommand } from "./simulate.ts";
 import type { Terminal } from "./terminal.ts";
+import { tokenCommand } from "./token.ts";
 import { verifyCommand } from "./verify.ts";
 import { version } from "./version.ts";
 
@@ -150,6 +152,8 @@ const entries: readonly CommandEntry[] = [
   diffCommand,
   rebuildCommand,
   rmCommand,
+  serveCommand,
+  tokenCommand,
   simulateCommand,
   completionCommand,
 ];

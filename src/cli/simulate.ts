@@ -1,37 +1,20 @@
-import { createWriteStream } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/nearest-name.ts";
 import { faultGrammar, faultKinds } from "../serve/fault.ts";
-import type { ServeTls } from "../serve/server.ts";
-import { type Transport, transports } from "../serve/transport.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
-import { nonEmpty, wholeNumber } from "./option-values.ts";
+import { wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
+import { addServeOptions, openLineFile, serveShape, tlsFrom, tokensFrom } from "./serve-options.ts";
 import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
 import { parseFaults } from "./simulated-faults.ts";
 import { version } from "./version.ts";
-
-/** `rest,rpc`: names of transports, each once. */
-const transportList = z.string().transform((text, context): Transport[] => {
-  const names = new Set(text.split(",").map((name) => name.trim()));
-  for (const name of names) {
-    if (transports.some((known) => known === name)) continue;
-    const near = nearestName(name, transports);
-    const meant = near === null ? "" : ` (did you mean ${near}?)`;
-    context.addIssue(
-      `names no transport: ${JSON.stringify(name)}${meant}; there are ${transports.join(", ")}`,
-    );
-  }
-  return transports.filter((name) => names.has(name));
-});
 
 const schema = z.object({
   seed: z.string(),
@@ -42,18 +25,12 @@ const schema = z.object({
   bars: z.string().optional(),
   growing: z.boolean().default(false),
   clock: z.string(),
-  host: z.string().min(1),
-  port: wholeNumber(0, 65535),
-  literal: z.boolean().default(false),
+  ...serveShape,
   compress: z.boolean().default(false),
   fault: z.array(z.string()).default([]),
   tokenFile: z.string().optional(),
   maxRowsPerAnswer: wholeNumber(1).optional(),
   requestLog: z.string().optional(),
-  transports: transportList.optional(),
-  tlsCert: nonEmpty.optional(),
-  tlsKey: nonEmpty.optional(),
-  tlsClientCa: nonEmpty.optional(),
   cache: z.string().min(1),
 });
 
@@ -62,8 +39,7 @@ export const simulateCommand = commandEntry({
   schema,
   howToGoOn: "Start it again with the same options for the same world.",
   declare: (command: Command) =>
-    command
-      .name("simulate")
+    addServeOptions(command.name("simulate"))
       .summary("serve a made-up, repeatable world as a gateway would")
       .description(
         "Serves a deterministic world of trading runs on the gateway's interface, REST and RPC, until it is stopped. Prints the " +
@@ -85,18 +61,6 @@ export const simulateCommand = commandEntry({
           "what time it is for growing runs and lifecycle actions: wall, TIME (stands still), or TIME*SPEED (starts at TIME, runs SPEED times as fast)",
         ).default("wall"),
       )
-      .addOption(new Option("--host <host>", "address to listen on").default("127.0.0.1"))
-      .addOption(new Option("--port <port>", "port to listen on; 0 is any free one").default("0"))
-      .addOption(
-        new Option(
-          "--transports <names>",
-          "which to offer, with commas (default: rest,rpc, with --literal rest); without rest, plain HTTP has health and metrics alone",
-        ),
-      )
-      .option(
-        "--literal",
-        "on REST only what the interface document itself shows there: no runs, resources or storage facts",
-      )
       .option("--compress", "honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC")
       .addOption(
         new Option(
@@ -105,9 +69,6 @@ export const simulateCommand = commandEntry({
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .option("--token-file <file>", "want the token in FILE on every request")
-      .option("--tls-cert <file>", "serve over TLS, with the certificate in FILE (PEM)")
-      .option("--tls-key <file>", "the certificate's key (PEM)")
-      .option("--tls-client-ca <file>", "want client certificates that an authority in FILE has signed (PEM)")
       .option("--max-rows-per-answer <n>", "cap answers, and pages over RPC, without a word")
       .option("--request-log <file>", "write one JSON line a request to FILE")
       .addOption(
@@ -174,10 +135,14 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     });
   }
   session.scrubber.add(token ?? "");
+  const tokens = await tokensFrom(values);
+  if (tokens !== undefined && token !== undefined) {
+    throw new RunvaultError("invalid_argument", "--tokens and --token-file exclude each other");
+  }
   const tls = await tlsFrom(values);
   const { openSimulator, serve } = await loadWorld();
 
-  await using log = values.requestLog === undefined ? undefined : await openRequestLog(values.requestLog);
+  await using log = values.requestLog === undefined ? undefined : await openLineFile(values.requestLog);
   await using world = await rendered(session, (watch) =>
     openSimulator(
       {
@@ -208,8 +173,9 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     compress: values.compress,
     faults: faults.answers,
     ...(token === undefined ? {} : { token }),
+    ...(tokens === undefined ? {} : { tokens }),
     ...(values.maxRowsPerAnswer === undefined ? {} : { maxRowsPerAnswer: values.maxRowsPerAnswer }),
-    ...(log === undefined ? {} : { onRequest: (entry: unknown) => log.write(entry) }),
+    ...(log === undefined ? {} : { onRequest: (entry: unknown) => log.write(JSON.stringify(entry)) }),
     onError: (error) => session.log.warn({ code: error.code, ...error.place }, error.message),
   });
   try {
@@ -223,20 +189,6 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   }
   // being stopped is how a server ends its work
   return exit.done;
-}
-
-/** Reads what TLS takes. Throws `invalid_argument` where a file is not there, or only a part is given. */
-async function tlsFrom(values: z.output<typeof schema>): Promise<ServeTls | undefined> {
-  const { tlsCert, tlsKey, tlsClientCa } = values;
-  if (tlsCert === undefined && tlsKey === undefined && tlsClientCa === undefined) return undefined;
-  if (tlsCert === undefined || tlsKey === undefined) {
-    throw new RunvaultError("invalid_argument", "TLS takes both --tls-cert and --tls-key");
-  }
-  return {
-    cert: await readOptionFile("--tls-cert", tlsCert),
-    key: await readOptionFile("--tls-key", tlsKey),
-    ...(tlsClientCa === undefined ? {} : { clientCa: await readOptionFile("--tls-client-ca", tlsClientCa) }),
-  };
 }
 
 /** Opens a world with progress shown while it is rendered. */
@@ -262,30 +214,4 @@ async function loadWorld() {
   const { openSimulator } = await import("../simulator/simulator.ts");
   const { serve } = await import("../serve/server.ts");
   return { openSimulator, serve };
-}
-
-interface RequestLog extends AsyncDisposable {
-  write(entry: unknown): void;
-}
-
-/** Appends JSON lines to a file. Once a line could not be written, every further request fails with that error. */
-async function openRequestLog(file: string): Promise<RequestLog> {
-  const stream = createWriteStream(file, { flags: "a" });
-  await new Promise<void>((opened, failed) => {
-    stream.once("open", () => opened());
-    stream.once("error", (error) => failed(RunvaultError.from(error, { place: { file } })));
-  });
-  let failure: Error | undefined;
-  stream.on("error", (error) => {
-    failure = error;
-  });
-  return {
-    write: (entry) => {
-      if (failure !== undefined) throw RunvaultError.from(failure, { place: { file } });
-      stream.write(`${JSON.stringify(entry)}\n`);
-    },
-    [Symbol.asyncDispose]: async () => {
-      if (failure === undefined) await new Promise<void>((closed) => stream.end(() => closed()));
-    },
-  };
 }

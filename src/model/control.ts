@@ -20,6 +20,16 @@ export interface DaemonState {
   readonly message: string;
 }
 
+/** Something that the plane looks at when the doctor is asked. */
+export interface DoctorCheck {
+  /** What was checked. */
+  readonly name: string;
+  /** What is wrong, for the operator; empty when it passed. */
+  readonly message: string;
+  /** Whose trouble it is, where it is one instance's alone. */
+  readonly instanceId?: string | undefined;
+}
+
 export interface LogEntry {
   readonly time: Nanoseconds;
   readonly severity: "DEBUG" | "INFO" | "WARNING" | "ERROR";
@@ -74,6 +84,8 @@ export interface ControlPlane {
   readonly kind: string;
   /** Never throws: a daemon out of reach is an answer. */
   daemon(): Promise<DaemonState>;
+  /** What else depends on this plane, looked at now; absent where the daemon is all there is. */
+  checks?(): Promise<readonly DoctorCheck[]>;
   /** In the order of their ids. While the daemon is out of reach, as last known. */
   instances(): Promise<readonly InstanceState[]>;
   instance(instanceId: string): Promise<InstanceState>;

@@ -24,13 +24,14 @@ export async function doctorReport(
   source: HistorySource,
 ): Promise<MessageInitShape<typeof RunDoctorResponseSchema> & { readonly ok: boolean }> {
   const [{ reachable, message }, trouble] = await Promise.all([control.daemon(), historyTrouble(source)]);
-  return {
-    ok: reachable && trouble === "",
-    checks: [
-      { name: "control_plane", ok: reachable, message },
-      { name: "history", ok: trouble === "", message: trouble },
-    ],
-  };
+  // of a plane out of reach nothing more can be told
+  const more = reachable ? ((await control.checks?.()) ?? []) : [];
+  const checks = [
+    { name: "control_plane", ok: reachable, message },
+    { name: "history", ok: trouble === "", message: trouble },
+    ...more.map((check) => ({ name: check.name, ok: check.message === "", message: check.message })),
+  ];
+  return { ok: checks.every(({ ok }) => ok), checks };
 }
 
 /** Why the history does not answer; empty when it does. */

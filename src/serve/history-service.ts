@@ -36,6 +36,8 @@ export interface HistoryServiceOptions {
   readonly source: HistorySource;
   readonly cursors: CursorPool;
   readonly faults: RpcFaults;
+  /** Of the service, for people. */
+  readonly name: string;
   /** What the store is built on, such as simulator or archive. */
   readonly kind: string;
   readonly maxRowsPerAnswer: number | undefined;
@@ -104,7 +106,7 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
   return {
     async getDatasource(_request, { signal }) {
       return {
-        name: source.label,
+        name: options.name,
         kind: options.kind,
         available: await answers(source, signal),
         tables: [...tableNames],

@@ -19,7 +19,6 @@ import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts"
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
-import { isBearer } from "./bearer.ts";
 import {
   datasourceService,
   discoveryService,
@@ -31,7 +30,9 @@ import {
 import { connectError } from "./envelope.ts";
 import { pathOf } from "./history-routes.ts";
 import { type HistoryServiceOptions, historyService } from "./history-service.ts";
+import type { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
+import { refuseUnlessAllowed, requestScope, requireCaller } from "./request-scope.ts";
 import type { RawQuery } from "./row-query.ts";
 import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
@@ -41,7 +42,10 @@ export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOp
   readonly control: ControlPlane | undefined;
   /** Host and port of this server, as a client reaches it that sends such a Host header. */
   readonly address: (host: string) => string;
-  readonly token: string | undefined;
+  /** Refuse calls whose token is none of this server's, and those about instances that are not its. */
+  readonly hasTokens: boolean;
+  /** Taken by calls for rows. */
+  readonly slots: QuerySlots | undefined;
   readonly compress: boolean;
   readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
   readonly onError: (error: RunvaultError) => void;
@@ -58,7 +62,7 @@ const compressedBytes = 1024;
 
 /** The services that are offered, as handlers that know nothing of HTTP servers. */
 export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
-  const { control, token } = options;
+  const { control, hasTokens, slots } = options;
   const router: ConnectRouter = createConnectRouter({
     // there are clients that compress every request; answers are another matter
     acceptCompression: [compressionGzip],
@@ -66,11 +70,14 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
     readMaxBytes: maxRequestBytes,
     // a misspelt filter that is ignored gives rows that were not asked for
     jsonOptions: { ignoreUnknownFields: false },
-    interceptors: [errorsOnWire(options.onError)],
-    requestGate: ({ service, requestHeader }) => {
-      if (token === undefined || isBearer(requestHeader.get("authorization"), token)) return;
-      const message = "this server wants Authorization: Bearer with its token";
-      throw connectError(planeOf(service), new RunvaultError("unauthenticated", message));
+    interceptors: [errorsOnWire(options.onError), withinBounds(hasTokens, slots)],
+    requestGate: ({ service }) => {
+      if (!hasTokens) return;
+      try {
+        requireCaller(requestScope.getStore()?.caller);
+      } catch (error) {
+        throw connectError(planeOf(service), RunvaultError.from(error));
+      }
     },
   });
   router.service(HistoryService, historyService(options));
@@ -162,6 +169,27 @@ function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
       throw connectError(planeOf(request.service), error);
     }
   };
+}
+
+/** Calls only about instances that are the token's, and only so many for rows at a time. */
+function withinBounds(hasTokens: boolean, slots: QuerySlots | undefined): Interceptor {
+  return (next) => async (request) => {
+    if (request.stream) return await next(request);
+    const { message } = request;
+    if (hasTokens) {
+      const caller = requireCaller(requestScope.getStore()?.caller);
+      const instanceId = namedInstance(message);
+      if (instanceId !== "") refuseUnlessAllowed(caller, instanceId);
+    }
+    using _slot = "selection" in message ? slots?.take() : undefined;
+    return await next(request);
+  };
+}
+
+/** The instance that a request names, itself or in its selection; empty where it names none. */
+function namedInstance(message: Message): string {
+  if ("instanceId" in message) return String(message.instanceId);
+  return "selection" in message && message.selection ? namedInstance(message.selection as Message) : "";
 }
 
 function refuseUnknownFields(message: Message): void {

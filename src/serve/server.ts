@@ -10,9 +10,10 @@ import {
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
+import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
-import { isBearer } from "./bearer.ts";
 import { controlRoutes } from "./control-routes.ts";
+import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
 import { Drain } from "./drain.ts";
 import { errorAnswer, requestError } from "./envelope.ts";
@@ -20,14 +21,19 @@ import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
+import { limitedAnswers, type ServeLimits, timedSource } from "./limited-source.ts";
 import { acceptWebSockets, closeRefusedUpgrade, liveRoute, wantsWebSocket } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
+import { OpenAnswers } from "./open-answers.ts";
+import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
+import { type RequestScope, refuseUnlessAllowed, requestScope, requireCaller } from "./request-scope.ts";
 import type { RawQuery } from "./row-query.ts";
 import { RpcFaults } from "./rpc-faults.ts";
 import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
 import { serviceMetrics } from "./service-metrics.ts";
+import { anyone, TokenList } from "./token-list.ts";
 import { type Transport, transports } from "./transport.ts";
 
 export interface ServeOptions {
@@ -46,10 +52,15 @@ export interface ServeOptions {
   readonly faults?: readonly Fault[];
   /** When set, every request needs `Authorization: Bearer` with it. */
   readonly token?: string;
+  /** When set, every request needs one of these instead, and sees no more than the instances that are the token's. */
+  readonly tokens?: TokenList;
+  readonly limits?: ServeLimits;
+  /** Origins whose pages may read the answers, such as `https://desk.example`. */
+  readonly origins?: readonly string[];
   /** Most rows of one answer, whatever was asked for; nothing tells the client. */
   readonly maxRowsPerAnswer?: number;
   /** Told of every answer just before it ends; counting rows for it costs a look at every byte. */
-  readonly onRequest?: (entry: RequestLogEntry) => void;
+  readonly onRequest?: (entry: RequestLogEntry, scope: RequestScope | undefined) => void;
   /** Told why an answer failed where the client is at most told that it did. Default: a warning of the process. */
   readonly onError?: (error: RunvaultError) => void;
   /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
@@ -86,6 +97,11 @@ export interface Served {
   readonly port: number;
   /** Lets the rows that `late` faults hold back appear. */
   releaseLate(): void;
+  /**
+   * Refuses requests from now on, as out of reach for the moment, and ends what has no end of its own. Resolves when the
+   * answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
+   */
+  drain(withinMs: number): Promise<number>;
   /** Cuts the answers under way and frees the port. */
   close(): Promise<void>;
 }
@@ -103,22 +119,42 @@ const drainMs = 1000;
 
 /** Serves a source on the gateway's interface, REST and RPC. Throws `invalid_argument` when the address cannot be listened on. */
 export async function serve(options: ServeOptions): Promise<Served> {
-  const { onRequest, token, control, literal = false } = options;
-  const offered = options.transports ?? (options.literal === true ? ["rest"] : transports);
+  const { token, literal = false, limits = {} } = options;
+  const tokens = options.tokens ?? (token === undefined ? undefined : TokenList.single(token));
+  const control = options.control && tokens ? allowedControl(options.control) : options.control;
+  const given = tokens === undefined ? options.source : allowedSource(options.source);
+  const slots = limits.queries === undefined ? undefined : new QuerySlots(limits.queries);
+  const log = options.onRequest;
+  const onRequest = log && ((entry: RequestLogEntry) => log(entry, requestScope.getStore()));
+  const offered = options.transports ?? (literal ? ["rest"] : transports);
   const onError =
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
   const faults = new ArmedFaults(options.faults ?? []);
-  const source = new FaultySource(options.source, faults);
+  const source = new FaultySource(
+    limits.queryMs === undefined ? given : timedSource(given, limits.queryMs),
+    faults,
+  );
   const app = newApp(options.tls);
   const rpcPaths = new Set<string | undefined>();
   // ahead of every hook that may refuse a request, for it also closes what is refused
   await acceptWebSockets(app);
+  const answers = new OpenAnswers();
+  let isDraining = false;
+  scopeRequests(app, tokens);
+  if (options.origins !== undefined) allowOrigins(app, options.origins);
+  app.addHook("onRequest", async (request, reply) => {
+    if (isDraining) {
+      reply.header("connection", "close");
+      throw new RunvaultError("unreachable", "the server is stopping", { retryAfterMs: 1000 });
+    }
+    // a connection that is a WebSocket has no answer to end
+    if (!request.ws) answers.add(reply.raw);
+  });
   app.addHook("onRequest", async (request) => {
     // calls are refused in the words of their protocol
-    if (rpcPaths.has(request.routeOptions.url)) return;
-    if (token !== undefined && !isBearer(request.headers.authorization, token)) {
-      throw new RunvaultError("unauthenticated", "this server wants Authorization: Bearer with its token");
-    }
+    if (tokens === undefined || rpcPaths.has(request.routeOptions.url)) return;
+    const caller = requireCaller(request.scope?.caller);
+    for (const instanceId of namedInstances(request)) refuseUnlessAllowed(caller, instanceId);
   });
   app.addHook("onRequest", async (request) => {
     // before a body is read that nobody asked for, and found to be none that a route takes
@@ -165,8 +201,9 @@ export async function serve(options: ServeOptions): Promise<Served> {
       await routes.register(async (scope) => lifecycleRoutes(scope, control));
       if (!literal) liveRoute(routes, { control, metrics, onError, onRequest });
     }
+    const isLimited = limits.rows !== undefined || limits.bytes !== undefined || slots !== undefined;
     historyRoutes(routes, {
-      source,
+      source: isLimited ? limitedAnswers(source, limits, slots) : source,
       faults,
       literal,
       maxRowsPerAnswer: options.maxRowsPerAnswer,
@@ -194,8 +231,9 @@ export async function serve(options: ServeOptions): Promise<Served> {
       cursors,
       control,
       address: (host) => reachedBy(host, listening()),
-      token,
-      maxRowsPerAnswer: options.maxRowsPerAnswer,
+      hasTokens: tokens !== undefined,
+      slots,
+      maxRowsPerAnswer: options.maxRowsPerAnswer ?? limits.rows,
       compress: options.compress ?? false,
       onRequest,
       onError,
@@ -223,8 +261,45 @@ export async function serve(options: ServeOptions): Promise<Served> {
     url: `${options.tls === undefined ? "http" : "https"}://${host}:${port}${basePath}`,
     port,
     releaseLate: () => source.release(),
+    drain: async (withinMs) => {
+      isDraining = true;
+      await drain.end(drainMs);
+      return await answers.ended(withinMs);
+    },
     close: () => app.close(),
   };
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    scope: RequestScope | null;
+  }
+}
+
+/** Finds out whose each request is, and keeps that at hand while it is answered. */
+function scopeRequests(app: FastifyInstance, tokens: TokenList | undefined): void {
+  app.decorateRequest("scope", null);
+  app.addHook("onRequest", (request, _reply, done) => {
+    request.scope = {
+      caller: tokens === undefined ? anyone : tokens.caller(request.headers.authorization),
+      client: request.ip,
+      startedMs: performance.now(),
+    };
+    requestScope.run(request.scope, done);
+  });
+  // a body is read in the events of its socket, which know of no request
+  app.addHook("preValidation", (request, _reply, done) => {
+    if (request.scope === null) done();
+    else requestScope.run(request.scope, done);
+  });
+}
+
+/** Every instance that a request over REST names, in its path or its query. */
+function namedInstances(request: FastifyRequest): string[] {
+  const { id } = request.params as { readonly id?: string };
+  const { instance } = request.query as RawQuery;
+  const values = [id, ...(Array.isArray(instance) ? instance : [instance])];
+  return values.filter((value) => typeof value === "string" && value !== "");
 }
 
 /** Throws `invalid_argument` where certificate, key or authorities cannot be read. */

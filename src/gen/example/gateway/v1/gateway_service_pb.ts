@@ -168,7 +168,7 @@ export const RunDoctorResponseSchema: GenMessage<RunDoctorResponse> = /*@__PURE_
  */
 export type DoctorCheck = Message<"example.gateway.v1.DoctorCheck"> & {
   /**
-   * What was checked: control_plane or history.
+   * What was checked: control_plane, history, or what else the service depends on, such as files.
    *
    * @generated from field: string name = 1;
    */

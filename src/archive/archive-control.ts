@@ -1,0 +1,247 @@
+import { createHash } from "node:crypto";
+import { fromJson, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
+import type { CatalogEntrySchema } from "../gen/example/gateway/v1/runtime_service_pb.ts";
+import { ListResourcesResponseSchema } from "../gen/example/history/v1/history_service_pb.ts";
+import type { ControlPlane, DoctorCheck } from "../model/control.ts";
+import { RunvaultError } from "../model/error.ts";
+import { type InstanceState, instanceStateOf } from "../model/instance-state.ts";
+import type { HistorySource } from "../model/source.ts";
+import { isTableName, tableNamed } from "../model/table.ts";
+import { type Nanoseconds, wallClock } from "../model/time.ts";
+import type { Archive } from "./archive.ts";
+import { type DamagedManifest, type Overview, type RunOverview, RunOverviews } from "./run-overview.ts";
+
+export interface ArchiveControlOptions {
+  /** Where the documents of runs are read. */
+  readonly source: HistorySource;
+  /** What the inventory says that the archive is kept by. */
+  readonly version: string;
+  /** Also tables that are neither COMPLETE nor OPEN: as the source has it. Default false. */
+  readonly allowIncomplete?: boolean;
+  readonly clock?: () => Nanoseconds;
+}
+
+type Entry = MessageInitShape<typeof CatalogEntrySchema>;
+
+interface Instance {
+  /** Oldest first. */
+  readonly runs: readonly RunOverview[];
+  readonly last: RunOverview;
+  readonly damaged: readonly DamagedManifest[];
+}
+
+/** Read models that only a running instance has, each behind the capability of its name. */
+const liveModels = ["accounts", "portfolios", "events"];
+
+/**
+ * The control plane of an archive: the instances that have history, none of which runs, and of each the resources whose
+ * history it holds. What only a running instance can do is `capability_unavailable`.
+ */
+export function archiveControl(archive: Archive, options: ArchiveControlOptions): ControlPlane {
+  const { source, version, allowIncomplete = false, clock = wallClock } = options;
+  const overviews = new RunOverviews(archive, allowIncomplete);
+
+  const instancesOf = ({ runs, damaged }: Overview): Map<string, Instance> => {
+    const byInstance = Map.groupBy(runs, ({ instanceId }) => instanceId);
+    return new Map(
+      [...byInstance].map(([instanceId, own]) => [
+        instanceId,
+        {
+          runs: own,
+          last: own.at(-1)!,
+          damaged: damaged.filter(({ folder }) => folder === archive.layout.instanceFolder(instanceId)),
+        },
+      ]),
+    );
+  };
+
+  const known = async (instanceId: string): Promise<Instance> => {
+    const instance = instancesOf(await overviews.read()).get(instanceId);
+    if (instance !== undefined) return instance;
+    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
+      place: { instance: instanceId },
+      hint: "GET /instances names the instances that have history here.",
+    });
+  };
+
+  const missing = (instanceId: string, capability: string): RunvaultError =>
+    new RunvaultError("capability_unavailable", `${instanceId} has no ${capability}: this is an archive`, {
+      place: { instance: instanceId },
+      capability,
+      hint: "Ask the gateway that runs the instance; what it recorded is under /history.",
+    });
+
+  const refuse = async (instanceId: string, capability: string): Promise<never> => {
+    await known(instanceId);
+    throw missing(instanceId, capability);
+  };
+
+  /** The resources of the last run whose rows are here; null where the gateway listed none. */
+  const resourcesOf = async (instanceId: string, last: RunOverview): Promise<Entry[] | null> => {
+    const bytes = await source.document({ instanceId, runId: last.runId }, "resources");
+    if (bytes === null) return null;
+    const { resources } = parseResources(bytes);
+    return resources.flatMap(({ resourceKey, table, symbol, venue, account, portfolio }): Entry[] => {
+      if (!isTableName(table) || !last.tables.includes(table)) return [];
+      const contract = {
+        model: table,
+        payloadSchema: tableNamed(table).message.typeName,
+        historyModel: table,
+        visibility: "PUBLIC",
+      };
+      return [
+        {
+          resourceKey,
+          label: `${table} ${resourceKey}`,
+          symbol,
+          venue,
+          account,
+          portfolio,
+          contract,
+        },
+      ];
+    });
+  };
+
+  const neededResources = async (instanceId: string, last: RunOverview): Promise<Entry[]> => {
+    const resources = await resourcesOf(instanceId, last);
+    if (resources !== null) return resources;
+    throw new RunvaultError(
+      "capability_unavailable",
+      `the gateway of ${instanceId}/${last.runId} listed no resources`,
+      {
+        place: { instance: instanceId, run: last.runId },
+        capability: "resources",
+        hint: "GET /history/storage tells which tables the run has.",
+      },
+    );
+  };
+
+  return {
+    kind: "archive",
+
+    async daemon() {
+      try {
+        await overviews.read();
+        return { reachable: true, version, message: "" };
+      } catch (thrown) {
+        return { reachable: false, version: "", message: told(thrown) };
+      }
+    },
+
+    async checks() {
+      const { damaged, runs } = await overviews.read();
+      const manifests: DoctorCheck[] = damaged.map(({ file, folder, error }) => ({
+        name: "manifest",
+        instanceId: runs.find(({ instanceId }) => archive.layout.instanceFolder(instanceId) === folder)
+          ?.instanceId,
+        message: `${file}: ${told(error)}`,
+      }));
+      const files = await overviews.missingFiles();
+      return [
+        check("archive", await archive.refresh().then(() => "", told)),
+        ...(manifests.length > 0 ? manifests : [check("manifest", "")]),
+        ...(files.length > 0 ? files.map((file) => ({ name: "files", ...file })) : [check("files", "")]),
+      ];
+    },
+
+    async instances() {
+      return [...instancesOf(await overviews.read())].map(([instanceId, { last }]) =>
+        stateOf(instanceId, last),
+      );
+    },
+
+    async instance(instanceId) {
+      return stateOf(instanceId, (await known(instanceId)).last);
+    },
+
+    act: (instanceId) => refuse(instanceId, "lifecycle"),
+    log: (instanceId) => refuse(instanceId, "logs"),
+    followLog: (instanceId) => refuse(instanceId, "logs"),
+    feeds: (instanceId) => refuse(instanceId, "subscriptions"),
+    gauges: (instanceId) => refuse(instanceId, "metrics"),
+
+    async status(instanceId) {
+      const { last, damaged } = await known(instanceId);
+      const trouble: { capability: string; reason: string; message: string }[] = damaged.map(
+        ({ file, error }) => ({
+          capability: "history",
+          reason: "FAILED",
+          message: `${file}: ${told(error)}`,
+        }),
+      );
+      let resources: Entry[] | null = null;
+      try {
+        resources = await resourcesOf(instanceId, last);
+      } catch (thrown) {
+        trouble.push({ capability: "resources", reason: "FAILED", message: told(thrown) });
+      }
+      return {
+        transport: { connected: true, kind: "archive", tsLastSeen: last.committed },
+        engine: { state: "STOPPED", runId: last.runId, tsStarted: last.started },
+        capabilities: { resources: resources !== null, history: true },
+        capabilityErrors: trouble,
+      };
+    },
+
+    async catalog(instanceId) {
+      const { last } = await known(instanceId);
+      const resources = await neededResources(instanceId, last);
+      const catalogVersion = createHash("sha256")
+        .update(JSON.stringify(resources))
+        .digest("hex")
+        .slice(0, 12);
+      return { runtime: { instanceId, runId: last.runId, catalogVersion }, resources };
+    },
+
+    async query(instanceId, path) {
+      const { last } = await known(instanceId);
+      const [model = "", ...deeper] = path.split("/");
+      const isSingle = deeper.length === 1 && (model === "accounts" || model === "portfolios");
+      if (liveModels.includes(model) && (deeper.length === 0 || isSingle)) throw missing(instanceId, model);
+      if (path !== "resources") {
+        throw new RunvaultError("resource_not_found", `there is no query path ${JSON.stringify(path)}`, {
+          place: { instance: instanceId },
+          hint: "Of an archive the one path is resources.",
+        });
+      }
+      const resources = await neededResources(instanceId, last);
+      return { path, tsEvent: clock(), result: { case: "resources", value: { resources } } };
+    },
+  };
+}
+
+/** Nothing runs here, and nothing is meant to. */
+function stateOf(instanceId: string, last: RunOverview): InstanceState {
+  return instanceStateOf({
+    instanceId,
+    // no history interface tells of it
+    project: { name: "", version: "" },
+    desiredState: "STOPPED",
+    processState: "STOPPED",
+    runtimeState: "STOPPED",
+    runtimeAnswers: true,
+    takesSubscriptions: false,
+    currentRunId: last.runId,
+    metricsPort: 0,
+  });
+}
+
+function parseResources(bytes: Uint8Array) {
+  try {
+    const json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
+    return fromJson(ListResourcesResponseSchema, json, { ignoreUnknownFields: true });
+  } catch (cause) {
+    throw new RunvaultError("server_error", "the stored resources are no list of resources", { cause });
+  }
+}
+
+const check = (name: string, message: string): DoctorCheck => ({ name, message });
+
+/** What went wrong, in words for whoever asks: what a bug says of itself is for the owner of the server. */
+function told(thrown: unknown): string {
+  const error = RunvaultError.from(thrown);
+  if (error.code === "internal") return "the archive failed";
+  // the system's words name files with their whole path
+  return error.code.startsWith("storage_") ? `the archive cannot be read (${error.code})` : error.message;
+}

@@ -1,0 +1,173 @@
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join, relative } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import { type Nanoseconds, parseTime } from "../model/time.ts";
+import type { Archive } from "./archive.ts";
+import { filesOf, readableStates } from "./commit.ts";
+import { isMissing } from "./durable.ts";
+import { type Manifest, parseManifest } from "./manifest.ts";
+import { markOf } from "./manifest-cache.ts";
+
+/** What there is to say of an archived run without its segments. */
+export interface RunOverview extends RunRef {
+  readonly started: Nanoseconds;
+  readonly committed: Nanoseconds;
+  /** Tables whose rows are served. */
+  readonly tables: readonly TableName[];
+}
+
+/** A manifest that cannot be used. */
+export interface DamagedManifest {
+  /** Below the archive's folder. */
+  readonly file: string;
+  /** Name of the instance's folder, which is its id where that makes a file name. */
+  readonly folder: string;
+  readonly error: RunvaultError;
+}
+
+export interface Overview {
+  /** By instance and run, oldest first. */
+  readonly runs: readonly RunOverview[];
+  readonly damaged: readonly DamagedManifest[];
+}
+
+type Read = RunOverview | DamagedManifest;
+
+/**
+ * The runs of an archive, one damaged manifest hiding no more than its own run. What was read is kept until the file is
+ * another one, so that asking again costs a look at each file and no more.
+ */
+export class RunOverviews {
+  readonly #archive: Archive;
+  readonly #allowIncomplete: boolean;
+  #kept = new Map<string, { readonly mark: string; readonly read: Read }>();
+
+  constructor(archive: Archive, allowIncomplete: boolean) {
+    this.#archive = archive;
+    this.#allowIncomplete = allowIncomplete;
+  }
+
+  /** As committed now. Throws where the folder of the manifests cannot be read. */
+  async read(): Promise<Overview> {
+    const kept = new Map<string, { readonly mark: string; readonly read: Read }>();
+    for (const file of await this.#files()) {
+      const mark = await markOf(file);
+      // a run removed since it was listed is simply not there any more
+      if (mark === null) continue;
+      const before = this.#kept.get(file);
+      kept.set(file, before?.mark === mark ? before : { mark, read: await this.#readFile(file) });
+    }
+    this.#kept = kept;
+    const reads = [...kept.values()].map(({ read }) => read);
+    return {
+      runs: reads.filter((read) => "runId" in read).sort(byInstanceAndAge),
+      damaged: reads.filter((read) => "error" in read),
+    };
+  }
+
+  /**
+   * Files that manifests promise and that are missing, or of another size: a sentence for each run. Contents are for
+   * `verify`.
+   */
+  async missingFiles(): Promise<{ readonly instanceId: string; readonly message: string }[]> {
+    const found: { instanceId: string; message: string }[] = [];
+    for (const { instanceId, runId } of (await this.read()).runs) {
+      const run = { instanceId, runId };
+      const before = await this.#archive.manifest(run).catch(() => null);
+      if (before === null) continue;
+      const faults = await this.#faultsOf(before);
+      if (faults.length === 0) continue;
+      // a commit in between takes the files of the generation before it away
+      const now = await this.#archive.manifest(run).catch(() => null);
+      if (now?.generation !== before.generation) continue;
+      const more = faults.length > 1 ? `, and ${faults.length - 1} more` : "";
+      found.push({ instanceId, message: `${instanceId}/${runId}: ${faults[0]}${more}` });
+    }
+    return found;
+  }
+
+  #overviewOf({ instanceId, runId, run, tables, committedAt }: Manifest): RunOverview {
+    const isServed = (state = "ABSENT") =>
+      readableStates.has(state) || (this.#allowIncomplete && state !== "ABSENT");
+    return {
+      instanceId,
+      runId,
+      started: BigInt(run.started ?? 0),
+      committed: parseTime(committedAt),
+      tables: tableNames.filter((name) => isServed(tables[name]?.state)),
+    };
+  }
+
+  async #faultsOf(manifest: Manifest): Promise<string[]> {
+    const dir = this.#archive.layout.dataDir(manifest);
+    const faults: string[] = [];
+    const sizes = sizesOf(manifest);
+    for (const file of filesOf(manifest).data) {
+      const size = await sizeOf(join(dir, file));
+      const promised = sizes.get(file);
+      if (size === null) faults.push(`${file} is missing`);
+      else if (promised !== undefined && size !== promised) {
+        faults.push(`${file} has ${size} bytes, not ${promised}`);
+      }
+    }
+    return faults;
+  }
+
+  async #files(): Promise<string[]> {
+    const { runsDir } = this.#archive.layout;
+    const files: string[] = [];
+    for (const folder of await namesIn(runsDir)) {
+      for (const name of await namesIn(join(runsDir, folder))) {
+        if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(runsDir, folder, name));
+      }
+    }
+    return files;
+  }
+
+  async #readFile(file: string): Promise<Read> {
+    try {
+      const manifest = parseManifest(await readFile(file, "utf8"), file);
+      if (this.#archive.layout.manifestFile(manifest) === file) return this.#overviewOf(manifest);
+      const { instanceId, runId } = manifest;
+      throw new RunvaultError("archive_damaged", `the manifest is that of ${instanceId}/${runId}`, {
+        place: { file },
+      });
+    } catch (error) {
+      const below = relative(this.#archive.dir, file);
+      const folder = relative(this.#archive.layout.runsDir, join(file, ".."));
+      return { file: below, folder, error: RunvaultError.from(error, { place: { file } }) };
+    }
+  }
+}
+
+function sizesOf({ tables, documents }: Manifest): Map<string, number> {
+  const held = Object.values(tables).flatMap(({ segments, parquet }) => [...segments, ...parquet]);
+  return new Map([...held, ...Object.values(documents)].map(({ file, storedBytes }) => [file, storedBytes]));
+}
+
+function byInstanceAndAge(a: RunOverview, b: RunOverview): number {
+  const order = <T extends bigint | string>(one: T, other: T) => (one < other ? -1 : one > other ? 1 : 0);
+  return order(a.instanceId, b.instanceId) || order(a.started, b.started) || order(a.runId, b.runId);
+}
+
+async function namesIn(dir: string): Promise<string[]> {
+  try {
+    return (await readdir(dir)).sort();
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    // no run was ever committed, or a stray file lies among the folders
+    if (code === "ENOENT" || code === "ENOTDIR") return [];
+    throw RunvaultError.from(error, { place: { file: dir } });
+  }
+}
+
+async function sizeOf(file: string): Promise<number | null> {
+  try {
+    return (await stat(file)).size;
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw RunvaultError.from(error, { place: { file } });
+  }
+}

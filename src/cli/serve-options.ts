@@ -1,0 +1,111 @@
+import { createWriteStream } from "node:fs";
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { RunvaultError } from "../model/error.ts";
+import { nearestName } from "../model/nearest-name.ts";
+import type { ServeTls } from "../serve/server.ts";
+import { type Transport, transports } from "../serve/transport.ts";
+import { readOptionFile } from "./gateway-options.ts";
+import { nonEmpty, wholeNumber } from "./option-values.ts";
+
+/** `rest,rpc`: names of transports, each once. */
+const transportList = z.string().transform((text, context): Transport[] => {
+  const names = new Set(text.split(",").map((name) => name.trim()));
+  for (const name of names) {
+    if (transports.some((known) => known === name)) continue;
+    const near = nearestName(name, transports);
+    const meant = near === null ? "" : ` (did you mean ${near}?)`;
+    context.addIssue(
+      `names no transport: ${JSON.stringify(name)}${meant}; there are ${transports.join(", ")}`,
+    );
+  }
+  return transports.filter((name) => names.has(name));
+});
+
+/** Schema of the options that every command that serves has. */
+export const serveShape = {
+  host: z.string().min(1),
+  port: wholeNumber(0, 65535),
+  literal: z.boolean().default(false),
+  transports: transportList.optional(),
+  tokens: nonEmpty.optional(),
+  tlsCert: nonEmpty.optional(),
+  tlsKey: nonEmpty.optional(),
+  tlsClientCa: nonEmpty.optional(),
+};
+
+const serveSchema = z.object(serveShape);
+type ServeValues = z.output<typeof serveSchema>;
+
+/** Declares where to listen, what to offer there, and whom to answer. */
+export function addServeOptions(command: Command): Command {
+  return command
+    .addOption(new Option("--host <host>", "address to listen on").default("127.0.0.1"))
+    .addOption(new Option("--port <port>", "port to listen on; 0 is any free one").default("0"))
+    .addOption(
+      new Option(
+        "--transports <names>",
+        "which to offer, with commas (default: rest,rpc, with --literal rest); without rest, plain HTTP has health and metrics alone",
+      ),
+    )
+    .option(
+      "--literal",
+      "on REST only what the interface document itself shows there: no runs, resources or storage facts",
+    )
+    .option(
+      "--tokens <file>",
+      "want one of the tokens in FILE on every request; `runvault token` makes its lines",
+    )
+    .option("--tls-cert <file>", "serve over TLS, with the certificate in FILE (PEM)")
+    .option("--tls-key <file>", "the certificate's key (PEM)")
+    .option("--tls-client-ca <file>", "want client certificates that an authority in FILE has signed (PEM)");
+}
+
+/** Reads what TLS takes. Throws `invalid_argument` where a file is not there, or only a part is given. */
+export async function tlsFrom(values: ServeValues): Promise<ServeTls | undefined> {
+  const { tlsCert, tlsKey, tlsClientCa } = values;
+  if (tlsCert === undefined && tlsKey === undefined && tlsClientCa === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new RunvaultError("invalid_argument", "TLS takes both --tls-cert and --tls-key");
+  }
+  return {
+    cert: await readOptionFile("--tls-cert", tlsCert),
+    key: await readOptionFile("--tls-key", tlsKey),
+    ...(tlsClientCa === undefined ? {} : { clientCa: await readOptionFile("--tls-client-ca", tlsClientCa) }),
+  };
+}
+
+/** The tokens to take; undefined where none are wanted. Throws `invalid_argument` where the file is not valid. */
+export async function tokensFrom({ tokens }: ServeValues) {
+  if (tokens === undefined) return undefined;
+  const { TokenList } = await import("../serve/token-list.ts");
+  return TokenList.parse(await readOptionFile("--tokens", tokens), tokens);
+}
+
+/** Lines on their way to a file. */
+export interface LineFile extends AsyncDisposable {
+  /** Throws what writing an earlier line failed with: from then on every request fails. */
+  write(line: string): void;
+}
+
+/** Opens a file to append lines to. Throws where it cannot be opened. */
+export async function openLineFile(file: string): Promise<LineFile> {
+  const stream = createWriteStream(file, { flags: "a" });
+  await new Promise<void>((opened, failed) => {
+    stream.once("open", () => opened());
+    stream.once("error", (error) => failed(RunvaultError.from(error, { place: { file } })));
+  });
+  let failure: Error | undefined;
+  stream.on("error", (error) => {
+    failure = error;
+  });
+  return {
+    write: (line) => {
+      if (failure !== undefined) throw RunvaultError.from(failure, { place: { file } });
+      stream.write(`${line}\n`);
+    },
+    [Symbol.asyncDispose]: async () => {
+      if (failure === undefined) await new Promise<void>((closed) => stream.end(() => closed()));
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { text } from "node:stream/consumers";
+import type { Command } from "commander";
+import { z } from "zod";
+import { exit } from "../model/error.ts";
+import { commandEntry } from "./command-entry.ts";
+import { nonEmpty } from "./option-values.ts";
+import type { Session } from "./session.ts";
+
+const schema = z.object({
+  name: nonEmpty,
+  instance: z.array(nonEmpty).min(1),
+});
+
+/** `runvault token` */
+export const tokenCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again.",
+  declare: (command: Command) =>
+    command
+      .name("token")
+      .summary("make a line of a tokens file from a token")
+      .description(
+        "Reads a token from standard input and prints the line that lets `runvault serve --tokens` take it. The line " +
+          "holds the token's SHA-256 only. Take a line away to take the token back, and start the server again.",
+      )
+      .argument("<name>", "whose token it is; stands in the access log")
+      .requiredOption(
+        "--instance <id>",
+        "an instance that it may ask for, '*' for all; may be given several times",
+        (id: string, before: string[] | undefined) => [...(before ?? []), id],
+      )
+      .addHelpText(
+        "after",
+        `
+Example:
+  openssl rand -hex 32 > desk.token
+  runvault token desk --instance alpha-1 < desk.token >> tokens
+  runvault serve --tokens tokens --host 0.0.0.0 --port 8080
+`,
+      ),
+  run: printLine,
+});
+
+async function printLine(values: z.output<typeof schema>, session: Session): Promise<number> {
+  const { tokenLine } = await import("../serve/token-list.ts");
+  if (process.stdin.isTTY) session.note("type the token, then Enter and Ctrl-D");
+  const token = (await text(process.stdin)).trim();
+  session.scrubber.add(token);
+  await session.terminal.out(tokenLine(token, values.name, values.instance));
+  return exit.done;
+}

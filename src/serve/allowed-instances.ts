@@ -1,0 +1,38 @@
+import type { ControlPlane } from "../model/control.ts";
+import type { HistorySource } from "../model/source.ts";
+import { passedOn } from "./passed-on.ts";
+import { mayAsk } from "./request-scope.ts";
+
+/**
+ * A source whose list of instances has only those that the request being answered may ask for. Requests that name an
+ * instance are checked where they come in.
+ */
+export function allowedSource(source: HistorySource): HistorySource {
+  return {
+    ...passedOn(source),
+    instances: async (signal) =>
+      (await source.instances(signal)).filter(({ instanceId }) => mayAsk(instanceId)),
+  };
+}
+
+/** The same of a control plane; nor does its doctor tell of other instances. */
+export function allowedControl(control: ControlPlane): ControlPlane {
+  return {
+    kind: control.kind,
+    daemon: () => control.daemon(),
+    checks: async () =>
+      ((await control.checks?.()) ?? []).filter(
+        ({ instanceId }) => instanceId === undefined || mayAsk(instanceId),
+      ),
+    instances: async () => (await control.instances()).filter(({ instanceId }) => mayAsk(instanceId)),
+    instance: (instanceId) => control.instance(instanceId),
+    act: (instanceId, action) => control.act(instanceId, action),
+    log: (instanceId, tail) => control.log(instanceId, tail),
+    followLog: (instanceId, tail, signal) => control.followLog(instanceId, tail, signal),
+    status: (instanceId) => control.status(instanceId),
+    catalog: (instanceId) => control.catalog(instanceId),
+    query: (instanceId, path) => control.query(instanceId, path),
+    feeds: (instanceId, resourceKey) => control.feeds(instanceId, resourceKey),
+    gauges: (instanceId) => control.gauges(instanceId),
+  };
+}

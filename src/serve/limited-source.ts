@@ -1,0 +1,130 @@
+import { RunvaultError } from "../model/error.ts";
+import type { HistorySource, RowRequest } from "../model/source.ts";
+import { passedOn } from "./passed-on.ts";
+import type { QuerySlots } from "./query-slots.ts";
+
+/** How much a server does for one request, and for all at a time. */
+export interface ServeLimits {
+  /** Rows of an answer over REST; of a page over RPC, where more pages follow. */
+  readonly rows?: number | undefined;
+  /** Bytes of rows in an answer over REST, before compression; pages over RPC have 4 MiB at most anyway. */
+  readonly bytes?: number | undefined;
+  /** Queries for rows at a time. */
+  readonly queries?: number | undefined;
+  /** How long a query may compute before it gives rows, and again between them; how long storage facts may take. */
+  readonly queryMs?: number | undefined;
+}
+
+/** The same source, giving up what it computes for too long: `limit_exceeded`. */
+export function timedSource(source: HistorySource, queryMs: number): HistorySource {
+  return {
+    ...passedOn(source),
+    async facts(run, bounds, signal) {
+      const clock = new QueryClock(queryMs, signal);
+      return await clock.time(() => source.facts(run, bounds, clock.signal));
+    },
+    async *rows(request) {
+      const clock = new QueryClock(queryMs, request.signal);
+      const chunks = source.rows({ ...request, signal: clock.signal })[Symbol.asyncIterator]();
+      try {
+        for (;;) {
+          const next = await clock.time(() => chunks.next());
+          if (next.done === true) return;
+          yield next.value;
+        }
+      } finally {
+        await chunks.return?.();
+      }
+    },
+  };
+}
+
+/**
+ * The same source for whole answers: one that would be larger than allowed is `limit_exceeded`, before its first byte
+ * where that can be known, else where it gets too large; never an end that looks like the end of the rows.
+ */
+export function limitedAnswers(
+  source: HistorySource,
+  { rows, bytes }: ServeLimits,
+  slots: QuerySlots | undefined,
+): HistorySource {
+  return {
+    ...passedOn(source),
+    async *rows(request) {
+      using _slot = slots?.take();
+      const isBounded = rows !== undefined && (await mayExceed(source, request, rows));
+      // one row more than allowed shows that there are more
+      const asked = isBounded ? { ...request, limit: rows + 1 } : request;
+      let seenRows = 0;
+      let seenBytes = 0;
+      for await (const chunk of source.rows(asked)) {
+        if (isBounded) seenRows += linesIn(chunk);
+        if (isBounded && seenRows > rows) throw tooManyRows(rows);
+        seenBytes += chunk.length;
+        if (bytes !== undefined && seenBytes > bytes) {
+          throw tooLarge(`the rows are more than ${bytes} bytes, the most of one answer here`);
+        }
+        yield chunk;
+      }
+    },
+  };
+}
+
+/** Whether an answer may have more rows than allowed. Throws `limit_exceeded` where it certainly has. */
+async function mayExceed(source: HistorySource, request: RowRequest, most: number): Promise<boolean> {
+  const { instanceId, runId, table, from, to, limit, filters = {}, signal } = request;
+  if (limit !== undefined && limit <= most) return false;
+  const facts = await source.facts({ instanceId, runId }, { from, to }, signal);
+  const held = facts?.get(table)?.rows;
+  if (held !== undefined && held <= BigInt(most)) return false;
+  if (held !== undefined && Object.keys(filters).length === 0) throw tooManyRows(most);
+  return true;
+}
+
+function tooManyRows(most: number): RunvaultError {
+  return tooLarge(`there are more than ${most} rows, the most of one answer here`);
+}
+
+function tooLarge(message: string): RunvaultError {
+  return new RunvaultError("limit_exceeded", message, {
+    hint: "Ask for a smaller window of time with from and to, or page over RPC.",
+  });
+}
+
+/** Aborts its signal when the work it times takes too long. */
+class QueryClock {
+  readonly signal: AbortSignal;
+  readonly #mostMs: number;
+  readonly #stop = new AbortController();
+
+  constructor(mostMs: number, signal: AbortSignal | undefined) {
+    this.#mostMs = mostMs;
+    this.signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
+  }
+
+  async time<T>(work: () => Promise<T>): Promise<T> {
+    const timer = setTimeout(() => {
+      const message = `the query gave nothing within ${this.#mostMs} ms, the longest it may take here`;
+      this.#stop.abort(
+        new RunvaultError("limit_exceeded", message, { hint: "Ask for a smaller window of time." }),
+      );
+    }, this.#mostMs);
+    try {
+      return await work();
+    } catch (error) {
+      // whatever broke on the way out, the time was the reason
+      if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+const newline = 10;
+
+function linesIn(chunk: Uint8Array): number {
+  let lines = 0;
+  for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) lines += 1;
+  return lines;
+}

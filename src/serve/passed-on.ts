@@ -1,0 +1,14 @@
+import type { HistorySource } from "../model/source.ts";
+
+/** A source that asks another one for everything, for what changes a method or two. */
+export function passedOn(source: HistorySource): HistorySource {
+  return {
+    label: source.label,
+    instances: (signal) => source.instances(signal),
+    runs: (instanceId, signal) => source.runs(instanceId, signal),
+    facts: (run, bounds, signal) => source.facts(run, bounds, signal),
+    document: (run, kind, signal) => source.document(run, kind, signal),
+    rows: (request) => source.rows(request),
+    [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
+  };
+}

@@ -1,0 +1,30 @@
+import { RunvaultError } from "../model/error.ts";
+
+/** Lets so many queries for rows run at a time. */
+export class QuerySlots {
+  readonly #most: number;
+  #taken = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Throws `rate_limited`; dispose what is given when the query is over. */
+  take(): Disposable {
+    if (this.#taken >= this.#most) {
+      const queries = this.#most === 1 ? "a query runs" : `${this.#most} queries run`;
+      throw new RunvaultError("rate_limited", `${queries} already, which is as many as may`, {
+        retryAfterMs: 1000,
+        hint: "Ask again when one of them has ended.",
+      });
+    }
+    this.#taken += 1;
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (isHeld) this.#taken -= 1;
+        isHeld = false;
+      },
+    };
+  }
+}

@@ -1,0 +1,132 @@
+import { rm, truncate, writeFile } from "node:fs/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { archiveControl } from "../src/archive/archive-control.ts";
+import { openArchiveSource } from "../src/archive/archive-source.ts";
+import type { HistorySource } from "../src/model/source.ts";
+import { type Served, serve } from "../src/serve/server.ts";
+import { ArchiveUnderTest, worldRun } from "./archived-world.ts";
+
+let made: ArchiveUnderTest;
+let source: HistorySource;
+let server: Served;
+beforeAll(async () => {
+  made = await ArchiveUnderTest.create(["fills", "bars"]);
+});
+beforeEach(async () => {
+  await made.renew();
+  source = openArchiveSource(made.archive);
+  const control = archiveControl(made.archive, { source, version: "7" });
+  server = await serve({ source, control, host: "127.0.0.1", port: 0 });
+});
+afterEach(async () => {
+  await server.close();
+  await source[Symbol.asyncDispose]();
+});
+afterAll(() => made[Symbol.asyncDispose]());
+
+// biome-ignore lint/suspicious/noExplicitAny: bodies are compared, not used
+async function ask(path: string, method = "GET"): Promise<{ status: number; body: any }> {
+  const answer = await fetch(`${server.url}${path}`, { method });
+  return { status: answer.status, body: await answer.json() };
+}
+
+const { instanceId, runId } = worldRun;
+
+test("an instance that has history is stopped, and its last run is its run", async () => {
+  const { body } = await ask("/instances");
+  expect(body).toMatchObject({
+    daemon: { reachable: true, version: "7", message: "" },
+    instances: [
+      {
+        instanceId,
+        desiredState: "STOPPED",
+        processState: "STOPPED",
+        runtimeState: "STOPPED",
+        instanceState: "STOPPED",
+        currentRunId: runId,
+        endpoints: { runtime: true, websocket: false, metricsPort: 0 },
+      },
+    ],
+  });
+  expect((await ask(`/instances/${instanceId}/health`)).body.classification).toBe("HEALTHY");
+});
+
+test("only history is offered, and nothing is said to have failed", async () => {
+  const { body } = await ask(`/runtime/status?instance=${instanceId}`);
+  expect(body).toMatchObject({
+    transport: { connected: true, kind: "archive" },
+    engine: { state: "STOPPED", runId },
+    capabilities: { history: true, subscriptions: false, lifecycle: false, logs: false, accounts: false },
+    capabilityErrors: [],
+  });
+});
+
+test.each([
+  ["POST", "start", "lifecycle"],
+  ["POST", "stop", "lifecycle"],
+  ["POST", "restart", "lifecycle"],
+  ["GET", "logs", "logs"],
+  ["GET", "logs?follow=true", "logs"],
+])("%s %s is a capability that an archive has not", async (method, path, capability) => {
+  const { status, body } = await ask(`/instances/${instanceId}/${path}`, method);
+  expect([status, body.error]).toEqual([
+    409,
+    expect.objectContaining({
+      code: "ERROR_CODE_CAPABILITY_UNAVAILABLE",
+      capability,
+      hint: expect.stringContaining("gateway"),
+    }),
+  ]);
+  expect((await ask(`/instances/nobody/${path}`, method)).status).toBe(404);
+});
+
+test.each([
+  ["accounts", 409],
+  ["accounts/main", 409],
+  ["portfolios", 409],
+  ["events", 409],
+  ["events/x", 404],
+  ["resources/x", 404],
+  ["nothing", 404],
+])("the query path %s is never an empty success", async (path, status) => {
+  expect((await ask(`/runtime/query/${path}?instance=${instanceId}`)).status).toBe(status);
+});
+
+test("the doctor finds nothing wrong with an archive as committed", async () => {
+  const { status, body } = await ask("/doctor");
+  expect([status, body.ok]).toEqual([200, true]);
+  expect(body.checks.map(({ name }: { name: string }) => name)).toEqual([
+    "control_plane",
+    "history",
+    "archive",
+    "manifest",
+    "files",
+  ]);
+});
+
+test("the doctor names files that are missing or short, and no folder of the machine", async () => {
+  const { fills, bars } = made.manifest.tables;
+  const [gone, short] = [fills!.segments[0]!.file, bars!.segments[0]!.file];
+  await rm(made.dataFile(gone));
+  await truncate(made.dataFile(short), 5);
+  const { status, body } = await ask("/doctor");
+  expect(status).toBe(502);
+  const { message } = body.checks.find(({ name }: { name: string }) => name === "files");
+  expect(message).toBe(`${instanceId}/${runId}: ${gone} is missing, and 1 more`);
+  expect(JSON.stringify(body)).not.toContain(made.folder);
+});
+
+test("the doctor names a damaged manifest", async () => {
+  await writeFile(made.archive.layout.manifestFile({ instanceId, runId: "other" }), "{}");
+  const { status, body } = await ask("/doctor");
+  expect(status).toBe(502);
+  expect(body.checks.find(({ name }: { name: string }) => name === "manifest")).toMatchObject({
+    ok: false,
+    message: expect.stringContaining(`runs/${instanceId}/other.json: the manifest`),
+  });
+  expect(JSON.stringify(body)).not.toContain(made.folder);
+  // the other run is there all the same, and the trouble is told where capabilities are
+  const told = await ask(`/runtime/status?instance=${instanceId}`);
+  expect(told.body.capabilityErrors).toMatchObject([{ capability: "history", reason: "FAILED" }]);
+  expect((await ask("/instances")).body.instances).toHaveLength(1);
+});
