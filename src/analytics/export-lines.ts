@@ -6,10 +6,10 @@ import {
   quotedInJson,
 } from "../archive/canonical-sql.ts";
 import { identifier, literal } from "../archive/sql.ts";
+import type { RowChunk } from "../archive/whole-stream.ts";
 import type { Column, Table } from "../model/table.ts";
 import type { DecimalForm } from "./export-format.ts";
 import { RawStrings } from "./raw-vector.ts";
-import type { RowChunk } from "./whole-stream.ts";
 
 const pieceBytes = 1024 * 1024;
 const newline = 10;

@@ -3,6 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef, TableFacts } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import type { ParquetFile, Segment, TableManifest } from "./manifest.ts";
+import type { RowPiece } from "./parquet-reading.ts";
 import { readAhead } from "./read-ahead.ts";
 import { readSegment } from "./segment.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
@@ -52,7 +53,7 @@ export async function* segmentLines(
   run: RunRef,
   buckets: readonly TableBucket[],
   { bounds, limit, signal, readAheadBytes }: WantedLines,
-): AsyncGenerator<{ readonly text: Buffer; readonly rows: number }> {
+): AsyncGenerator<RowPiece> {
   const segments = firstWithRows(
     buckets.flatMap((bucket) => bucket.segments).filter((segment) => overlaps(segment, bounds)),
     bounds,
@@ -67,10 +68,42 @@ export async function* segmentLines(
     const span = spanIn(text, segment, run, bounds);
     const rows = Math.min(span.rows, left);
     const end = rows < span.rows ? endOfLines(text, span.start, rows) : span.end;
-    if (rows > 0) yield { text: text.subarray(span.start, end), rows };
+    if (rows > 0) yield { bytes: text.subarray(span.start, end), rows };
     left -= rows;
     if (left === 0) return;
   }
+}
+
+/**
+ * Rows that sorted or unsorted buckets give within bounds and limit, where the windows of their segments alone tell;
+ * undefined where a segment would have to be read.
+ */
+export function knownRows(
+  buckets: readonly TableBucket[],
+  bounds: TimeBounds,
+  limit: number | undefined,
+): number | undefined {
+  let rows = 0;
+  let isExact = true;
+  for (const segment of buckets.flatMap(({ segments }) => segments)) {
+    if (isWithin(segment, bounds)) rows += segment.rows;
+    else if (overlaps(segment, bounds)) isExact = false;
+    if (limit !== undefined && rows >= limit) return limit;
+  }
+  return isExact ? rows : undefined;
+}
+
+/** The segment whose text is, from its first line to its last, all there is within bounds and limit. */
+export function wholeSegment(
+  buckets: readonly TableBucket[],
+  bounds: TimeBounds,
+  limit: number | undefined,
+): Segment | undefined {
+  const inside = buckets.flatMap(({ segments }) => segments).filter((segment) => overlaps(segment, bounds));
+  const [segment, ...others] = firstWithRows(inside, bounds, limit);
+  if (segment === undefined || others.length > 0) return undefined;
+  const isWhole = segment.sorted && isWithin(segment, bounds) && (limit ?? segment.rows) >= segment.rows;
+  return isWhole && buckets.every(isSorted) ? segment : undefined;
 }
 
 /** The segments that a limit can reach: nothing behind them needs to be read ahead. */
@@ -98,7 +131,7 @@ export async function countRows(
   run: RunRef,
   buckets: readonly TableBucket[],
   bounds: TimeBounds,
-  linesOf: (bucket: TableBucket) => Promise<AsyncIterable<{ readonly text: Buffer; readonly rows: number }>>,
+  linesOf: (bucket: TableBucket) => AsyncIterable<RowPiece>,
 ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
   let rows = 0n;
   let first: bigint | undefined;
@@ -121,7 +154,8 @@ export async function countRows(
       add(await countSegments(dir, run, bucket.segments, bounds));
       continue;
     }
-    for await (const { text, rows } of await linesOf(bucket)) {
+    for await (const { bytes, rows } of linesOf(bucket)) {
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       add({ rows, ...spanTimes(text, run, { start: 0, end: text.byteLength, rows }) });
     }
   }
