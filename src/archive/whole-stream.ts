@@ -1,5 +1,6 @@
 import type { DuckDBDataChunk, DuckDBResult } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
+import { isValid, rawVector } from "./raw-vector.ts";
 
 /** Rows as DuckDB holds them. */
 export interface RowChunk {
@@ -48,8 +49,9 @@ export async function* wholeStream(
         ended = true;
         rows--;
       }
+      const { validity } = rawVector(chunk, columns, 1);
       for (let row = 0; row < rows; row++) {
-        if (marks.getItem(row) !== null)
+        if (isValid(validity, row))
           throw new RunvaultError("internal", "the last row of the answer came early");
       }
       total += rows;
