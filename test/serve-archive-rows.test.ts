@@ -284,7 +284,9 @@ describe("a damaged archive", () => {
       await writeFile(file, changed);
       try {
         const errors: string[] = [];
-        const other = await alsoServing({ source, onError: ({ code }) => errors.push(code) });
+        // nobody has read the segment before
+        await using fresh = openArchiveSource(archive);
+        const other = await alsoServing({ source: fresh, onError: ({ code }) => errors.push(code) });
         const answer = await rawGet(url("fills", "", other), { "accept-encoding": coding });
         expect([answer.status, answer.isWhole]).toEqual([200, false]);
         expect(errors).toEqual(["archive_damaged"]);

@@ -24,7 +24,9 @@ import type { Manifest, TableManifest } from "./manifest.ts";
 import { ManifestCache } from "./manifest-cache.ts";
 import { parquetLines } from "./parquet-lines.ts";
 import { type ParquetForm, ParquetReading, type RowPiece } from "./parquet-reading.ts";
+import type { AheadBudget } from "./read-ahead.ts";
 import { readFrame, sha256Of } from "./segment.ts";
+import { SegmentTexts } from "./segment-texts.ts";
 import {
   bucketsOf,
   countRows,
@@ -39,10 +41,12 @@ export interface ArchiveSourceOptions {
   /** Also tables that are neither COMPLETE nor OPEN, as far as the archive holds them. Default false. */
   readonly allowIncomplete?: boolean;
   /**
-   * Text of segments decompressed ahead of a reader, in bytes; the next segment always is. Default 32 MiB: a few of the
-   * usual size, enough to keep the disk and a second core busy.
+   * Text of segments decompressed ahead of all readers together, in bytes; the segment that a reader waits for always is.
+   * Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
    */
   readonly readAheadBytes?: number;
+  /** Text of the segments read last that is kept for who wants it next, in bytes. Default 64 MiB. */
+  readonly keptBytes?: number;
   /** Memory DuckDB may take for filtered rows, in MiB. Default 256. */
   readonly memoryLimitMb?: number;
   /** Threads of DuckDB. Default 2. */
@@ -74,11 +78,15 @@ export function openArchiveSource(archive: Archive, options: ArchiveSourceOption
   return new ArchiveSource(archive, options);
 }
 
+const mib = 1024 * 1024;
+
 class ArchiveSource implements HistorySource {
   readonly label: string;
   readonly #archive: Archive;
   readonly #manifests: ManifestCache;
   readonly #options: ArchiveSourceOptions;
+  readonly #texts: SegmentTexts;
+  readonly #ahead: AheadBudget;
   /** Opened for the first request that needs it. */
   #duckdb: Promise<{ duckdb: OpenDuckDB; folder: string }> | undefined;
   /** What DuckDB is computing: it may not be closed under it. */
@@ -90,6 +98,9 @@ class ArchiveSource implements HistorySource {
     this.#archive = archive;
     this.#manifests = new ManifestCache(archive);
     this.#options = options;
+    const { readAheadBytes = 32 * mib, keptBytes = 64 * mib } = options;
+    this.#ahead = { left: readAheadBytes };
+    this.#texts = new SegmentTexts(keptBytes);
   }
 
   async instances(): Promise<readonly InstanceEntry[]> {
@@ -217,14 +228,14 @@ class ArchiveSource implements HistorySource {
   async *#lines(asked: AskedRows): AsyncGenerator<RowPiece> {
     const { manifest, buckets, filters, request } = asked;
     let left = request.limit;
-    const { readAheadBytes = 32 * 1024 * 1024 } = this.#options;
     for (const stretch of stretchesOf(buckets, filters.length > 0)) {
       const lines = stretch.sorted
         ? segmentLines(this.#archive.layout.dataDir(manifest), manifest, stretch.buckets, {
             bounds: request,
             limit: left,
             signal: request.signal,
-            readAheadBytes,
+            texts: this.#texts,
+            ahead: this.#ahead,
           })
         : this.#parquetLines({ ...asked, buckets: stretch.buckets, request: { ...request, limit: left } });
       for await (const piece of lines) {
@@ -277,7 +288,7 @@ class ArchiveSource implements HistorySource {
     signal: AbortSignal | undefined,
   ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
     const dir = this.#archive.layout.dataDir(manifest);
-    return await countRows(dir, manifest, bucketsOf(held, bounds), bounds, (bucket) => {
+    return await countRows(dir, manifest, bucketsOf(held, bounds), bounds, this.#texts, (bucket) => {
       const { instanceId, runId } = manifest;
       const request = { instanceId, runId, table: name, ...bounds, signal };
       return this.#parquetLines({

@@ -4,9 +4,9 @@ import type { RunRef, TableFacts } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import type { ParquetFile, Segment, TableManifest } from "./manifest.ts";
 import type { RowPiece } from "./parquet-reading.ts";
-import { readAhead } from "./read-ahead.ts";
-import { readSegment } from "./segment.ts";
+import { type AheadBudget, readAhead } from "./read-ahead.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
+import type { SegmentTexts } from "./segment-texts.ts";
 
 /** What a table of a run holds of one bucket. */
 export interface TableBucket {
@@ -40,8 +40,9 @@ export interface WantedLines {
   /** Most lines. */
   readonly limit: number | undefined;
   readonly signal: AbortSignal | undefined;
-  /** Text decompressed ahead of the reader, in bytes. */
-  readonly readAheadBytes: number;
+  readonly texts: SegmentTexts;
+  /** Bytes of text that may be decompressed ahead of the readers. */
+  readonly ahead: AheadBudget;
 }
 
 /**
@@ -52,7 +53,7 @@ export async function* segmentLines(
   dir: string,
   run: RunRef,
   buckets: readonly TableBucket[],
-  { bounds, limit, signal, readAheadBytes }: WantedLines,
+  { bounds, limit, signal, texts, ahead }: WantedLines,
 ): AsyncGenerator<RowPiece> {
   const segments = firstWithRows(
     buckets.flatMap((bucket) => bucket.segments).filter((segment) => overlaps(segment, bounds)),
@@ -60,8 +61,8 @@ export async function* segmentLines(
     limit,
   );
   let left = limit ?? Number.POSITIVE_INFINITY;
-  const read = (segment: Segment) => readSegment(join(dir, segment.file), segment);
-  for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, readAheadBytes, read)) {
+  const read = (segment: Segment) => texts.read(join(dir, segment.file), segment);
+  for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, ahead, read)) {
     if (signal?.aborted) {
       throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
     }
@@ -131,6 +132,7 @@ export async function countRows(
   run: RunRef,
   buckets: readonly TableBucket[],
   bounds: TimeBounds,
+  texts: SegmentTexts,
   linesOf: (bucket: TableBucket) => AsyncIterable<RowPiece>,
 ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
   let rows = 0n;
@@ -151,7 +153,7 @@ export async function countRows(
       }
     }
     if (isSorted(bucket)) {
-      add(await countSegments(dir, run, bucket.segments, bounds));
+      add(await countSegments(dir, run, bucket.segments, bounds, texts));
       continue;
     }
     for await (const { bytes, rows } of linesOf(bucket)) {
@@ -174,12 +176,13 @@ async function countSegments(
   run: RunRef,
   segments: readonly Segment[],
   bounds: TimeBounds,
+  texts: SegmentTexts,
 ): Promise<Counted> {
   const looked = new Map<Segment, Counted>();
   const look = async (segment: Segment): Promise<Counted> => {
     const known = looked.get(segment);
     if (known !== undefined) return known;
-    const text = await readSegment(join(dir, segment.file), segment);
+    const text = await texts.read(join(dir, segment.file), segment);
     const span = spanIn(text, segment, run, bounds);
     const counted = { rows: span.rows, ...(span.rows === 0 ? {} : spanTimes(text, run, span)) };
     looked.set(segment, counted);
