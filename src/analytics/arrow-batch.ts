@@ -1,11 +1,11 @@
 import { type Data, Field, makeData, RecordBatch, Schema, Struct } from "apache-arrow";
+import { isValid, RawStrings, rawVector } from "../archive/raw-vector.ts";
+import type { RowChunk } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type ArrowColumn, arrowColumn } from "./arrow-type.ts";
 import { textCell } from "./cell.ts";
 import type { ResultColumn } from "./query.ts";
-import { isValid, RawStrings, rawVector } from "./raw-vector.ts";
 import type { ColumnSpan } from "./string-pieces.ts";
-import type { RowChunk } from "./whole-stream.ts";
 
 /** Rows of a record batch: large enough that its overhead does not count, small enough to hold several. */
 const batchRows = 65_536;

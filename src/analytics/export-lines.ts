@@ -5,22 +5,19 @@ import {
   joinLiterals,
   quotedInJson,
 } from "../archive/canonical-sql.ts";
+import { RawStrings } from "../archive/raw-vector.ts";
 import { identifier, literal } from "../archive/sql.ts";
+import type { RowChunk } from "../archive/whole-stream.ts";
 import type { Column, Table } from "../model/table.ts";
 import { doubleSql } from "./double-sql.ts";
 import type { DecimalForm } from "./export-format.ts";
-import { RawStrings } from "./raw-vector.ts";
-import type { RowChunk } from "./whole-stream.ts";
-
-const pieceBytes = 1024 * 1024;
-const newline = 10;
 
 /**
- * A row as one line of NDJSON, without its end: the canonical line, as a gateway sends it. With doubles, exact columns
+ * A row as one line of NDJSON, with its end: the canonical line, as a gateway sends it. With doubles, exact columns
  * are JSON numbers, and null where there is no value.
  */
 export function ndjsonLineSql(table: Table, decimals: DecimalForm): string {
-  if (decimals === "exact") return canonicalLineSql(table);
+  if (decimals === "exact") return canonicalLineSql(table, "", "\n");
   const parts = table.columns.flatMap((column, index) => {
     const name = identifier(column.name);
     const number = column.kind === "exact";
@@ -31,16 +28,16 @@ export function ndjsonLineSql(table: Table, decimals: DecimalForm): string {
       literal(quoted),
     ];
   });
-  return `concat(${joinLiterals([...parts, literal("}")]).join(", ")})`;
+  return `concat(${joinLiterals([...parts, literal("}\n")]).join(", ")})`;
 }
 
-/** A row as one line of CSV, without its end, as `query --format csv` prints it. */
+/** A row as one line of CSV, with its end, as `query --format csv` prints it. */
 export function csvLineSql(table: Table, decimals: DecimalForm): string {
   const parts = table.columns.flatMap((column, index) => [
     literal(index === 0 ? "" : ","),
     csvValueSql(column, identifier(column.name), decimals),
   ]);
-  return `concat(${joinLiterals(parts).join(", ")})`;
+  return `concat(${joinLiterals([...parts, literal("\n")]).join(", ")})`;
 }
 
 /** The header line of CSV, with its end. The names of columns need no quotes. */
@@ -77,22 +74,8 @@ function plainDoubleSql(value: string): string {
   return `trim(${canonicalDoubleSql(value)}, '"')`;
 }
 
-/** The only column of the chunks, a line a row, as text with line ends, in pieces of about 1 MiB. */
+/** The only column of the chunks, a line with its end a row, as text, a chunk at a time. */
 export async function* lineText(header: string, chunks: AsyncIterable<RowChunk>): AsyncGenerator<Uint8Array> {
-  let piece = Buffer.from(header);
-  let held = piece.byteLength;
-  for await (const { chunk, rows } of chunks) {
-    const lines = new RawStrings(chunk, 0);
-    for (let row = 0; row < rows; row++) {
-      const end = held + lines.length(row) + 1;
-      if (end > piece.byteLength) {
-        if (held > 0) yield piece.subarray(0, held);
-        piece = Buffer.allocUnsafe(Math.max(pieceBytes, end - held));
-        held = 0;
-      }
-      held += lines.copy(row, piece, held);
-      piece[held++] = newline;
-    }
-  }
-  if (held > 0) yield piece.subarray(0, held);
+  if (header !== "") yield Buffer.from(header);
+  for await (const { chunk, rows } of chunks) yield new RawStrings(chunk, 0).joined(rows);
 }

@@ -2,6 +2,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { duckDBError } from "../archive/duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { identifier } from "../archive/sql.ts";
+import { CutStream, type RowChunk, wholeStream } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
 import { columnsSql, type ExportSelection, whereSql } from "./export-selection.ts";
@@ -9,7 +10,6 @@ import { Limit } from "./limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
 import type { ResultColumn } from "./query.ts";
 import type { QueryArchive } from "./query-views.ts";
-import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
 
 export interface SessionOptions extends ViewOptions {
   readonly selection: ExportSelection;

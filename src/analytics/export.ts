@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { dictionaryLimit, rowGroupRows } from "../archive/convert.ts";
 import { literal } from "../archive/sql.ts";
+import type { RowChunk } from "../archive/whole-stream.ts";
 import type { Table, TableName } from "../model/table.ts";
 import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
 import { arrowIpc } from "./arrow-ipc.ts";
@@ -9,8 +10,7 @@ import { ExportFile } from "./export-file.ts";
 import { type ExportFormat, exportFormats, type StreamFormat } from "./export-format.ts";
 import { csvHeader, csvLineSql, lineText, ndjsonLineSql } from "./export-lines.ts";
 import type { ExportSession } from "./export-session.ts";
-import { stringPieces } from "./string-pieces.ts";
-import type { RowChunk } from "./whole-stream.ts";
+import { longestStringsSql, stringPieces } from "./string-pieces.ts";
 
 export interface ExportTarget {
   readonly format: ExportFormat;
@@ -124,20 +124,11 @@ async function* pieces(
   const sql = session.rowsSql(table);
   const columns = await session.columns(sql);
   const schema = arrowSchema(columns);
-  const { list, spans } = stringPieces(columns, await longestStrings(session, table));
+  const { list, spans } = stringPieces(columns, await session.firstRow(longestStringsSql(table, sql)));
   const vectors = spans.reduce((sum, { count }) => sum + count, 0);
   const chunks = session.stream(`SELECT ${list} FROM (${sql})`, vectors);
   const batches = arrowBatches(columns, schema, spans, counted.count(chunks));
   yield* arrowIpc(format === "arrow" ? "file" : "stream", batches);
-}
-
-/** Bytes of the longest string of each column in the first rows: a hint for speed, so that a look at some will do. */
-async function longestStrings(session: ExportSession, table: Table): Promise<number[]> {
-  const lengths = table.columns.map(({ name, kind }) => (kind === "string" ? `max(strlen("${name}"))` : "0"));
-  const row = await session.firstRow(
-    `SELECT ${lengths.join(", ")} FROM (${session.rowsSql(table)} LIMIT 20000)`,
-  );
-  return row.map((length) => Number(length ?? 0));
 }
 
 /** As the archive's own files: sorted rows, small row groups, no dictionaries in which DuckDB takes -0 for 0. */

@@ -1,12 +1,12 @@
 import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { fileList, literal } from "../archive/sql.ts";
+import { CutStream, type RowChunk, wholeStream } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { WithheldTable } from "./committed-parquet.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";
 import type { QueryArchive } from "./query-views.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
-import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
 
 export interface QueryOptions {
   /** Also the tables that are neither COMPLETE nor OPEN; default false. */

@@ -1,7 +1,8 @@
 import { DuckDBTypeId } from "@duckdb/node-api";
+import { inlineBytes } from "../archive/raw-vector.ts";
 import { identifier } from "../archive/sql.ts";
+import type { Table } from "../model/table.ts";
 import type { ResultColumn } from "./query.ts";
-import { inlineBytes } from "./raw-vector.ts";
 
 /** Where in a chunk a column stands: in one vector, or as the pieces of its strings in several. */
 export interface ColumnSpan {
@@ -19,18 +20,18 @@ export function wholeColumns(columns: readonly ResultColumn[]): ColumnSpan[] {
 
 /**
  * A select list that cuts the strings of long columns into pieces of twelve characters. Pieces of twelve bytes stand in
- * the vector itself, where longer strings have to be fetched one by one: that is five times slower. `longest` has the
- * bytes of each column's longest string, as far as known; it decides about speed only, for the pieces put together are
+ * the vector itself, where longer strings have to be fetched one by one: that is five times slower. `longest` is what
+ * `longestStringsSql` gave; it decides about speed only, for the pieces put together are
  * the string whatever its length and its characters.
  */
 export function stringPieces(
   columns: readonly ResultColumn[],
-  longest: readonly number[],
+  longest: readonly unknown[],
 ): { readonly list: string; readonly spans: readonly ColumnSpan[] } {
   const list: string[] = [];
   const spans = columns.map(({ name, type }, index) => {
     const first = list.length;
-    const length = type.typeId === DuckDBTypeId.VARCHAR ? (longest[index] ?? 0) : 0;
+    const length = type.typeId === DuckDBTypeId.VARCHAR ? Number(longest[index] ?? 0) : 0;
     const count = Math.max(1, Math.min(mostPieces, Math.ceil(length / inlineBytes)));
     const column = identifier(name);
     for (let piece = 0; piece < count; piece++) {
@@ -40,4 +41,12 @@ export function stringPieces(
     return { first, count };
   });
   return { list: list.join(", "), spans };
+}
+
+/** Bytes of the longest string of each column in the first rows of a SELECT: a hint for speed, so that some will do. */
+export function longestStringsSql(table: Table, sql: string): string {
+  const lengths = table.columns.map(({ name, kind }) =>
+    kind === "string" ? `max(strlen(${identifier(name)}))` : "0",
+  );
+  return `SELECT ${lengths.join(", ")} FROM (${sql} LIMIT 20000)`;
 }

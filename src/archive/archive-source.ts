@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import type { AcceptedRows, RowAnswer, RowForm } from "../model/row-answer.ts";
 import type {
   DocumentKind,
   HistorySource,
@@ -22,22 +23,47 @@ import { isMissing } from "./durable.ts";
 import type { Manifest, TableManifest } from "./manifest.ts";
 import { ManifestCache } from "./manifest-cache.ts";
 import { overtaken } from "./overtaken.ts";
-import { type Lines, parquetLines } from "./parquet-lines.ts";
-import { sha256Of } from "./segment.ts";
-import { bucketsOf, countRows, isSorted, segmentLines, type TableBucket } from "./table-rows.ts";
+import { parquetLines } from "./parquet-lines.ts";
+import { type ParquetForm, ParquetReading, type RowPiece } from "./parquet-reading.ts";
+import type { AheadBudget } from "./read-ahead.ts";
+import { readFrame, sha256Of } from "./segment.ts";
+import { SegmentTexts } from "./segment-texts.ts";
+import {
+  bucketsOf,
+  countRows,
+  isSorted,
+  knownRows,
+  segmentLines,
+  type TableBucket,
+  wholeSegment,
+} from "./table-rows.ts";
 
 export interface ArchiveSourceOptions {
   /** Also tables that are neither COMPLETE nor OPEN, as far as the archive holds them. Default false. */
   readonly allowIncomplete?: boolean;
   /**
-   * Text of decompressed segments that a reader holds at a time, in bytes, the one in its hands included; that one always
-   * is held. Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
+   * Text of segments decompressed ahead of all readers together, in bytes; the segment that a reader waits for always is.
+   * Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
    */
   readonly readAheadBytes?: number;
+  /** Text of the segments read last that is kept for who wants it next, in bytes. Default 64 MiB. */
+  readonly keptBytes?: number;
   /** Memory DuckDB may take for filtered rows, in MiB. Default 256. */
   readonly memoryLimitMb?: number;
   /** Threads of DuckDB. Default 2. */
   readonly threads?: number;
+  /** Forms beside NDJSON in which `answer` gives rows, and what writes them. Default: none. */
+  readonly forms?: Readonly<Partial<Record<Exclude<RowForm, "ndjson">, ParquetForm>>>;
+}
+
+/** A request for rows that can be answered, and the generation that it is answered from. */
+interface AskedRows {
+  readonly manifest: Manifest;
+  readonly table: Table;
+  readonly held: TableManifest;
+  readonly buckets: readonly TableBucket[];
+  readonly filters: readonly (readonly [FilterName, string])[];
+  readonly request: RowRequest;
 }
 
 /**
@@ -53,11 +79,15 @@ export function openArchiveSource(archive: Archive, options: ArchiveSourceOption
   return new ArchiveSource(archive, options);
 }
 
+const mib = 1024 * 1024;
+
 class ArchiveSource implements HistorySource {
   readonly label: string;
   readonly #archive: Archive;
   readonly #manifests: ManifestCache;
   readonly #options: ArchiveSourceOptions;
+  readonly #texts: SegmentTexts;
+  readonly #ahead: AheadBudget;
   /** Opened for the first request that needs it. */
   #duckdb: Promise<{ duckdb: OpenDuckDB; folder: string }> | undefined;
   /** What DuckDB is computing: it may not be closed under it. */
@@ -69,6 +99,9 @@ class ArchiveSource implements HistorySource {
     this.#archive = archive;
     this.#manifests = new ManifestCache(archive);
     this.#options = options;
+    const { readAheadBytes = 32 * mib, keptBytes = 64 * mib } = options;
+    this.#ahead = { left: readAheadBytes };
+    this.#texts = new SegmentTexts(keptBytes);
   }
 
   async instances(): Promise<readonly InstanceEntry[]> {
@@ -128,20 +161,35 @@ class ArchiveSource implements HistorySource {
   }
 
   async *rows(request: RowRequest): AsyncGenerator<Uint8Array> {
-    const { limit, signal } = request;
-    const table = tableNamed(request.table);
-    const filters = filtersOf(request, table);
-    if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1)) {
-      throw new RunvaultError("invalid_argument", `limit is a whole number above zero, not ${limit}`);
+    const asked = await this.#asked(request);
+    for await (const { bytes } of this.#told(asked, this.#lines(asked))) yield bytes;
+  }
+
+  /**
+   * Of a single whole segment the frame as it is stored, to readers that take zstd; the forms of the options from
+   * Parquet. The number of rows is known where no filter is given and no bound cuts through a segment.
+   */
+  async answer(request: RowRequest, { forms, zstd }: AcceptedRows): Promise<RowAnswer> {
+    const asked = await this.#asked(request);
+    const { manifest, buckets, filters } = asked;
+    const writers = this.#options.forms ?? {};
+    const own = ["ndjson", ...(Object.keys(writers) as (keyof typeof writers)[])] as const;
+    const form = forms.find((wanted) => own.includes(wanted)) ?? "ndjson";
+    const known = filters.length > 0 ? undefined : knownRows(buckets, request, request.limit);
+    const answer = (coding: RowAnswer["coding"], rows: number | undefined, pieces: AsyncIterable<RowPiece>) =>
+      rowAnswer({ form, forms: own, coding, rows }, this.#told(asked, pieces));
+    const write = form === "ndjson" ? undefined : writers[form];
+    if (write !== undefined) {
+      const isConverted = buckets.every(({ parquet, rows }) => parquet?.rows === rows);
+      return answer("identity", isConverted ? known : undefined, this.#formed(asked, write));
     }
-    refuseWhenAborted(signal);
-    const manifest = await this.#manifestOf(request);
-    const held = this.#servedTable(manifest, table.name);
-    try {
-      yield* this.#lines(manifest, table, held, request, filters);
-    } catch (error) {
-      throw await this.#overtaken(manifest, error);
-    }
+    const segment = zstd && filters.length === 0 ? wholeSegment(buckets, request, request.limit) : undefined;
+    if (segment === undefined) return answer("identity", known, this.#lines(asked));
+    const file = join(this.#archive.layout.dataDir(manifest), segment.file);
+    const stored = async function* () {
+      yield { bytes: await readFrame(file, segment), rows: segment.rows };
+    };
+    return answer("zstd", segment.rows, stored());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -157,60 +205,72 @@ class ArchiveSource implements HistorySource {
     await rm(found.folder, { recursive: true, force: true });
   }
 
+  async #asked(request: RowRequest): Promise<AskedRows> {
+    const { limit } = request;
+    const table = tableNamed(request.table);
+    const filters = filtersOf(request, table);
+    if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1)) {
+      throw new RunvaultError("invalid_argument", `limit is a whole number above zero, not ${limit}`);
+    }
+    refuseWhenAborted(request.signal);
+    const manifest = await this.#manifestOf(request);
+    const held = this.#servedTable(manifest, table.name);
+    return { manifest, table, held, buckets: bucketsOf(held, request), filters, request };
+  }
+
+  /** The pieces, with what their errors mean. */
+  async *#told({ manifest }: AskedRows, pieces: AsyncIterable<RowPiece>): AsyncGenerator<RowPiece> {
+    try {
+      yield* pieces;
+    } catch (error) {
+      throw await this.#overtaken(manifest, error);
+    }
+  }
+
   /** Stretches of buckets that are served the same way, one after the other, until the limit is reached. */
-  async *#lines(
-    manifest: Manifest,
-    table: Table,
-    held: TableManifest,
-    request: RowRequest,
-    filters: readonly (readonly [FilterName, string])[],
-  ): AsyncGenerator<Uint8Array> {
+  async *#lines(asked: AskedRows): AsyncGenerator<RowPiece> {
+    const { manifest, buckets, filters, request } = asked;
     let left = request.limit;
-    const { readAheadBytes = 32 * 1024 * 1024 } = this.#options;
-    for (const stretch of stretchesOf(bucketsOf(held, request), filters.length > 0)) {
-      const wanted = { bounds: request, limit: left, signal: request.signal };
+    for (const stretch of stretchesOf(buckets, filters.length > 0)) {
       const lines = stretch.sorted
         ? segmentLines(this.#archive.layout.dataDir(manifest), manifest, stretch.buckets, {
-            ...wanted,
-            readAheadBytes,
+            bounds: request,
+            limit: left,
+            signal: request.signal,
+            texts: this.#texts,
+            ahead: this.#ahead,
           })
-        : this.#parquetLines(manifest, table, stretch.buckets, { ...wanted, filters });
-      for await (const { text, rows } of lines) {
-        yield text;
-        if (left !== undefined) left -= rows;
+        : this.#parquetLines({ ...asked, buckets: stretch.buckets, request: { ...request, limit: left } });
+      for await (const piece of lines) {
+        yield piece;
+        if (left !== undefined) left -= piece.rows;
       }
       if (left === 0) return;
     }
   }
 
-  async *#parquetLines(
-    manifest: Manifest,
-    table: Table,
-    buckets: readonly TableBucket[],
-    wanted: {
-      readonly bounds: TimeBounds;
-      readonly limit: number | undefined;
-      readonly signal: AbortSignal | undefined;
-      readonly filters: readonly (readonly [FilterName, string])[];
-    },
-  ): AsyncGenerator<Lines> {
-    const files = this.#parquetOf(manifest, table.name, buckets);
-    if (files.length === 0) return;
-    const duckdb = await this.#openDuckDB();
-    const signal = AbortSignal.any([this.#closed.signal, ...(wanted.signal ? [wanted.signal] : [])]);
-    const lines = parquetLines(duckdb, { table, files, ...wanted, signal });
-    try {
-      for (;;) {
-        const next = await this.#compute(() => lines.next());
-        if (next.done) return;
-        yield next.value;
-      }
-    } finally {
-      await this.#compute(() => lines.return(undefined));
-    }
+  async *#parquetLines(asked: AskedRows): AsyncGenerator<RowPiece> {
+    if (this.#parquetOf(asked).length > 0) yield* this.#formed(asked, parquetLines);
   }
 
-  #parquetOf(manifest: Manifest, name: TableName, buckets: readonly TableBucket[]): string[] {
+  async *#formed(asked: AskedRows, write: ParquetForm): AsyncGenerator<RowPiece> {
+    const { table, held, filters, request } = asked;
+    const files = this.#parquetOf(asked);
+    const duckdb = await this.#openDuckDB();
+    using reading = await ParquetReading.open(duckdb, {
+      table,
+      files,
+      exactTypes: held.exactTypes,
+      bounds: request,
+      filters,
+      limit: request.limit,
+      signal: AbortSignal.any([this.#closed.signal, ...(request.signal ? [request.signal] : [])]),
+      track: (work) => this.#track(work),
+    });
+    yield* write(reading);
+  }
+
+  #parquetOf({ manifest, table: { name }, buckets }: AskedRows): string[] {
     const dir = this.#archive.layout.dataDir(manifest);
     return buckets.flatMap(({ parquet, rows }) => {
       if (parquet !== undefined) return [join(dir, parquet.file)];
@@ -231,10 +291,17 @@ class ArchiveSource implements HistorySource {
     signal: AbortSignal | undefined,
   ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
     const dir = this.#archive.layout.dataDir(manifest);
-    return await countRows(dir, manifest, bucketsOf(held, bounds), bounds, async (bucket) => {
-      const table = tableNamed(name);
-      const wanted = { bounds, limit: undefined, signal, filters: [] };
-      return this.#parquetLines(manifest, table, [bucket], wanted);
+    return await countRows(dir, manifest, bucketsOf(held, bounds), bounds, this.#texts, (bucket) => {
+      const { instanceId, runId } = manifest;
+      const request = { instanceId, runId, table: name, ...bounds, signal };
+      return this.#parquetLines({
+        manifest,
+        table: tableNamed(name),
+        held,
+        buckets: [bucket],
+        filters: [],
+        request,
+      });
     });
   }
 
@@ -257,14 +324,11 @@ class ArchiveSource implements HistorySource {
     return this.#duckdb.then(({ duckdb }) => duckdb);
   }
 
-  async #compute<T>(work: () => Promise<T>): Promise<T> {
-    const computing = work();
-    this.#computing.add(computing);
-    try {
-      return await computing;
-    } finally {
-      this.#computing.delete(computing);
-    }
+  #track<T>(work: Promise<T>): Promise<T> {
+    this.#computing.add(work);
+    const done = () => this.#computing.delete(work);
+    work.then(done, done);
+    return work;
   }
 
   async #manifestOf(run: RunRef): Promise<Manifest> {
@@ -343,6 +407,20 @@ class ArchiveSource implements HistorySource {
     const manifests = async () => (now === null ? [] : [now]);
     return (await overtaken({ layout, manifests }, [manifest], thrown)) ?? thrown.at(place);
   }
+}
+
+function rowAnswer(
+  about: Pick<RowAnswer, "form" | "forms" | "coding" | "rows">,
+  pieces: AsyncIterable<RowPiece>,
+): RowAnswer {
+  let given = 0;
+  const chunks = async function* () {
+    for await (const { bytes, rows } of pieces) {
+      given += rows;
+      yield bytes;
+    }
+  };
+  return { ...about, chunks: chunks(), given: () => given };
 }
 
 /** Neighbouring buckets that are served the same way: from segments where these are sorted and nothing filters. */

@@ -3,9 +3,9 @@ import { identifier, literal } from "./sql.ts";
 
 /**
  * SQL for the canonical line of a row (see model/line.ts), from columns typed as in Parquet. `prefix` qualifies the
- * columns (`"t."`). The line end is not part of it.
+ * columns (`"t."`). `end` stands behind the line.
  */
-export function canonicalLineSql(table: Table, prefix = ""): string {
+export function canonicalLineSql(table: Table, prefix = "", end: "" | "\n" = ""): string {
   const parts = table.columns.flatMap((column, index) => {
     const quoted = quotedInJson(column) ? '"' : "";
     return [
@@ -14,7 +14,7 @@ export function canonicalLineSql(table: Table, prefix = ""): string {
       literal(quoted),
     ];
   });
-  return `concat(${joinLiterals([...parts, literal("}")]).join(", ")})`;
+  return `concat(${joinLiterals([...parts, literal(`}${end}`)]).join(", ")})`;
 }
 
 /** Whether a column's value always stands between quotes in the canonical line; doubles bring their own. */

@@ -1,28 +1,32 @@
+/** What may be read ahead of its use; several iterations may share one. */
+export interface AheadBudget {
+  left: number;
+}
+
 /**
- * The results of `read` over the items, in their order, the next ones being read while one is used. As many are under
- * way or held as weigh `most` in all, and always one. Waits for those under way when the reader leaves early, so that
+ * The results of `read` over the items, in their order, the next ones being read while one is used. One item is always
+ * under way or held, and as many more as the budget has room for what they weigh. Waits for those under way when the reader leaves early, so that
  * nothing is still being read once the iteration has ended.
  */
 export async function* readAhead<Item, Result>(
   items: readonly Item[],
   weigh: (item: Item) => number,
-  most: number,
+  budget: AheadBudget,
   read: (item: Item) => Promise<Result>,
 ): AsyncGenerator<readonly [Item, Result]> {
-  const ahead: { item: Item; weight: number; result: Promise<Result> }[] = [];
-  let weight = 0;
+  const ahead: { item: Item; charged: number; result: Promise<Result> }[] = [];
   let next = 0;
   try {
     for (;;) {
       while (next < items.length) {
         const item = items[next]!;
-        const own = weigh(item);
-        if (ahead.length > 0 && weight + own > most) break;
+        const charged = ahead.length === 0 ? 0 : weigh(item);
+        if (charged > budget.left) break;
         const result = read(item);
         // whoever takes it sees the failure; a reader that leaves early never does
         result.catch(() => undefined);
-        ahead.push({ item, weight: own, result });
-        weight += own;
+        ahead.push({ item, charged, result });
+        budget.left -= charged;
         next++;
       }
       const first = ahead[0];
@@ -30,9 +34,10 @@ export async function* readAhead<Item, Result>(
       const result = await first.result;
       yield [first.item, result];
       ahead.shift();
-      weight -= first.weight;
+      budget.left += first.charged;
     }
   } finally {
     await Promise.allSettled(ahead.map(({ result }) => result));
+    for (const { charged } of ahead) budget.left += charged;
   }
 }

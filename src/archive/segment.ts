@@ -33,15 +33,22 @@ export async function packSegment(text: Uint8Array): Promise<{ frame: Buffer; sh
   return { frame, sha256: createHash("sha256").update(frame).digest("hex") };
 }
 
+/** The zstd frame of a stored segment. Throws `archive_damaged` when file or hash are not what was committed. */
+export async function readFrame(
+  file: string,
+  segment: Pick<Segment, "sha256" | "storedBytes">,
+): Promise<Buffer> {
+  const stored = await readWhole(file);
+  if (stored.byteLength === segment.storedBytes && sha256Of(stored) === segment.sha256) return stored;
+  throw damaged(file, "its bytes are not those that were committed");
+}
+
 /** The text of a stored segment. Throws `archive_damaged` when file, hash, frame or size are not what was committed. */
 export async function readSegment(
   file: string,
   segment: Pick<Segment, "sha256" | "bytes" | "storedBytes">,
 ): Promise<Buffer> {
-  const stored = await readWhole(file);
-  if (stored.byteLength !== segment.storedBytes || sha256Of(stored) !== segment.sha256) {
-    throw damaged(file, "its bytes are not those that were committed");
-  }
+  const stored = await readFrame(file, segment);
   let text: Buffer;
   try {
     text = await decompress(stored, {

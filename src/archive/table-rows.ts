@@ -3,9 +3,10 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef, TableFacts } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import type { ParquetFile, Segment, TableManifest } from "./manifest.ts";
-import { readAhead } from "./read-ahead.ts";
-import { readSegment } from "./segment.ts";
+import type { RowPiece } from "./parquet-reading.ts";
+import { type AheadBudget, readAhead } from "./read-ahead.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
+import type { SegmentTexts } from "./segment-texts.ts";
 
 /** What a table of a run holds of one bucket. */
 export interface TableBucket {
@@ -39,8 +40,9 @@ export interface WantedLines {
   /** Most lines. */
   readonly limit: number | undefined;
   readonly signal: AbortSignal | undefined;
-  /** Text decompressed ahead of the reader, in bytes. */
-  readonly readAheadBytes: number;
+  readonly texts: SegmentTexts;
+  /** Bytes of text that may be decompressed ahead of the readers. */
+  readonly ahead: AheadBudget;
 }
 
 /**
@@ -51,26 +53,58 @@ export async function* segmentLines(
   dir: string,
   run: RunRef,
   buckets: readonly TableBucket[],
-  { bounds, limit, signal, readAheadBytes }: WantedLines,
-): AsyncGenerator<{ readonly text: Buffer; readonly rows: number }> {
+  { bounds, limit, signal, texts, ahead }: WantedLines,
+): AsyncGenerator<RowPiece> {
   const segments = firstWithRows(
     buckets.flatMap((bucket) => bucket.segments).filter((segment) => overlaps(segment, bounds)),
     bounds,
     limit,
   );
   let left = limit ?? Number.POSITIVE_INFINITY;
-  const read = (segment: Segment) => readSegment(join(dir, segment.file), segment);
-  for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, readAheadBytes, read)) {
+  const read = (segment: Segment) => texts.read(join(dir, segment.file), segment);
+  for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, ahead, read)) {
     if (signal?.aborted) {
       throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
     }
     const span = spanIn(text, segment, run, bounds);
     const rows = Math.min(span.rows, left);
     const end = rows < span.rows ? endOfLines(text, span.start, rows) : span.end;
-    if (rows > 0) yield { text: text.subarray(span.start, end), rows };
+    if (rows > 0) yield { bytes: text.subarray(span.start, end), rows };
     left -= rows;
     if (left === 0) return;
   }
+}
+
+/**
+ * Rows that sorted or unsorted buckets give within bounds and limit, where the windows of their segments alone tell;
+ * undefined where a segment would have to be read.
+ */
+export function knownRows(
+  buckets: readonly TableBucket[],
+  bounds: TimeBounds,
+  limit: number | undefined,
+): number | undefined {
+  let rows = 0;
+  let isExact = true;
+  for (const segment of buckets.flatMap(({ segments }) => segments)) {
+    if (isWithin(segment, bounds)) rows += segment.rows;
+    else if (overlaps(segment, bounds)) isExact = false;
+    if (limit !== undefined && rows >= limit) return limit;
+  }
+  return isExact ? rows : undefined;
+}
+
+/** The segment whose text is, from its first line to its last, all there is within bounds and limit. */
+export function wholeSegment(
+  buckets: readonly TableBucket[],
+  bounds: TimeBounds,
+  limit: number | undefined,
+): Segment | undefined {
+  const inside = buckets.flatMap(({ segments }) => segments).filter((segment) => overlaps(segment, bounds));
+  const [segment, ...others] = firstWithRows(inside, bounds, limit);
+  if (segment === undefined || others.length > 0) return undefined;
+  const isWhole = segment.sorted && isWithin(segment, bounds) && (limit ?? segment.rows) >= segment.rows;
+  return isWhole && buckets.every(isSorted) ? segment : undefined;
 }
 
 /** The segments that a limit can reach: nothing behind them needs to be read ahead. */
@@ -98,7 +132,8 @@ export async function countRows(
   run: RunRef,
   buckets: readonly TableBucket[],
   bounds: TimeBounds,
-  linesOf: (bucket: TableBucket) => Promise<AsyncIterable<{ readonly text: Buffer; readonly rows: number }>>,
+  texts: SegmentTexts,
+  linesOf: (bucket: TableBucket) => AsyncIterable<RowPiece>,
 ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
   let rows = 0n;
   let first: bigint | undefined;
@@ -118,10 +153,11 @@ export async function countRows(
       }
     }
     if (isSorted(bucket)) {
-      add(await countSegments(dir, run, bucket.segments, bounds));
+      add(await countSegments(dir, run, bucket.segments, bounds, texts));
       continue;
     }
-    for await (const { text, rows } of await linesOf(bucket)) {
+    for await (const { bytes, rows } of linesOf(bucket)) {
+      const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       add({ rows, ...spanTimes(text, run, { start: 0, end: text.byteLength, rows }) });
     }
   }
@@ -140,12 +176,13 @@ async function countSegments(
   run: RunRef,
   segments: readonly Segment[],
   bounds: TimeBounds,
+  texts: SegmentTexts,
 ): Promise<Counted> {
   const looked = new Map<Segment, Counted>();
   const look = async (segment: Segment): Promise<Counted> => {
     const known = looked.get(segment);
     if (known !== undefined) return known;
-    const text = await readSegment(join(dir, segment.file), segment);
+    const text = await texts.read(join(dir, segment.file), segment);
     const span = spanIn(text, segment, run, bounds);
     const counted = { rows: span.rows, ...(span.rows === 0 ? {} : spanTimes(text, run, span)) };
     looked.set(segment, counted);

@@ -98,10 +98,11 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   if (tokens !== undefined && tls === undefined && !isLoopback(values.host)) {
     session.note("tokens and rows go over the network in the clear: --tls-cert and --tls-key encrypt them");
   }
-  const { openArchive, openArchiveSource, archiveControl, serve, accessEntry } = await loadServer();
+  const { openArchive, openArchiveSource, parquetForms, archiveControl, serve, accessEntry } =
+    await loadServer();
   const archive = await openArchive(values.archive);
   const { allowIncomplete } = values;
-  await using source = openArchiveSource(archive, { allowIncomplete });
+  await using source = openArchiveSource(archive, { allowIncomplete, forms: parquetForms });
   await using file =
     values.accessLog === undefined || values.accessLog === "-"
       ? undefined
@@ -180,13 +181,20 @@ function accessLog(write: (line: string) => void) {
 
 /** Loaded when the command runs, so that the others start without it. */
 async function loadServer() {
-  const [{ openArchive }, { openArchiveSource }, { archiveControl }, { serve }, { accessEntry }] =
-    await Promise.all([
-      import("../archive/archive.ts"),
-      import("../archive/archive-source.ts"),
-      import("../archive/archive-control.ts"),
-      import("../serve/server.ts"),
-      import("../serve/access-log.ts"),
-    ]);
-  return { openArchive, openArchiveSource, archiveControl, serve, accessEntry };
+  const [
+    { openArchive },
+    { openArchiveSource },
+    { parquetForms },
+    { archiveControl },
+    { serve },
+    { accessEntry },
+  ] = await Promise.all([
+    import("../archive/archive.ts"),
+    import("../archive/archive-source.ts"),
+    import("../analytics/parquet-forms.ts"),
+    import("../archive/archive-control.ts"),
+    import("../serve/server.ts"),
+    import("../serve/access-log.ts"),
+  ]);
+  return { openArchive, openArchiveSource, parquetForms, archiveControl, serve, accessEntry };
 }

@@ -1,3 +1,4 @@
+import type { AcceptedRows, RowAnswer } from "./row-answer.ts";
 import type { FilterName, TableName } from "./table.ts";
 import type { Nanoseconds, TimeBounds } from "./time.ts";
 
@@ -77,4 +78,9 @@ export interface HistorySource extends AsyncDisposable {
    * throwing `route_not_found`, where the source has no such way, or its `rows` has no cap in the first place.
    */
   pagedRows?(request: RowRequest): AsyncIterable<Uint8Array>;
+  /**
+   * The same rows in another form, as they are stored, or with their number, where the source can do better than chunks
+   * of NDJSON. Throws as `rows` does. Absent, or null, where `rows` is all there is.
+   */
+  answer?(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null>;
 }

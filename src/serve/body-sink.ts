@@ -92,13 +92,14 @@ export class EncodedSink implements Sink {
   private isClosed = false;
 
   constructor(body: BodySink, encoding: "gzip" | "zstd") {
-    const { ZSTD_c_compressionLevel, ZSTD_c_checksumFlag } = zlib.constants;
+    const { ZSTD_c_compressionLevel, ZSTD_c_checksumFlag, ZSTD_c_windowLog } = zlib.constants;
     this.encoder =
       encoding === "gzip"
         ? zlib.createGzip({ level: 1, chunkSize: chunkBytes })
         : zlib.createZstdCompress({
             chunkSize: chunkBytes,
-            params: { [ZSTD_c_compressionLevel]: 1, [ZSTD_c_checksumFlag]: 1 },
+            // the window of stored segments: rows repeat what stood a few rows before
+            params: { [ZSTD_c_compressionLevel]: 1, [ZSTD_c_windowLog]: 17, [ZSTD_c_checksumFlag]: 1 },
           });
     this.pump = this.pumpInto(body);
   }

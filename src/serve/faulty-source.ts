@@ -1,3 +1,4 @@
+import type { AcceptedRows, RowAnswer } from "../model/row-answer.ts";
 import type {
   DocumentKind,
   HistorySource,
@@ -27,6 +28,9 @@ const rowKinds: readonly FaultKind[] = [
   "foreign-run",
   "out-of-bounds",
 ];
+
+/** All that needs an answer's lines: what changes them, and what stops the answer behind one. */
+const lineKinds: readonly FaultKind[] = [...rowKinds, "late", "cap", "tie-cap", "cut", "cut-clean", "stall"];
 
 /** A row as it is in the source, which is its identity, and as it is shown. */
 interface ShownRow {
@@ -86,7 +90,13 @@ export class FaultySource implements HistorySource {
   }
 
   rows(request: RowRequest): AsyncIterable<Uint8Array> {
-    return this.answer(request, rowKinds);
+    return this.shown(request, rowKinds);
+  }
+
+  /** As the source gives it, but with a fault on the table's lines, which no other form can show. */
+  async answer(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null> {
+    if (this.faults.on(request.table, lineKinds).length > 0) return null;
+    return (await this.source.answer?.(request, accepted)) ?? null;
   }
 
   /** The same source, but that rows keep to the fields of their messages: what is put into them on the wire is not here. */
@@ -98,7 +108,7 @@ export class FaultySource implements HistorySource {
       runs: (instanceId, signal) => this.runs(instanceId, signal),
       facts: (run, bounds, signal) => this.facts(run, bounds, signal),
       document: (run, kind, signal) => this.document(run, kind, signal),
-      rows: (request) => this.answer(request, kinds),
+      rows: (request) => this.shown(request, kinds),
       [Symbol.asyncDispose]: () => this[Symbol.asyncDispose](),
     };
   }
@@ -108,7 +118,7 @@ export class FaultySource implements HistorySource {
     return (await this.rowsAt(table, ordinal, 1))[0];
   }
 
-  private async *answer(request: RowRequest, kinds: readonly FaultKind[]): AsyncGenerator<Uint8Array> {
+  private async *shown(request: RowRequest, kinds: readonly FaultKind[]): AsyncGenerator<Uint8Array> {
     const { table } = request;
     const late = this.faults.on(table, ["late"]);
     for (const fault of late) this.countRequest(fault);

@@ -5,10 +5,11 @@ import {
   ListRunsResponseSchema,
 } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { HistorySource } from "../model/source.ts";
+import { type RowAnswer, rowForms } from "../model/row-answer.ts";
+import type { HistorySource, RowRequest } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
+import { acceptedEncoding, acceptedForms } from "./accepted-rows.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
-import type { RowEncoding } from "./body-sink.ts";
 import type { DocumentRoute } from "./fault.ts";
 import { byteStops, refusalKinds, refuseByFault } from "./fault-effects.ts";
 import {
@@ -19,6 +20,7 @@ import {
   runList,
   storageFacts,
 } from "./history-documents.ts";
+import { dropIdleReader } from "./idle-reader.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { checkedQuery, parseBounds, parseRowQuery, type RawQuery, required } from "./row-query.ts";
 import { finishAnswer, type RowStop, sendRows } from "./send-rows.ts";
@@ -30,6 +32,8 @@ export interface HistoryRoutesOptions {
   readonly literal: boolean;
   readonly maxRowsPerAnswer: number | undefined;
   readonly compress: boolean;
+  /** How long a reader of rows may take nothing. */
+  readonly idleReaderMs: number;
   readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
   readonly onError: (error: RunvaultError) => void;
 }
@@ -87,28 +91,41 @@ async function answerRows(
   const signal = clientSignal(reply);
   const run = await resolveRun(source, query.instanceId, query.runId, signal);
   const limit = smaller(query.limit, options.maxRowsPerAnswer);
-  const chunks = source
-    .rows({ ...run, ...query.bounds, table: table.name, limit, filters: query.filters, signal })
-    [Symbol.asyncIterator]();
+  const accepted = options.compress ? acceptedEncoding(request.headers["accept-encoding"]) : "identity";
+  const asked = { ...run, ...query.bounds, table: table.name, limit, filters: query.filters, signal };
+  const forms = acceptedForms(request.headers.accept);
+  const answer =
+    (await source.answer?.(asked, { forms, zstd: accepted === "zstd" })) ?? plainAnswer(source, asked);
+  const chunks = answer.chunks[Symbol.asyncIterator]();
   // the first chunk comes before the status: what is wrong with the request shows here
   const first = await chunks.next();
 
   reply.hijack();
   const response = reply.raw;
   try {
-    const encoding = options.compress ? acceptedEncoding(request.headers["accept-encoding"]) : "identity";
+    let dropped: RunvaultError | undefined;
+    dropIdleReader(response, options.idleReaderMs, (error) => {
+      dropped = error;
+      options.onError(error);
+    });
+    const vary = [
+      ...(answer.forms.length > 1 ? ["accept"] : []),
+      ...(options.compress ? ["accept-encoding"] : []),
+    ];
     response.writeHead(200, {
-      "content-type": "application/x-ndjson",
-      ...(options.compress ? { vary: "accept-encoding" } : {}),
-      ...(encoding === "identity" ? {} : { "content-encoding": encoding }),
+      "content-type": rowForms[answer.form],
+      ...(vary.length === 0 ? {} : { vary: vary.join(", ") }),
+      ...(accepted === "identity" ? {} : { "content-encoding": accepted }),
+      ...(answer.rows === undefined ? {} : { [rowCountHeader]: String(answer.rows) }),
     });
     const sent = await sendRows(response, chunks, first, {
-      encoding,
-      countRows: options.onRequest !== undefined,
+      encoding: answer.coding === "identity" ? accepted : "identity",
+      countRows: answer.given ?? options.onRequest !== undefined,
       rowStops: rowStops(faults, table.name),
       byteStops: byteStops(faults, table.name),
     });
     if (sent.error !== undefined && sent.ending !== "left") options.onError(sent.error);
+    const error = dropped ?? sent.error;
     const { from, to } = query.bounds;
     options.onRequest?.({
       method: request.method,
@@ -124,7 +141,7 @@ async function answerRows(
       ...(from === undefined ? {} : { from: String(from) }),
       ...(to === undefined ? {} : { to: String(to) }),
       ...(query.limit === undefined ? {} : { limit: query.limit }),
-      ...(sent.error === undefined ? {} : { error: `${sent.error.code}: ${sent.error.message}` }),
+      ...(error === undefined ? {} : { error: `${error.code}: ${error.message}` }),
     });
     await finishAnswer(response, sent.ending);
   } catch (error) {
@@ -133,6 +150,21 @@ async function answerRows(
     options.onError(RunvaultError.from(error));
   }
   return reply;
+}
+
+/** Says how many rows the answer is, where that is known ahead. A gateway has no such header. */
+const rowCountHeader = "runvault-rows";
+
+/** Of a source that has rows and no more. Their number is counted on the way, where anybody wants it. */
+function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
+  return {
+    form: "ndjson",
+    forms: ["ndjson"],
+    coding: "identity",
+    rows: undefined,
+    chunks: source.rows(request),
+    given: undefined,
+  };
 }
 
 /** The path of a request without its query. */
@@ -158,17 +190,6 @@ function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
     ending: rowEndings[fault.kind as keyof typeof rowEndings],
     hit: () => faults.hit(fault),
   }));
-}
-
-/** zstd before gzip before nothing, among what the client accepts. */
-function acceptedEncoding(header: string | string[] | undefined): RowEncoding {
-  const accepted = String(header ?? "")
-    .toLowerCase()
-    .split(",")
-    .map((part) => part.replaceAll(/\s/g, ""))
-    .filter((part) => !/;q=0(\.0*)?$/.test(part))
-    .map((part) => part.split(";", 1)[0]);
-  return (["zstd", "gzip"] as const).find((encoding) => accepted.includes(encoding)) ?? "identity";
 }
 
 function smaller(a: number | undefined, b: number | undefined): number | undefined {

@@ -23,18 +23,15 @@ export function timedSource(source: HistorySource, queryMs: number): HistorySour
       const clock = new QueryClock(queryMs, signal);
       return await clock.time(() => source.facts(run, bounds, clock.signal));
     },
-    async *rows(request) {
+    rows(request) {
       const clock = new QueryClock(queryMs, request.signal);
-      const chunks = source.rows({ ...request, signal: clock.signal })[Symbol.asyncIterator]();
-      try {
-        for (;;) {
-          const next = await clock.time(() => chunks.next());
-          if (next.done === true) return;
-          yield next.value;
-        }
-      } finally {
-        await chunks.return?.();
-      }
+      return clock.chunks(source.rows({ ...request, signal: clock.signal }));
+    },
+    async answer(request, accepted) {
+      const clock = new QueryClock(queryMs, request.signal);
+      const asked = { ...request, signal: clock.signal };
+      const answer = await clock.time(async () => (await source.answer?.(asked, accepted)) ?? null);
+      return answer && { ...answer, chunks: clock.chunks(answer.chunks) };
     },
   };
 }
@@ -48,24 +45,53 @@ export function limitedAnswers(
   { rows, bytes }: ServeLimits,
   slots: QuerySlots | undefined,
 ): HistorySource {
+  /** The request, for one row more than allowed where there may be more: that row shows it. */
+  const bounded = async (request: RowRequest) => {
+    const isBounded = rows !== undefined && (await mayExceed(source, request, rows));
+    return {
+      asked: isBounded ? { ...request, limit: rows + 1 } : request,
+      mostRows: isBounded ? rows : undefined,
+    };
+  };
+  async function* limited(
+    chunks: AsyncIterable<Uint8Array>,
+    mostRows: number | undefined,
+    given?: () => number,
+  ): AsyncGenerator<Uint8Array> {
+    let seenRows = 0;
+    let seenBytes = 0;
+    for await (const chunk of chunks) {
+      if (mostRows !== undefined) {
+        seenRows = given?.() ?? seenRows + linesIn(chunk);
+        if (seenRows > mostRows) throw tooManyRows(mostRows);
+      }
+      seenBytes += chunk.length;
+      if (bytes !== undefined && seenBytes > bytes) {
+        throw tooLarge(`the rows are more than ${bytes} bytes, the most of one answer here`);
+      }
+      yield chunk;
+    }
+  }
   return {
     ...passedOn(source),
     async *rows(request) {
       using _slot = slots?.take();
-      const isBounded = rows !== undefined && (await mayExceed(source, request, rows));
-      // one row more than allowed shows that there are more
-      const asked = isBounded ? { ...request, limit: rows + 1 } : request;
-      let seenRows = 0;
-      let seenBytes = 0;
-      for await (const chunk of source.rows(asked)) {
-        if (isBounded) seenRows += linesIn(chunk);
-        if (isBounded && seenRows > rows) throw tooManyRows(rows);
-        seenBytes += chunk.length;
-        if (bytes !== undefined && seenBytes > bytes) {
-          throw tooLarge(`the rows are more than ${bytes} bytes, the most of one answer here`);
-        }
-        yield chunk;
-      }
+      const { asked, mostRows } = await bounded(request);
+      yield* limited(source.rows(asked), mostRows);
+    },
+    async answer(request, { forms, zstd }) {
+      const { asked, mostRows } = await bounded(request);
+      // of a stored frame nobody knows how many bytes of rows are in it
+      const answer = (await source.answer?.(asked, { forms, zstd: zstd && bytes === undefined })) ?? null;
+      if (answer === null) return null;
+      if (mostRows !== undefined && (answer.rows ?? 0) > mostRows) throw tooManyRows(mostRows);
+      return {
+        ...answer,
+        chunks: (async function* () {
+          using _slot = slots?.take();
+          yield* limited(answer.chunks, mostRows, answer.given);
+        })(),
+      };
     },
   };
 }
@@ -100,6 +126,20 @@ class QueryClock {
   constructor(mostMs: number, signal: AbortSignal | undefined) {
     this.#mostMs = mostMs;
     this.signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
+  }
+
+  /** Chunks that come in time, one after the other. */
+  async *chunks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const iterator = chunks[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        const next = await this.time(() => iterator.next());
+        if (next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      await iterator.return?.();
+    }
   }
 
   async time<T>(work: () => Promise<T>): Promise<T> {

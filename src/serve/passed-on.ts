@@ -9,6 +9,7 @@ export function passedOn(source: HistorySource): HistorySource {
     facts: (run, bounds, signal) => source.facts(run, bounds, signal),
     document: (run, kind, signal) => source.document(run, kind, signal),
     rows: (request) => source.rows(request),
+    answer: async (request, accepted) => (await source.answer?.(request, accepted)) ?? null,
     [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
   };
 }

@@ -18,8 +18,11 @@ export type Ending = "whole" | "cut" | "stalled" | "left";
 
 export interface SendOptions {
   readonly encoding: RowEncoding;
-  /** Counting costs a look at every byte; without it `rows` is 0. */
-  readonly countRows: boolean;
+  /**
+   * Rows in the chunks so far, where the source knows; else true counts them, at the cost of a look at every byte, and
+   * with false `rows` is 0.
+   */
+  readonly countRows: boolean | (() => number);
   readonly rowStops: readonly RowStop[];
   readonly byteStops: readonly ByteStop[];
 }
@@ -48,7 +51,8 @@ export async function sendRows(
   const body = new BodySink(response, options.byteStops);
   const sink: Sink = options.encoding === "identity" ? body : new EncodedSink(body, options.encoding);
   const stops = [...options.rowStops].sort((a, b) => a.rows - b.rows);
-  const isCounting = options.countRows || stops.length > 0;
+  const { countRows } = options;
+  const isCounting = countRows === true || stops.length > 0;
   let rows = 0;
   const sent = (ending: Ending, error?: RunvaultError): Sent => ({
     rows,
@@ -80,6 +84,7 @@ export async function sendRows(
         rows += counted;
       }
       if (!(await sink.write(chunk))) return sent(body.stopped ?? "left");
+      if (!isCounting && typeof countRows === "function") rows = countRows();
     }
     if (!(await sink.end())) return sent(body.stopped ?? "left");
     return sent("whole");

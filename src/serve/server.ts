@@ -65,6 +65,8 @@ export interface ServeOptions {
   readonly onError?: (error: RunvaultError) => void;
   /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
   readonly compress?: boolean;
+  /** How long a reader of rows over REST may take nothing of them before it is dropped. Default: 300,000. */
+  readonly idleReaderMs?: number;
   /** Default: both; when literal `rest`, since RPC has what REST then leaves out. Without `rest`, /health and what is for monitoring are all that is left of it. */
   readonly transports?: readonly Transport[];
   /** What clients are told that this is. */
@@ -113,6 +115,7 @@ const mostCursors = 32;
 // a source may give a segment of 64 MiB in one piece
 const mostCursorBytes = 256 * 1024 * 1024;
 const usualCursorIdleMs = 30_000;
+const usualIdleReaderMs = 300_000;
 
 /** How long answers without an end of their own have to end with the server. */
 const drainMs = 1000;
@@ -208,6 +211,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
       literal,
       maxRowsPerAnswer: options.maxRowsPerAnswer,
       compress: options.compress ?? false,
+      idleReaderMs: options.idleReaderMs ?? usualIdleReaderMs,
       onRequest,
       onError,
     });

@@ -68,14 +68,45 @@ export class RawStrings {
     return length;
   }
 
+  /**
+   * The bytes of the first `rows` strings, one behind the other. DuckDB writes the strings that it makes for a chunk side
+   * by side, and what lies side by side is fetched at once.
+   */
+  joined(rows: number): Uint8Array {
+    const pieces: Uint8Array[] = [];
+    for (let row = 0; row < rows; ) {
+      const first = row;
+      let bytes = this.length(row++);
+      if (bytes <= inlineBytes) {
+        const start = first * stringWidth + 4;
+        pieces.push(this.#bytes.subarray(start, start + bytes));
+        continue;
+      }
+      const address = this.#address(first);
+      while (row < rows && this.length(row) > inlineBytes && this.#address(row) === address + bytes) {
+        bytes += this.length(row++);
+      }
+      pieces.push(this.#read(first, bytes));
+    }
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  }
+
+  /** Where a string longer than `inlineBytes` stands. Addresses have 48 bits: a double holds them. */
+  #address(row: number): number {
+    return this.#words[row * 4 + 2]! + this.#words[row * 4 + 3]! * 2 ** 32;
+  }
+
+  /** Bytes from the address of a row's string on. */
+  #read(row: number, bytes: number): Uint8Array {
+    const buffer = this.#bytes.buffer as ArrayBuffer;
+    return bindings.get_data_from_pointer(buffer, this.#bytes.byteOffset + row * stringWidth + 8, bytes);
+  }
+
   #fetch(row: number, length: number): Uint8Array {
-    // addresses have 48 bits: a double holds them
-    const address = this.#words[row * 4 + 2]! + this.#words[row * 4 + 3]! * 2 ** 32;
+    const address = this.#address(row);
     const known = this.#fetched.get(address);
     if (known !== undefined && known.byteLength === length) return known;
-    const buffer = this.#bytes.buffer as ArrayBuffer;
-    const offset = this.#bytes.byteOffset + row * stringWidth + 8;
-    const bytes = bindings.get_data_from_pointer(buffer, offset, length);
+    const bytes = this.#read(row, length);
     if (this.#fetched.size < mostKept) this.#fetched.set(address, bytes);
     return bytes;
   }

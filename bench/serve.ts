@@ -1,0 +1,190 @@
+// What a served archive gives: a whole table of fills to `curl -o /dev/null`, in each form and with zstd; the server's
+// peak memory under 1 and 32 readers at once; the fills of one symbol against DuckDB's own COPY of the same lines to
+// /dev/null; small requests a second and their slowest hundredth. The two sides of a ratio take turns.
+//   npm run bench -- serve [--fills 1000000] [--rounds 3] [--seconds 5] [--readers 32] [--archive DIR]
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { parseArgs, promisify } from "node:util";
+import { Pool } from "undici";
+import { simulate } from "./simulate.ts";
+import { median, timed } from "./timed.ts";
+
+const { values } = parseArgs({
+  args: process.argv.slice(2).filter((arg) => arg !== "serve"),
+  options: {
+    fills: { type: "string", default: "1000000" },
+    rounds: { type: "string", default: "3" },
+    seconds: { type: "string", default: "5" },
+    readers: { type: "string", default: "32" },
+    archive: { type: "string" },
+  },
+});
+const rounds = Number(values.rounds);
+const run = promisify(execFile);
+const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
+const archive = values.archive ?? (await archived());
+
+const server = spawn(process.execPath, [join(import.meta.dirname, "serve-archive.ts"), archive], {
+  stdio: ["pipe", "pipe", "inherit"],
+});
+try {
+  const [base] = (await once(createInterface({ input: server.stdout }), "line")) as [string];
+  const { instances } = await json<Instances>(`${base}/history/instances`);
+  const {
+    instance_id: instance,
+    run_ids: [runId],
+  } = instances[0]!;
+  const fills = `${base}/history/fills?instance=${instance}&run_id=${runId}`;
+  const { tables } = await json<Facts>(`${base}/history/storage?instance=${instance}&run_id=${runId}`);
+  const facts = tables.find(({ table }) => table === "fills")!;
+  const [rows, from, to] = [Number(facts.rows), BigInt(facts.min_ts_event), BigInt(facts.max_ts_event)];
+  const text = (await curl(fills)).bytes;
+  print("fills", `${rows} rows, ${(text / 1e6).toFixed(0)} MB of NDJSON`);
+
+  const ways = {
+    "whole table, NDJSON": [],
+    "whole table, zstd": ["-H", "Accept-Encoding: zstd"],
+    "whole table, Arrow": ["-H", "Accept: application/vnd.apache.arrow.stream"],
+    "whole table, CSV": ["-H", "Accept: text/csv"],
+  };
+  const taken = new Map<string, Curled[]>();
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, headers] of Object.entries(ways)) {
+      taken.set(name, [...(taken.get(name) ?? []), await curl(fills, headers)]);
+    }
+  }
+  for (const [name, curled] of taken) {
+    const seconds = median(curled.map((one) => one.seconds));
+    const sent = `${(curled[0]!.bytes / 1e6 / seconds).toFixed(0)} MB/s sent`;
+    print(
+      name,
+      `${sent}, ${perSecond(text / 1e6, seconds)} MB/s of NDJSON, ${perSecond(rows, seconds)} rows/s`,
+    );
+  }
+
+  for (const readers of [1, Number(values.readers)]) {
+    // from here on the kernel notes a new peak
+    await writeFile(`/proc/${server.pid}/clear_refs`, "5");
+    const began = performance.now();
+    await Promise.all(Array.from({ length: readers }, () => curl(fills)));
+    const seconds = (performance.now() - began) / 1000;
+    print(
+      `${readers} readers at once`,
+      `peak ${await peakMb()} MB, ${perSecond((readers * text) / 1e6, seconds)} MB/s`,
+    );
+  }
+
+  const symbol = JSON.parse((await (await fetch(`${fills}&limit=1`)).text()).trim()).symbol as string;
+  const filtered = `${fills}&symbol=${encodeURIComponent(symbol)}`;
+  const ours: number[] = [];
+  const theirs: number[] = [];
+  const chosen = (await (await fetch(filtered)).text()).split("\n").length - 1;
+  for (let round = 0; round < rounds; round++) {
+    ours.push((await curl(filtered)).seconds);
+    const files = join(archive, "tables", "fills", "**", "*.parquet");
+    const { stdout } = await run(process.execPath, [
+      join(import.meta.dirname, "copy-lines.ts"),
+      files,
+      symbol,
+    ]);
+    // the first time reads what the others have at hand
+    theirs.push(median(stdout.trim().split("\n").slice(1).map(Number)));
+  }
+  const ratio = median(ours.map((seconds, round) => seconds / theirs[round]!)).toFixed(2);
+  print(
+    `symbol=${symbol}, ${chosen} rows`,
+    `${median(ours).toFixed(3)} s, COPY ${median(theirs).toFixed(3)} s, ratio ${ratio}`,
+  );
+
+  const somewhere = () => from + ((to - from) * BigInt(Math.floor(Math.random() * 1e6))) / 1_000_000n;
+  const small: Record<string, () => string> = {
+    "/health": () => `${base}/health`,
+    "the first 10 rows": () => `${fills}&limit=10`,
+    "10 rows from anywhere": () => `${fills}&from=${somewhere()}&limit=10`,
+    "10 rows of a symbol": () => `${filtered}&limit=10`,
+  };
+  for (const [name, address] of Object.entries(small)) print(name, await load(base, address));
+} finally {
+  server.stdin.end();
+  await once(server, "close");
+  await rm(folder, { recursive: true, force: true });
+}
+
+interface Curled {
+  readonly seconds: number;
+  readonly bytes: number;
+}
+
+/** A GET to /dev/null. Throws where the answer is not a whole 200. */
+async function curl(address: string, headers: readonly string[] = []): Promise<Curled> {
+  const format = "%{http_code} %{time_total} %{size_download}";
+  const { stdout } = await run("curl", ["-sS", "-o", "/dev/null", "-w", format, ...headers, address]);
+  const [status, seconds, bytes] = stdout.split(" ").map(Number) as [number, number, number];
+  if (status !== 200) throw new Error(`${status}: ${address}`);
+  return { seconds, bytes };
+}
+
+/** Eight connections that ask again as soon as they are answered. */
+async function load(origin: string, address: () => string): Promise<string> {
+  const connections = 8;
+  const pool = new Pool(new URL(origin).origin, { connections });
+  const took: number[] = [];
+  const until = performance.now() + Number(values.seconds) * 1000;
+  const asking = async () => {
+    while (performance.now() < until) {
+      const began = performance.now();
+      const { pathname, search } = new URL(address());
+      const { statusCode, body } = await pool.request({ method: "GET", path: pathname + search });
+      await body.arrayBuffer();
+      if (statusCode !== 200) throw new Error(`${statusCode}: ${pathname}${search}`);
+      took.push(performance.now() - began);
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: connections }, asking));
+  } finally {
+    await pool.close();
+  }
+  took.sort((a, b) => a - b);
+  const at = (part: number) => `${took[Math.floor(took.length * part)]!.toFixed(1)} ms`;
+  return `${perSecond(took.length, Number(values.seconds))} requests/s, median ${at(0.5)}, p99 ${at(0.99)}`;
+}
+
+async function peakMb(): Promise<string> {
+  const status = await readFile(`/proc/${server.pid}/status`, "utf8");
+  return (Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024).toFixed(0);
+}
+
+interface Instances {
+  readonly instances: readonly { readonly instance_id: string; readonly run_ids: readonly string[] }[];
+}
+
+interface Facts {
+  readonly tables: readonly Readonly<Record<"table" | "rows" | "min_ts_event" | "max_ts_event", string>>[];
+}
+
+async function json<T>(address: string): Promise<T> {
+  return (await (await fetch(address)).json()) as T;
+}
+
+function perSecond(amount: number, seconds: number): string {
+  return Math.round(amount / seconds).toLocaleString("en");
+}
+
+function print(what: string, figures: string): void {
+  process.stdout.write(`${what.padEnd(28)} ${figures}\n`);
+}
+
+async function archived(): Promise<string> {
+  await using gateway = await simulate(["--runs", "1", "--fills", values.fills]);
+  const { url, instanceId, runId } = gateway;
+  const made = join(folder, "archive");
+  const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
+  const command = `'${process.execPath}' '${main}' archive '${instanceId}/${runId}' --tables fills --gateway '${url}' --archive '${made}' -q`;
+  await timed(command, folder);
+  return made;
+}

@@ -1,0 +1,47 @@
+import type { ParquetForm, ParquetReading, RowPiece } from "../archive/parquet-reading.ts";
+import type { RowChunk } from "../archive/whole-stream.ts";
+import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
+import { arrowIpc } from "./arrow-ipc.ts";
+import { csvHeader, csvLineSql, lineText } from "./export-lines.ts";
+import { longestStringsSql, stringPieces } from "./string-pieces.ts";
+
+/** The forms in which an archive's rows can be served beside NDJSON: the same bytes that `export` writes. */
+export const parquetForms = {
+  "arrow-stream": (reading) => counted((chunks) => arrowPieces(reading, chunks)),
+  csv: (reading) => counted((chunks) => csvPieces(reading, chunks)),
+} satisfies Record<string, ParquetForm>;
+
+/** Passes chunks of rows on, and counts their rows. */
+type Through = (chunks: AsyncIterable<RowChunk>) => AsyncIterable<RowChunk>;
+
+async function* arrowPieces(reading: ParquetReading, through: Through): AsyncGenerator<Uint8Array> {
+  const { table } = reading;
+  const sql = reading.rowsSql();
+  const columns = await reading.columns(sql);
+  const longest = await reading.firstRow(longestStringsSql(table, `SELECT * FROM (${sql})`));
+  const { list, spans } = stringPieces(columns, longest);
+  const vectors = spans.reduce((sum, { count }) => sum + count, 0);
+  const chunks = through(reading.stream(`SELECT ${list} FROM (${sql})`, vectors));
+  yield* arrowIpc("stream", arrowBatches(columns, arrowSchema(columns), spans, chunks));
+}
+
+async function* csvPieces(reading: ParquetReading, through: Through): AsyncGenerator<Uint8Array> {
+  const { table } = reading;
+  const lines = `SELECT ${csvLineSql(table, "exact")} AS line FROM (${reading.rowsSql()})`;
+  yield* lineText(csvHeader(table), through(reading.stream(lines, 1)));
+}
+
+/** Pieces with the rows that were read since the piece before. */
+async function* counted(pieces: (through: Through) => AsyncIterable<Uint8Array>): AsyncGenerator<RowPiece> {
+  let rows = 0;
+  const through: Through = async function* (chunks) {
+    for await (const chunk of chunks) {
+      rows += chunk.rows;
+      yield chunk;
+    }
+  };
+  for await (const bytes of pieces(through)) {
+    yield { bytes, rows };
+    rows = 0;
+  }
+}

@@ -1,0 +1,166 @@
+import type { DuckDBConnection, DuckDBType } from "@duckdb/node-api";
+import { RunvaultError } from "../model/error.ts";
+import type { FilterName, Table } from "../model/table.ts";
+import type { TimeBounds } from "../model/time.ts";
+import { type ExactTypes, parquetType, timestampMax, timestampMin } from "./convert-types.ts";
+import { duckDBError, type OpenDuckDB } from "./duckdb.ts";
+import { identifier, literal, parquetRows } from "./sql.ts";
+import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
+
+export interface ParquetQuery {
+  readonly table: Table;
+  /** Parquet files of one run, in the order of their rows; there may be none. */
+  readonly files: readonly string[];
+  /** DuckDB types of the exact columns in the files. */
+  readonly exactTypes: ExactTypes;
+  readonly bounds: TimeBounds;
+  readonly filters: readonly (readonly [FilterName, string])[];
+  readonly limit: number | undefined;
+  readonly signal: AbortSignal | undefined;
+  /** Told of all that DuckDB is asked to do: until it is done, DuckDB may not be closed. */
+  readonly track: <T>(work: Promise<T>) => Promise<T>;
+}
+
+/** Bytes of an answer, and the rows that came with them. */
+export interface RowPiece {
+  readonly bytes: Uint8Array;
+  readonly rows: number;
+}
+
+/** Writes the rows of a reading in some form. */
+export type ParquetForm = (reading: ParquetReading) => AsyncIterable<RowPiece>;
+
+/**
+ * The rows that Parquet files hold within bounds and filters, in the order of the files, for as long as this is open.
+ * Everything throws `interrupted` when the signal aborts, `archive_damaged` where a file cannot be read, `storage_…` for
+ * the disk.
+ */
+export class ParquetReading implements Disposable {
+  readonly table: Table;
+  readonly #query: ParquetQuery;
+  readonly #connection: DuckDBConnection;
+  readonly #onAbort = () => this.#connection.interrupt();
+
+  private constructor(connection: DuckDBConnection, query: ParquetQuery) {
+    this.table = query.table;
+    this.#query = query;
+    this.#connection = connection;
+    query.signal?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  static async open(duckdb: OpenDuckDB, query: ParquetQuery): Promise<ParquetReading> {
+    return new ParquetReading(await query.track(duckdb.instance.connect()), query);
+  }
+
+  /** A SELECT of the rows; `list` is its list, every column in the table's order unless it is given. */
+  rowsSql(list?: string): string {
+    const { table, files, exactTypes, bounds, filters, limit } = this.#query;
+    const columns = list ?? table.columns.map(({ name }) => identifier(name)).join(", ");
+    if (files.length === 0) {
+      const nulls = table.columns.map(
+        (column) => `NULL::${parquetType(column, exactTypes)} AS ${identifier(column.name)}`,
+      );
+      return `SELECT ${columns} FROM (SELECT ${nulls.join(", ")}) WHERE false`;
+    }
+    const tests = [
+      ...boundsSql(bounds),
+      ...filters.map(([name, value]) => `${identifier(name)} = ${literal(value)}`),
+    ];
+    const where = tests.length === 0 ? "" : ` WHERE ${tests.join(" AND ")}`;
+    const first = limit === undefined ? "" : ` LIMIT ${limit}`;
+    return `SELECT ${columns} FROM ${parquetRows(files)}${where}${first}`;
+  }
+
+  /** Name and type of the columns that a SELECT gives. */
+  async columns(sql: string): Promise<{ readonly name: string; readonly type: DuckDBType }[]> {
+    const prepared = await this.#work(() => this.#connection.prepare(sql));
+    return Array.from({ length: prepared.columnCount }, (_, index) => ({
+      name: prepared.columnName(index),
+      type: prepared.columnType(index),
+    }));
+  }
+
+  /** The first row of an answer. */
+  async firstRow(sql: string): Promise<readonly unknown[]> {
+    const result = await this.#work(() => this.#connection.runAndReadAll(sql));
+    return result.getRows()[0] ?? [];
+  }
+
+  /** Streams a SELECT of so many columns, in bounded memory. Ends only when it is whole. */
+  async *stream(sql: string, columns: number): AsyncGenerator<RowChunk> {
+    const { signal, track } = this.#query;
+    try {
+      for await (const chunk of wholeStream(
+        (marked) => this.#connection.stream(marked),
+        sql,
+        columns,
+        track,
+      )) {
+        yield chunk;
+        signal?.throwIfAborted();
+      }
+    } catch (thrown) {
+      throw thrown instanceof CutStream ? await this.#reasonOfCut(sql) : this.#failure(thrown);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#query.signal?.removeEventListener("abort", this.#onAbort);
+    // a reader that leaves early leaves a query that goes on filling its buffers
+    this.#connection.interrupt();
+    this.#connection.closeSync();
+  }
+
+  async #work<T>(body: () => Promise<T>): Promise<T> {
+    const { signal, track } = this.#query;
+    try {
+      signal?.throwIfAborted();
+      return await track(body());
+    } catch (thrown) {
+      throw this.#failure(thrown);
+    }
+  }
+
+  /** Runs a cut query once more, reduced to one value that needs every cell, because only then DuckDB says why. */
+  async #reasonOfCut(sql: string): Promise<RunvaultError> {
+    try {
+      await this.#work(() => this.#connection.run(`SELECT max(hash(q)) FROM (\n${sql}\n) q`));
+    } catch (thrown) {
+      return RunvaultError.from(thrown);
+    }
+    return new RunvaultError(
+      "history_query_failed",
+      "reading Parquet ended early, and DuckDB gave no reason",
+    );
+  }
+
+  #failure(thrown: unknown): RunvaultError {
+    const { signal } = this.#query;
+    if (signal?.aborted) {
+      return new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+    }
+    const error = duckDBError(thrown, "Parquet cannot be read");
+    const text = thrown instanceof Error ? thrown.message : "";
+    // what is neither the disk's nor the memory's fault is the file's
+    const damaged =
+      error.code === "storage_failed" ||
+      (error.code === "internal" && !/^(Out of Memory|INTERNAL)/i.test(text));
+    if (!damaged || thrown instanceof RunvaultError) return error;
+    return new RunvaultError("archive_damaged", error.message, {
+      cause: thrown,
+      hint: "See which file it is with `runvault verify`; `runvault rebuild` makes Parquet anew from segments.",
+    });
+  }
+}
+
+/** Bounds outside what a timestamp can be are open, or leave nothing. */
+function boundsSql({ from, to }: TimeBounds): string[] {
+  const tests: string[] = [];
+  if (from !== undefined && from > timestampMin) {
+    tests.push(from > timestampMax ? "false" : `ts_event >= make_timestamp_ns(${from})`);
+  }
+  if (to !== undefined && to <= timestampMax) {
+    tests.push(to < timestampMin ? "false" : `ts_event < make_timestamp_ns(${to})`);
+  }
+  return tests;
+}

@@ -1,0 +1,43 @@
+import type { Segment } from "./manifest.ts";
+import { readSegment } from "./segment.ts";
+
+/**
+ * Texts of segments for all readers of an archive. What one of them reads, another that wants it gets too, and the last
+ * ones are kept: a reader of ten rows needs a whole segment decompressed, and mostly comes again for the next ten.
+ */
+export class SegmentTexts {
+  readonly #mostBytes: number;
+  /** By file, the one that was wanted last at the end. Files are never replaced, so a name stands for its bytes. */
+  readonly #kept = new Map<string, { readonly text: Promise<Buffer>; readonly bytes: number }>();
+  #bytes = 0;
+
+  /** Keeps texts of `mostBytes` in all. */
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
+  }
+
+  /** As `readSegment`; the text is shared, and not to be written to. */
+  async read(file: string, segment: Segment): Promise<Buffer> {
+    const known = this.#kept.get(file);
+    this.#forget(file);
+    const text = known?.text ?? readSegment(file, segment);
+    this.#kept.set(file, { text, bytes: segment.bytes });
+    this.#bytes += segment.bytes;
+    for (const oldest of this.#kept.keys()) {
+      if (this.#bytes <= this.#mostBytes) break;
+      this.#forget(oldest);
+    }
+    try {
+      return await text;
+    } catch (error) {
+      // what cannot be read now may be readable later
+      if (this.#kept.get(file)?.text === text) this.#forget(file);
+      throw error;
+    }
+  }
+
+  #forget(file: string): void {
+    this.#bytes -= this.#kept.get(file)?.bytes ?? 0;
+    this.#kept.delete(file);
+  }
+}

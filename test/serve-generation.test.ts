@@ -1,0 +1,107 @@
+import { EventEmitter, once } from "node:events";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { openArchiveSource } from "../src/archive/archive-source.ts";
+import type { RowAnswer } from "../src/model/row-answer.ts";
+import type { HistorySource } from "../src/model/source.ts";
+import { type Served, serve } from "../src/serve/server.ts";
+import { type ArrayRow, ArraySource } from "./array-source.ts";
+import { rawGet } from "./serve-raw-client.ts";
+import { hours, repriced, run, TableWorld, world } from "./table-world.ts";
+
+const before = world({ fills: hours(60) }).get("fills")!;
+const after = repriced(before);
+const text = (rows: readonly ArrayRow[]) => rows.map(({ line }) => `${line}\n`).join("");
+
+/** Holds every answer behind its first chunk until it is let go on, as a slow reader would. */
+class Held extends EventEmitter {
+  isHolding = true;
+  begun = 0;
+
+  over(source: HistorySource): HistorySource {
+    const answered = async (answer: Promise<RowAnswer | null>) => {
+      const given = (await answer)!;
+      return { ...given, chunks: this.holding(given.chunks) };
+    };
+    return new Proxy(source, {
+      get: (target, name) => {
+        if (name === "answer")
+          return (...asked: Parameters<NonNullable<HistorySource["answer"]>>) =>
+            answered(target.answer!(...asked));
+        const member = Reflect.get(target, name) as unknown;
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    });
+  }
+
+  async *holding(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    let first = true;
+    for await (const chunk of chunks) {
+      yield chunk;
+      if (!first) continue;
+      first = false;
+      this.begun += 1;
+      this.emit("begun");
+      if (this.isHolding) await once(this, "go");
+    }
+  }
+}
+
+let archived: TableWorld;
+let origin: ArraySource;
+let source: HistorySource;
+let held: Held;
+let server: Served;
+let url: string;
+beforeEach(async () => {
+  archived = await TableWorld.create();
+  origin = new ArraySource(run, new Map([["fills", before]]));
+  await archived.archiveRun(origin);
+  source = openArchiveSource(archived.archive, { readAheadBytes: 1 });
+  held = new Held();
+  server = await serve({
+    source: held.over(source),
+    host: "127.0.0.1",
+    port: 0,
+    compress: true,
+    onError: () => {},
+  });
+  url = `${server.url}/history/fills?instance=${run.instanceId}&run_id=${run.runId}`;
+});
+afterEach(async () => {
+  await server.close();
+  await source[Symbol.asyncDispose]();
+  await archived[Symbol.asyncDispose]();
+});
+
+/** Commits the run anew, with every segment replaced. */
+async function commit(version: string, rows: readonly ArrayRow[]) {
+  origin.storageVersion = version;
+  origin.tables = new Map([["fills", [...rows]]]);
+  expect((await archived.archiveRun(origin)).changed).toBe(true);
+}
+
+test("a reader in mid-answer keeps its generation over a commit, which the next request sees", async () => {
+  const reading = rawGet(url);
+  await once(held, "begun");
+  await commit("2", after);
+  held.isHolding = false;
+  expect((await rawGet(url)).body.toString()).toBe(text(after));
+  const zstd = await fetch(url, { headers: { "accept-encoding": "zstd" } });
+  expect([zstd.headers.get("content-encoding"), await zstd.text()]).toEqual(["zstd", text(after)]);
+  held.emit("go");
+  const old = await reading;
+  expect([old.isWhole, old.body.toString()]).toEqual([true, text(before)]);
+});
+
+test("where a second commit took its files away, its answer is cut, and asking again gives the newest", async () => {
+  const reading = rawGet(url);
+  await once(held, "begun");
+  await commit("2", after);
+  await commit("3", before);
+  held.isHolding = false;
+  held.emit("go");
+  const old = await reading;
+  expect([old.status, old.isWhole]).toEqual([200, false]);
+  expect(text(before).startsWith(old.body.toString())).toBe(true);
+  expect((await rawGet(url)).body.toString()).toBe(text(before));
+});
