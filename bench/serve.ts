@@ -25,11 +25,12 @@ const { values } = parseArgs({
 });
 const rounds = Number(values.rounds);
 const run = promisify(execFile);
+const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
 const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
 const archive = values.archive ?? (await archived());
 
-const server = spawn(process.execPath, [join(import.meta.dirname, "serve-archive.ts"), archive], {
-  stdio: ["pipe", "pipe", "inherit"],
+const server = spawn(process.execPath, [main, "serve", "--archive", archive], {
+  stdio: ["ignore", "pipe", "inherit"],
 });
 try {
   const [base] = (await once(createInterface({ input: server.stdout }), "line")) as [string];
@@ -109,7 +110,7 @@ try {
   };
   for (const [name, address] of Object.entries(small)) print(name, await load(base, address));
 } finally {
-  server.stdin.end();
+  server.kill("SIGTERM");
   await once(server, "close");
   await rm(folder, { recursive: true, force: true });
 }
@@ -183,7 +184,6 @@ async function archived(): Promise<string> {
   await using gateway = await simulate(["--runs", "1", "--fills", values.fills]);
   const { url, instanceId, runId } = gateway;
   const made = join(folder, "archive");
-  const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
   const command = `'${process.execPath}' '${main}' archive '${instanceId}/${runId}' --tables fills --gateway '${url}' --archive '${made}' -q`;
   await timed(command, folder);
   return made;

@@ -112,11 +112,12 @@ async function answerRows(
       ...(answer.forms.length > 1 ? ["accept"] : []),
       ...(options.compress ? ["accept-encoding"] : []),
     ];
+    const rows = answer.rows();
     response.writeHead(200, {
       "content-type": rowForms[answer.form],
       ...(vary.length === 0 ? {} : { vary: vary.join(", ") }),
       ...(accepted === "identity" ? {} : { "content-encoding": accepted }),
-      ...(answer.rows === undefined ? {} : { [rowCountHeader]: String(answer.rows) }),
+      ...(rows === undefined ? {} : { [rowCountHeader]: String(rows) }),
     });
     const sent = await sendRows(response, chunks, first, {
       encoding: answer.coding === "identity" ? accepted : "identity",
@@ -161,7 +162,7 @@ function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
     form: "ndjson",
     forms: ["ndjson"],
     coding: "identity",
-    rows: undefined,
+    rows: () => undefined,
     chunks: source.rows(request),
     given: undefined,
   };
