@@ -3,7 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Message, toJson } from "@bufbuild/protobuf";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, cors, createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { InstanceService } from "../src/gen/example/gateway/v1/instance_service_pb.ts";
@@ -117,8 +117,11 @@ describe("Node's fetch", () => {
 
 describe.skipIf(!hasCurl)("curl", () => {
   const curl = async (...args: string[]): Promise<Buffer> =>
-    (await run("curl", ["--silent", "--show-error", "--fail-with-body", ...args], { encoding: "buffer" }))
-      .stdout;
+    (
+      await run("curl", ["--silent", "--show-error", "--noproxy", "*", "--fail-with-body", ...args], {
+        encoding: "buffer",
+      })
+    ).stdout;
   const expected = async (query = "") =>
     (await world.simulatedLines(last, "order_book", query)).map((line) => `${line}\n`).join("");
 
@@ -197,8 +200,39 @@ test("an answer that the archive cannot finish is an error to fetch and curl, in
       if (!hasCurl) continue;
       // 18: a partial file, or the stream did not end as its framing wants
       await expect(
-        run("curl", ["--silent", "--output", "/dev/null", "--header", `Accept-Encoding: ${coding}`, url]),
+        run("curl", [
+          "--silent",
+          "--noproxy",
+          "*",
+          "--output",
+          "/dev/null",
+          "--header",
+          `Accept-Encoding: ${coding}`,
+          url,
+        ]),
       ).rejects.toMatchObject({ code: 18 });
     }
   });
+});
+
+test("a page of an origin that is let in may send what Connect's web clients send, and read what comes back", async () => {
+  const origin = "https://desk.example";
+  const url = world.rowsUrl(last, "fills", "", await world.serve("--cors", origin));
+  const names = (headers: Headers, name: string) => headers.get(name)!.toLowerCase().split(", ");
+  const asked = {
+    origin,
+    "access-control-request-method": "POST",
+    "access-control-request-headers": "authorization",
+  };
+  const preflight = await fetch(url, { method: "OPTIONS", headers: asked });
+  const allowed = names(preflight.headers, "access-control-allow-headers");
+  expect(allowed).toEqual(expect.arrayContaining(cors.allowedHeaders.map((name) => name.toLowerCase())));
+  expect(allowed).toEqual(expect.arrayContaining(["authorization", "accept"]));
+  const answer = await fetch(url, { headers: { origin } });
+  const exposed = names(answer.headers, "access-control-expose-headers");
+  expect(exposed).toEqual(expect.arrayContaining(cors.exposedHeaders.map((name) => name.toLowerCase())));
+  expect(exposed).toContain("runvault-rows");
+  expect(answer.headers.get("runvault-rows")).toBe(
+    String((await answer.text()).trimEnd().split("\n").length),
+  );
 });
