@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Message, toJson } from "@bufbuild/protobuf";
@@ -172,27 +172,11 @@ describe.skipIf(!hasCurl)("curl", () => {
   });
 });
 
-/** The run's table with one byte of its second segment changed, while `during` goes on. */
-async function withDamage(during: () => Promise<void>): Promise<void> {
-  const manifest = (await world.archive.manifest(world.runs[0]!))!;
-  const [, second] = manifest.tables.order_book!.segments;
-  const file = join(world.archive.layout.dataDir(world.runs[0]!), second!.file);
-  const bytes = await readFile(file);
-  const changed = Buffer.from(bytes);
-  changed[changed.length >> 1]! ^= 1;
-  await writeFile(file, changed);
-  try {
-    await during();
-  } finally {
-    await writeFile(file, bytes);
-  }
-}
-
 test("an answer that the archive cannot finish is an error to fetch and curl, in every coding", async () => {
   // a server that has not read the table before, of the run that no other test asks for
   const base = await world.serve();
   const url = world.rowsUrl(world.runs[0]!, "order_book", "", base);
-  await withDamage(async () => {
+  await world.withDamage(world.runs[0]!, "order_book", async () => {
     for (const coding of ["identity", "gzip", "zstd"]) {
       const response = await fetch(url, { headers: { "accept-encoding": coding } });
       expect(response.status).toBe(200);

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -54,7 +54,7 @@ export class ServedArchive implements AsyncDisposable {
         source: simulator,
         archive,
         run,
-        settings: { segmentBytes: 64 * 1024 },
+        settings: { segmentBytes: 16 * 1024 },
         clock: wallClock,
         random: () => 0,
         signal: new AbortController().signal,
@@ -91,6 +91,21 @@ export class ServedArchive implements AsyncDisposable {
     const response = await fetch(this.rowsUrl(run, table, query, this.simulated.url));
     if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
     return (await response.text()).split("\n").slice(0, -1);
+  }
+
+  /** Changes one byte of a table's second segment while `during` goes on. */
+  async withDamage(run: RunRef, table: TableName, during: () => Promise<void>): Promise<void> {
+    const [, second] = (await this.archive.manifest(run))!.tables[table]!.segments;
+    const file = join(this.archive.layout.dataDir(run), second!.file);
+    const bytes = await readFile(file);
+    const changed = Buffer.from(bytes);
+    changed[changed.length >> 1]! ^= 1;
+    await writeFile(file, changed);
+    try {
+      await during();
+    } finally {
+      await writeFile(file, bytes);
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
