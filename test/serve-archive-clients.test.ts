@@ -11,6 +11,7 @@ import { HistoryService } from "../src/gen/example/history/v1/history_service_pb
 import { file_example_history_v1_rows } from "../src/gen/example/history/v1/rows_pb.ts";
 import type { RunRef } from "../src/model/source.ts";
 import { tableNames } from "../src/model/table.ts";
+import { runInside } from "./cli-inside.ts";
 import { asPythonShows, pythonRows } from "./python-modules.ts";
 import { requires } from "./requirement.ts";
 import { ServedArchive } from "./served-archive.ts";
@@ -219,4 +220,16 @@ test("a page of an origin that is let in may send what Connect's web clients sen
   expect(answer.headers.get("runvault-rows")).toBe(
     String((await answer.text()).trimEnd().split("\n").length),
   );
+});
+
+test("a server that cannot listen says why", async () => {
+  const taken = new URL(world.url).port;
+  for (const [args, says] of [
+    [["--port", taken], "another program has it"],
+    // an address that is for documentation alone
+    [["--host", "192.0.2.1", "--insecure"], "this machine has no such address"],
+  ] as const) {
+    const { status, stdout, stderr } = await runInside(["serve", "--archive", world.archive.dir, ...args]);
+    expect([status, stdout, stderr]).toEqual([2, "", expect.stringContaining(says)]);
+  }
 });
