@@ -12,6 +12,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
+import { cannotListen } from "./cannot-listen.ts";
 import { controlRoutes } from "./control-routes.ts";
 import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
@@ -254,7 +255,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     await app.listen({ host: options.host, port: options.port });
   } catch (error) {
     await app.close();
-    throw cannotListen(options, error);
+    throw cannotListen(options.host, options.port, error);
   }
   const { port } = app.server.address() as AddressInfo;
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
@@ -334,20 +335,6 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
       hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
     });
   }
-}
-
-/** Why the system does not let a server listen, and what to do about it, by the system's code. */
-const listenTroubles: Readonly<Record<string, readonly [why: string, hint: string]>> = {
-  EADDRINUSE: ["another program has it", "Choose another --port, or 0 for any free one."],
-  EACCES: ["this user may not", "Choose a --port from 1024 on, or 0 for any free one."],
-  EADDRNOTAVAIL: ["this machine has no such address", "Choose as --host an address of this machine."],
-  ENOTFOUND: ["there is no such host", "Choose as --host an address of this machine."],
-};
-
-function cannotListen({ host, port }: ServeOptions, cause: unknown): RunvaultError {
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
-  const [why, hint] = listenTroubles[code] ?? [code || String(cause), "Choose another --host or --port."];
-  return new RunvaultError("invalid_argument", `cannot listen on ${host}:${port}: ${why}`, { cause, hint });
 }
 
 function noRoute(request: FastifyRequest): RunvaultError {
