@@ -154,7 +154,7 @@ async function answerRows(
 }
 
 /** Says how many rows the answer is, where that is known ahead. A gateway has no such header. */
-const rowCountHeader = "runvault-rows";
+export const rowCountHeader = "runvault-rows";
 
 /** Of a source that has rows and no more. Their number is counted on the way, where anybody wants it. */
 function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
