@@ -10,7 +10,7 @@ export interface Difference {
   readonly route: string;
   /** As `Answer` names it, or `outcome`. */
   readonly field: string;
-  /** What the second side has there; without it, anything. */
+  /** What the second side has there, empty for nothing at all; without it, anything. */
   readonly value?: string;
   /** The first side has no such field at all. */
   readonly isMore?: true;

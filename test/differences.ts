@@ -155,6 +155,7 @@ export const differences: readonly Difference[] = [
   {
     route: "{/discovery,DiscoveryService/ListTargets}",
     field: "**",
+    value: "",
     reason: "There are no instances to scrape in an archive, only the service itself.",
   },
   {

@@ -25,14 +25,7 @@ export interface Answer {
 }
 
 /** Of HTTP itself, of the connection and of the clock; the length follows from the body. */
-const transportHeaders = new Set([
-  "date",
-  "connection",
-  "keep-alive",
-  "transfer-encoding",
-  "content-length",
-  "sec-websocket-accept",
-]);
+const transportHeaders = new Set(["date", "connection", "keep-alive", "transfer-encoding", "content-length"]);
 
 export async function answerOf(side: Side, asked: DifferentialRequest, method?: DescMethod): Promise<Answer> {
   const { status, headers, body } = await exchange(side, asked);

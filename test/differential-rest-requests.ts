@@ -56,12 +56,11 @@ function rowRequests(world: NamedWorld): DifferentialRequest[] {
     ...[...oddBounds(world), ...oddLimits].map((more) => [...oneRun, ...more]),
   ];
   return tables.flatMap(({ path, filters }, index) => {
+    // a filter that it has, and its share of the rest: each costs the archive a query
     const own = filterParameters(world).filter(
       (parameters, number) =>
-        // of a table's filters two that it has, and of the rest its share
-        parameters.length > 1 ||
-        number % 4 === index % 4 ||
-        parameters[0]![0] === filters[index % filters.length],
+        number % 6 === index % 6 ||
+        (number < filterNames.length && parameters[0]![0] === filters[index % filters.length]),
     );
     const asked = [
       ...good,
@@ -186,15 +185,14 @@ function negotiatedRequests({ instances }: NamedWorld): DifferentialRequest[] {
     { "if-none-match": "*" },
     { range: "bytes=0-10" },
   ];
-  const paths = [...tables.map(({ path }) => `${path}?${query}`), `/history/summary?${query}`];
-  return paths.flatMap((path, index) =>
-    headers
-      // csv, zstd and gzip of everything; of the rest each path its share
-      .filter(
-        (some, number) => number % 3 === index % 3 || /^(text.csv|zstd|gzip)$/.test(Object.values(some)[0]!),
-      )
-      .map((some) => get(path, { headers: some })),
+  const everywhere = ["/history/fills", "/history/summary"];
+  const coded = headers.filter(
+    (some) => "accept-encoding" in some && /^(zstd|gzip)$/.test(some["accept-encoding"]),
   );
+  return [
+    ...everywhere.flatMap((path) => headers.map((some) => get(`${path}?${query}`, { headers: some }))),
+    ...tables.flatMap(({ path }) => coded.map((some) => get(`${path}?${query}`, { headers: some }))),
+  ];
 }
 
 function documentRequests(world: NamedWorld): DifferentialRequest[] {

@@ -81,7 +81,7 @@ async function simulated(
       cacheDir: join(folder, "worlds"),
       instances: 2,
       runs: 3,
-      rows: 900,
+      rows: 400,
       failed: 2,
       growing: true,
       clock: () => now + laterNs,

@@ -41,9 +41,7 @@ const natural = new AllowedDifferences(varying);
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-differential-"));
-  const t9 = performance.now();
   sides = await Sides.open(folder);
-  console.log("open", performance.now() - t9, process.cpuUsage());
   const world = await namedWorld(sides.world);
   requests = [
     ...historyRequests(world),
@@ -61,7 +59,6 @@ beforeAll(async () => {
   ];
   const first = await Promise.all([answers(sides.simulator, requests), answers(sides.archive, requests)]);
   simulator = first[0];
-  console.log("first", performance.now() - t9, process.cpuUsage());
   // the tokens of one side's pages go on at the other
   const pages = requests.flatMap((asked, index) => nextPage(asked, simulator[index]!.fields) ?? []);
   simulator.push(...(await answers(sides.simulator, pages)));
@@ -94,33 +91,17 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+/** Asks one after the other, for a server counts, and an action changes what comes after it. */
 async function answers(side: Side, asked: readonly DifferentialRequest[]): Promise<Answer[]> {
   const all: Answer[] = [];
-  const t0 = performance.now();
-  const spent = new Map<string, [number, number]>();
   for (const each of asked) {
     side.setPhase(each.phase);
-    const t1 = performance.now();
     try {
       all.push(await answerOf(side, each, methodOf(each.path)));
     } catch (cause) {
       throw new Error(`no answer of ${side.name} to ${told(each)}`, { cause });
     }
-    const k = routeOf(each.path, side.routes) + each.door;
-    const e = spent.get(k) ?? [0, 0];
-    e[0]++;
-    e[1] += performance.now() - t1;
-    spent.set(k, e);
   }
-  console.log(
-    side.name,
-    performance.now() - t0,
-    [...spent]
-      .sort((a, b) => b[1][1] - a[1][1])
-      .slice(0, 14)
-      .map(([k, [n, t]]) => `${k} ${n} ${t.toFixed(0)}`)
-      .join("\n"),
-  );
   return all;
 }
 
@@ -158,8 +139,12 @@ test("each route and each method gave the gateway's clients something at least o
     routeOf(route.split(" ")[1]!, sides.simulator.routes),
   );
   const good = requests
-    .filter((_, index) => simulator[index]!.status < 300)
+    .filter((_, index) => gaveSomething(simulator[index]!))
     .map(({ path }) => routeOf(path, sides.simulator.routes));
   expect([...new Set(all)].filter((route) => !good.includes(route))).toEqual([]);
   expect([...rpcMethods.keys()].filter((path) => !good.includes(routeOf(path, new Set())))).toEqual([]);
 });
+
+function gaveSomething({ status, fields }: Answer): boolean {
+  return status === 101 || (status < 300 && fields.get("body") !== "");
+}
