@@ -127,11 +127,15 @@ function patternOf(text: string): RegExp {
   return new RegExp(`^${parts.join("")}$`);
 }
 
-/** A difference as the sentence of a failure. */
-export function sentence(difference: FoundDifference, request: string): string {
+/** A difference as the sentence of a failure; the names are those of its two sides. */
+export function sentence(
+  difference: FoundDifference,
+  [first, second]: readonly [string, string],
+  request: string,
+): string {
   const [one, other] = difference.values.map(shown);
   const at = placeOfDifference(...difference.values);
-  return `${difference.route} ${difference.field}: ${one} there, ${other} here${at} (${request})`;
+  return `${difference.route} ${difference.field}: ${first} ${one}, ${second} ${other}${at} (${request})`;
 }
 
 const mostShown = 200;
