@@ -1,15 +1,15 @@
-// Prints the seconds that DuckDB takes to write, to /dev/null, the canonical lines of the fills of one symbol, with the
+// Prints the seconds that DuckDB takes to write, to /dev/null, the canonical lines of some fills, with the
 // memory and threads that the server gives it; five times in one process, as a server asks more than once.
-//   node bench/copy-lines.ts PARQUET SYMBOL
+//   node bench/copy-lines.ts PARQUET COLUMN VALUE
 import { DuckDBInstance } from "@duckdb/node-api";
 import { canonicalLineSql } from "../dist/archive/canonical-sql.js";
-import { literal } from "../dist/archive/sql.js";
+import { identifier, literal } from "../dist/archive/sql.js";
 import { tableNamed } from "../dist/model/table.js";
 
-const [files, symbol] = process.argv.slice(2) as [string, string];
+const [files, column, value] = process.argv.slice(2) as [string, string, string];
 const instance = await DuckDBInstance.create(":memory:", { memory_limit: "256MiB", threads: "2" });
 const connection = await instance.connect();
-const rows = `SELECT * FROM read_parquet(${literal(files)}) WHERE symbol = ${literal(symbol)}`;
+const rows = `SELECT * FROM read_parquet(${literal(files)}) WHERE ${identifier(column)} = ${literal(value)}`;
 const lines = `SELECT ${canonicalLineSql(tableNamed("fills"))} AS line FROM (${rows})`;
 for (let round = 0; round < 5; round++) {
   const began = performance.now();

@@ -1,15 +1,17 @@
 // What a served archive gives: a whole table of fills to `curl -o /dev/null`, in each form and with zstd; the server's
-// peak memory under 1 and 32 readers at once; the fills of one symbol against DuckDB's own COPY of the same lines to
+// peak memory under 1 and 32 readers at once; the fills of a filter against DuckDB's own COPY of the same lines to
 // /dev/null; small requests a second and their slowest hundredth. The two sides of a ratio take turns.
 //   npm run bench -- serve [--fills 1000000] [--rounds 3] [--seconds 5] [--readers 32] [--archive DIR]
+//     [--filter venue=SIMEX-DARK] [--roapi PROGRAM]
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { glob, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { parseArgs, promisify } from "node:util";
 import { Pool } from "undici";
+import { peakMb, roapi } from "./roapi.ts";
 import { simulate } from "./simulate.ts";
 import { median, timed } from "./timed.ts";
 
@@ -21,15 +23,18 @@ const { values } = parseArgs({
     seconds: { type: "string", default: "5" },
     readers: { type: "string", default: "32" },
     archive: { type: "string" },
+    filter: { type: "string", default: "venue=SIMEX-DARK" },
+    roapi: { type: "string" },
   },
 });
 const rounds = Number(values.rounds);
 const run = promisify(execFile);
+const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
 const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
 const archive = values.archive ?? (await archived());
 
-const server = spawn(process.execPath, [join(import.meta.dirname, "serve-archive.ts"), archive], {
-  stdio: ["pipe", "pipe", "inherit"],
+const server = spawn(process.execPath, [main, "serve", "--archive", archive], {
+  stdio: ["ignore", "pipe", "inherit"],
 });
 try {
   const [base] = (await once(createInterface({ input: server.stdout }), "line")) as [string];
@@ -74,29 +79,26 @@ try {
     const seconds = (performance.now() - began) / 1000;
     print(
       `${readers} readers at once`,
-      `peak ${await peakMb()} MB, ${perSecond((readers * text) / 1e6, seconds)} MB/s`,
+      `peak ${await peakMb(server.pid!)} MB, ${perSecond((readers * text) / 1e6, seconds)} MB/s`,
     );
   }
 
-  const symbol = JSON.parse((await (await fetch(`${fills}&limit=1`)).text()).trim()).symbol as string;
-  const filtered = `${fills}&symbol=${encodeURIComponent(symbol)}`;
+  const [column, value] = values.filter.split("=") as [string, string];
+  const filtered = `${fills}&${column}=${encodeURIComponent(value)}`;
+  const parquet = join(archive, "tables", "fills", "**", "*.parquet");
   const ours: number[] = [];
   const theirs: number[] = [];
-  const chosen = (await (await fetch(filtered)).text()).split("\n").length - 1;
+  const chosen = (await fetch(filtered)).headers.get("runvault-rows");
   for (let round = 0; round < rounds; round++) {
     ours.push((await curl(filtered)).seconds);
-    const files = join(archive, "tables", "fills", "**", "*.parquet");
-    const { stdout } = await run(process.execPath, [
-      join(import.meta.dirname, "copy-lines.ts"),
-      files,
-      symbol,
-    ]);
+    const copy = [join(import.meta.dirname, "copy-lines.ts"), parquet, column, value];
+    const { stdout } = await run(process.execPath, copy);
     // the first time reads what the others have at hand
     theirs.push(median(stdout.trim().split("\n").slice(1).map(Number)));
   }
   const ratio = median(ours.map((seconds, round) => seconds / theirs[round]!)).toFixed(2);
   print(
-    `symbol=${symbol}, ${chosen} rows`,
+    `${values.filter}, ${chosen} rows`,
     `${median(ours).toFixed(3)} s, COPY ${median(theirs).toFixed(3)} s, ratio ${ratio}`,
   );
 
@@ -105,11 +107,12 @@ try {
     "/health": () => `${base}/health`,
     "the first 10 rows": () => `${fills}&limit=10`,
     "10 rows from anywhere": () => `${fills}&from=${somewhere()}&limit=10`,
-    "10 rows of a symbol": () => `${filtered}&limit=10`,
+    "10 filtered rows": () => `${filtered}&limit=10`,
   };
-  for (const [name, address] of Object.entries(small)) print(name, await load(base, address));
+  for (const [name, address] of Object.entries(small)) print(name, await load(address));
+  if (values.roapi !== undefined) await beside(values.roapi, fills, rows, [column, value]);
 } finally {
-  server.stdin.end();
+  server.kill("SIGTERM");
   await once(server, "close");
   await rm(folder, { recursive: true, force: true });
 }
@@ -129,9 +132,9 @@ async function curl(address: string, headers: readonly string[] = []): Promise<C
 }
 
 /** Eight connections that ask again as soon as they are answered. */
-async function load(origin: string, address: () => string): Promise<string> {
+async function load(address: () => string): Promise<string> {
   const connections = 8;
-  const pool = new Pool(new URL(origin).origin, { connections });
+  const pool = new Pool(new URL(address()).origin, { connections });
   const took: number[] = [];
   const until = performance.now() + Number(values.seconds) * 1000;
   const asking = async () => {
@@ -154,9 +157,38 @@ async function load(origin: string, address: () => string): Promise<string> {
   return `${perSecond(took.length, Number(values.seconds))} requests/s, median ${at(0.5)}, p99 ${at(0.99)}`;
 }
 
-async function peakMb(): Promise<string> {
-  const status = await readFile(`/proc/${server.pid}/status`, "utf8");
-  return (Number(/VmHWM:\s+(\d+)/.exec(status)![1]) / 1024).toFixed(0);
+/** The same questions to roapi, which gives JSON with rounded decimals, and Arrow, in turns with runvault. */
+async function beside(
+  program: string,
+  fills: string,
+  rows: number,
+  [column, value]: readonly [string, string],
+): Promise<void> {
+  const files: string[] = [];
+  for await (const file of glob(join(archive, "tables", "fills", "**", "*.parquet"))) files.push(file);
+  const [parquet, ...others] = files;
+  if (parquet === undefined || others.length > 0) throw new Error("roapi is given one file: use fewer fills");
+  await using other = await roapi(program, parquet);
+  const filter = `${encodeURIComponent(`filter[${column}]`)}=${encodeURIComponent(`'${value}'`)}`;
+  const arrow = ["-H", "Accept: application/vnd.apache.arrow.stream"];
+  const asked: Record<string, readonly [string, string, readonly string[]]> = {
+    "whole table, text": [fills, other.rows, []],
+    "whole table, Arrow": [fills, other.rows, arrow],
+    [`${column}=${value}, text`]: [`${fills}&${column}=${value}`, `${other.rows}?${filter}`, []],
+  };
+  for (const [name, [ours, theirs, headers]] of Object.entries(asked)) {
+    const seconds: [number, number][] = [];
+    for (let round = 0; round < rounds; round++) {
+      seconds.push([(await curl(ours, headers)).seconds, (await curl(theirs, headers)).seconds]);
+    }
+    const [mine, its] = [0, 1].map((side) => median(seconds.map((pair) => pair[side]!))) as [number, number];
+    const ratio = median(seconds.map(([a, b]) => a / b)).toFixed(2);
+    print(`beside roapi: ${name}`, `${mine.toFixed(2)} s, roapi ${its.toFixed(2)} s, ratio ${ratio}`);
+  }
+  print("roapi: /health", await load(() => other.health));
+  print("roapi: any 10 rows", await load(() => `${other.rows}?limit=10`));
+  print("roapi: 10 filtered rows", await load(() => `${other.rows}?${filter}&limit=10`));
+  print("roapi: peak", `${await other.peakMb()} MB, for ${rows} rows`);
 }
 
 interface Instances {
@@ -183,7 +215,6 @@ async function archived(): Promise<string> {
   await using gateway = await simulate(["--runs", "1", "--fills", values.fills]);
   const { url, instanceId, runId } = gateway;
   const made = join(folder, "archive");
-  const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
   const command = `'${process.execPath}' '${main}' archive '${instanceId}/${runId}' --tables fills --gateway '${url}' --archive '${made}' -q`;
   await timed(command, folder);
   return made;

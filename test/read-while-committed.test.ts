@@ -33,7 +33,7 @@ const openExport = () =>
 
 async function exportedRows(session: ExportSession): Promise<number> {
   let count = 0;
-  for await (const { rows } of session.stream(session.rowsSql(fills), fills.columns.length)) count += rows;
+  for await (const { rows } of session.stream(session.rowsSql(fills))) count += rows;
   return count;
 }
 

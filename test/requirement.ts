@@ -8,6 +8,7 @@ import { join } from "node:path";
  * `tmpfs`: a file system of a chosen size can be mounted, in a mount namespace of one's own (see `mountNamespace`).
  * `unprivileged`: a program can run as a user without privileges (see `unprivilegedUser`).
  * `notebook`: python3 has the modules duckdb, pandas, polars and pyarrow, as a notebook does.
+ * `http-client`: what `notebook` is, and the modules requests, with zstd, and prometheus_client.
  * `rpc-client`: python3 has the module connectrpc and, beside itself, the plug-ins that make clients from proto files.
  * `recordings`: the recorded bars lie beside the project.
  * `curl`, `zstd`, `openssl`: the command-line programs.
@@ -21,6 +22,7 @@ export const requirements = [
   "curl",
   "zstd",
   "openssl",
+  "http-client",
   "rpc-client",
 ] as const;
 export type Requirement = (typeof requirements)[number];
@@ -53,8 +55,14 @@ const probes: Record<Requirement, () => boolean> = {
   curl: () => runs(["curl", "--version"]),
   zstd: () => runs(["zstd", "--version"]),
   openssl: () => runs(["openssl", "version"]),
+  "http-client": () => runs(["python3", "-c", httpClientProbe]),
   "rpc-client": () => runs(["python3", "-c", rpcClientProbe]),
 };
+
+const httpClientProbe = `
+import duckdb, pandas, polars, prometheus_client, pyarrow, requests
+assert "zstd" in requests.utils.default_headers()["Accept-Encoding"]
+`;
 
 const rpcClientProbe = `
 import os, sysconfig

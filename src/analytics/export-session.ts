@@ -2,7 +2,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { duckDBError } from "../archive/duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { identifier } from "../archive/sql.ts";
-import { CutStream, type RowChunk, wholeStream } from "../archive/whole-stream.ts";
+import { CutStream, countedStream, type RowChunk } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
 import { columnsSql, type ExportSelection, whereSql } from "./export-selection.ts";
@@ -63,12 +63,13 @@ export class ExportSession implements AsyncDisposable {
     return await this.work(async (connection) => (await connection.runAndReadAll(sql)).getRows()[0] ?? []);
   }
 
-  /** Streams a SELECT in bounded memory. Ends only when it is whole. */
-  async *stream(sql: string, columns: number): AsyncGenerator<RowChunk> {
+  /** Streams a SELECT in bounded memory. Ends only when it is whole: DuckDB counts its rows first. */
+  async *stream(sql: string): AsyncGenerator<RowChunk> {
+    const [rows] = await this.firstRow(`SELECT count(*) FROM (${sql})`);
     const { connection } = this.#views;
     using limit = new Limit(connection, undefined, this.#signal);
     try {
-      yield* wholeStream((marked) => connection.stream(marked), sql, columns);
+      yield* countedStream(await connection.stream(sql), Number(rows));
     } catch (error) {
       const known = limit.reason();
       if (known !== undefined) throw known;

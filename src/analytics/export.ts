@@ -117,7 +117,7 @@ async function* pieces(
   const { decimals } = session.selection;
   if (format === "ndjson" || format === "csv") {
     const line = format === "csv" ? csvLineSql(table, decimals) : ndjsonLineSql(table, decimals);
-    const chunks = session.stream(session.rowsSql(table, line), 1);
+    const chunks = session.stream(session.rowsSql(table, line));
     yield* lineText(format === "csv" ? csvHeader(table) : "", counted.count(chunks));
     return;
   }
@@ -125,8 +125,7 @@ async function* pieces(
   const columns = await session.columns(sql);
   const schema = arrowSchema(columns);
   const { list, spans } = stringPieces(columns, await session.firstRow(longestStringsSql(table, sql)));
-  const vectors = spans.reduce((sum, { count }) => sum + count, 0);
-  const chunks = session.stream(`SELECT ${list} FROM (${sql})`, vectors);
+  const chunks = session.stream(`SELECT ${list} FROM (${sql})`);
   const batches = arrowBatches(columns, schema, spans, counted.count(chunks));
   yield* arrowIpc(format === "arrow" ? "file" : "stream", batches);
 }

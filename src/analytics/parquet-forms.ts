@@ -20,15 +20,14 @@ async function* arrowPieces(reading: ParquetReading, through: Through): AsyncGen
   const columns = await reading.columns(sql);
   const longest = await reading.firstRow(longestStringsSql(table, `SELECT * FROM (${sql})`));
   const { list, spans } = stringPieces(columns, longest);
-  const vectors = spans.reduce((sum, { count }) => sum + count, 0);
-  const chunks = through(reading.stream(`SELECT ${list} FROM (${sql})`, vectors));
+  const chunks = through(reading.stream(`SELECT ${list} FROM (${sql})`));
   yield* arrowIpc("stream", arrowBatches(columns, arrowSchema(columns), spans, chunks));
 }
 
 async function* csvPieces(reading: ParquetReading, through: Through): AsyncGenerator<Uint8Array> {
   const { table } = reading;
   const lines = `SELECT ${csvLineSql(table, "exact")} AS line FROM (${reading.rowsSql()})`;
-  yield* lineText(csvHeader(table), through(reading.stream(lines, 1)));
+  yield* lineText(csvHeader(table), through(reading.stream(lines)));
 }
 
 /** Pieces with the rows that were read since the piece before. */

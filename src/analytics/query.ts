@@ -1,6 +1,6 @@
 import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { fileList, literal } from "../archive/sql.ts";
-import { CutStream, type RowChunk, wholeStream } from "../archive/whole-stream.ts";
+import { CutStream, markedStream, type RowChunk } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { WithheldTable } from "./committed-parquet.ts";
 import { Limit } from "./limit.ts";
@@ -137,7 +137,7 @@ class LockedQuery implements Query {
     using _ = limit;
     const open = async (sql: string) => await (await this.#prepare(sql, "select")).stream();
     try {
-      yield* wholeStream(open, statement.text, columns);
+      yield* markedStream(open, statement.text, columns);
     } catch (error) {
       const known = limit.reason();
       if (known !== undefined) throw known;

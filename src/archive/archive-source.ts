@@ -66,6 +66,11 @@ interface AskedRows {
   readonly request: RowRequest;
 }
 
+/** Rows of an answer from Parquet alone, once DuckDB has counted them. */
+interface Counted {
+  rows?: number;
+}
+
 /**
  * An archive as a source of history. Rows come straight from the segments, byte for byte as they were fetched; only
  * filtered rows, and those that came unsorted, are rendered from Parquet as canonical lines. Rows set aside in
@@ -167,7 +172,7 @@ class ArchiveSource implements HistorySource {
 
   /**
    * Of a single whole segment the frame as it is stored, to readers that take zstd; the forms of the options from
-   * Parquet. The number of rows is known where no filter is given and no bound cuts through a segment.
+   * Parquet. The number of rows is known of all that comes from Parquet; of segments where no bound cuts through one.
    */
   async answer(request: RowRequest, { forms, zstd }: AcceptedRows): Promise<RowAnswer> {
     const asked = await this.#asked(request);
@@ -175,21 +180,24 @@ class ArchiveSource implements HistorySource {
     const writers = this.#options.forms ?? {};
     const own = ["ndjson", ...(Object.keys(writers) as (keyof typeof writers)[])] as const;
     const form = forms.find((wanted) => own.includes(wanted)) ?? "ndjson";
-    const known = filters.length > 0 ? undefined : knownRows(buckets, request, request.limit);
-    const answer = (coding: RowAnswer["coding"], rows: number | undefined, pieces: AsyncIterable<RowPiece>) =>
+    const answer = (coding: RowAnswer["coding"], rows: RowAnswer["rows"], pieces: AsyncIterable<RowPiece>) =>
       rowAnswer({ form, forms: own, coding, rows }, this.#told(asked, pieces));
-    const write = form === "ndjson" ? undefined : writers[form];
+    const counted: Counted = {};
+    const writeLines = filters.length > 0 ? parquetLines : undefined;
+    const write = form === "ndjson" ? writeLines : writers[form];
     if (write !== undefined) {
-      const isConverted = buckets.every(({ parquet, rows }) => parquet?.rows === rows);
-      return answer("identity", isConverted ? known : undefined, this.#formed(asked, write));
+      return answer("identity", () => counted.rows, this.#formed(asked, write, counted));
     }
-    const segment = zstd && filters.length === 0 ? wholeSegment(buckets, request, request.limit) : undefined;
-    if (segment === undefined) return answer("identity", known, this.#lines(asked));
+    const segment = zstd ? wholeSegment(buckets, request, request.limit) : undefined;
+    if (segment === undefined) {
+      const known = knownRows(buckets, request, request.limit);
+      return answer("identity", () => known, this.#lines(asked));
+    }
     const file = join(this.#archive.layout.dataDir(manifest), segment.file);
     const stored = async function* () {
       yield { bytes: await readFrame(file, segment), rows: segment.rows };
     };
-    return answer("zstd", segment.rows, stored());
+    return answer("zstd", () => segment.rows, stored());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -253,7 +261,7 @@ class ArchiveSource implements HistorySource {
     if (this.#parquetOf(asked).length > 0) yield* this.#formed(asked, parquetLines);
   }
 
-  async *#formed(asked: AskedRows, write: ParquetForm): AsyncGenerator<RowPiece> {
+  async *#formed(asked: AskedRows, write: ParquetForm, counted?: Counted): AsyncGenerator<RowPiece> {
     const { table, held, filters, request } = asked;
     const files = this.#parquetOf(asked);
     const duckdb = await this.#openDuckDB();
@@ -267,6 +275,7 @@ class ArchiveSource implements HistorySource {
       signal: AbortSignal.any([this.#closed.signal, ...(request.signal ? [request.signal] : [])]),
       track: (work) => this.#track(work),
     });
+    if (counted !== undefined) counted.rows = await reading.rows();
     yield* write(reading);
   }
 

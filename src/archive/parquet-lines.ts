@@ -6,7 +6,7 @@ import { RawStrings } from "./raw-vector.ts";
 export async function* parquetLines(reading: ParquetReading): AsyncGenerator<RowPiece> {
   // lines of the rows that were chosen: a limit must not have them made of all
   const sql = `SELECT ${canonicalLineSql(reading.table, "", "\n")} AS line FROM (${reading.rowsSql()})`;
-  for await (const { chunk, rows } of reading.stream(sql, 1)) {
+  for await (const { chunk, rows } of reading.stream(sql)) {
     yield { bytes: new RawStrings(chunk, 0).joined(rows), rows };
   }
 }

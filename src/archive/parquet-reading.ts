@@ -5,7 +5,7 @@ import type { TimeBounds } from "../model/time.ts";
 import { type ExactTypes, parquetType, timestampMax, timestampMin } from "./convert-types.ts";
 import { duckDBError, type OpenDuckDB } from "./duckdb.ts";
 import { identifier, literal, parquetRows } from "./sql.ts";
-import { CutStream, type RowChunk, wholeStream } from "./whole-stream.ts";
+import { CutStream, countedStream, type RowChunk } from "./whole-stream.ts";
 
 export interface ParquetQuery {
   readonly table: Table;
@@ -39,6 +39,7 @@ export class ParquetReading implements Disposable {
   readonly table: Table;
   readonly #query: ParquetQuery;
   readonly #connection: DuckDBConnection;
+  #rows: number | undefined;
   readonly #onAbort = () => this.#connection.interrupt();
 
   private constructor(connection: DuckDBConnection, query: ParquetQuery) {
@@ -83,16 +84,19 @@ export class ParquetReading implements Disposable {
     return result.getRows()[0] ?? [];
   }
 
-  /** Streams a SELECT of so many columns, in bounded memory. Ends only when it is whole. */
-  async *stream(sql: string, columns: number): AsyncGenerator<RowChunk> {
+  /** How many rows it has; DuckDB looks into no more than the columns of bounds and filters. */
+  async rows(): Promise<number> {
+    this.#rows ??= Number((await this.firstRow(`SELECT count(*) FROM (${this.rowsSql()})`))[0]);
+    return this.#rows;
+  }
+
+  /** Streams a SELECT that gives one row for each of the reading's, in bounded memory. Ends only when it is whole. */
+  async *stream(sql: string): AsyncGenerator<RowChunk> {
     const { signal, track } = this.#query;
+    const rows = await this.rows();
     try {
-      for await (const chunk of wholeStream(
-        (marked) => this.#connection.stream(marked),
-        sql,
-        columns,
-        track,
-      )) {
+      const result = await track(this.#connection.stream(sql));
+      for await (const chunk of countedStream(result, rows, track)) {
         yield chunk;
         signal?.throwIfAborted();
       }

@@ -19,45 +19,72 @@ export class CutStream extends Error {
   }
 }
 
+/** Told of what DuckDB is working on. */
+export type Track = <T>(work: Promise<T>) => Promise<T>;
+
+const untracked: Track = (work) => work;
+
 /**
- * Streams a SELECT. A streaming result of the DuckDB client that fails or is interrupted ends as if it were whole. So
- * the rows are followed by a last one that says so, in a column behind those asked for; an answer without it was cut,
- * and throws CutStream. `select` must be safe inside parentheses. `track` is told of what DuckDB is working on.
+ * The chunks of a streaming result that must have so many rows. A streaming result of the DuckDB client that fails or is
+ * interrupted ends as if it were whole: fewer rows throw CutStream.
  */
-export async function* wholeStream(
+export async function* countedStream(
+  result: DuckDBResult,
+  rows: number,
+  track: Track = untracked,
+): AsyncGenerator<RowChunk> {
+  let total = 0;
+  for await (const chunk of chunksOf(result, track)) {
+    total += chunk.rowCount;
+    if (total > rows) throw new RunvaultError("internal", `rows came after the ${rows} of the answer`);
+    yield { chunk, rows: chunk.rowCount };
+  }
+  if (total < rows) throw new CutStream(total);
+}
+
+/**
+ * Streams a SELECT of which nobody knows how many rows it has. They are followed by a last one that says so, in a column
+ * behind those asked for; an answer without it was cut, and throws CutStream. `select` must be safe inside parentheses.
+ * Twice as slow as counted rows: DuckDB copies every chunk to put the last row behind them.
+ */
+export async function* markedStream(
   open: (sql: string) => Promise<DuckDBResult>,
   select: string,
   columns: number,
-  track: <T>(work: Promise<T>) => Promise<T> = (work) => work,
 ): AsyncGenerator<RowChunk> {
   const nulls = Array.from({ length: columns }, () => "NULL").join(", ");
-  const marked = `SELECT *, NULL::BOOLEAN FROM (\n${select}\n) UNION ALL SELECT ${nulls}, true`;
-  const result = await track(open(marked));
-  // the next chunk is made while this one is read
+  const result = await open(`SELECT *, NULL::BOOLEAN FROM (\n${select}\n) UNION ALL SELECT ${nulls}, true`);
+  let ended = false;
+  let total = 0;
+  for await (const chunk of chunksOf(result, untracked)) {
+    if (ended) throw new RunvaultError("internal", "rows came after the last row of the answer");
+    const marks = chunk.getColumnVector(columns);
+    let rows = chunk.rowCount;
+    if (marks.getItem(rows - 1) === true) {
+      ended = true;
+      rows--;
+    }
+    const { validity } = rawVector(chunk, columns, 1);
+    for (let row = 0; row < rows; row++) {
+      if (isValid(validity, row))
+        throw new RunvaultError("internal", "the last row of the answer came early");
+    }
+    total += rows;
+    if (rows > 0) yield { chunk, rows };
+  }
+  if (!ended) throw new CutStream(total);
+}
+
+/** Chunks with rows; the next one is made while one is read. */
+async function* chunksOf(result: DuckDBResult, track: Track): AsyncGenerator<DuckDBDataChunk> {
   let next = track(result.fetchChunk());
   try {
-    let ended = false;
-    let total = 0;
     for (;;) {
       const chunk = await next;
-      if (chunk === null || chunk.rowCount === 0) break;
+      if (chunk === null || chunk.rowCount === 0) return;
       next = track(result.fetchChunk());
-      if (ended) throw new RunvaultError("internal", "rows came after the last row of the answer");
-      const marks = chunk.getColumnVector(columns);
-      let rows = chunk.rowCount;
-      if (marks.getItem(rows - 1) === true) {
-        ended = true;
-        rows--;
-      }
-      const { validity } = rawVector(chunk, columns, 1);
-      for (let row = 0; row < rows; row++) {
-        if (isValid(validity, row))
-          throw new RunvaultError("internal", "the last row of the answer came early");
-      }
-      total += rows;
-      if (rows > 0) yield { chunk, rows };
+      yield chunk;
     }
-    if (!ended) throw new CutStream(total);
   } finally {
     // DuckDB must not be closed, nor asked anything else, while it still works
     await next.catch(() => {});

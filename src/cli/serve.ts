@@ -5,6 +5,7 @@ import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
+import { countBuffersWithHeap } from "./external-memory.ts";
 import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import { addServeOptions, openLineFile, serveShape, tlsFrom, tokensFrom } from "./serve-options.ts";
 import type { Session } from "./session.ts";
@@ -93,6 +94,7 @@ Examples:
 
 async function serveArchive(values: ServeValues, session: Session): Promise<number> {
   refuseOpenDoor(values);
+  countBuffersWithHeap();
   const tokens = await tokensFrom(values);
   const tls = await tlsFrom(values);
   if (tokens !== undefined && tls === undefined && !isLoopback(values.host)) {

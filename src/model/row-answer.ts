@@ -21,8 +21,8 @@ export interface RowAnswer {
   readonly forms: readonly RowForm[];
   /** `zstd`: the chunks are one frame, stored as it is. */
   readonly coding: "identity" | "zstd";
-  /** How many rows it will be; undefined where only reading them can tell. */
-  readonly rows: number | undefined;
+  /** How many rows it will be, once the first chunk has come; undefined where only reading them all can tell. */
+  readonly rows: () => number | undefined;
   /** Ends and throws as `HistorySource.rows` does. */
   readonly chunks: AsyncIterable<Uint8Array>;
   /**

@@ -1,9 +1,11 @@
+import { cors } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
+import { rowCountHeader } from "./history-routes.ts";
 
 const methods = "GET, POST";
-const headers =
-  "authorization, content-type, accept, connect-protocol-version, connect-timeout-ms, x-grpc-web, x-user-agent";
-const exposed = "retry-after, www-authenticate, content-encoding, grpc-status, grpc-message, runvault-rows";
+// besides its own, what Connect and gRPC-Web clients in a page send and read
+const headers = ["authorization", "accept", ...cors.allowedHeaders].join(", ");
+const exposed = ["retry-after", "www-authenticate", rowCountHeader, ...cors.exposedHeaders].join(", ");
 const keptSeconds = "3600";
 
 /**

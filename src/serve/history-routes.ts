@@ -114,11 +114,12 @@ async function answerRows(
       ...(answer.forms.length > 1 ? ["accept"] : []),
       ...(options.compress ? ["accept-encoding"] : []),
     ];
+    const rows = answer.rows();
     response.writeHead(200, {
       "content-type": rowForms[answer.form],
       ...(vary.length === 0 ? {} : { vary: vary.join(", ") }),
       ...(accepted === "identity" ? {} : { "content-encoding": accepted }),
-      ...(answer.rows === undefined ? {} : { [rowCountHeader]: String(answer.rows) }),
+      ...(rows === undefined ? {} : { [rowCountHeader]: String(rows) }),
     });
     const sent = await sendRows(response, chunks, first, {
       encoding: answer.coding === "identity" ? accepted : "identity",
@@ -155,7 +156,7 @@ async function answerRows(
 }
 
 /** Says how many rows the answer is, where that is known ahead. A gateway has no such header. */
-const rowCountHeader = "runvault-rows";
+export const rowCountHeader = "runvault-rows";
 
 /** Of a source that has rows and no more. Their number is counted on the way, where anybody wants it. */
 function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
@@ -163,7 +164,7 @@ function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
     form: "ndjson",
     forms: ["ndjson"],
     coding: "identity",
-    rows: undefined,
+    rows: () => undefined,
     chunks: source.rows(request),
     given: undefined,
   };

@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import type { RowAnswer } from "../model/row-answer.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
 import { passedOn } from "./passed-on.ts";
 import type { QuerySlots } from "./query-slots.ts";
@@ -56,13 +57,13 @@ export function limitedAnswers(
   async function* limited(
     chunks: AsyncIterable<Uint8Array>,
     mostRows: number | undefined,
-    given?: () => number,
+    answer?: Pick<RowAnswer, "rows" | "given">,
   ): AsyncGenerator<Uint8Array> {
     let seenRows = 0;
     let seenBytes = 0;
     for await (const chunk of chunks) {
       if (mostRows !== undefined) {
-        seenRows = given?.() ?? seenRows + linesIn(chunk);
+        seenRows = answer?.rows() ?? answer?.given?.() ?? seenRows + linesIn(chunk);
         if (seenRows > mostRows) throw tooManyRows(mostRows);
       }
       seenBytes += chunk.length;
@@ -84,12 +85,11 @@ export function limitedAnswers(
       // of a stored frame nobody knows how many bytes of rows are in it
       const answer = (await source.answer?.(asked, { forms, zstd: zstd && bytes === undefined })) ?? null;
       if (answer === null) return null;
-      if (mostRows !== undefined && (answer.rows ?? 0) > mostRows) throw tooManyRows(mostRows);
       return {
         ...answer,
         chunks: (async function* () {
           using _slot = slots?.take();
-          yield* limited(answer.chunks, mostRows, answer.given);
+          yield* limited(answer.chunks, mostRows, answer);
         })(),
       };
     },

@@ -12,6 +12,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
+import { cannotListen } from "./cannot-listen.ts";
 import { controlRoutes } from "./control-routes.ts";
 import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
@@ -256,10 +257,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     await app.listen({ host: options.host, port: options.port });
   } catch (error) {
     await app.close();
-    throw new RunvaultError("invalid_argument", `cannot listen on ${options.host}:${options.port}`, {
-      cause: error,
-      hint: "Choose another --port, or 0 for any free one.",
-    });
+    throw cannotListen(options.host, options.port, error);
   }
   const { port } = app.server.address() as AddressInfo;
   const host = options.host.includes(":") ? `[${options.host}]` : options.host;
