@@ -125,6 +125,11 @@ test("pages of the origins named may read answers, refusals among them, and no o
     origin,
     25,
   ]);
+  // rows depend on the coding that is accepted too, where the server compresses, and say how many they are
+  const compressing = await served({ origins: [origin], compress: true });
+  const rows = await ask(compressing, fills, { headers: { origin } });
+  expect(rows.headers.get("vary")).toBe("origin, accept-encoding");
+  expect(rows.headers.get("access-control-expose-headers")).toContain("runvault-rows");
   for (const stranger of ["https://desk.example.evil", "null", "http://desk.example"]) {
     const answer = await ask(server, fills, {
       method: "OPTIONS",
@@ -142,6 +147,10 @@ test("a server that stops lets answers end, and refuses new ones as out of reach
   const drained = server.drain(60_000);
   const refused = await ask(server, fills);
   expect([refused.status, refused.headers.get("retry-after")]).toEqual([502, "1"]);
+  const call = await historyClient(server)
+    .listInstances({})
+    .catch((thrown: unknown) => ConnectError.from(thrown));
+  expect(call).toMatchObject({ code: Code.Unavailable, rawMessage: "the server is stopping" });
   openGate();
   expect((await first).rows).toBe(25);
   expect(await drained).toBe(0);

@@ -60,7 +60,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
     if (instance !== undefined) return instance;
     throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
       place: { instance: instanceId },
-      hint: "GET /instances names the instances that have history here.",
+      hint: "GET /instances names the instances there are.",
     });
   };
 

@@ -109,6 +109,8 @@ async function answerRows(
       options.onError(error);
     });
     const vary = [
+      // what was said before this answer began, such as that it depends on the origin
+      ...[response.getHeader("vary") ?? []].flat().map(String),
       ...(answer.forms.length > 1 ? ["accept"] : []),
       ...(options.compress ? ["accept-encoding"] : []),
     ];

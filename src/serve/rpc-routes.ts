@@ -42,6 +42,8 @@ export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOp
   readonly control: ControlPlane | undefined;
   /** Host and port of this server, as a client reaches it that sends such a Host header. */
   readonly address: (host: string) => string;
+  /** Why no call is answered any more; undefined while calls are. */
+  readonly refusal: () => RunvaultError | undefined;
   /** Refuse calls whose token is none of this server's, and those about instances that are not its. */
   readonly hasTokens: boolean;
   /** Taken by calls for rows. */
@@ -72,6 +74,8 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
     jsonOptions: { ignoreUnknownFields: false },
     interceptors: [errorsOnWire(options.onError), withinBounds(hasTokens, slots)],
     requestGate: ({ service }) => {
+      const refused = options.refusal();
+      if (refused !== undefined) throw connectError(planeOf(service), refused);
       if (!hasTokens) return;
       try {
         requireCaller(requestScope.getStore()?.caller);

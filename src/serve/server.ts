@@ -148,14 +148,15 @@ export async function serve(options: ServeOptions): Promise<Served> {
   if (options.origins !== undefined) allowOrigins(app, options.origins);
   app.addHook("onRequest", async (request, reply) => {
     if (isDraining) {
-      reply.header("connection", "close");
-      throw new RunvaultError("unreachable", "the server is stopping", { retryAfterMs: 1000 });
+      reply.raw.setHeader("connection", "close");
+      // calls are refused in the words of their protocol
+      if (rpcPaths.has(request.routeOptions.url)) return;
+      throw stopping();
     }
     // a connection that is a WebSocket has no answer to end
     if (!request.ws) answers.add(reply.raw);
   });
   app.addHook("onRequest", async (request) => {
-    // calls are refused in the words of their protocol
     if (tokens === undefined || rpcPaths.has(request.routeOptions.url)) return;
     const caller = requireCaller(request.scope?.caller);
     for (const instanceId of namedInstances(request)) refuseUnlessAllowed(caller, instanceId);
@@ -236,6 +237,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
       cursors,
       control,
       address: (host) => reachedBy(host, listening()),
+      refusal: () => (isDraining ? stopping() : undefined),
       hasTokens: tokens !== undefined,
       slots,
       maxRowsPerAnswer: options.maxRowsPerAnswer ?? limits.rows,
@@ -335,6 +337,10 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
       hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
     });
   }
+}
+
+function stopping(): RunvaultError {
+  return new RunvaultError("unreachable", "the server is stopping", { retryAfterMs: 1000 });
 }
 
 function noRoute(request: FastifyRequest): RunvaultError {
