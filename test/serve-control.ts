@@ -24,6 +24,7 @@ export function controlOf(given: Pick<InstanceFacts, "instanceId" | "currentRunI
   };
   return {
     kind: "test",
+    isLive: true,
     daemon: async () => ({ reachable: true, version: "1", message: "" }),
     instances: async () => [state],
     instance: async (instanceId) => known(instanceId),

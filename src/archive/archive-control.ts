@@ -119,6 +119,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
 
   return {
     kind: "archive",
+    isLive: false,
 
     async daemon() {
       try {

@@ -82,6 +82,8 @@ export interface Gauge {
 export interface ControlPlane {
   /** What is behind it, such as simulator or archive. */
   readonly kind: string;
+  /** Whether any instance could have live values to subscribe to. */
+  readonly isLive: boolean;
   /** Never throws: a daemon out of reach is an answer. */
   daemon(): Promise<DaemonState>;
   /** What else depends on this plane, looked at now; absent where the daemon is all there is. */

@@ -19,6 +19,7 @@ export function allowedSource(source: HistorySource): HistorySource {
 export function allowedControl(control: ControlPlane): ControlPlane {
   return {
     kind: control.kind,
+    isLive: control.isLive,
     daemon: () => control.daemon(),
     checks: async () =>
       ((await control.checks?.()) ?? []).filter(

@@ -229,7 +229,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
       features: [
         ...offered,
         "history",
-        ...(control !== undefined && offered.includes("rest") && !literal ? ["websocket"] : []),
+        ...(control?.isLive && offered.includes("rest") && !literal ? ["websocket"] : []),
         "metrics",
       ],
       source: source.forMessages(),

@@ -141,6 +141,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
 
   return {
     kind: "simulator",
+    isLive: true,
 
     daemon: async () => daemonNow(),
 
