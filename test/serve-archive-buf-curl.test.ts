@@ -136,7 +136,7 @@ const others: readonly (readonly [
     0,
     () => ({
       name: "runvault serve",
-      features: expect.arrayContaining(["rest", "rpc", "history", "metrics"]),
+      features: ["rest", "rpc", "history", "metrics"],
     }),
   ],
   [GatewayService, "GetHealth", () => ({}), 0, () => ({ status: "SERVING" })],
