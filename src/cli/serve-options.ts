@@ -3,10 +3,11 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import type { ServeTls } from "../serve/server.ts";
+import type { Served, ServeTls } from "../serve/server.ts";
 import { type Transport, transports } from "../serve/transport.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
+import type { Session } from "./session.ts";
 
 /** `rest,rpc`: names of transports, each once. */
 const transportList = z.string().transform((text, context): Transport[] => {
@@ -108,4 +109,11 @@ export async function openLineFile(file: string): Promise<LineFile> {
       if (failure === undefined) await new Promise<void>((closed) => stream.end(() => closed()));
     },
   };
+}
+
+/** Prints where a server listens, and resolves when the command is told to stop. */
+export async function announceUntilStopped({ url, port }: Served, session: Session): Promise<void> {
+  await session.terminal.out(session.json ? `${JSON.stringify({ url, port })}\n` : `${url}\n`);
+  if (session.signal.aborted) return;
+  await new Promise((stop) => session.signal.addEventListener("abort", stop, { once: true }));
 }

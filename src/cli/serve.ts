@@ -7,7 +7,14 @@ import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
-import { addServeOptions, openLineFile, serveShape, tlsFrom, tokensFrom } from "./serve-options.ts";
+import {
+  addServeOptions,
+  announceUntilStopped,
+  openLineFile,
+  serveShape,
+  tlsFrom,
+  tokensFrom,
+} from "./serve-options.ts";
 import type { Session } from "./session.ts";
 import { version } from "./version.ts";
 
@@ -137,11 +144,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     onError: (error) => session.log.warn({ code: error.code, ...error.place }, error.message),
   });
   try {
-    const { url, port } = served;
-    await session.terminal.out(session.json ? `${JSON.stringify({ url, port })}\n` : `${url}\n`);
-    if (!session.signal.aborted) {
-      await new Promise((stop) => session.signal.addEventListener("abort", stop, { once: true }));
-    }
+    await announceUntilStopped(served, session);
     const left = await served.drain(values.drainTimeout);
     if (left > 0) session.note(`${left} answers did not end in time and are cut`);
   } finally {

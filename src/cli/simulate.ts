@@ -10,7 +10,14 @@ import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
-import { addServeOptions, openLineFile, serveShape, tlsFrom, tokensFrom } from "./serve-options.ts";
+import {
+  addServeOptions,
+  announceUntilStopped,
+  openLineFile,
+  serveShape,
+  tlsFrom,
+  tokensFrom,
+} from "./serve-options.ts";
 import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
 import { parseFaults } from "./simulated-faults.ts";
@@ -179,11 +186,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     onError: (error) => session.log.warn({ code: error.code, ...error.place }, error.message),
   });
   try {
-    const { url, port } = served;
-    await session.terminal.out(session.json ? `${JSON.stringify({ url, port })}\n` : `${url}\n`);
-    if (!session.signal.aborted) {
-      await new Promise((stop) => session.signal.addEventListener("abort", stop, { once: true }));
-    }
+    await announceUntilStopped(served, session);
   } finally {
     await served.close();
   }

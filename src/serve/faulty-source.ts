@@ -13,6 +13,7 @@ import { type TableName, tableNamed } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { Fault, FaultKind } from "./fault.ts";
+import { passedOn } from "./passed-on.ts";
 import { chunksOfLines, rowLines } from "./row-lines.ts";
 import { fieldValue, withField, withoutField } from "./row-text.ts";
 
@@ -103,13 +104,9 @@ export class FaultySource implements HistorySource {
   forMessages(): HistorySource {
     const kinds = rowKinds.filter((kind) => kind !== "unknown-field");
     return {
-      label: this.label,
-      instances: (signal) => this.instances(signal),
-      runs: (instanceId, signal) => this.runs(instanceId, signal),
-      facts: (run, bounds, signal) => this.facts(run, bounds, signal),
-      document: (run, kind, signal) => this.document(run, kind, signal),
+      ...passedOn(this),
       rows: (request) => this.shown(request, kinds),
-      [Symbol.asyncDispose]: () => this[Symbol.asyncDispose](),
+      answer: async () => null,
     };
   }
 
