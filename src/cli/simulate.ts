@@ -10,7 +10,14 @@ import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
-import { addServeOptions, openLineFile, serveShape, tlsFrom, tokensFrom } from "./serve-options.ts";
+import {
+  addServeOptions,
+  openLineFile,
+  renewTokensOnHangup,
+  serveShape,
+  tlsFrom,
+  tokensFrom,
+} from "./serve-options.ts";
 import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
 import { parseFaults } from "./simulated-faults.ts";
@@ -161,6 +168,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ),
   );
   session.signal.throwIfAborted();
+  using _renewal = renewTokensOnHangup(values, tokens, session);
   const served = await serve({
     source: world,
     control: world,

@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 const methods = "GET, POST";
 const headers =
   "authorization, content-type, accept, connect-protocol-version, connect-timeout-ms, x-grpc-web, x-user-agent";
-const exposed = "retry-after, www-authenticate, content-encoding, grpc-status, grpc-message, x-row-count";
+const exposed = "retry-after, www-authenticate, content-encoding, grpc-status, grpc-message, runvault-rows";
 const keptSeconds = "3600";
 
 /**

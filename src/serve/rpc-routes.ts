@@ -27,7 +27,7 @@ import {
   instanceService,
   runtimeService,
 } from "./control-services.ts";
-import { connectError } from "./envelope.ts";
+import { connectError, isForOwner } from "./envelope.ts";
 import { pathOf } from "./history-routes.ts";
 import { type HistoryServiceOptions, historyService } from "./history-service.ts";
 import type { QuerySlots } from "./query-slots.ts";
@@ -165,7 +165,7 @@ function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
       // what ended the call says more than what came of it: the deadline, or that the client left
       if (request.signal.aborted) throw ConnectError.from(request.signal.reason, Code.Canceled);
       const error = RunvaultError.from(thrown);
-      if (error.code === "internal" && error.status === undefined) onError(error);
+      if (isForOwner(error)) onError(error);
       throw connectError(planeOf(request.service), error);
     }
   };
