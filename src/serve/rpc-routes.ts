@@ -37,6 +37,7 @@ import type { RawQuery } from "./row-query.ts";
 import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
 import { finishAnswer } from "./send-rows.ts";
+import { blamingClients, unreadAnswer } from "./unread-request.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
@@ -65,7 +66,7 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   const { control, hasTokens, slots } = options;
   const router: ConnectRouter = createConnectRouter({
     // there are clients that compress every request; answers are another matter
-    acceptCompression: [compressionGzip],
+    acceptCompression: [blamingClients(compressionGzip)],
     compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
     readMaxBytes: maxRequestBytes,
     // a misspelt filter that is ignored gives rows that were not asked for
@@ -120,20 +121,25 @@ async function answerCall(
   const values = createContextValues().set(rpcCallKey, call);
   try {
     const answer = await handler(universalRequestFromNodeRequest(request.raw, response, undefined, values));
-    const made = { header: new Headers(answer.header), body: await bodyOf(answer) };
+    const given = {
+      status: answer.status,
+      header: new Headers(answer.header),
+      body: await bodyOf(answer),
+    };
+    const made = call.isRead === true ? given : unreadAnswer(given);
     const accepted = request.headers["accept-encoding"];
     const { header, body, ending } = faultyAnswer(armed, call, String(accepted ?? ""), made);
     onRequest?.({
       method: request.method,
       path: pathOf(request),
       query: request.query as RawQuery,
-      status: answer.status,
+      status: made.status,
       ending: response.destroyed ? "left" : ending,
       rows: call.rows ?? 0,
       bytes: body.length,
       ...call.noted,
     });
-    response.writeHead(answer.status, Object.fromEntries(header));
+    response.writeHead(made.status, Object.fromEntries(header));
     response.write(body);
     if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
     await finishAnswer(response, ending);
@@ -157,6 +163,7 @@ async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {
 /** Errors of the services as Connect errors with the code of their plane; fields that no message has are errors too. */
 function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
   return (next) => async (request) => {
+    request.contextValues.get(rpcCallKey).isRead = true;
     try {
       if (!request.stream) refuseUnknownFields(request.message);
       return await next(request);
