@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import type { ArchiveJob } from "../src/extract/archive-run.ts";
 import { archiveWorld, smallWorld } from "./archived-world.ts";
 import { ArraySource } from "./array-source.ts";
 import { type Running, start } from "./cli-process.ts";
@@ -37,19 +38,22 @@ export class HostileTarget implements AsyncDisposable {
     args = [],
     before = [],
     rows = 25,
+    job = {},
     prepare = async () => [],
   }: {
     args?: readonly string[];
     before?: readonly string[];
+    /** Of the first instance. */
     rows?: number;
+    /** How the instances are archived, where in many small files is not what a test is about. */
+    job?: Partial<ArchiveJob>;
     prepare?: (folder: string) => Promise<readonly string[]>;
   } = {}): Promise<HostileTarget> {
     const folder = await mkdtemp(join(tmpdir(), "runvault-hostile-"));
     const archive = join(folder, "archive");
-    for (const instanceId of ["alpha", "beta"]) {
-      const run = { ...targetRun, instanceId };
-      await archiveWorld(archive, new ArraySource(run, smallWorld(rows, run)));
-    }
+    const other = { ...targetRun, instanceId: "beta" };
+    await archiveWorld(archive, new ArraySource(targetRun, smallWorld(rows, targetRun)), job);
+    await archiveWorld(archive, new ArraySource(other, smallWorld(25, other)), { tables: ["fills"] });
     const files = await hashes(archive);
     const all = ["serve", "--archive", archive, "--json", ...args, ...(await prepare(folder))];
     const running = start(all, {}, before);
