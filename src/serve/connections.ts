@@ -41,6 +41,7 @@ interface Connection {
   socket: Socket;
   /** Requests begun and not answered yet. */
   underWay: number;
+  last: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined;
 }
 
 /**
@@ -82,13 +83,18 @@ export class Connections {
     });
   }
 
-  /** Whether an answer is on its way on a socket, in whose middle nothing else may be written. */
+  /**
+   * Whether another answer is on its way on a socket, or due: one written now would be taken for a part of it, or for it.
+   * An answer to a request that has not come whole is not.
+   */
   isAnswering(socket: Duplex): boolean {
-    return (this.#bySocket.get(socket)?.underWay ?? 0) > 0;
+    const { underWay = 0, last } = this.#bySocket.get(socket) ?? {};
+    if (underWay === 0 || last === undefined) return false;
+    return underWay > 1 || last.request.complete || last.response.headersSent;
   }
 
   #add(socket: Socket): void {
-    const connection = { peer: peerOf(socket), socket, underWay: 0 };
+    const connection: Connection = { peer: peerOf(socket), socket, underWay: 0, last: undefined };
     this.#all.set(connection.peer, connection);
     this.#bySocket.set(socket, connection);
     this.#waiting.add(connection);
@@ -104,6 +110,7 @@ export class Connections {
     const connection = this.#bySocket.get(request.socket);
     if (connection === undefined) return;
     connection.underWay += 1;
+    connection.last = { request, response };
     if (connection.underWay > mostPipelined) {
       this.#drop(connection);
       return;
