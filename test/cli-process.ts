@@ -16,12 +16,20 @@ export interface Running {
   seen(text: string): Promise<void>;
 }
 
-/** Starts the command line in a process of its own, with nothing of this process's RUNVAULT_ environment. */
-export function start(args: readonly string[], env: Record<string, string> = {}): Running {
+/**
+ * Starts the command line in a process of its own, with nothing of this process's RUNVAULT_ environment. `before` is
+ * what to start it by, such as a shell that sets limits and then becomes what follows.
+ */
+export function start(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  before: readonly string[] = [],
+): Running {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith("RUNVAULT_")),
   );
-  const child = spawn(process.execPath, [main, ...args], { env: { ...clean, ...env } });
+  const [program, ...rest] = [...before, process.execPath, main, ...args] as [string, ...string[]];
+  const child = spawn(program, rest, { env: { ...clean, ...env } });
   let stdout = "";
   let stderr = "";
   const finished = new Promise<Finished>((done, failed) => {

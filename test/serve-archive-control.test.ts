@@ -2,21 +2,27 @@ import { rm, truncate, writeFile } from "node:fs/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { archiveControl } from "../src/archive/archive-control.ts";
 import { openArchiveSource } from "../src/archive/archive-source.ts";
+import { RunOverviews } from "../src/archive/run-overview.ts";
+import type { RunvaultError } from "../src/model/error.ts";
 import type { HistorySource } from "../src/model/source.ts";
 import { type Served, serve } from "../src/serve/server.ts";
-import { ArchiveUnderTest, worldRun } from "./archived-world.ts";
+import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "./archived-world.ts";
+import { ArraySource } from "./array-source.ts";
+import { historyClient } from "./rpc-clients.ts";
 
 let made: ArchiveUnderTest;
 let source: HistorySource;
 let server: Served;
+let damage: RunvaultError[];
 beforeAll(async () => {
   made = await ArchiveUnderTest.create(["fills", "bars"]);
 });
 beforeEach(async () => {
   await made.renew();
-  source = openArchiveSource(made.archive);
+  damage = [];
+  source = openArchiveSource(made.archive, { onDamage: (error) => damage.push(error) });
   const control = archiveControl(made.archive, { source, version: "7" });
-  server = await serve({ source, control, host: "127.0.0.1", port: 0 });
+  server = await serve({ source, control, host: "127.0.0.1", port: 0, onError: () => {} });
 });
 afterEach(async () => {
   await server.close();
@@ -31,6 +37,7 @@ async function ask(path: string, method = "GET"): Promise<{ status: number; body
 }
 
 const { instanceId, runId } = worldRun;
+const beta = { instanceId: "beta", runId };
 
 test("an instance that has history is stopped, and its last run is its run", async () => {
   const { body } = await ask("/instances");
@@ -114,6 +121,59 @@ test("the doctor names files that are missing or short, and no folder of the mac
   const { message } = body.checks.find(({ name }: { name: string }) => name === "files");
   expect(message).toBe(`${instanceId}/${runId}: ${gone} is missing, and 1 more`);
   expect(JSON.stringify(body)).not.toContain(made.folder);
+});
+
+test("a damaged manifest hides no other run, and none of its own instance is given for it", async () => {
+  const other = await archiveWorld(made.archive.dir, new ArraySource(beta, smallWorld(25, beta)), {
+    tables: ["fills"],
+  });
+  await writeFile(made.archive.layout.manifestFile({ instanceId, runId: "2023-01-01" }), "{}");
+  expect(other.manifest.instanceId).toBe("beta");
+  for (let asked = 0; asked < 2; asked++) {
+    const { status, body } = await ask("/history/instances");
+    expect([status, body.instances]).toEqual([
+      200,
+      [
+        { instance_id: instanceId, run_ids: [runId], latest_run_id: runId },
+        { instance_id: "beta", run_ids: [beta.runId], latest_run_id: beta.runId },
+      ],
+    ]);
+  }
+  const listed = await historyClient(server).listInstances({});
+  expect(listed.instances.map((instance) => instance.instanceId)).toEqual([instanceId, "beta"]);
+  // the owner is told once
+  expect(damage).toMatchObject([
+    { code: "archive_damaged", place: { file: expect.stringContaining("2023") } },
+  ]);
+  const rows = (id: string, run: string) => fetch(`${server.url}/history/fills?instance=${id}&run_id=${run}`);
+  expect((await rows(instanceId, runId)).status).toBe(200);
+  expect((await rows("beta", "")).status).toBe(200);
+  // which run is the latest of the other, or whether there is one more, nobody can tell
+  for (const path of [`/history/runs?instance=${instanceId}`, `/history/fills?instance=${instanceId}`]) {
+    const { status, body } = await ask(path);
+    expect([status, body.error.code]).toEqual([502, "history_query_failed"]);
+    expect(JSON.stringify(body)).not.toContain(made.folder);
+  }
+  expect((await ask("/history/runs?instance=beta")).status).toBe(200);
+});
+
+test("clients who ask the doctor at the same time share one look at the files", async () => {
+  const overviews = new RunOverviews(made.archive, false);
+  const [one, other] = [overviews.missingFiles(), overviews.missingFiles()];
+  expect(other).toBe(one);
+  expect(await one).toEqual([]);
+});
+
+test("what is damaged or forbidden is told without a path or a word of the system's", async () => {
+  const { fills } = made.manifest.tables;
+  await writeFile(made.dataFile(fills!.parquet[0]!.file), "no Parquet");
+  await writeFile(made.dataFile(fills!.segments[0]!.file), "no segment");
+  const run = `instance=${instanceId}&run_id=${runId}`;
+  for (const path of [`/history/fills?${run}&symbol=A`, `/history/fills?${run}`]) {
+    const { status, body } = await ask(path);
+    expect([path, status, body.error.code]).toEqual([path, 502, "history_query_failed"]);
+    expect(JSON.stringify(body)).not.toMatch(/\/|Error|parquet_/);
+  }
 });
 
 test("the doctor names a damaged manifest", async () => {

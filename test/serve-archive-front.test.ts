@@ -139,6 +139,19 @@ test("pages of the origins named may read answers, refusals among them, and no o
   }
 });
 
+test("caches are told that rows differ by origin and by coding", async () => {
+  const origin = "https://desk.example";
+  const server = await served({ origins: [origin], compress: true });
+  for (const coding of ["identity", "gzip", "zstd"]) {
+    const given = await ask(server, fills, { headers: { origin, "accept-encoding": coding } });
+    const vary = given.headers.get("vary")?.split(", ");
+    expect([given.status, vary]).toEqual([200, expect.arrayContaining(["origin", "accept-encoding"])]);
+  }
+  const { headers } = await ask(server, fills, { headers: { origin } });
+  const count = [...headers.keys()].find((name) => name.startsWith("runvault-"));
+  expect(headers.get("access-control-expose-headers")?.split(", ")).toContain(count);
+});
+
 test("a server that stops lets answers end, and refuses new ones as out of reach for the moment", async () => {
   const { source: slow, begun, openGate } = gated();
   const server = await served({ source: slow });

@@ -26,6 +26,7 @@ import { overtaken } from "./overtaken.ts";
 import { parquetLines } from "./parquet-lines.ts";
 import { type ParquetForm, ParquetReading, type RowPiece } from "./parquet-reading.ts";
 import type { AheadBudget } from "./read-ahead.ts";
+import { type Overview, RunOverviews } from "./run-overview.ts";
 import { readFrame, sha256Of } from "./segment.ts";
 import { SegmentTexts } from "./segment-texts.ts";
 import {
@@ -52,6 +53,8 @@ export interface ArchiveSourceOptions {
   readonly memoryLimitMb?: number;
   /** Threads of DuckDB. Default 2. */
   readonly threads?: number;
+  /** Told once of each damaged manifest, whose run is left out of lists. Default: nobody; `verify` finds it too. */
+  readonly onDamage?: (error: RunvaultError) => void;
   /** Forms beside NDJSON in which `answer` gives rows, and what writes them. Default: none. */
   readonly forms?: Readonly<Partial<Record<Exclude<RowForm, "ndjson">, ParquetForm>>>;
 }
@@ -93,6 +96,9 @@ class ArchiveSource implements HistorySource {
   readonly #options: ArchiveSourceOptions;
   readonly #texts: SegmentTexts;
   readonly #ahead: AheadBudget;
+  readonly #overviews: RunOverviews;
+  /** Damage that the owner has heard of; what is read once stays the same error. */
+  #told: ReadonlySet<RunvaultError> = new Set();
   /** Opened for the first request that needs it. */
   #duckdb: Promise<{ duckdb: OpenDuckDB; folder: string }> | undefined;
   /** What DuckDB is computing: it may not be closed under it. */
@@ -107,20 +113,37 @@ class ArchiveSource implements HistorySource {
     const { readAheadBytes = 32 * mib, keptBytes = 64 * mib } = options;
     this.#ahead = { left: readAheadBytes };
     this.#texts = new SegmentTexts(keptBytes);
+    this.#overviews = new RunOverviews(archive, options.allowIncomplete ?? false);
   }
 
+  /** Runs whose manifest is damaged are left out, and told of to whoever owns the archive. */
   async instances(): Promise<readonly InstanceEntry[]> {
-    const byInstance = Map.groupBy(await this.#archive.manifests(), ({ instanceId }) => instanceId);
-    return [...byInstance].map(([instanceId, manifests]) => ({
+    const { runs } = await this.#overview();
+    const byInstance = Map.groupBy(runs, ({ instanceId }) => instanceId);
+    return [...byInstance].map(([instanceId, own]) => ({
       instanceId,
-      runIds: oldestFirst(manifests).map(({ runId }) => runId),
+      runIds: own.map(({ runId }) => runId),
     }));
   }
 
+  /**
+   * Throws `archive_damaged` where a manifest of the instance is damaged: a list without its run would be taken for
+   * whole, and the latest of the others for the latest.
+   */
   async runs(instanceId: string): Promise<readonly RunEntry[]> {
-    const manifests = (await this.#archive.manifests()).filter((found) => found.instanceId === instanceId);
-    if (manifests.length === 0) throw instanceNotFound({ instanceId });
-    return oldestFirst(manifests).map((manifest) => ({
+    const { runs, damaged } = await this.#overview();
+    const folder = this.#archive.layout.instanceFolder(instanceId);
+    const trouble = damaged.find((found) => found.folder === folder);
+    if (trouble !== undefined) throw trouble.error;
+    const own = runs.filter((found) => found.instanceId === instanceId);
+    if (own.length === 0) throw instanceNotFound({ instanceId });
+    const manifests: Manifest[] = [];
+    for (const run of own) {
+      const manifest = await this.#manifests.manifest(run);
+      // a run removed since it was listed is simply not there any more
+      if (manifest !== null) manifests.push(manifest);
+    }
+    return manifests.map((manifest) => ({
       instanceId,
       runId: manifest.runId,
       status: manifest.run.status,
@@ -167,7 +190,7 @@ class ArchiveSource implements HistorySource {
 
   async *rows(request: RowRequest): AsyncGenerator<Uint8Array> {
     const asked = await this.#asked(request);
-    for await (const { bytes } of this.#told(asked, this.#lines(asked))) yield bytes;
+    for await (const { bytes } of this.#explained(asked, this.#lines(asked))) yield bytes;
   }
 
   /**
@@ -181,7 +204,7 @@ class ArchiveSource implements HistorySource {
     const own = ["ndjson", ...(Object.keys(writers) as (keyof typeof writers)[])] as const;
     const form = forms.find((wanted) => own.includes(wanted)) ?? "ndjson";
     const answer = (coding: RowAnswer["coding"], rows: RowAnswer["rows"], pieces: AsyncIterable<RowPiece>) =>
-      rowAnswer({ form, forms: own, coding, rows }, this.#told(asked, pieces));
+      rowAnswer({ form, forms: own, coding, rows }, this.#explained(asked, pieces));
     const counted: Counted = {};
     const writeLines = filters.length > 0 ? parquetLines : undefined;
     const write = form === "ndjson" ? writeLines : writers[form];
@@ -227,7 +250,7 @@ class ArchiveSource implements HistorySource {
   }
 
   /** The pieces, with what their errors mean. */
-  async *#told({ manifest }: AskedRows, pieces: AsyncIterable<RowPiece>): AsyncGenerator<RowPiece> {
+  async *#explained({ manifest }: AskedRows, pieces: AsyncIterable<RowPiece>): AsyncGenerator<RowPiece> {
     try {
       yield* pieces;
     } catch (error) {
@@ -356,6 +379,14 @@ class ArchiveSource implements HistorySource {
     );
   }
 
+  async #overview(): Promise<Overview> {
+    const overview = await this.#overviews.read();
+    const damaged = new Set(overview.damaged.map(({ error }) => error));
+    for (const error of damaged) if (!this.#told.has(error)) this.#options.onDamage?.(error);
+    this.#told = damaged;
+    return overview;
+  }
+
   #isServed({ state }: TableManifest): boolean {
     return readableStates.has(state) || (this.#options.allowIncomplete === true && state !== "ABSENT");
   }
@@ -462,13 +493,6 @@ function filtersOf(request: RowRequest, table: Table): (readonly [FilterName, st
     }
     return [[name, value] as const];
   });
-}
-
-function oldestFirst(manifests: readonly Manifest[]): Manifest[] {
-  const order = (a: bigint | string, b: bigint | string) => (a < b ? -1 : a > b ? 1 : 0);
-  return manifests.toSorted(
-    (a, b) => order(BigInt(a.run.started ?? 0), BigInt(b.run.started ?? 0)) || order(a.runId, b.runId),
-  );
 }
 
 function instanceNotFound({ instanceId }: { readonly instanceId: string }): RunvaultError {

@@ -143,11 +143,15 @@ export class ParquetReading implements Disposable {
     const error = duckDBError(thrown, "Parquet cannot be read");
     const text = thrown instanceof Error ? thrown.message : "";
     // what is neither the disk's nor the memory's fault is the file's
-    const damaged =
-      error.code === "storage_failed" ||
-      (error.code === "internal" && !/^(Out of Memory|INTERNAL)/i.test(text));
-    if (!damaged || thrown instanceof RunvaultError) return error;
-    return new RunvaultError("archive_damaged", error.message, {
+    const isOurs = /^(Out of Memory|INTERNAL)|Too many open files/i.test(text);
+    const damaged = !isOurs && (error.code === "storage_failed" || error.code === "internal");
+    if (thrown instanceof RunvaultError) return thrown;
+    if (!damaged) {
+      if (error.code !== "internal") return error;
+      return new RunvaultError("history_query_failed", "the query could not be computed", { cause: thrown });
+    }
+    // DuckDB's own words, which name the file with its whole path, are the cause
+    return new RunvaultError("archive_damaged", "a Parquet file cannot be read", {
       cause: thrown,
       hint: "See which file it is with `runvault verify`; `runvault rebuild` makes Parquet anew from segments.",
     });

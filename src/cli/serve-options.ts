@@ -4,6 +4,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import type { Served, ServeTls } from "../serve/server.ts";
+import type { TokenList } from "../serve/token-list.ts";
 import { type Transport, transports } from "../serve/transport.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
@@ -55,7 +56,7 @@ export function addServeOptions(command: Command): Command {
     )
     .option(
       "--tokens <file>",
-      "want one of the tokens in FILE on every request; `runvault token` makes its lines",
+      "want one of the tokens in FILE on every request; `runvault token` makes its lines; SIGHUP reads it again",
     )
     .option("--tls-cert <file>", "serve over TLS, with the certificate in FILE (PEM)")
     .option("--tls-key <file>", "the certificate's key (PEM)")
@@ -77,10 +78,34 @@ export async function tlsFrom(values: ServeValues): Promise<ServeTls | undefined
 }
 
 /** The tokens to take; undefined where none are wanted. Throws `invalid_argument` where the file is not valid. */
-export async function tokensFrom({ tokens }: ServeValues) {
+export async function tokensFrom({ tokens }: ServeValues): Promise<TokenList | undefined> {
   if (tokens === undefined) return undefined;
   const { TokenList } = await import("../serve/token-list.ts");
   return TokenList.parse(await readOptionFile("--tokens", tokens), tokens);
+}
+
+/**
+ * Reads the tokens again at every SIGHUP until disposed. A file that is not valid is told of, and changes nothing;
+ * answers under way go on.
+ */
+export function renewTokensOnHangup(
+  values: ServeValues,
+  tokens: TokenList | undefined,
+  session: Pick<Session, "note" | "failure">,
+): Disposable {
+  const renew = async () => {
+    try {
+      const read = await tokensFrom(values);
+      if (read === undefined) return;
+      tokens?.become(read);
+      session.note("SIGHUP: the tokens were read again");
+    } catch (error) {
+      session.failure(error);
+    }
+  };
+  const onHangup = () => void renew();
+  if (tokens !== undefined) process.on("SIGHUP", onHangup);
+  return { [Symbol.dispose]: () => void process.off("SIGHUP", onHangup) };
 }
 
 /** Lines on their way to a file. */

@@ -11,6 +11,7 @@ import {
   addServeOptions,
   announceUntilStopped,
   openLineFile,
+  renewTokensOnHangup,
   serveShape,
   tlsFrom,
   tokensFrom,
@@ -34,7 +35,9 @@ const schema = z.object({
   maxRows: wholeNumber(1).optional(),
   maxBytes: mebibytes.optional(),
   maxConcurrent: wholeNumber(1, 10_000),
+  maxConnections: wholeNumber(1).optional(),
   queryTimeout: durationMs,
+  idleTimeout: durationMs,
   drainTimeout: durationMs,
   accessLog: nonEmpty.optional(),
 });
@@ -72,11 +75,21 @@ export const serveCommand = commandEntry({
           "32",
         ),
       )
+      .option(
+        "--max-connections <n>",
+        "connections at a time; for more, those are closed that ask for nothing (default: half of the open files allowed)",
+      )
       .addOption(
         new Option(
           "--query-timeout <time>",
           "how long a query may compute before it gives rows, and again between them, else 413",
         ).default("1m"),
+      )
+      .addOption(
+        new Option(
+          "--idle-timeout <time>",
+          "how long a client may take nothing of an answer before it is dropped",
+        ).default("5m"),
       )
       .addOption(
         new Option(
@@ -111,7 +124,12 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     await loadServer();
   const archive = await openArchive(values.archive);
   const { allowIncomplete } = values;
-  await using source = openArchiveSource(archive, { allowIncomplete, forms: parquetForms });
+  const tell = (error: RunvaultError) => {
+    const { code, place, cause, message } = error;
+    // the system's or DuckDB's own words are kept from clients
+    session.log.warn({ code, ...place, ...(cause instanceof Error ? { why: cause.message } : {}) }, message);
+  };
+  await using source = openArchiveSource(archive, { allowIncomplete, forms: parquetForms, onDamage: tell });
   await using file =
     values.accessLog === undefined || values.accessLog === "-"
       ? undefined
@@ -122,6 +140,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   const writeLine = values.accessLog === "-" ? toOutput : file?.write;
   const log = writeLine && accessLog((line) => writeLine(session.scrubber.scrub(line)));
 
+  using _renewal = renewTokensOnHangup(values, tokens, session);
   const served = await serve({
     source,
     control: archiveControl(archive, { source, version: version(), allowIncomplete }),
@@ -140,8 +159,10 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
       queries: values.maxConcurrent,
       queryMs: values.queryTimeout,
     },
+    connections: { most: values.maxConnections },
+    idleReaderMs: values.idleTimeout,
     ...(log === undefined ? {} : { onRequest: (entry, scope) => log.info(accessEntry(entry, scope)) }),
-    onError: (error) => session.log.warn({ code: error.code, ...error.place }, error.message),
+    onError: tell,
   });
   try {
     await announceUntilStopped(served, session);

@@ -14,6 +14,7 @@ import {
   addServeOptions,
   announceUntilStopped,
   openLineFile,
+  renewTokensOnHangup,
   serveShape,
   tlsFrom,
   tokensFrom,
@@ -168,6 +169,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ),
   );
   session.signal.throwIfAborted();
+  using _renewal = renewTokensOnHangup(values, tokens, session);
   const served = await serve({
     source: world,
     control: world,

@@ -12,6 +12,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { InstanceState } from "../model/instance-state.ts";
 import type { HistorySource } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
+import { messageOnWire } from "./envelope.ts";
 
 /** The process serves: that is all it says. */
 export function health(): MessageInitShape<typeof GetHealthResponseSchema> {
@@ -40,9 +41,7 @@ export async function historyTrouble(source: HistorySource): Promise<string> {
     await source.instances();
     return "";
   } catch (thrown) {
-    const error = RunvaultError.from(thrown);
-    // what a bug says of itself is for the owner of the server
-    return error.code === "internal" ? "the history failed" : error.message;
+    return messageOnWire(RunvaultError.from(thrown));
   }
 }
 

@@ -97,7 +97,7 @@ export function errorAnswer(plane: "history" | "control", error: RunvaultError):
     return {
       status: wire.status,
       headers,
-      body: { ok: false, error: { code: wire.history, message: error.message } },
+      body: { ok: false, error: { code: wire.history, message: messageOnWire(error) } },
     };
   }
   const envelope = create(ErrorEnvelopeSchema, { error: gatewayError(error) });
@@ -115,7 +115,7 @@ export function connectError(plane: "history" | "control", error: RunvaultError)
     plane === "history"
       ? { desc: HistoryErrorDetailSchema, value: { code: wire.history } }
       : { desc: GatewayErrorSchema, value: gatewayError(error) };
-  return new ConnectError(error.message, wire.connect, errorHeaders(wire, error), [detail], error);
+  return new ConnectError(messageOnWire(error), wire.connect, errorHeaders(wire, error), [detail], error);
 }
 
 function errorHeaders({ status }: WireError, { retryAfterMs }: RunvaultError): Record<string, string> {
@@ -125,12 +125,28 @@ function errorHeaders({ status }: WireError, { retryAfterMs }: RunvaultError): R
   };
 }
 
+/** Whether the owner of the server is to hear of an error, whose own words are not for clients. */
+export function isForOwner({ code, status }: RunvaultError): boolean {
+  return code.startsWith("storage_") || code === "archive_damaged" || isBug(code, status);
+}
+
+/** A status comes with an error that another gateway sent, or a fault. */
+function isBug(code: ErrorCode, status: number | undefined): boolean {
+  return code === "internal" && status === undefined;
+}
+
+/** What clients are told: the words of the system name files with their whole path, and those of bugs name our own. */
+export function messageOnWire({ code, status, message }: RunvaultError): string {
+  if (isBug(code, status)) return "the service failed";
+  return code.startsWith("storage_") ? `what is stored cannot be read (${code})` : message;
+}
+
 /** An error as the control and live planes put it. */
 export function gatewayError(error: RunvaultError): Omit<GatewayError, "$typeName" | "$unknown"> {
   const wire = wireErrors[error.code] ?? queryFailed;
   return {
     code: wire.control,
-    message: error.message,
+    message: messageOnWire(error),
     capability: error.capability ?? "",
     upstreamCode: wire.status === 502 ? error.code : "",
     hint: error.hint ?? "",

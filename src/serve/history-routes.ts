@@ -20,7 +20,7 @@ import {
   runList,
   storageFacts,
 } from "./history-documents.ts";
-import { dropIdleReader } from "./idle-reader.ts";
+import { idleDrop } from "./idle-reader.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { checkedQuery, parseBounds, parseRowQuery, type RawQuery, required } from "./row-query.ts";
 import { finishAnswer, type RowStop, sendRows } from "./send-rows.ts";
@@ -32,8 +32,6 @@ export interface HistoryRoutesOptions {
   readonly literal: boolean;
   readonly maxRowsPerAnswer: number | undefined;
   readonly compress: boolean;
-  /** How long a reader of rows may take nothing. */
-  readonly idleReaderMs: number;
   readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
   readonly onError: (error: RunvaultError) => void;
 }
@@ -103,11 +101,6 @@ async function answerRows(
   reply.hijack();
   const response = reply.raw;
   try {
-    let dropped: RunvaultError | undefined;
-    dropIdleReader(response, options.idleReaderMs, (error) => {
-      dropped = error;
-      options.onError(error);
-    });
     const vary = [
       // what was said before this answer began, such as that it depends on the origin
       ...[response.getHeader("vary") ?? []].flat().map(String),
@@ -128,7 +121,7 @@ async function answerRows(
       byteStops: byteStops(faults, table.name),
     });
     if (sent.error !== undefined && sent.ending !== "left") options.onError(sent.error);
-    const error = dropped ?? sent.error;
+    const error = idleDrop(response) ?? sent.error;
     const { from, to } = query.bounds;
     options.onRequest?.({
       method: request.method,

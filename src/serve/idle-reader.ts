@@ -1,6 +1,13 @@
 import type { ServerResponse } from "node:http";
 import { RunvaultError } from "../model/error.ts";
 
+const dropped = new WeakMap<ServerResponse, RunvaultError>();
+
+/** Why an answer was dropped; undefined where it was not. */
+export function idleDrop(response: ServerResponse): RunvaultError | undefined {
+  return dropped.get(response);
+}
+
 /**
  * Drops an answer whose reader takes not one byte for `idleMs`, and says so. A reader that takes little keeps its
  * answer, and so does one that has nothing to take because the source is slow. It holds until the answer is over, also
@@ -17,7 +24,9 @@ export function dropIdleReader(
     // with nothing to send it is not the reader who is slow; the timer starts again with the next byte
     if (response.destroyed || response.writableLength === 0) return;
     const seconds = Math.ceil(idleMs / 1000);
+    const error = new RunvaultError("timeout", `the client took nothing for ${seconds} s`);
+    dropped.set(response, error);
     response.destroy();
-    onDrop(new RunvaultError("timeout", `the client took nothing for ${seconds} s`));
+    onDrop(error);
   });
 }

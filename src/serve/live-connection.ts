@@ -1,7 +1,7 @@
 import type { WebSocket } from "ws";
 import type { ControlPlane, LiveFeed } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
-import { gatewayError } from "./envelope.ts";
+import { gatewayError, isForOwner } from "./envelope.ts";
 import { readClientFrame, serverFrame, valuesFrame } from "./live-frame.ts";
 import { type DropPolicy, LiveOutbox, type OutboxStream } from "./live-outbox.ts";
 import type { ServiceMetrics } from "./service-metrics.ts";
@@ -193,7 +193,7 @@ export class LiveConnection {
 
   #refuse(key: string, thrown: unknown): void {
     const error = RunvaultError.from(thrown);
-    if (error.code === "internal") this.#options.onError(error);
+    if (isForOwner(error)) this.#options.onError(error);
     this.#reply(serverFrame({ case: "error", value: { resourceKey: key, error: gatewayError(error) } }));
   }
 }

@@ -9,6 +9,8 @@ export interface RpcCall {
   target?: DocumentRoute | TableName;
   /** For the request log. */
   noted?: Pick<RequestLogEntry, "table" | "instance" | "run" | "from" | "to" | "limit" | "continued">;
+  /** The message could be read, and a method hears of it. */
+  isRead?: boolean;
   /** Rows of the answer; undefined where it has none, or is not made. */
   rows?: number;
 }

@@ -27,7 +27,7 @@ import {
   instanceService,
   runtimeService,
 } from "./control-services.ts";
-import { connectError } from "./envelope.ts";
+import { connectError, isForOwner } from "./envelope.ts";
 import { pathOf } from "./history-routes.ts";
 import { type HistoryServiceOptions, historyService } from "./history-service.ts";
 import type { QuerySlots } from "./query-slots.ts";
@@ -37,6 +37,7 @@ import type { RawQuery } from "./row-query.ts";
 import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
 import { finishAnswer } from "./send-rows.ts";
+import { blamingClients, unreadAnswer } from "./unread-request.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
@@ -67,7 +68,7 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   const { control, hasTokens, slots } = options;
   const router: ConnectRouter = createConnectRouter({
     // there are clients that compress every request; answers are another matter
-    acceptCompression: [compressionGzip],
+    acceptCompression: [blamingClients(compressionGzip)],
     compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
     readMaxBytes: maxRequestBytes,
     // a misspelt filter that is ignored gives rows that were not asked for
@@ -124,20 +125,25 @@ async function answerCall(
   const values = createContextValues().set(rpcCallKey, call);
   try {
     const answer = await handler(universalRequestFromNodeRequest(request.raw, response, undefined, values));
-    const made = { header: new Headers(answer.header), body: await bodyOf(answer) };
+    const given = {
+      status: answer.status,
+      header: new Headers(answer.header),
+      body: await bodyOf(answer),
+    };
+    const made = call.isRead === true ? given : unreadAnswer(given);
     const accepted = request.headers["accept-encoding"];
     const { header, body, ending } = faultyAnswer(armed, call, String(accepted ?? ""), made);
     onRequest?.({
       method: request.method,
       path: pathOf(request),
       query: request.query as RawQuery,
-      status: answer.status,
+      status: made.status,
       ending: response.destroyed ? "left" : ending,
       rows: call.rows ?? 0,
       bytes: body.length,
       ...call.noted,
     });
-    response.writeHead(answer.status, Object.fromEntries(header));
+    response.writeHead(made.status, Object.fromEntries(header));
     response.write(body);
     if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
     await finishAnswer(response, ending);
@@ -161,6 +167,7 @@ async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {
 /** Errors of the services as Connect errors with the code of their plane; fields that no message has are errors too. */
 function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
   return (next) => async (request) => {
+    request.contextValues.get(rpcCallKey).isRead = true;
     try {
       if (!request.stream) refuseUnknownFields(request.message);
       return await next(request);
@@ -169,7 +176,7 @@ function errorsOnWire(onError: (error: RunvaultError) => void): Interceptor {
       // what ended the call says more than what came of it: the deadline, or that the client left
       if (request.signal.aborted) throw ConnectError.from(request.signal.reason, Code.Canceled);
       const error = RunvaultError.from(thrown);
-      if (error.code === "internal" && error.status === undefined) onError(error);
+      if (isForOwner(error)) onError(error);
       throw connectError(planeOf(request.service), error);
     }
   };

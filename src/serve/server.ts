@@ -1,5 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
+import { createSecureContext } from "node:tls";
 import {
   type FastifyInstance,
   type FastifyPluginAsync,
@@ -13,17 +15,20 @@ import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
 import { cannotListen } from "./cannot-listen.ts";
+import { type ConnectionLimits, Connections, usualConnections } from "./connections.ts";
 import { controlRoutes } from "./control-routes.ts";
 import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
 import { Drain } from "./drain.ts";
-import { errorAnswer, requestError } from "./envelope.ts";
+import { errorAnswer, isForOwner, requestError } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
+import { newHttpServer } from "./http-server.ts";
+import { dropIdleReader } from "./idle-reader.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { limitedAnswers, type ServeLimits, timedSource } from "./limited-source.ts";
-import { acceptWebSockets, closeRefusedUpgrade, liveRoute, wantsWebSocket } from "./live-route.ts";
+import { acceptWebSockets, closeRefusedUpgrade, liveRoute } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import { OpenAnswers } from "./open-answers.ts";
@@ -66,7 +71,8 @@ export interface ServeOptions {
   readonly onError?: (error: RunvaultError) => void;
   /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
   readonly compress?: boolean;
-  /** How long a reader of rows over REST may take nothing of them before it is dropped. Default: 300,000. */
+  readonly connections?: ConnectionLimits;
+  /** How long a client may take nothing of an answer before it is dropped. Default: 300,000. */
   readonly idleReaderMs?: number;
   /** Default: both; when literal `rest`, since RPC has what REST then leaves out. Without `rest`, /health and what is for monitoring are all that is left of it. */
   readonly transports?: readonly Transport[];
@@ -110,13 +116,14 @@ export interface Served {
 }
 
 const basePath = "/api/v1";
-// room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
-const sendBufferBytes = 4 * 1024 * 1024;
 const mostCursors = 32;
 // a source may give a segment of 64 MiB in one piece
 const mostCursorBytes = 256 * 1024 * 1024;
 const usualCursorIdleMs = 30_000;
 const usualIdleReaderMs = 300_000;
+
+/** How often it is told that there is no room for more connections. */
+const fullToldMs = 60_000;
 
 /** How long answers without an end of their own have to end with the server. */
 const drainMs = 1000;
@@ -138,7 +145,15 @@ export async function serve(options: ServeOptions): Promise<Served> {
     limits.queryMs === undefined ? given : timedSource(given, limits.queryMs),
     faults,
   );
-  const app = newApp(options.tls);
+  const { most = usualConnections(), ...patience } = options.connections ?? {};
+  const tellFull = atMostEvery(fullToldMs, () => onError(full(most)));
+  const connections = new Connections(most, () => {
+    metrics.refused.inc();
+    tellFull();
+  });
+  const idleReaderMs = options.idleReaderMs ?? usualIdleReaderMs;
+  const app = newApp(options.tls, connections, patience);
+  const metrics = serviceMetrics(app);
   const rpcPaths = new Set<string | undefined>();
   // ahead of every hook that may refuse a request, for it also closes what is refused
   await acceptWebSockets(app);
@@ -154,7 +169,9 @@ export async function serve(options: ServeOptions): Promise<Served> {
       throw stopping();
     }
     // a connection that is a WebSocket has no answer to end
-    if (!request.ws) answers.add(reply.raw);
+    if (request.ws) return;
+    answers.add(reply.raw);
+    dropIdleReader(reply.raw, idleReaderMs, onError);
   });
   app.addHook("onRequest", async (request) => {
     if (tokens === undefined || rpcPaths.has(request.routeOptions.url)) return;
@@ -180,7 +197,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
   }
   app.setErrorHandler((thrown, request, reply) => {
     const error = requestError(thrown);
-    if (error.code === "internal" && error.status === undefined) onError(error);
+    if (isForOwner(error)) onError(error);
     const { status, headers, body } = errorAnswer(planeOf(request.url), error);
     return reply.code(status).headers(headers).send(body);
   });
@@ -189,7 +206,6 @@ export async function serve(options: ServeOptions): Promise<Served> {
   });
   const drain = new Drain();
   app.addHook("preClose", () => drain.end(drainMs));
-  const metrics = serviceMetrics(app);
   const listening = (): Listening => ({
     host: options.host,
     port: (app.server.address() as AddressInfo).port,
@@ -213,7 +229,6 @@ export async function serve(options: ServeOptions): Promise<Served> {
       literal,
       maxRowsPerAnswer: options.maxRowsPerAnswer,
       compress: options.compress ?? false,
-      idleReaderMs: options.idleReaderMs ?? usualIdleReaderMs,
       onRequest,
       onError,
     });
@@ -306,10 +321,17 @@ function namedInstances(request: FastifyRequest): string[] {
   return values.filter((value) => typeof value === "string" && value !== "");
 }
 
-/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
-function newApp(tls: ServeTls | undefined): FastifyInstance {
-  const socket = { highWaterMark: sendBufferBytes, shouldUpgradeCallback: wantsWebSocket };
-  const common = {
+/** Throws what `tlsOptions` throws. */
+function newApp(
+  tls: ServeTls | undefined,
+  connections: Connections,
+  limits: ConnectionLimits,
+): FastifyInstance {
+  const secure = tls && tlsOptions(tls);
+  return fastify({
+    serverFactory: (handler) => newHttpServer(handler, { tls: secure, connections, limits }),
+    // the server has its own, which also knows what is on its way
+    clientErrorHandler: () => {},
     exposeHeadRoutes: false,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
@@ -318,18 +340,20 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
       closeRefusedUpgrade(request, reply);
       void reply.code(status).headers(headers).send(body);
     },
-  };
-  if (tls === undefined) return fastify({ ...common, http: socket }) as FastifyInstance;
-  const { cert, key, clientCa } = tls;
+    // routes do not care which of the two servers they hang on, but fastify's types do
+  }) as unknown as FastifyInstance;
+}
+
+/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
+function tlsOptions({ cert, key, clientCa }: ServeTls): ServerOptions {
   try {
     // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
     const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
     if (!fits) throw new Error("the key is that of another certificate");
     if (clientCa !== undefined) new X509Certificate(clientCa);
     const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-    const https = { ...socket, cert, key, ...proof };
-    // routes do not care which of the two servers they hang on, but fastify's types do
-    return fastify({ ...common, https }) as unknown as FastifyInstance;
+    createSecureContext({ cert, key, ...proof });
+    return { cert, key, ...proof };
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw new RunvaultError("invalid_argument", `cannot serve over TLS: ${why}`, {
@@ -341,6 +365,23 @@ function newApp(tls: ServeTls | undefined): FastifyInstance {
 
 function stopping(): RunvaultError {
   return new RunvaultError("unreachable", "the server is stopping", { retryAfterMs: 1000 });
+}
+
+function full(most: number): RunvaultError {
+  const message = `there are ${most} connections, as many as may be: those that ask for nothing are closed for new ones`;
+  return new RunvaultError("rate_limited", message, {
+    hint: "Raise --max-connections, and the limit of open files with it, where these are clients of yours.",
+  });
+}
+
+/** Calls `tell` once, and again only when so long has gone by. */
+function atMostEvery(ms: number, tell: () => void): () => void {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (performance.now() - toldAt < ms) return;
+    toldAt = performance.now();
+    tell();
+  };
 }
 
 function noRoute(request: FastifyRequest): RunvaultError {

@@ -5,6 +5,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 export interface ServiceMetrics {
   readonly connections: Gauge;
   readonly subscriptions: Gauge;
+  /** Connections closed because there were too many. */
+  readonly refused: Counter;
   /** Values that slow clients did not get. */
   readonly dropped: Counter;
   text(): Promise<string>;
@@ -51,6 +53,11 @@ export function serviceMetrics(app: FastifyInstance): ServiceMetrics {
     subscriptions: new Gauge({
       name: "runvault_live_subscriptions",
       help: "Subscriptions on open WebSockets.",
+      registers,
+    }),
+    refused: new Counter({
+      name: "runvault_connections_refused_total",
+      help: "Connections closed because there were too many.",
       registers,
     }),
     dropped: new Counter({

@@ -26,7 +26,7 @@ type Entry = z.infer<typeof entrySchema>;
 
 /** Tokens that a server takes, known by their digests alone. */
 export class TokenList {
-  readonly #entries: readonly { readonly digest: Buffer; readonly caller: Caller }[];
+  #entries: readonly { readonly digest: Buffer; readonly caller: Caller }[];
 
   private constructor(entries: readonly Entry[]) {
     this.#entries = entries.map(({ name, sha256, instances }) => {
@@ -67,6 +67,11 @@ export class TokenList {
     }
     if (entries.length > 0) return new TokenList(entries);
     throw new RunvaultError("invalid_argument", "the tokens file has no token", { place: { file } });
+  }
+
+  /** Takes the tokens of another list from now on, in place of its own. */
+  become(other: TokenList): void {
+    this.#entries = other.#entries;
   }
 
   /** Whose token an Authorization header carries; null where it carries none of them. */

@@ -1,0 +1,151 @@
+import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Server as HttpsServer } from "node:https";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+
+/** How many clients may be connected, and how long each may take to say what it wants. */
+export interface ConnectionLimits {
+  /**
+   * Connections at a time. For one more, that is closed which has been without a whole request for longest. Default:
+   * half of the files that the process may have open, and 10,000 at most: the other half is for the history's files.
+   */
+  readonly most?: number | undefined;
+  /** How long the head of a request, or the handshake of TLS, may take. Default: 20,000. */
+  readonly headMs?: number | undefined;
+  /** How long a request may take with its body, which is small on every route. Default: 60,000. */
+  readonly requestMs?: number | undefined;
+}
+
+const mostByDefault = 10_000;
+/** Where the system does not say how many files a process may have open. */
+const usualDescriptors = 1024;
+/** Requests of a connection at a time: answers that nobody reads would pile up otherwise. */
+const mostPipelined = 64;
+
+/** How many connections leave descriptors enough for the files of a history. */
+export function usualConnections(): number {
+  const report: typeof process.report & { excludeNetwork?: boolean } = process.report;
+  const { excludeNetwork = false } = report;
+  // the names of peers are looked up for a report otherwise
+  report.excludeNetwork = true;
+  const { userLimits } = report.getReport() as { userLimits?: { open_files?: { soft?: unknown } } };
+  report.excludeNetwork = excludeNetwork;
+  const limit = userLimits?.open_files?.soft;
+  const descriptors = limit === "unlimited" ? Number.POSITIVE_INFINITY : Number(limit ?? usualDescriptors);
+  return Math.min(mostByDefault, Math.max(1, Math.floor(descriptors / 2)));
+}
+
+interface Connection {
+  readonly peer: string;
+  /** The one that requests come on: of TLS, that above the first. */
+  socket: Socket;
+  /** Requests begun and not answered yet. */
+  underWay: number;
+  last: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined;
+}
+
+/**
+ * The connections of a server, kept below a number. Clients that connect and ask nothing, or ask a byte at a time, give
+ * way to those that come after them, so that they cannot keep anybody out; where every connection has a request under
+ * way, it is the new one that is closed.
+ */
+export class Connections {
+  readonly #most: number;
+  readonly #onDrop: () => void;
+  readonly #all = new Map<string, Connection>();
+  /** Those without a whole request, the longest waiting first. */
+  readonly #waiting = new Set<Connection>();
+  readonly #bySocket = new WeakMap<Duplex, Connection>();
+
+  /** `onDrop` is told of every connection closed for want of room. */
+  constructor(most: number, onDrop: () => void) {
+    this.#most = most;
+    this.#onDrop = onDrop;
+  }
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  watch(server: Server | HttpsServer): void {
+    server.on("connection", (socket: Socket) => this.#add(socket));
+    // TLS puts a socket of its own above the one that was accepted
+    server.on("secureConnection", (socket: Socket) => {
+      const connection = this.#all.get(peerOf(socket));
+      if (connection === undefined) return;
+      connection.socket = socket;
+      this.#bySocket.set(socket, connection);
+    });
+    server.on("request", (request, response) => this.#begin(request, response));
+    server.on("upgrade", (_request, socket) => {
+      const connection = this.#bySocket.get(socket);
+      if (connection !== undefined) this.#waiting.delete(connection);
+    });
+  }
+
+  /**
+   * Whether another answer is on its way on a socket, or due: one written now would be taken for a part of it, or for it.
+   * An answer to a request that has not come whole is not.
+   */
+  isAnswering(socket: Duplex): boolean {
+    const { underWay = 0, last } = this.#bySocket.get(socket) ?? {};
+    if (underWay === 0 || last === undefined) return false;
+    return underWay > 1 || last.request.complete || last.response.headersSent;
+  }
+
+  #add(socket: Socket): void {
+    const connection: Connection = { peer: peerOf(socket), socket, underWay: 0, last: undefined };
+    this.#all.set(connection.peer, connection);
+    this.#bySocket.set(socket, connection);
+    this.#waiting.add(connection);
+    socket.once("close", () => this.#remove(connection));
+    if (this.#all.size <= this.#most) return;
+    // the new one waits too, and is the last to go
+    const [longest = connection] = this.#waiting;
+    this.#drop(longest);
+    this.#onDrop();
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#bySocket.get(request.socket);
+    if (connection === undefined) return;
+    connection.underWay += 1;
+    connection.last = { request, response };
+    if (connection.underWay > mostPipelined) {
+      this.#drop(connection);
+      return;
+    }
+    this.#waiting.delete(connection);
+    // a body that trickles in is no reason to keep others out
+    if (hasBody(request)) {
+      this.#waiting.add(connection);
+      request.once("end", () => this.#waiting.delete(connection));
+    }
+    response.once("close", () => {
+      connection.underWay -= 1;
+      if (connection.underWay > 0 || !this.#all.has(connection.peer)) return;
+      this.#waiting.delete(connection);
+      this.#waiting.add(connection);
+    });
+  }
+
+  #drop(connection: Connection): void {
+    this.#remove(connection);
+    connection.socket.destroy();
+  }
+
+  #remove(connection: Connection): void {
+    this.#waiting.delete(connection);
+    // a port may be taken again before the end of its last connection is told
+    if (this.#all.get(connection.peer) === connection) this.#all.delete(connection.peer);
+  }
+}
+
+/** The same for a socket and for the one that TLS puts above it. */
+function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`;
+}
+
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}

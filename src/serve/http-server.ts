@@ -1,0 +1,44 @@
+import http from "node:http";
+import https from "node:https";
+import type { Socket } from "node:net";
+import { answerBrokenRequest } from "./broken-request.ts";
+import type { ConnectionLimits, Connections } from "./connections.ts";
+import { wantsWebSocket } from "./live-route.ts";
+
+export interface HttpServerOptions {
+  /** Of TLS, where it is wanted. */
+  readonly tls: https.ServerOptions | undefined;
+  readonly connections: Connections;
+  readonly limits: ConnectionLimits;
+}
+
+// room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
+const sendBufferBytes = 4 * 1024 * 1024;
+/** As long as the usual load balancers keep a connection at most, and a little more. */
+const keepAliveMs = 72_000;
+
+/** A server of Node that neither slow, nor many, nor broken requests bring down. */
+export function newHttpServer(
+  handler: http.RequestListener,
+  { tls, connections, limits }: HttpServerOptions,
+): http.Server | https.Server {
+  const { headMs = 20_000, requestMs = 60_000 } = limits;
+  const options = {
+    highWaterMark: sendBufferBytes,
+    shouldUpgradeCallback: wantsWebSocket,
+    headersTimeout: headMs,
+    requestTimeout: Math.max(headMs, requestMs),
+    // Node looks only so often for what is late
+    connectionsCheckingInterval: Math.max(10, Math.min(headMs, requestMs) / 4),
+    keepAliveTimeout: keepAliveMs,
+  };
+  const server =
+    tls === undefined
+      ? http.createServer(options, handler)
+      : https.createServer({ ...options, ...tls, handshakeTimeout: headMs }, handler);
+  connections.watch(server);
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) =>
+    answerBrokenRequest(error, socket, connections.isAnswering(socket)),
+  );
+  return server;
+}
