@@ -263,7 +263,8 @@ describe("rows that came unsorted", () => {
 });
 
 test("lines printed in another way than the canonical one are cut at the same bounds, byte for byte", async () => {
-  const rows = rowsAt(worldRun, "fills", hours(30).map(at)).map((row) => {
+  const canonicalRows = rowsAt(worldRun, "fills", hours(30).map(at));
+  const rows = canonicalRows.map((row) => {
     const { ts_event, ...others } = JSON.parse(row.line) as Record<string, string>;
     return {
       ...row,
@@ -285,6 +286,12 @@ test("lines printed in another way than the canonical one are cut at the same bo
     const lines = await linesOf(served, { ...worldRun, table: "fills", from: at(from), to: at(to) });
     expect(lines).toEqual(rows.slice(from, to).map(({ line }) => line));
   }
+  const every = { ...worldRun, table: "fills", filters: { symbol: "A" } } as const;
+  expect(await linesOf(served, every)).toEqual(rows.map(({ line }) => line));
+  const canonical = canonicalRows.map(({ line }) => line);
+  expect(await linesOf(served, { ...every, to: at(7) })).toEqual(canonical.slice(0, 7));
+  const one = { ...every, filters: { symbol: "A", account: "account-4" } };
+  expect(await linesOf(served, one)).toEqual([canonical[4]]);
 });
 
 test("tables that are not proven are served only when asked for, absent ones never", async () => {

@@ -206,7 +206,7 @@ class ArchiveSource implements HistorySource {
     const answer = (coding: RowAnswer["coding"], rows: RowAnswer["rows"], pieces: AsyncIterable<RowPiece>) =>
       rowAnswer({ form, forms: own, coding, rows }, this.#explained(asked, pieces));
     const counted: Counted = {};
-    const writeLines = filters.length > 0 ? parquetLines : undefined;
+    const writeLines = filters.length > 0 ? this.#lineForm(asked) : undefined;
     const write = form === "ndjson" ? writeLines : writers[form];
     if (write !== undefined) {
       return answer("identity", () => counted.rows, this.#formed(asked, write, counted));
@@ -281,7 +281,18 @@ class ArchiveSource implements HistorySource {
   }
 
   async *#parquetLines(asked: AskedRows): AsyncGenerator<RowPiece> {
-    if (this.#parquetOf(asked).length > 0) yield* this.#formed(asked, parquetLines);
+    if (this.#parquetOf(asked).length > 0) yield* this.#formed(asked, this.#lineForm(asked));
+  }
+
+  /** Lines rendered from Parquet; from the segments, as they came, where it turns out that every row passes the filters. */
+  #lineForm(asked: AskedRows): ParquetForm {
+    const { buckets, request } = asked;
+    const isSegmented = request.limit === undefined && buckets.every(isSorted);
+    const all = isSegmented ? knownRows(buckets, request, undefined) : undefined;
+    const everything = () => this.#lines({ ...asked, filters: [] });
+    return async function* (reading) {
+      yield* (await reading.rows()) === all ? everything() : parquetLines(reading);
+    };
   }
 
   async *#formed(asked: AskedRows, write: ParquetForm, counted?: Counted): AsyncGenerator<RowPiece> {
