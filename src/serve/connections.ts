@@ -2,6 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { RunvaultError } from "../model/error.ts";
 
 /** How many clients may be connected, and how long each may take to say what it wants. */
 export interface ConnectionLimits {
@@ -148,4 +149,12 @@ function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
 
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
+}
+
+/** What the owner is told when there is no room for more of them. */
+export function tooManyConnections(most: number): RunvaultError {
+  const message = `there are ${most} connections, as many as may be: those that ask for nothing are closed for new ones`;
+  return new RunvaultError("rate_limited", message, {
+    hint: "Raise --max-connections, and the limit of open files with it, where these are clients of yours.",
+  });
 }

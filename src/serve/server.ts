@@ -1,45 +1,38 @@
-import { createPrivateKey, X509Certificate } from "node:crypto";
-import type { ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
-import { createSecureContext } from "node:tls";
-import {
-  type FastifyInstance,
-  type FastifyPluginAsync,
-  type FastifyReply,
-  type FastifyRequest,
-  fastify,
-} from "fastify";
+import type { FastifyPluginAsync } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
+import { atMostEvery } from "./at-most-every.ts";
+import { refuseOthers, scopeRequests } from "./callers.ts";
 import { cannotListen } from "./cannot-listen.ts";
-import { type ConnectionLimits, Connections, usualConnections } from "./connections.ts";
+import { type ConnectionLimits, Connections, tooManyConnections, usualConnections } from "./connections.ts";
 import { controlRoutes } from "./control-routes.ts";
 import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
 import { Drain } from "./drain.ts";
-import { errorAnswer, isForOwner, requestError } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
-import { newHttpServer } from "./http-server.ts";
 import { dropIdleReader } from "./idle-reader.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { limitedAnswers, type ServeLimits, timedSource } from "./limited-source.ts";
-import { acceptWebSockets, closeRefusedUpgrade, liveRoute } from "./live-route.ts";
+import { acceptWebSockets, liveRoute } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
+import { newApp, refuseUnknownRoutes } from "./new-app.ts";
 import { OpenAnswers } from "./open-answers.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
-import { type RequestScope, refuseUnlessAllowed, requestScope, requireCaller } from "./request-scope.ts";
+import { type RequestScope, requestScope } from "./request-scope.ts";
 import type { RawQuery } from "./row-query.ts";
 import { RpcFaults } from "./rpc-faults.ts";
 import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
 import { serviceMetrics } from "./service-metrics.ts";
-import { anyone, TokenList } from "./token-list.ts";
+import type { ServeTls } from "./tls-options.ts";
+import { TokenList } from "./token-list.ts";
 import { type Transport, transports } from "./transport.ts";
 
 export interface ServeOptions {
@@ -82,14 +75,6 @@ export interface ServeOptions {
   readonly cursorIdleMs?: number;
   /** Without it, plain HTTP. */
   readonly tls?: ServeTls;
-}
-
-/** What a server proves itself with, and asks of clients; PEM texts. */
-export interface ServeTls {
-  readonly cert: string;
-  readonly key: string;
-  /** When set, clients need a certificate that one of these authorities has signed. */
-  readonly clientCa?: string;
 }
 
 export interface About {
@@ -146,13 +131,13 @@ export async function serve(options: ServeOptions): Promise<Served> {
     faults,
   );
   const { most = usualConnections(), ...patience } = options.connections ?? {};
-  const tellFull = atMostEvery(fullToldMs, () => onError(full(most)));
+  const tellFull = atMostEvery(fullToldMs, () => onError(tooManyConnections(most)));
   const connections = new Connections(most, () => {
     metrics.refused.inc();
     tellFull();
   });
   const idleReaderMs = options.idleReaderMs ?? usualIdleReaderMs;
-  const app = newApp(options.tls, connections, patience);
+  const app = newApp({ tls: options.tls, connections, limits: patience, onError });
   const metrics = serviceMetrics(app);
   const rpcPaths = new Set<string | undefined>();
   // ahead of every hook that may refuse a request, for it also closes what is refused
@@ -173,15 +158,8 @@ export async function serve(options: ServeOptions): Promise<Served> {
     answers.add(reply.raw);
     dropIdleReader(reply.raw, idleReaderMs, onError);
   });
-  app.addHook("onRequest", async (request) => {
-    if (tokens === undefined || rpcPaths.has(request.routeOptions.url)) return;
-    const caller = requireCaller(request.scope?.caller);
-    for (const instanceId of namedInstances(request)) refuseUnlessAllowed(caller, instanceId);
-  });
-  app.addHook("onRequest", async (request) => {
-    // before a body is read that nobody asked for, and found to be none that a route takes
-    if (request.is404) throw noRoute(request);
-  });
+  if (tokens !== undefined) refuseOthers(app, (request) => rpcPaths.has(request.routeOptions.url));
+  refuseUnknownRoutes(app);
   if (onRequest !== undefined) {
     app.addHook("onSend", async (request, reply, payload) => {
       onRequest({
@@ -195,15 +173,6 @@ export async function serve(options: ServeOptions): Promise<Served> {
       });
     });
   }
-  app.setErrorHandler((thrown, request, reply) => {
-    const error = requestError(thrown);
-    if (isForOwner(error)) onError(error);
-    const { status, headers, body } = errorAnswer(planeOf(request.url), error);
-    return reply.code(status).headers(headers).send(body);
-  });
-  app.setNotFoundHandler((request) => {
-    throw noRoute(request);
-  });
   const drain = new Drain();
   app.addHook("preClose", () => drain.end(drainMs));
   const listening = (): Listening => ({
@@ -289,105 +258,6 @@ export async function serve(options: ServeOptions): Promise<Served> {
   };
 }
 
-declare module "fastify" {
-  interface FastifyRequest {
-    scope: RequestScope | null;
-  }
-}
-
-/** Finds out whose each request is, and keeps that at hand while it is answered. */
-function scopeRequests(app: FastifyInstance, tokens: TokenList | undefined): void {
-  app.decorateRequest("scope", null);
-  app.addHook("onRequest", (request, _reply, done) => {
-    request.scope = {
-      caller: tokens === undefined ? anyone : tokens.caller(request.headers.authorization),
-      client: request.ip,
-      startedMs: performance.now(),
-    };
-    requestScope.run(request.scope, done);
-  });
-  // a body is read in the events of its socket, which know of no request
-  app.addHook("preValidation", (request, _reply, done) => {
-    if (request.scope === null) done();
-    else requestScope.run(request.scope, done);
-  });
-}
-
-/** Every instance that a request over REST names, in its path or its query. */
-function namedInstances(request: FastifyRequest): string[] {
-  const { id } = request.params as { readonly id?: string };
-  const { instance } = request.query as RawQuery;
-  const values = [id, ...(Array.isArray(instance) ? instance : [instance])];
-  return values.filter((value) => typeof value === "string" && value !== "");
-}
-
-/** Throws what `tlsOptions` throws. */
-function newApp(
-  tls: ServeTls | undefined,
-  connections: Connections,
-  limits: ConnectionLimits,
-): FastifyInstance {
-  const secure = tls && tlsOptions(tls);
-  return fastify({
-    serverFactory: (handler) => newHttpServer(handler, { tls: secure, connections, limits }),
-    // the server has its own, which also knows what is on its way
-    clientErrorHandler: () => {},
-    exposeHeadRoutes: false,
-    forceCloseConnections: true,
-    routerOptions: { maxParamLength: 4096 },
-    frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {
-      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(thrown));
-      closeRefusedUpgrade(request, reply);
-      void reply.code(status).headers(headers).send(body);
-    },
-    // routes do not care which of the two servers they hang on, but fastify's types do
-  }) as unknown as FastifyInstance;
-}
-
-/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
-function tlsOptions({ cert, key, clientCa }: ServeTls): ServerOptions {
-  try {
-    // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
-    const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
-    if (!fits) throw new Error("the key is that of another certificate");
-    if (clientCa !== undefined) new X509Certificate(clientCa);
-    const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
-    createSecureContext({ cert, key, ...proof });
-    return { cert, key, ...proof };
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new RunvaultError("invalid_argument", `cannot serve over TLS: ${why}`, {
-      cause: error,
-      hint: "Give PEM files: the certificate, with those between it and its authority, and the key it was made for.",
-    });
-  }
-}
-
 function stopping(): RunvaultError {
   return new RunvaultError("unreachable", "the server is stopping", { retryAfterMs: 1000 });
-}
-
-function full(most: number): RunvaultError {
-  const message = `there are ${most} connections, as many as may be: those that ask for nothing are closed for new ones`;
-  return new RunvaultError("rate_limited", message, {
-    hint: "Raise --max-connections, and the limit of open files with it, where these are clients of yours.",
-  });
-}
-
-/** Calls `tell` once, and again only when so long has gone by. */
-function atMostEvery(ms: number, tell: () => void): () => void {
-  let toldAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    if (performance.now() - toldAt < ms) return;
-    toldAt = performance.now();
-    tell();
-  };
-}
-
-function noRoute(request: FastifyRequest): RunvaultError {
-  return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
-}
-
-function planeOf(url: string): "history" | "control" {
-  return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
 }

@@ -1,0 +1,9 @@
+/** Calls `tell` once, and again only when so long has gone by. */
+export function atMostEvery(ms: number, tell: () => void): () => void {
+  let toldAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    if (performance.now() - toldAt < ms) return;
+    toldAt = performance.now();
+    tell();
+  };
+}

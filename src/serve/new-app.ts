@@ -1,0 +1,57 @@
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
+import { RunvaultError } from "../model/error.ts";
+import { errorAnswer, isForOwner, requestError } from "./envelope.ts";
+import { pathOf } from "./history-routes.ts";
+import { type HttpServerOptions, newHttpServer } from "./http-server.ts";
+import { closeRefusedUpgrade } from "./live-route.ts";
+import { type ServeTls, tlsOptions } from "./tls-options.ts";
+
+export interface AppOptions extends Omit<HttpServerOptions, "tls"> {
+  readonly tls: ServeTls | undefined;
+  /** Told of what is the owner's to mend. */
+  readonly onError: (error: RunvaultError) => void;
+}
+
+/** A server without routes, whose errors are in the envelope of their plane. Throws what `tlsOptions` throws. */
+export function newApp({ tls, connections, limits, onError }: AppOptions): FastifyInstance {
+  const secure = tls && tlsOptions(tls);
+  const app = fastify({
+    serverFactory: (handler) => newHttpServer(handler, { tls: secure, connections, limits }),
+    // the server has its own, which also knows what is on its way
+    clientErrorHandler: () => {},
+    exposeHeadRoutes: false,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 4096 },
+    frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {
+      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(thrown));
+      closeRefusedUpgrade(request, reply);
+      void reply.code(status).headers(headers).send(body);
+    },
+    // routes do not care which of the two servers they hang on, but fastify's types do
+  }) as unknown as FastifyInstance;
+  app.setErrorHandler((thrown, request, reply) => {
+    const error = requestError(thrown);
+    if (isForOwner(error)) onError(error);
+    const { status, headers, body } = errorAnswer(planeOf(request.url), error);
+    return reply.code(status).headers(headers).send(body);
+  });
+  app.setNotFoundHandler((request) => {
+    throw noRoute(request);
+  });
+  return app;
+}
+
+/** Refuses what no route takes before a body is read that nobody asked for. */
+export function refuseUnknownRoutes(app: FastifyInstance): void {
+  app.addHook("onRequest", async (request) => {
+    if (request.is404) throw noRoute(request);
+  });
+}
+
+function noRoute(request: FastifyRequest): RunvaultError {
+  return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
+}
+
+function planeOf(url: string): "history" | "control" {
+  return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
+}
