@@ -1,6 +1,8 @@
 import { EventEmitter, once } from "node:events";
+import { readdir } from "node:fs/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openArchiveSource } from "../src/archive/archive-source.ts";
+import { removeRun } from "../src/archive/remove.ts";
 import type { RowAnswer } from "../src/model/row-answer.ts";
 import type { HistorySource } from "../src/model/source.ts";
 import { type Served, serve } from "../src/serve/server.ts";
@@ -104,4 +106,22 @@ test("where a second commit took its files away, its answer is cut, and asking a
   expect([old.status, old.isWhole]).toEqual([200, false]);
   expect(text(before).startsWith(old.body.toString())).toBe(true);
   expect((await rawGet(url)).body.toString()).toBe(text(before));
+});
+
+test("a run that is removed and archived again is served as it now is, whatever its files are called", async () => {
+  held.isHolding = false;
+  expect((await rawGet(url)).body.toString()).toBe(text(before));
+  const names = async () => (await readdir(archived.archive.layout.dataDir(run))).toSorted();
+  const former = await names();
+  await using forgetful = openArchiveSource(archived.archive, { readAheadBytes: 1, keptBytes: 0 });
+  const reading = forgetful.rows({ ...run, table: "fills" })[Symbol.asyncIterator]();
+  expect(text(before)).toContain(Buffer.from((await reading.next()).value!).toString());
+  await removeRun(archived.archive, run);
+  expect((await rawGet(url)).status).toBe(404);
+  await commit("2", after);
+  expect(await names()).toEqual(former);
+  expect((await rawGet(url)).body.toString()).toBe(text(after));
+  expect((await rawGet(`${url}&from=${after[3]!.ts}&limit=1`)).body.toString()).toBe(text(after.slice(3, 4)));
+  // of the reader in mid-answer the rest is gone
+  await expect(reading.next()).rejects.toMatchObject({ code: "history_query_failed" });
 });

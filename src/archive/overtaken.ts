@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { RunvaultError } from "../model/error.ts";
 import type { Archive } from "./archive.ts";
 import { filesOf } from "./commit.ts";
@@ -21,10 +22,13 @@ export async function overtaken(
   );
   for (const manifest of read) {
     const now = present.get(layout.manifestFile(manifest));
-    if (now?.generation === manifest.generation) continue;
+    if (now !== undefined && isDeepStrictEqual(now, manifest)) continue;
+    // removed and archived again: the names of files began anew, too
+    const isAnew = now !== undefined && now.generation <= manifest.generation;
     const kept = now === undefined ? new Set<string>() : filesOf(now).data;
     for (const file of filesOf(manifest).data) {
-      if (kept.has(file) || (await isThere(join(layout.dataDir(manifest), file)))) continue;
+      const isKept = kept.has(file) || (await isThere(join(layout.dataDir(manifest), file)));
+      if (isKept && !isAnew) continue;
       return new RunvaultError("history_query_failed", "the run was committed anew while it was read", {
         cause,
         place: { instance: manifest.instanceId, run: manifest.runId },

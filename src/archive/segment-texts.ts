@@ -7,7 +7,10 @@ import { readSegment } from "./segment.ts";
  */
 export class SegmentTexts {
   readonly #mostBytes: number;
-  /** By file, the one that was wanted last at the end. Files are never replaced, so a name stands for its bytes. */
+  /**
+   * By SHA-256, the one that was wanted last at the end. A run that is removed and archived again has files of the same
+   * names, so a name does not stand for its bytes.
+   */
   readonly #kept = new Map<string, { readonly text: Promise<Buffer>; readonly bytes: number }>();
   #bytes = 0;
 
@@ -18,10 +21,11 @@ export class SegmentTexts {
 
   /** As `readSegment`; the text is shared, and not to be written to. */
   async read(file: string, segment: Segment): Promise<Buffer> {
-    const known = this.#kept.get(file);
-    this.#forget(file);
+    const { sha256 } = segment;
+    const known = this.#kept.get(sha256);
+    this.#forget(sha256);
     const text = known?.text ?? readSegment(file, segment);
-    this.#kept.set(file, { text, bytes: segment.bytes });
+    this.#kept.set(sha256, { text, bytes: segment.bytes });
     this.#bytes += segment.bytes;
     for (const oldest of this.#kept.keys()) {
       if (this.#bytes <= this.#mostBytes) break;
@@ -31,13 +35,13 @@ export class SegmentTexts {
       return await text;
     } catch (error) {
       // what cannot be read now may be readable later
-      if (this.#kept.get(file)?.text === text) this.#forget(file);
+      if (this.#kept.get(sha256)?.text === text) this.#forget(sha256);
       throw error;
     }
   }
 
-  #forget(file: string): void {
-    this.#bytes -= this.#kept.get(file)?.bytes ?? 0;
-    this.#kept.delete(file);
+  #forget(sha256: string): void {
+    this.#bytes -= this.#kept.get(sha256)?.bytes ?? 0;
+    this.#kept.delete(sha256);
   }
 }
