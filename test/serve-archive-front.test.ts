@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { archiveControl } from "../src/archive/archive-control.ts";
@@ -71,15 +72,34 @@ test("more rows than allowed are refused over REST, whole or by filter, and page
   // as many as there are is not more than allowed, whatever was asked for
   const exact = await served({ limits: { rows: 25 } });
   expect(await ask(exact, `${fills}&limit=1000`)).toMatchObject({ status: 200, rows: 25 });
-  const page = await historyClient(server).previewTable({ table: "fills", selection: { instanceId, runId } });
+  const selection = { instanceId, runId };
+  expect((await historyClient(server).listRecentFills({ selection })).fills.length).toBe(10);
+  const page = await historyClient(server).previewTable({ table: "fills", selection });
   expect([page.rows.length, page.nextPageToken === ""]).toEqual([10, false]);
 });
 
 test("more bytes than allowed are refused, or cut where the answer has begun", async () => {
   const server = await served({ limits: { bytes: 100 } });
   expect(await ask(server, fills)).toMatchObject({ status: 413 });
-  const cut = await served({ limits: { bytes: 5000 } });
-  await expect(ask(cut, fills)).rejects.toThrow();
+  const ahead = await served({ limits: { bytes: 5000 } });
+  expect(await ask(ahead, fills)).toMatchObject({ status: 413 });
+  // how much is left behind a bound within a segment, only reading tells
+  const all = (await ask(await served(), fills)).text.split("\n");
+  const { ts_event: second } = JSON.parse(all[1]!) as { ts_event: string };
+  await expect(ask(ahead, `${fills}&from=${second}`)).rejects.toThrow();
+  expect(await ask(ahead, `${fills}&limit=5`)).toMatchObject({ status: 200, rows: 5 });
+});
+
+test("rows do not go out over HTTP/1.0, where a cut answer is one that has ended", async () => {
+  const { port } = await served();
+  const socket = connect(port, "127.0.0.1");
+  socket.end(`GET /api/v1${fills} HTTP/1.0\r\n\r\n`);
+  const answer = await new Response(socket).text();
+  expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  expect(JSON.parse(answer.split("\r\n\r\n")[1]!).error).toMatchObject({
+    code: "invalid_argument",
+    message: expect.stringContaining("HTTP/1.0"),
+  });
 });
 
 test("queries beyond those that may run at a time are told to come again", async () => {

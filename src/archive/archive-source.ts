@@ -33,6 +33,7 @@ import {
   bucketsOf,
   countRows,
   isSorted,
+  knownBytes,
   knownRows,
   segmentLines,
   type TableBucket,
@@ -160,11 +161,12 @@ class ArchiveSource implements HistorySource {
     const facts = new Map<TableName, TableFacts>();
     for (const name of tableNames) {
       const table = manifest.tables[name];
-      if (table === undefined || !this.#isServed(table)) continue;
+      if (table === undefined || table.state === "ABSENT") continue;
       refuseWhenAborted(signal);
       const counted = await this.#guarded(manifest, () => this.#count(manifest, name, table, bounds, signal));
       facts.set(name, {
         ...counted,
+        rows: isOpen(bounds) ? this.#rowsToBe(table, counted.rows) : counted.rows,
         schemaFingerprint: table.certificate?.schemaFingerprint ?? "",
         final: manifest.run.final,
       });
@@ -203,8 +205,10 @@ class ArchiveSource implements HistorySource {
     const writers = this.#options.forms ?? {};
     const own = ["ndjson", ...(Object.keys(writers) as (keyof typeof writers)[])] as const;
     const form = forms.find((wanted) => own.includes(wanted)) ?? "ndjson";
+    const isPlain = form === "ndjson" && filters.length === 0;
+    const bytes = isPlain ? knownBytes(buckets, request, request.limit) : undefined;
     const answer = (coding: RowAnswer["coding"], rows: RowAnswer["rows"], pieces: AsyncIterable<RowPiece>) =>
-      rowAnswer({ form, forms: own, coding, rows }, this.#explained(asked, pieces));
+      rowAnswer({ form, forms: own, coding, rows, bytes }, this.#explained(asked, pieces));
     const counted: Counted = {};
     const writeLines = filters.length > 0 ? this.#lineForm(asked) : undefined;
     const write = form === "ndjson" ? writeLines : writers[form];
@@ -287,8 +291,7 @@ class ArchiveSource implements HistorySource {
   /** Lines rendered from Parquet; from the segments, as they came, where it turns out that every row passes the filters. */
   #lineForm(asked: AskedRows): ParquetForm {
     const { buckets, request } = asked;
-    const isSegmented = request.limit === undefined && buckets.every(isSorted);
-    const all = isSegmented ? knownRows(buckets, request, undefined) : undefined;
+    const all = buckets.every(isSorted) ? knownRows(buckets, request, undefined) : undefined;
     const everything = () => this.#lines({ ...asked, filters: [] });
     return async function* (reading) {
       yield* (await reading.rows()) === all ? everything() : parquetLines(reading);
@@ -349,6 +352,8 @@ class ArchiveSource implements HistorySource {
   }
 
   #openDuckDB(): Promise<OpenDuckDB> {
+    // whoever still asks must not open another one, which nobody would close
+    this.#closed.signal.throwIfAborted();
     const { memoryLimitMb = 256, threads = 2 } = this.#options;
     // beside the system's temporary files: an archive may be read-only
     this.#duckdb ??= (async () => {
@@ -398,6 +403,18 @@ class ArchiveSource implements HistorySource {
     return overview;
   }
 
+  /**
+   * The rows that a whole table has: of one that is not proven those that its gateway counted, served or not. Who
+   * archives from here must see that they are missing, where it could take the table for absent, or for whole.
+   */
+  #rowsToBe(table: TableManifest, held: bigint): bigint {
+    if (readableStates.has(table.state)) return held;
+    const counted = table.certificate?.gatewayRows ?? null;
+    if (counted !== null) return BigInt(counted);
+    // how many nobody knows: one says that there are some
+    return this.#isServed(table) || held > 0n ? held : 1n;
+  }
+
   #isServed({ state }: TableManifest): boolean {
     return readableStates.has(state) || (this.#options.allowIncomplete === true && state !== "ABSENT");
   }
@@ -411,13 +428,13 @@ class ArchiveSource implements HistorySource {
         : table.state === "ABSENT"
           ? `the run has no ${name}`
           : `${name} of this run is ${table.state}`;
-    const hint =
-      table?.state === "ABSENT"
-        ? undefined
-        : "Archive the run again; with --allow-incomplete unfinished tables are served as they are.";
-    throw new RunvaultError("history_unavailable", why, {
+    const isHeld = table !== undefined && table.state !== "ABSENT";
+    const hint = isHeld
+      ? "Archive the run again; with --allow-incomplete unfinished tables are served as they are."
+      : "The run's storage facts name the tables that there are.";
+    throw new RunvaultError(isHeld ? "incomplete" : "history_unavailable", why, {
       place: placeOf(manifest, name),
-      ...(hint === undefined ? {} : { hint }),
+      hint,
     });
   }
 
@@ -465,7 +482,7 @@ class ArchiveSource implements HistorySource {
 }
 
 function rowAnswer(
-  about: Pick<RowAnswer, "form" | "forms" | "coding" | "rows">,
+  about: Pick<RowAnswer, "form" | "forms" | "coding" | "rows" | "bytes">,
   pieces: AsyncIterable<RowPiece>,
 ): RowAnswer {
   let given = 0;
@@ -476,6 +493,10 @@ function rowAnswer(
     }
   };
   return { ...about, chunks: chunks(), given: () => given };
+}
+
+function isOpen({ from, to }: TimeBounds): boolean {
+  return from === undefined && to === undefined;
 }
 
 /** Neighbouring buckets that are served the same way: from segments where these are sorted and nothing filters. */

@@ -95,6 +95,7 @@ export class ParquetReading implements Disposable {
     const { signal, track } = this.#query;
     const rows = await this.rows();
     try {
+      signal?.throwIfAborted();
       const result = await track(this.#connection.stream(sql));
       for await (const chunk of countedStream(result, rows, track)) {
         yield chunk;

@@ -94,6 +94,18 @@ export function knownRows(
   return isExact ? rows : undefined;
 }
 
+/** Bytes of lines that sorted buckets give, where the windows of their segments alone tell. */
+export function knownBytes(
+  buckets: readonly TableBucket[],
+  bounds: TimeBounds,
+  limit: number | undefined,
+): number | undefined {
+  const inside = buckets.flatMap(({ segments }) => segments).filter((segment) => overlaps(segment, bounds));
+  if (!buckets.every(isSorted) || !inside.every((segment) => isWithin(segment, bounds))) return undefined;
+  const rows = inside.reduce((sum, segment) => sum + segment.rows, 0);
+  return rows > (limit ?? rows) ? undefined : inside.reduce((sum, segment) => sum + segment.bytes, 0);
+}
+
 /** The segment whose text is, from its first line to its last, all there is within bounds and limit. */
 export function wholeSegment(
   buckets: readonly TableBucket[],

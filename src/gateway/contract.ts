@@ -63,6 +63,7 @@ export const builtInContract: GatewayContract = {
     409: {
       history_identity_conflict: "history_identity_conflict",
       history_unavailable: "history_unavailable",
+      history_incomplete: "incomplete",
     },
     413: { limit_exceeded: "limit_exceeded" },
     429: { rate_limited: "rate_limited" },

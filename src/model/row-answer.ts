@@ -23,6 +23,8 @@ export interface RowAnswer {
   readonly coding: "identity" | "zstd";
   /** How many rows it will be, once the first chunk has come; undefined where only reading them all can tell. */
   readonly rows: () => number | undefined;
+  /** Bytes of NDJSON it will be before compression, where that is known ahead; undefined in other forms. */
+  readonly bytes: number | undefined;
   /** Ends and throws as `HistorySource.rows` does. */
   readonly chunks: AsyncIterable<Uint8Array>;
   /**

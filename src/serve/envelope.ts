@@ -66,6 +66,8 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
     ControlCode.CAPABILITY_UNAVAILABLE,
     Code.FailedPrecondition,
   ),
+  // beyond the gateway: a table that is there, but not whole, is no table that the run does not have
+  incomplete: refusal(409, "history_incomplete", ControlCode.CAPABILITY_UNAVAILABLE, Code.FailedPrecondition),
   capability_unavailable: refusal(
     409,
     "history_unavailable",

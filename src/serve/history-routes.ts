@@ -85,6 +85,7 @@ async function answerRows(
 ): Promise<FastifyReply> {
   const { source, faults } = options;
   refuseByFault(faults, faults.on(table.name, refusalKinds));
+  refuseHttp10(request);
   const query = parseRowQuery(table, request.query as RawQuery);
   const signal = clientSignal(reply);
   const run = await resolveRun(source, query.instanceId, query.runId, signal);
@@ -148,6 +149,18 @@ async function answerRows(
   return reply;
 }
 
+/** An answer over HTTP/1.0 ends where its connection does: a cut one would pass for whole. */
+function refuseHttp10({ raw }: FastifyRequest): void {
+  if (raw.httpVersionMajor > 1 || raw.httpVersionMinor > 0) return;
+  throw new RunvaultError(
+    "invalid_argument",
+    "rows do not go out over HTTP/1.0, where a cut answer looks whole",
+    {
+      hint: "Ask over HTTP/1.1. A proxy may have to be told to: nginx with `proxy_http_version 1.1`.",
+    },
+  );
+}
+
 /** Says how many rows the answer is, where that is known ahead. A gateway has no such header. */
 export const rowCountHeader = "runvault-rows";
 
@@ -158,6 +171,7 @@ function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
     forms: ["ndjson"],
     coding: "identity",
     rows: () => undefined,
+    bytes: undefined,
     chunks: source.rows(request),
     given: undefined,
   };

@@ -141,6 +141,7 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
     async listRecentFills({ selection, limit }, context) {
       const { signal } = context;
       const call = await begun("fills", context);
+      const mostRecent = Math.min(recentMost, options.maxRowsPerAnswer ?? recentMost);
       if (limit > recentMost) {
         throw new RunvaultError("limit_exceeded", `limit is more than ${recentMost}`, {
           hint: "PreviewTable pages through all fills.",
@@ -149,7 +150,12 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
       const listing = await listingOf(source, tableNamed("fills"), selection, "", signal);
       // no table among the notes: which window was read is not known
       call.noted = { instance: listing.run.instanceId, run: listing.run.runId };
-      const { wire, rows } = await recentRows(source, listing, limit || recentUsual, signal);
+      const { wire, rows } = await recentRows(
+        source,
+        listing,
+        Math.min(limit || recentUsual, mostRecent),
+        signal,
+      );
       call.rows = rows;
       return withRows(ListRecentFillsResponseSchema, wire, isJsonCall(context), {});
     },

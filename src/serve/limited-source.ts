@@ -3,6 +3,7 @@ import type { RowAnswer } from "../model/row-answer.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
 import { passedOn } from "./passed-on.ts";
 import type { QuerySlots } from "./query-slots.ts";
+import { countLines } from "./row-lines.ts";
 
 /** How much a server does for one request, and for all at a time. */
 export interface ServeLimits {
@@ -46,73 +47,58 @@ export function limitedAnswers(
   { rows, bytes }: ServeLimits,
   slots: QuerySlots | undefined,
 ): HistorySource {
-  /** The request, for one row more than allowed where there may be more: that row shows it. */
-  const bounded = async (request: RowRequest) => {
-    const isBounded = rows !== undefined && (await mayExceed(source, request, rows));
-    return {
-      asked: isBounded ? { ...request, limit: rows + 1 } : request,
-      mostRows: isBounded ? rows : undefined,
-    };
-  };
+  /** The request, for one row more than allowed: that row shows that there are more. */
+  const bounded = (request: RowRequest): RowRequest =>
+    rows === undefined || (request.limit ?? Number.POSITIVE_INFINITY) <= rows
+      ? request
+      : { ...request, limit: rows + 1 };
   async function* limited(
+    request: RowRequest,
     chunks: AsyncIterable<Uint8Array>,
-    mostRows: number | undefined,
-    answer?: Pick<RowAnswer, "rows" | "given">,
+    answer?: Pick<RowAnswer, "rows" | "bytes" | "given">,
   ): AsyncGenerator<Uint8Array> {
+    const refuse = (what: string) => tooLarge(request, `the rows are more than ${what}`);
+    const isTooLarge = (size: number) => bytes !== undefined && size > bytes;
+    if (isTooLarge(answer?.bytes ?? 0)) throw refuse(`${bytes} bytes`);
     let seenRows = 0;
     let seenBytes = 0;
     for await (const chunk of chunks) {
-      if (mostRows !== undefined) {
-        seenRows = answer?.rows() ?? answer?.given?.() ?? seenRows + linesIn(chunk);
-        if (seenRows > mostRows) throw tooManyRows(mostRows);
+      if (rows !== undefined) {
+        seenRows = answer?.rows() ?? answer?.given?.() ?? seenRows + countLines(chunk);
+        if (seenRows > rows) throw refuse(`${rows}`);
       }
       seenBytes += chunk.length;
-      if (bytes !== undefined && seenBytes > bytes) {
-        throw tooLarge(`the rows are more than ${bytes} bytes, the most of one answer here`);
-      }
+      if (isTooLarge(seenBytes)) throw refuse(`${bytes} bytes`);
       yield chunk;
     }
   }
   return {
     ...passedOn(source),
+    async facts(run, bounds, signal) {
+      using _slot = slots?.take();
+      return await source.facts(run, bounds, signal);
+    },
     async *rows(request) {
       using _slot = slots?.take();
-      const { asked, mostRows } = await bounded(request);
-      yield* limited(source.rows(asked), mostRows);
+      yield* limited(request, source.rows(bounded(request)));
     },
-    async answer(request, { forms, zstd }) {
-      const { asked, mostRows } = await bounded(request);
-      // of a stored frame nobody knows how many bytes of rows are in it
-      const answer = (await source.answer?.(asked, { forms, zstd: zstd && bytes === undefined })) ?? null;
+    async answer(request, accepted) {
+      const answer = (await source.answer?.(bounded(request), accepted)) ?? null;
       if (answer === null) return null;
       return {
         ...answer,
         chunks: (async function* () {
           using _slot = slots?.take();
-          yield* limited(answer.chunks, mostRows, answer);
+          yield* limited(request, answer.chunks, answer);
         })(),
       };
     },
   };
 }
 
-/** Whether an answer may have more rows than allowed. Throws `limit_exceeded` where it certainly has. */
-async function mayExceed(source: HistorySource, request: RowRequest, most: number): Promise<boolean> {
-  const { instanceId, runId, table, from, to, limit, filters = {}, signal } = request;
-  if (limit !== undefined && limit <= most) return false;
-  const facts = await source.facts({ instanceId, runId }, { from, to }, signal);
-  const held = facts?.get(table)?.rows;
-  if (held !== undefined && held <= BigInt(most)) return false;
-  if (held !== undefined && Object.keys(filters).length === 0) throw tooManyRows(most);
-  return true;
-}
-
-function tooManyRows(most: number): RunvaultError {
-  return tooLarge(`there are more than ${most} rows, the most of one answer here`);
-}
-
-function tooLarge(message: string): RunvaultError {
-  return new RunvaultError("limit_exceeded", message, {
+function tooLarge({ instanceId, runId, table }: RowRequest, what: string): RunvaultError {
+  return new RunvaultError("limit_exceeded", `${what}, the most of one answer here`, {
+    place: { instance: instanceId, run: runId, table },
     hint: "Ask for a smaller window of time with from and to, or page over RPC.",
   });
 }
@@ -159,12 +145,4 @@ class QueryClock {
       clearTimeout(timer);
     }
   }
-}
-
-const newline = 10;
-
-function linesIn(chunk: Uint8Array): number {
-  let lines = 0;
-  for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) lines += 1;
-  return lines;
 }

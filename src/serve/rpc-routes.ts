@@ -192,7 +192,8 @@ function withinBounds(hasTokens: boolean, slots: QuerySlots | undefined): Interc
       const instanceId = namedInstance(message);
       if (instanceId !== "") refuseUnlessAllowed(caller, instanceId);
     }
-    using _slot = "selection" in message ? slots?.take() : undefined;
+    const isQuery = "selection" in message || request.method.name === "GetStorageFacts";
+    using _slot = isQuery ? slots?.take() : undefined;
     return await next(request);
   };
 }

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { RunvaultError } from "../model/error.ts";
 import { BodySink, type ByteStop, EncodedSink, type RowEncoding, roomIn, type Sink } from "./body-sink.ts";
+import { countLines } from "./row-lines.ts";
 
 /** Where an answer is stopped on purpose: after `rows` rows, if `hit` says so when it gets there. */
 export interface RowStop {
@@ -119,12 +120,6 @@ export async function finishAnswer(response: ServerResponse, ending: Ending): Pr
 
 const nothing = new Uint8Array(0);
 const newline = 10;
-
-function countLines(chunk: Uint8Array): number {
-  let lines = 0;
-  for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, at + 1)) lines += 1;
-  return lines;
-}
 
 /** Offset behind the nth line end. */
 function endOfLine(chunk: Uint8Array, nth: number): number {
