@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -237,6 +238,8 @@ test("the access log says whose request it was, and holds no secret", async () =
   for (const secret of [own, every, wrong]) expect(text).not.toContain(secret);
 });
 
+const emptyToken = createHash("sha256").update("").digest("hex");
+
 test.each([
   ["", "has no token"],
   ["{", "not valid"],
@@ -244,9 +247,19 @@ test.each([
   [`${tokenLine(own, "a", ["x"])}${tokenLine(every, "a", ["x"])}`, "given twice"],
   [`${tokenLine(own, "a", ["x"])}${tokenLine(own, "b", ["x"])}`, "the token of another name"],
   [tokenLine(own, "a", ["x"]).replace("{", '{"more":1,'), "more"],
+  [`{"name":"a","sha256":"${emptyToken}","instances":["*"]}`, 'the token of "a" is empty'],
 ])("the tokens file %j is refused", (text, says) => {
   expect(() => TokenList.parse(text, "f")).toThrow(says);
 });
+
+test.each([undefined, "", "Bearer", "Bearer ", `Basic ${own}`])(
+  "the header %j carries no token",
+  (header) => {
+    // a digest of nothing is no more than that of a token: only a token is looked up
+    expect(TokenList.single("").caller(header)).toBe(null);
+    expect(TokenList.single(own).caller(header)).toBe(null);
+  },
+);
 
 test("a token that could be guessed is no token", () => {
   expect(() => tokenLine("short", "a", ["*"])).toThrow("at least 20");
