@@ -46,7 +46,8 @@ const restShare = 20;
 
 /**
  * The runs of an archive, one damaged manifest hiding no more than its own run. What was read is kept until the file is
- * another one, so that asking again costs a look at each file and no more.
+ * another one, so that asking again costs a look at each file and no more. A file that could not be read is tried again
+ * each time: permission, or a free descriptor, may come without a change of the file.
  */
 export class RunOverviews {
   readonly #archive: Archive;
@@ -66,8 +67,11 @@ export class RunOverviews {
       const mark = await markOf(file);
       // a run removed since it was listed is simply not there any more
       if (mark === null) continue;
-      const before = this.#kept.get(file);
-      kept.set(file, before?.mark === mark ? before : { mark, read: await this.#readFile(file) });
+      const known = this.#kept.get(file);
+      const before = known?.mark === mark ? known.read : undefined;
+      const read = before !== undefined && isLasting(before) ? before : await this.#readFile(file);
+      // the same trouble as before stays the same error, of which the owner has heard
+      kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
     this.#kept = kept;
     const reads = [...kept.values()].map(({ read }) => read);
@@ -171,6 +175,15 @@ export class RunOverviews {
       return { file: below, folder, error: RunvaultError.from(error, { place: { file } }) };
     }
   }
+}
+
+/** Whether a reading holds as long as the file is the same: what it says, or that it is damaged. */
+function isLasting(read: Read): boolean {
+  return "runId" in read || read.error.code === "archive_damaged";
+}
+
+function isSameTrouble(one: Read, other: Read): boolean {
+  return "error" in one && "error" in other && one.error.code === other.error.code;
 }
 
 function sizesOf({ tables, documents }: Manifest): Map<string, number> {
