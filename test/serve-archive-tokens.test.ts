@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, type DescMethodUnary, type DescService, type Message } from "@bufbuild/protobuf";
@@ -194,6 +194,43 @@ test.each(methods)("%s keeps to the token's instances", async (_name, service, m
   expect(await codeOf(service, unary, beta ?? {}, wrong)).toBe(Code.Unauthenticated);
   if (beta !== undefined) expect(await codeOf(service, unary, beta, own)).toBe(Code.PermissionDenied);
   expect(await codeOf(service, unary, requestOf(unary, "alpha") ?? {}, own)).not.toBe(Code.PermissionDenied);
+});
+
+test("the doctor tells a token nothing of other instances, whose only run is damaged", async () => {
+  const { layout } = archive;
+  const shortened = { instanceId: "\u00fc".repeat(100), runId };
+  const files = [layout.manifestFile({ instanceId: "beta", runId }), layout.manifestFile(shortened)];
+  const text = await readFile(files[0]!);
+  await mkdir(join(files[1]!, ".."));
+  for (const file of files) await writeFile(file, "{");
+  try {
+    const names = ["control_plane", "history", "archive", "manifest", "files"];
+    const passed = { ok: true, checks: names.map((name) => ({ name, ok: true, message: "" })) };
+    const answer = await ask("/doctor", own);
+    expect([answer.status, await answer.json()]).toEqual([200, passed]);
+    const client = createClient(
+      GatewayService,
+      transportTo(server, { headers: { authorization: `Bearer ${own}` } }),
+    );
+    expect(await client.runDoctor({})).toMatchObject({ checks: passed.checks });
+    const all = await (await ask("/doctor", every)).text();
+    for (const told of ["runs/beta/", "runs/%C3%BC"]) expect(all).toContain(told);
+  } finally {
+    await writeFile(files[0]!, text);
+    await rm(join(files[1]!, ".."), { recursive: true });
+  }
+});
+
+test("the doctor tells a token of its own instance, whose only run is damaged", async () => {
+  const file = archive.layout.manifestFile({ instanceId: "alpha", runId });
+  const text = await readFile(file);
+  await writeFile(file, "{");
+  try {
+    const answer = await ask("/doctor", own);
+    expect([answer.status, await answer.text()]).toEqual([502, expect.stringContaining("runs/alpha/")]);
+  } finally {
+    await writeFile(file, text);
+  }
 });
 
 test("a page token does not open another token's listing", async () => {

@@ -55,6 +55,16 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
     );
   };
 
+  /**
+   * Whose folder it is. Where neither its name nor another run tells, the name itself: of an instance called that nobody
+   * has a token, but for those of all instances.
+   */
+  const instanceOf = (folder: string, runs: readonly RunOverview[]): string => {
+    const { layout } = archive;
+    const other = runs.find(({ instanceId }) => layout.instanceFolder(instanceId) === folder);
+    return other?.instanceId ?? layout.instanceOf(folder) ?? folder;
+  };
+
   const known = async (instanceId: string): Promise<Instance> => {
     const instance = instancesOf(await overviews.read()).get(instanceId);
     if (instance !== undefined) return instance;
@@ -134,8 +144,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       const { damaged, runs } = await overviews.read();
       const manifests: DoctorCheck[] = damaged.map(({ file, folder, error }) => ({
         name: "manifest",
-        instanceId: runs.find(({ instanceId }) => archive.layout.instanceFolder(instanceId) === folder)
-          ?.instanceId,
+        instanceId: instanceOf(folder, runs),
         message: `${file}: ${told(error)}`,
       }));
       const files = await overviews.missingFiles();
