@@ -204,7 +204,7 @@ test("the doctor tells a token nothing of other instances, whose only run is dam
   await mkdir(join(files[1]!, ".."));
   for (const file of files) await writeFile(file, "{");
   try {
-    const names = ["control_plane", "history", "archive", "manifest", "files"];
+    const names = ["control_plane", "history", "archive", "manifest", "files", "tables"];
     const passed = { ok: true, checks: names.map((name) => ({ name, ok: true, message: "" })) };
     const answer = await ask("/doctor", own);
     expect([answer.status, await answer.json()]).toEqual([200, passed]);

@@ -7,7 +7,7 @@ import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { filesOf, readableStates } from "./commit.ts";
 import { isMissing } from "./durable.ts";
-import { type Manifest, parseManifest } from "./manifest.ts";
+import { type Manifest, parseManifest, type TableState } from "./manifest.ts";
 import { markOf } from "./manifest-cache.ts";
 
 /** What there is to say of an archived run without its segments. */
@@ -16,6 +16,8 @@ export interface RunOverview extends RunRef {
   readonly committed: Nanoseconds;
   /** Tables whose rows are served. */
   readonly tables: readonly TableName[];
+  /** Tables that the archive does not hold whole, served or not. */
+  readonly partial: readonly { readonly table: TableName; readonly state: TableState }[];
 }
 
 /** A manifest that cannot be used. */
@@ -124,14 +126,18 @@ export class RunOverviews {
   }
 
   #overviewOf({ instanceId, runId, run, tables, committedAt }: Manifest): RunOverview {
-    const isServed = (state = "ABSENT") =>
-      readableStates.has(state) || (this.#allowIncomplete && state !== "ABSENT");
+    const held = tableNames.flatMap((table) => {
+      const { state = "ABSENT" } = tables[table] ?? {};
+      return state === "ABSENT" ? [] : [{ table, state }];
+    });
+    const whole = held.filter(({ state }) => readableStates.has(state));
     return {
       instanceId,
       runId,
       started: BigInt(run.started ?? 0),
       committed: parseTime(committedAt),
-      tables: tableNames.filter((name) => isServed(tables[name]?.state)),
+      tables: (this.#allowIncomplete ? held : whole).map(({ table }) => table),
+      partial: held.filter(({ state }) => !readableStates.has(state)),
     };
   }
 
