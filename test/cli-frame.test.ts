@@ -103,6 +103,14 @@ describe("the frame", () => {
     }
   });
 
+  it("tells in the help of serve and of token alike how tokens are read again", async () => {
+    for (const command of ["serve", "token"]) {
+      const { stdout } = await inside([command, "--help"]);
+      expect(stdout).toContain("SIGHUP");
+      expect(stdout).not.toContain("start the server again");
+    }
+  });
+
   it("exits with 7 and a hint of its own when standard output cannot take the help", async () => {
     const out = () =>
       Promise.reject(RunvaultError.from(Object.assign(new Error("no space"), { code: "ENOSPC" })));

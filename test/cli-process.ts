@@ -18,18 +18,21 @@ export interface Running {
 
 /**
  * Starts the command line in a process of its own, with nothing of this process's RUNVAULT_ environment. `before` is
- * what to start it by, such as a shell that sets limits and then becomes what follows.
+ * what to start it by, such as a shell that sets limits and then becomes what follows; `user` is whose process it is.
  */
 export function start(
   args: readonly string[],
   env: Record<string, string> = {},
   before: readonly string[] = [],
+  user: { readonly uid?: number; readonly gid?: number } = {},
 ): Running {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith("RUNVAULT_")),
   );
   const [program, ...rest] = [...before, process.execPath, main, ...args] as [string, ...string[]];
-  const child = spawn(program, rest, { env: { ...clean, ...env } });
+  // / as the folder of another user, who may not be able to enter this one
+  const folder = user.uid === undefined ? {} : { cwd: "/" };
+  const child = spawn(program, rest, { ...user, ...folder, env: { ...clean, ...env } });
   let stdout = "";
   let stderr = "";
   const finished = new Promise<Finished>((done, failed) => {

@@ -88,7 +88,8 @@ export const differences: readonly Difference[] = [
     route: "{/doctor,GatewayService/RunDoctor}",
     field: "checks.*.{name,ok,message}",
     isMore: true,
-    reason: "An archive also checks its folder, manifests and files; the gateway's own checks are the same.",
+    reason:
+      "An archive also checks its folder, manifests, files and tables; the gateway's own checks are the same.",
   },
   {
     route: `{/runtime/status,RuntimeService/GetStatus,GatewayService/GetInfo,HistoryService/GetDatasource,DatasourceService/ListDatasources}`,

@@ -1,7 +1,9 @@
-import { rm, truncate, writeFile } from "node:fs/promises";
+import { mkdir, rm, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { archiveControl } from "../src/archive/archive-control.ts";
 import { openArchiveSource } from "../src/archive/archive-source.ts";
+import { manifestText } from "../src/archive/manifest.ts";
 import { RunOverviews } from "../src/archive/run-overview.ts";
 import type { RunvaultError } from "../src/model/error.ts";
 import type { HistorySource } from "../src/model/source.ts";
@@ -108,6 +110,61 @@ test("the doctor finds nothing wrong with an archive as committed", async () => 
     "archive",
     "manifest",
     "files",
+    "tables",
+  ]);
+});
+
+test("the doctor names tables that are not whole, also where they are served", async () => {
+  await made.editManifest(({ tables }) => {
+    tables.fills!.state = "INCOMPLETE";
+    tables.bars!.state = "UNVERIFIED";
+  });
+  expect((await ask(`/history/fills?instance=${instanceId}&run_id=${runId}`)).status).toBe(409);
+  const { status, body } = await ask("/doctor");
+  expect([status, body.checks.at(-1)]).toEqual([
+    502,
+    {
+      name: "tables",
+      ok: false,
+      message:
+        `${instanceId}/${runId} has fills INCOMPLETE, bars UNVERIFIED. ` +
+        "`runvault verify` says why; archive what it names again.",
+    },
+  ]);
+  const asTheyAre = archiveControl(made.archive, { source, version: "7", allowIncomplete: true });
+  expect((await asTheyAre.checks!()).at(-1)?.message).toBe(body.checks.at(-1).message);
+});
+
+test("a table that is absent, or whole up to the horizon, is no trouble", async () => {
+  await made.editManifest(({ tables }) => {
+    tables.fills!.state = "ABSENT";
+    tables.bars!.state = "OPEN";
+  });
+  expect((await ask("/doctor")).status).toBe(200);
+});
+
+test("of many runs with tables that are not whole the doctor names the latest, each instance's apart", async () => {
+  const { archive, manifest } = made;
+  const days = Array.from({ length: 9 }, (_, i) => `2021-01-0${i + 1}`);
+  for (const [i, day] of days.entries()) {
+    const run = { instanceId: i < 8 ? "many" : "other", runId: day };
+    const changed = structuredClone({ ...manifest, ...run });
+    changed.run.started = String(i + 1);
+    changed.tables.fills!.state = "QUARANTINED";
+    changed.documents = {};
+    for (const table of Object.values(changed.tables)) Object.assign(table, { segments: [], parquet: [] });
+    await mkdir(join(archive.layout.manifestFile(run), ".."), { recursive: true });
+    await writeFile(archive.layout.manifestFile(run), manifestText(changed));
+  }
+  const checks = (await archiveControl(archive, { source, version: "7" }).checks!()).filter(
+    ({ name }) => name === "tables",
+  );
+  expect(checks).toMatchObject([
+    {
+      instanceId: "many",
+      message: expect.stringMatching(/^many\/2021-01-08 has fills QUARANTINED; .*-07 .*-06 .*; and 5 more\./),
+    },
+    { instanceId: "other", message: expect.stringContaining("other/2021-01-09 has fills QUARANTINED.") },
   ]);
 });
 

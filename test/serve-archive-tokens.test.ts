@@ -1,4 +1,5 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, type DescMethodUnary, type DescService, type Message } from "@bufbuild/protobuf";
@@ -195,6 +196,43 @@ test.each(methods)("%s keeps to the token's instances", async (_name, service, m
   expect(await codeOf(service, unary, requestOf(unary, "alpha") ?? {}, own)).not.toBe(Code.PermissionDenied);
 });
 
+test("the doctor tells a token nothing of other instances, whose only run is damaged", async () => {
+  const { layout } = archive;
+  const shortened = { instanceId: "\u00fc".repeat(100), runId };
+  const files = [layout.manifestFile({ instanceId: "beta", runId }), layout.manifestFile(shortened)];
+  const text = await readFile(files[0]!);
+  await mkdir(join(files[1]!, ".."));
+  for (const file of files) await writeFile(file, "{");
+  try {
+    const names = ["control_plane", "history", "archive", "manifest", "files", "tables"];
+    const passed = { ok: true, checks: names.map((name) => ({ name, ok: true, message: "" })) };
+    const answer = await ask("/doctor", own);
+    expect([answer.status, await answer.json()]).toEqual([200, passed]);
+    const client = createClient(
+      GatewayService,
+      transportTo(server, { headers: { authorization: `Bearer ${own}` } }),
+    );
+    expect(await client.runDoctor({})).toMatchObject({ checks: passed.checks });
+    const all = await (await ask("/doctor", every)).text();
+    for (const told of ["runs/beta/", "runs/%C3%BC"]) expect(all).toContain(told);
+  } finally {
+    await writeFile(files[0]!, text);
+    await rm(join(files[1]!, ".."), { recursive: true });
+  }
+});
+
+test("the doctor tells a token of its own instance, whose only run is damaged", async () => {
+  const file = archive.layout.manifestFile({ instanceId: "alpha", runId });
+  const text = await readFile(file);
+  await writeFile(file, "{");
+  try {
+    const answer = await ask("/doctor", own);
+    expect([answer.status, await answer.text()]).toEqual([502, expect.stringContaining("runs/alpha/")]);
+  } finally {
+    await writeFile(file, text);
+  }
+});
+
 test("a page token does not open another token's listing", async () => {
   const client = (token: string) =>
     createClient(HistoryService, transportTo(server, { headers: { authorization: `Bearer ${token}` } }));
@@ -237,6 +275,8 @@ test("the access log says whose request it was, and holds no secret", async () =
   for (const secret of [own, every, wrong]) expect(text).not.toContain(secret);
 });
 
+const emptyToken = createHash("sha256").update("").digest("hex");
+
 test.each([
   ["", "has no token"],
   ["{", "not valid"],
@@ -244,9 +284,19 @@ test.each([
   [`${tokenLine(own, "a", ["x"])}${tokenLine(every, "a", ["x"])}`, "given twice"],
   [`${tokenLine(own, "a", ["x"])}${tokenLine(own, "b", ["x"])}`, "the token of another name"],
   [tokenLine(own, "a", ["x"]).replace("{", '{"more":1,'), "more"],
+  [`{"name":"a","sha256":"${emptyToken}","instances":["*"]}`, 'the token of "a" is empty'],
 ])("the tokens file %j is refused", (text, says) => {
   expect(() => TokenList.parse(text, "f")).toThrow(says);
 });
+
+test.each([undefined, "", "Bearer", "Bearer ", `Basic ${own}`])(
+  "the header %j carries no token",
+  (header) => {
+    // a digest of nothing is no more than that of a token: only a token is looked up
+    expect(TokenList.single("").caller(header)).toBe(null);
+    expect(TokenList.single(own).caller(header)).toBe(null);
+  },
+);
 
 test("a token that could be guessed is no token", () => {
   expect(() => tokenLine("short", "a", ["*"])).toThrow("at least 20");

@@ -30,6 +30,9 @@ interface Instance {
   readonly damaged: readonly DamagedManifest[];
 }
 
+/** Runs of an instance that the doctor names; an archive may have thousands. */
+const mostNamed = 3;
+
 /** Read models that only a running instance has, each behind the capability of its name. */
 const liveModels = ["accounts", "portfolios", "events"];
 
@@ -53,6 +56,16 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
         },
       ]),
     );
+  };
+
+  /**
+   * Whose folder it is. Where neither its name nor another run tells, the name itself: of an instance called that nobody
+   * has a token, but for those of all instances.
+   */
+  const instanceOf = (folder: string, runs: readonly RunOverview[]): string => {
+    const { layout } = archive;
+    const other = runs.find(({ instanceId }) => layout.instanceFolder(instanceId) === folder);
+    return other?.instanceId ?? layout.instanceOf(folder) ?? folder;
   };
 
   const known = async (instanceId: string): Promise<Instance> => {
@@ -134,15 +147,16 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       const { damaged, runs } = await overviews.read();
       const manifests: DoctorCheck[] = damaged.map(({ file, folder, error }) => ({
         name: "manifest",
-        instanceId: runs.find(({ instanceId }) => archive.layout.instanceFolder(instanceId) === folder)
-          ?.instanceId,
+        instanceId: instanceOf(folder, runs),
         message: `${file}: ${told(error)}`,
       }));
       const files = await overviews.missingFiles();
+      const tables = partialTables(runs);
       return [
         check("archive", await archive.refresh().then(() => "", told)),
         ...(manifests.length > 0 ? manifests : [check("manifest", "")]),
         ...(files.length > 0 ? files.map((file) => ({ name: "files", ...file })) : [check("files", "")]),
+        ...(tables.length > 0 ? tables : [check("tables", "")]),
       ];
     },
 
@@ -238,6 +252,21 @@ function parseResources(bytes: Uint8Array) {
 }
 
 const check = (name: string, message: string): DoctorCheck => ({ name, message });
+
+/** Tables that are not whole, a check for each instance that has any: the latest of its runs by name. */
+function partialTables(runs: readonly RunOverview[]): DoctorCheck[] {
+  const concerned = runs.filter(({ partial }) => partial.length > 0);
+  return [...Map.groupBy(concerned, ({ instanceId }) => instanceId)].map(([instanceId, own]) => {
+    const named = own.slice(-mostNamed).reverse();
+    const texts = named.map(({ runId, partial }) => {
+      const states = partial.map(({ table, state }) => `${table} ${state}`);
+      return `${instanceId}/${runId} has ${states.join(", ")}`;
+    });
+    if (own.length > named.length) texts.push(`and ${own.length - named.length} more`);
+    const message = `${texts.join("; ")}. \`runvault verify\` says why; archive what it names again.`;
+    return { name: "tables", instanceId, message };
+  });
+}
 
 /** What went wrong, in words for whoever asks: what a bug says of itself is for the owner of the server. */
 function told(thrown: unknown): string {

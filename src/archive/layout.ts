@@ -23,6 +23,13 @@ export function pathName(id: string): string {
   return `${name.slice(0, longestName - hash.length - 1)}~${hash}`;
 }
 
+/** The id of which `pathName` makes the name; null where that cannot be told, for a shortened name or a foreign one. */
+function idOf(name: string): string | null {
+  const bytes = name.replace(/%([0-9A-F]{2})/g, (_, hex: string) => String.fromCharCode(parseInt(hex, 16)));
+  const id = name === "%" ? "" : Buffer.from(bytes, "latin1").toString("utf8");
+  return pathName(id) === name ? id : null;
+}
+
 /** Where everything in an archive is. The only place that builds paths. */
 export class Layout {
   readonly dir: string;
@@ -47,6 +54,11 @@ export class Layout {
   /** Name of the folder that holds the manifests of an instance. */
   instanceFolder(instanceId: string): string {
     return pathName(instanceId);
+  }
+
+  /** The instance of such a folder; null where the name does not tell: ids that make long names are shortened. */
+  instanceOf(folder: string): string | null {
+    return idOf(folder);
   }
 
   /** The committed description of a run. */

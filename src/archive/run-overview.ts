@@ -7,7 +7,7 @@ import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { filesOf, readableStates } from "./commit.ts";
 import { isMissing } from "./durable.ts";
-import { type Manifest, parseManifest } from "./manifest.ts";
+import { type Manifest, parseManifest, type TableState } from "./manifest.ts";
 import { markOf } from "./manifest-cache.ts";
 
 /** What there is to say of an archived run without its segments. */
@@ -16,6 +16,8 @@ export interface RunOverview extends RunRef {
   readonly committed: Nanoseconds;
   /** Tables whose rows are served. */
   readonly tables: readonly TableName[];
+  /** Tables that the archive does not hold whole, served or not. */
+  readonly partial: readonly { readonly table: TableName; readonly state: TableState }[];
 }
 
 /** A manifest that cannot be used. */
@@ -46,7 +48,8 @@ const restShare = 20;
 
 /**
  * The runs of an archive, one damaged manifest hiding no more than its own run. What was read is kept until the file is
- * another one, so that asking again costs a look at each file and no more.
+ * another one, so that asking again costs a look at each file and no more. A file that could not be read is tried again
+ * each time: permission, or a free descriptor, may come without a change of the file.
  */
 export class RunOverviews {
   readonly #archive: Archive;
@@ -66,8 +69,11 @@ export class RunOverviews {
       const mark = await markOf(file);
       // a run removed since it was listed is simply not there any more
       if (mark === null) continue;
-      const before = this.#kept.get(file);
-      kept.set(file, before?.mark === mark ? before : { mark, read: await this.#readFile(file) });
+      const known = this.#kept.get(file);
+      const before = known?.mark === mark ? known.read : undefined;
+      const read = before !== undefined && isLasting(before) ? before : await this.#readFile(file);
+      // the same trouble as before stays the same error, of which the owner has heard
+      kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
     this.#kept = kept;
     const reads = [...kept.values()].map(({ read }) => read);
@@ -120,14 +126,18 @@ export class RunOverviews {
   }
 
   #overviewOf({ instanceId, runId, run, tables, committedAt }: Manifest): RunOverview {
-    const isServed = (state = "ABSENT") =>
-      readableStates.has(state) || (this.#allowIncomplete && state !== "ABSENT");
+    const held = tableNames.flatMap((table) => {
+      const { state = "ABSENT" } = tables[table] ?? {};
+      return state === "ABSENT" ? [] : [{ table, state }];
+    });
+    const whole = held.filter(({ state }) => readableStates.has(state));
     return {
       instanceId,
       runId,
       started: BigInt(run.started ?? 0),
       committed: parseTime(committedAt),
-      tables: tableNames.filter((name) => isServed(tables[name]?.state)),
+      tables: (this.#allowIncomplete ? held : whole).map(({ table }) => table),
+      partial: held.filter(({ state }) => !readableStates.has(state)),
     };
   }
 
@@ -171,6 +181,15 @@ export class RunOverviews {
       return { file: below, folder, error: RunvaultError.from(error, { place: { file } }) };
     }
   }
+}
+
+/** Whether a reading holds as long as the file is the same: what it says, or that it is damaged. */
+function isLasting(read: Read): boolean {
+  return "runId" in read || read.error.code === "archive_damaged";
+}
+
+function isSameTrouble(one: Read, other: Read): boolean {
+  return "error" in one && "error" in other && one.error.code === other.error.code;
 }
 
 function sizesOf({ tables, documents }: Manifest): Map<string, number> {

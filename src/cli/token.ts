@@ -21,7 +21,8 @@ export const tokenCommand = commandEntry({
       .summary("make a line of a tokens file from a token")
       .description(
         "Reads a token from standard input and prints the line that lets `runvault serve --tokens` take it. The line " +
-          "holds the token's SHA-256 only. Take a line away to take the token back, and start the server again.",
+          "holds the token's SHA-256 only. Take a line away to take the token back; a server that runs reads the file " +
+          "again at SIGHUP.",
       )
       .argument("<name>", "whose token it is; stands in the access log")
       .requiredOption(

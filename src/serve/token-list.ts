@@ -16,6 +16,8 @@ export const anyone: Caller = { name: "", allows: () => true };
 const everyInstance = "*";
 /** A digest without salt is safe for what nobody can guess; shorter ones are passwords. */
 const leastTokenLength = 20;
+/** What a tool makes of a token that never reached it; nobody has such a token. */
+const emptyDigest = hex("");
 
 const entrySchema = z.strictObject({
   name: z.string().min(1, "is empty"),
@@ -59,6 +61,7 @@ export class TokenList {
       const parsed = entrySchema.safeParse(parsedJson(line));
       if (!parsed.success) throw wrong(z.prettifyError(parsed.error));
       const { name, sha256 } = parsed.data;
+      if (sha256 === emptyDigest) throw wrong(`the token of ${JSON.stringify(name)} is empty`);
       if (names.has(name)) throw wrong(`the name ${JSON.stringify(name)} is given twice`);
       if (digests.has(sha256)) throw wrong(`${JSON.stringify(name)} has the token of another name`);
       names.add(name);
@@ -76,7 +79,8 @@ export class TokenList {
 
   /** Whose token an Authorization header carries; null where it carries none of them. */
   caller(header: string | null | undefined): Caller | null {
-    const given = /^bearer (.+)$/i.exec(header ?? "")?.[1] ?? "";
+    const given = /^bearer (.+)$/i.exec(header ?? "")?.[1];
+    if (given === undefined) return null;
     const digest = createHash("sha256").update(given).digest();
     let found: Caller | null = null;
     // every one is compared, so that the time it takes says nothing
