@@ -46,7 +46,7 @@ export const mebibytes = z.string().transform((text, context) => {
   const match = /^(\d+)(M|G)i?B?$/i.exec(text);
   const size = match === null ? 0 : Number(match[1]) * (match[2]!.toUpperCase() === "G" ? 1024 : 1);
   if (size >= 1 && Number.isSafeInteger(size)) return size;
-  context.addIssue("is a size with its unit, such as 512MB or 2GB");
+  context.addIssue("is a whole number of MB or GB (powers of 1024), such as 512MB or 2GB");
   return z.NEVER;
 });
 

@@ -102,6 +102,7 @@ export function renewTokensOnHangup(
       session.note("SIGHUP: the tokens were read again");
     } catch (error) {
       session.failure(error);
+      session.note("SIGHUP: the tokens stay as they were");
     }
   };
   const onHangup = () => void renew();

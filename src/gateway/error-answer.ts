@@ -67,6 +67,8 @@ export function codeOfStatus(status: number): ErrorCode {
 
 export const statusHints: Partial<Record<ErrorCode, string>> = {
   unauthenticated: "Give the token that this gateway wants, and the header it wants it in.",
+  limit_exceeded:
+    "The gateway gives no answer of that size; over RPC its pages are as small as it wants: --transport rpc.",
   permission_denied: "The token is known but may not read this; ask for the permission.",
   route_not_found: "The gateway has no such path: look at the base address, which often ends in /api/v1.",
 };

@@ -58,7 +58,9 @@ export class TokenList {
           place: { file, line: index + 1 },
           hint: "`runvault token NAME` makes a line of it from a token on standard input.",
         });
-      const parsed = entrySchema.safeParse(parsedJson(line));
+      const value = parsedJson(line);
+      if (value === undefined) throw wrong("the line is not JSON");
+      const parsed = entrySchema.safeParse(value);
       if (!parsed.success) throw wrong(z.prettifyError(parsed.error));
       const { name, sha256 } = parsed.data;
       if (sha256 === emptyDigest) throw wrong(`the token of ${JSON.stringify(name)} is empty`);
@@ -113,7 +115,7 @@ function parsedJson(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    // no object: the schema says so
+    // the caller says so, with the line
     return undefined;
   }
 }
