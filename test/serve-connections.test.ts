@@ -145,6 +145,20 @@ test("a body under way does not keep others out", async () => {
   await other.ask("/health");
 });
 
+test("a body that ends after its answer leaves the connection among those that give way", async () => {
+  const server = await served({ token: "secret", connections: { most: 2 } });
+  const early = await Client.connect(server);
+  early.socket.write("POST /api/v1/instances/x/start HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\n");
+  await early.until("HTTP/1.1 401 ");
+  early.socket.write("hello");
+  // the server has the body by the time it answers what is sent after it
+  const second = await Client.connect(server);
+  await second.ask("/health");
+  await Client.connect(server);
+  await Promise.race([early.closed, second.closed]);
+  expect([early.isClosed, second.isClosed]).toEqual([true, false]);
+});
+
 test("an answer under way is not given up for a new connection, which is closed instead", async () => {
   const source = new GatedSource();
   const server = await served({ source, connections: { most: 2 } });
