@@ -2,7 +2,8 @@ import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import type { RowRequest } from "../src/model/source.ts";
+import { RunvaultError } from "../src/model/error.ts";
+import type { DocumentKind, RowRequest, RunRef } from "../src/model/source.ts";
 import type { RequestLogEntry } from "../src/serve/request-log.ts";
 import { type Served, serve } from "../src/serve/server.ts";
 import { rawGet } from "./serve-raw-client.ts";
@@ -36,6 +37,29 @@ class EndlessSource extends ArraySource {
     } finally {
       this.ended += 1;
     }
+  }
+}
+
+/** Computes until it is interrupted, and then fails in words that tell nothing of why. */
+class ComputingSource extends ArraySource {
+  readonly asked = Promise.withResolvers<void>();
+
+  constructor() {
+    super({ fills: fills(1) });
+  }
+
+  override async *rows({ signal }: RowRequest): AsyncGenerator<Uint8Array> {
+    yield await this.#compute(signal);
+  }
+
+  override document(_run: RunRef, _kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array | null> {
+    return this.#compute(signal);
+  }
+
+  async #compute(signal: AbortSignal | undefined): Promise<never> {
+    this.asked.resolve();
+    await once(signal!, "abort");
+    throw new RunvaultError("internal", "INTERRUPT Error: interrupted");
   }
 }
 
@@ -109,6 +133,35 @@ test("a slow client holds the source back, and leaving ends its iteration", asyn
   expect(source.aborted).toBe(true);
   expect(log[0]?.ending).toBe("left");
 });
+
+test.each(["fills", "summary"])(
+  "a client that leaves before its %s begin has left, and nothing failed",
+  async (what) => {
+    const log: RequestLogEntry[] = [];
+    const told: RunvaultError[] = [];
+    const logged = Promise.withResolvers<void>();
+    const source = new ComputingSource();
+    const server = await serve({
+      source,
+      host: "127.0.0.1",
+      port: 0,
+      onRequest: (entry) => {
+        log.push(entry);
+        logged.resolve();
+      },
+      onError: (error) => told.push(error),
+    });
+    open.push(server);
+    const leaving = new AbortController();
+    const answer = fetch(`${server.url}/history/${what}?instance=alpha&run_id=r1`, leaving);
+    await source.asked.promise;
+    leaving.abort();
+    await expect(answer).rejects.toThrow();
+    await logged.promise;
+    expect(log).toMatchObject([{ path: `/api/v1/history/${what}`, ending: "left", status: 200, bytes: 0 }]);
+    expect(told).toEqual([]);
+  },
+);
 
 test("closing the server ends the answers under way", async () => {
   const source = new EndlessSource();

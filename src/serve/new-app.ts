@@ -30,6 +30,8 @@ export function newApp({ tls, connections, limits, onError }: AppOptions): Fasti
     // routes do not care which of the two servers they hang on, but fastify's types do
   }) as unknown as FastifyInstance;
   app.setErrorHandler((thrown, request, reply) => {
+    // of a client that left nothing failed: what was computed for it was given up
+    if (reply.raw.destroyed) return reply.code(200).send();
     const error = requestError(thrown);
     if (isForOwner(error)) onError(error);
     const { status, headers, body } = errorAnswer(planeOf(request.url), error);

@@ -5,6 +5,7 @@ export interface RequestLogEntry {
   readonly method: string;
   readonly path: string;
   readonly query: Readonly<Record<string, unknown>>;
+  /** 200 where the client left before there was one. */
   readonly status: number;
   /** `whole`, unless the answer was cut, stalled, or left by the client. */
   readonly ending: Ending;

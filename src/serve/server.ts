@@ -167,7 +167,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
         path: pathOf(request),
         query: request.query as RawQuery,
         status: reply.statusCode,
-        ending: "whole",
+        ending: reply.raw.destroyed ? "left" : "whole",
         rows: 0,
         bytes: typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0,
       });
