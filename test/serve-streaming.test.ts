@@ -188,3 +188,36 @@ test("an answer whose log can't be written is cut, not left open", async () => {
   expect((await rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`)).isWhole).toBe(false);
   expect(errors).toEqual(["no space left"]);
 });
+
+test("a document or refusal whose log can't be written is a failure in the envelope, which says nothing of the log", async () => {
+  const errors: string[] = [];
+  const server = await serve({
+    source: new ArraySource({ fills: fills(2) }),
+    host: "127.0.0.1",
+    port: 0,
+    onRequest: () => {
+      throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+    },
+    onError: ({ message }) => errors.push(message),
+  });
+  open.push(server);
+  const answers = [
+    "/health",
+    "/history/instances",
+    "/history/fills?instance=nobody&run_id=r1",
+    "/nothing",
+  ].map(async (path) => {
+    const answer = await fetch(`${server.url}${path}`);
+    return [path, answer.status, answer.headers.get("content-type"), await answer.json()];
+  });
+  const type = "application/json; charset=utf-8";
+  const history = { ok: false, error: { code: "internal", message: "the service failed" } };
+  const control = { error: { code: "ERROR_CODE_INTERNAL", message: "the service failed" } };
+  expect(await Promise.all(answers)).toMatchObject([
+    ["/health", 500, type, control],
+    ["/history/instances", 500, type, history],
+    ["/history/fills?instance=nobody&run_id=r1", 500, type, history],
+    ["/nothing", 500, type, control],
+  ]);
+  expect(errors).toEqual(Array(4).fill(expect.stringContaining("ENOSPC")));
+});

@@ -54,6 +54,7 @@ function noRoute(request: FastifyRequest): RunvaultError {
   return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
 }
 
-function planeOf(url: string): "history" | "control" {
+/** The plane whose envelope a URL is answered in. */
+export function planeOf(url: string): "history" | "control" {
   return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
 }

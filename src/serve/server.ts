@@ -13,6 +13,7 @@ import { controlRoutes } from "./control-routes.ts";
 import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
 import { Drain } from "./drain.ts";
+import { errorAnswer } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
@@ -22,7 +23,7 @@ import { limitedAnswers, type ServeLimits, timedSource } from "./limited-source.
 import { acceptWebSockets, liveRoute } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
-import { newApp, refuseUnknownRoutes } from "./new-app.ts";
+import { newApp, planeOf, refuseUnknownRoutes } from "./new-app.ts";
 import { OpenAnswers } from "./open-answers.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
@@ -162,15 +163,25 @@ export async function serve(options: ServeOptions): Promise<Served> {
   refuseUnknownRoutes(app);
   if (onRequest !== undefined) {
     app.addHook("onSend", async (request, reply, payload) => {
-      onRequest({
-        method: request.method,
-        path: pathOf(request),
-        query: request.query as RawQuery,
-        status: reply.statusCode,
-        ending: reply.raw.destroyed ? "left" : "whole",
-        rows: 0,
-        bytes: typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0,
-      });
+      try {
+        onRequest({
+          method: request.method,
+          path: pathOf(request),
+          query: request.query as RawQuery,
+          status: reply.statusCode,
+          ending: reply.raw.destroyed ? "left" : "whole",
+          rows: 0,
+          bytes: typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0,
+        });
+        return payload;
+      } catch (error) {
+        // thrown from here it would be answered in fastify's own words
+        onError(RunvaultError.from(error));
+        const failed = new RunvaultError("internal", "the answer could not be logged");
+        const { status, headers, body } = errorAnswer(planeOf(request.url), failed);
+        reply.code(status).type("application/json; charset=utf-8").headers(headers);
+        return JSON.stringify(body);
+      }
     });
   }
   const drain = new Drain();
