@@ -79,6 +79,15 @@ async function served(
   return server;
 }
 
+/** What `fetch` needs for a call over Connect. */
+function callOf(message: object): RequestInit {
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(message),
+  };
+}
+
 async function until(isTrue: () => boolean): Promise<void> {
   const deadline = Date.now() + 5000;
   while (!isTrue()) {
@@ -163,14 +172,46 @@ test.each(["fills", "summary"])(
   },
 );
 
-test("closing the server ends the answers under way", async () => {
+test("closing the server ends the answers under way, and logs them", async () => {
   const source = new EndlessSource();
-  const server = await served(source);
+  const log: RequestLogEntry[] = [];
+  const server = await served(source, log);
   const answer = rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`);
   await until(() => source.taken > 5);
   await server.close();
+  expect(log).toMatchObject([{ table: "fills", ending: "left" }]);
+  expect(source.ended).toBe(1);
   expect((await answer).isWhole).toBe(false);
-  await until(() => source.ended === 1);
+});
+
+test.each([
+  ["/history/fills?instance=alpha&run_id=r1", {}],
+  ["/history/summary?instance=alpha&run_id=r1", {}],
+  ["/example.history.v1.HistoryService/GetSummary", callOf({ instanceId: "alpha", runId: "r1" })],
+])("closing the server logs that it cut %s before the answer began", async (path, init) => {
+  const source = new ComputingSource();
+  const log: RequestLogEntry[] = [];
+  const server = await served(source, log);
+  const cut = expect(fetch(`${server.url}${path}`, init)).rejects.toThrow();
+  await source.asked.promise;
+  await server.close();
+  const logged = [...log];
+  await cut;
+  expect(logged).toMatchObject([{ path: `/api/v1${path.split("?")[0]}`, ending: "left" }]);
+});
+
+test("closing the server does not wait for long for what does not end", async () => {
+  const asked = Promise.withResolvers<void>();
+  const source = new ArraySource({ fills: fills(1) });
+  source.document = async () => {
+    asked.resolve();
+    return await new Promise(() => {});
+  };
+  const server = await served(source);
+  const cut = expect(fetch(`${server.url}/history/summary?instance=alpha&run_id=r1`)).rejects.toThrow();
+  await asked.promise;
+  await server.close();
+  await cut;
 });
 
 test("an answer whose log can't be written is cut, not left open", async () => {

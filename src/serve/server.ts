@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import type { FastifyPluginAsync } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -97,7 +98,7 @@ export interface Served {
    * answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
    */
   drain(withinMs: number): Promise<number>;
-  /** Cuts the answers under way and frees the port. */
+  /** Cuts the answers under way, frees the port, and resolves when the ends of those answers are logged. */
   close(): Promise<void>;
 }
 
@@ -184,6 +185,16 @@ export async function serve(options: ServeOptions): Promise<Served> {
       }
     });
   }
+  const handling = new Drain();
+  app.addHook("onRoute", (route) => {
+    const { handler } = route;
+    route.handler = function (request, reply) {
+      const answered: unknown = handler.call(this, request, reply);
+      // one whose answer is cut is still at work, and has its end to log
+      if (answered instanceof Promise) handling.add(answered);
+      return answered;
+    };
+  });
   const drain = new Drain();
   app.addHook("preClose", () => drain.end(drainMs));
   const listening = (): Listening => ({
@@ -265,7 +276,12 @@ export async function serve(options: ServeOptions): Promise<Served> {
       await drain.end(drainMs);
       return await answers.ended(withinMs);
     },
-    close: () => app.close(),
+    close: async () => {
+      await app.close();
+      await handling.end(drainMs);
+      // what a handler gave or threw goes through the hooks, the log among them, in the turn after it
+      await setImmediate();
+    },
   };
 }
 
