@@ -139,7 +139,15 @@ export async function serve(options: ServeOptions): Promise<Served> {
     tellFull();
   });
   const idleReaderMs = options.idleReaderMs ?? usualIdleReaderMs;
-  const app = newApp({ tls: options.tls, connections, limits: patience, onError });
+  const onRefused = (entry: RequestLogEntry, client: string) => {
+    try {
+      log?.(entry, { caller: null, client, startedMs: performance.now() });
+    } catch (error) {
+      // it is a refusal anyway
+      onError(RunvaultError.from(error));
+    }
+  };
+  const app = newApp({ tls: options.tls, connections, limits: patience, onRefused, onError });
   const metrics = serviceMetrics(app);
   const rpcPaths = new Set<string | undefined>();
   // ahead of every hook that may refuse a request, for it also closes what is refused
