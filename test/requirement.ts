@@ -11,6 +11,7 @@ import { join } from "node:path";
  * `http-client`: what `notebook` is, and the modules requests, with zstd, and prometheus_client.
  * `rpc-client`: python3 has the module connectrpc and, beside itself, the plug-ins that make clients from proto files.
  * `recordings`: the recorded bars lie beside the project.
+ * `full-device`: /dev/full, a file that is always on a full disk.
  * `curl`, `zstd`, `openssl`: the command-line programs.
  */
 export const requirements = [
@@ -19,6 +20,7 @@ export const requirements = [
   "recordings",
   "tmpfs",
   "unprivileged",
+  "full-device",
   "curl",
   "zstd",
   "openssl",
@@ -52,6 +54,7 @@ const probes: Record<Requirement, () => boolean> = {
   recordings: () => existsSync(recordings),
   tmpfs: () => runs([...mountNamespace, "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]),
   unprivileged: () => runs([process.execPath, "--version"], unprivilegedUser),
+  "full-device": () => existsSync("/dev/full"),
   curl: () => runs(["curl", "--version"]),
   zstd: () => runs(["zstd", "--version"]),
   openssl: () => runs(["openssl", "version"]),

@@ -7,6 +7,8 @@ import tls from "node:tls";
 import { afterEach, expect, test } from "vitest";
 import type { RunvaultError } from "../src/model/error.ts";
 import type { RowRequest } from "../src/model/source.ts";
+import type { RequestLogEntry } from "../src/serve/request-log.ts";
+import type { RequestScope } from "../src/serve/request-scope.ts";
 import { type Served, type ServeOptions, serve } from "../src/serve/server.ts";
 import { requires } from "./requirement.ts";
 import { ArraySource, fills } from "./serve-source.ts";
@@ -145,6 +147,20 @@ test("a body under way does not keep others out", async () => {
   await other.ask("/health");
 });
 
+test("a body that ends after its answer leaves the connection among those that give way", async () => {
+  const server = await served({ token: "secret", connections: { most: 2 } });
+  const early = await Client.connect(server);
+  early.socket.write("POST /api/v1/instances/x/start HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\n");
+  await early.until("HTTP/1.1 401 ");
+  early.socket.write("hello");
+  // the server has the body by the time it answers what is sent after it
+  const second = await Client.connect(server);
+  await second.ask("/health");
+  await Client.connect(server);
+  await Promise.race([early.closed, second.closed]);
+  expect([early.isClosed, second.isClosed]).toEqual([true, false]);
+});
+
 test("an answer under way is not given up for a new connection, which is closed instead", async () => {
   const source = new GatedSource();
   const server = await served({ source, connections: { most: 2 } });
@@ -197,6 +213,39 @@ test("what is no HTTP is answered in the envelope, but never in the middle of an
   await mixed.closed;
   source.gate.resolve();
   expect(mixed.text).toBe("");
+});
+
+test("requests that no route ever sees are logged too, and a log that fails is not in their way", async () => {
+  const log: (readonly [RequestLogEntry, RequestScope | undefined])[] = [];
+  const told: RunvaultError[] = [];
+  const server = await served({
+    onRequest: (entry, scope) => {
+      log.push([entry, scope]);
+      throw new Error("no space left");
+    },
+    onError: (error) => told.push(error),
+  });
+  const asked = [
+    "EHLO mail.example\r\n\r\n",
+    "GET /%zz?token=secret HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n",
+  ];
+  for (const text of asked) {
+    const client = await Client.connect(server);
+    client.socket.write(text);
+    await client.closed;
+    expect(client.text).toMatch(/^HTTP\/1\.1 400 /);
+    const body = client.text.split("\r\n\r\n")[1]!;
+    expect(JSON.parse(body).error.code).toBe("ERROR_CODE_INVALID_ARGUMENT");
+    expect(log.at(-1)).toMatchObject([
+      { status: 400, ending: "whole", bytes: body.length },
+      { client: "127.0.0.1" },
+    ]);
+  }
+  expect(log.map(([{ method, path, query }]) => [method, path, query])).toEqual([
+    ["", "", {}],
+    ["GET", "/%zz", {}],
+  ]);
+  expect(told).toMatchObject([{ message: "no space left" }, { message: "no space left" }]);
 });
 
 test.skipIf(!requires("openssl"))("all this holds over TLS", async () => {

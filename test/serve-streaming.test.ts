@@ -2,7 +2,8 @@ import { once } from "node:events";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
-import type { RowRequest } from "../src/model/source.ts";
+import { RunvaultError } from "../src/model/error.ts";
+import type { DocumentKind, RowRequest, RunRef } from "../src/model/source.ts";
 import type { RequestLogEntry } from "../src/serve/request-log.ts";
 import { type Served, serve } from "../src/serve/server.ts";
 import { rawGet } from "./serve-raw-client.ts";
@@ -39,6 +40,29 @@ class EndlessSource extends ArraySource {
   }
 }
 
+/** Computes until it is interrupted, and then fails in words that tell nothing of why. */
+class ComputingSource extends ArraySource {
+  readonly asked = Promise.withResolvers<void>();
+
+  constructor() {
+    super({ fills: fills(1) });
+  }
+
+  override async *rows({ signal }: RowRequest): AsyncGenerator<Uint8Array> {
+    yield await this.#compute(signal);
+  }
+
+  override document(_run: RunRef, _kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array | null> {
+    return this.#compute(signal);
+  }
+
+  async #compute(signal: AbortSignal | undefined): Promise<never> {
+    this.asked.resolve();
+    await once(signal!, "abort");
+    throw new RunvaultError("internal", "INTERRUPT Error: interrupted");
+  }
+}
+
 async function served(
   source: ArraySource,
   log: RequestLogEntry[] = [],
@@ -53,6 +77,15 @@ async function served(
   });
   open.push(server);
   return server;
+}
+
+/** What `fetch` needs for a call over Connect. */
+function callOf(message: object): RequestInit {
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(message),
+  };
 }
 
 async function until(isTrue: () => boolean): Promise<void> {
@@ -110,14 +143,75 @@ test("a slow client holds the source back, and leaving ends its iteration", asyn
   expect(log[0]?.ending).toBe("left");
 });
 
-test("closing the server ends the answers under way", async () => {
+test.each(["fills", "summary"])(
+  "a client that leaves before its %s begin has left, and nothing failed",
+  async (what) => {
+    const log: RequestLogEntry[] = [];
+    const told: RunvaultError[] = [];
+    const logged = Promise.withResolvers<void>();
+    const source = new ComputingSource();
+    const server = await serve({
+      source,
+      host: "127.0.0.1",
+      port: 0,
+      onRequest: (entry) => {
+        log.push(entry);
+        logged.resolve();
+      },
+      onError: (error) => told.push(error),
+    });
+    open.push(server);
+    const leaving = new AbortController();
+    const answer = fetch(`${server.url}/history/${what}?instance=alpha&run_id=r1`, leaving);
+    await source.asked.promise;
+    leaving.abort();
+    await expect(answer).rejects.toThrow();
+    await logged.promise;
+    expect(log).toMatchObject([{ path: `/api/v1/history/${what}`, ending: "left", status: 200, bytes: 0 }]);
+    expect(told).toEqual([]);
+  },
+);
+
+test("closing the server ends the answers under way, and logs them", async () => {
   const source = new EndlessSource();
-  const server = await served(source);
+  const log: RequestLogEntry[] = [];
+  const server = await served(source, log);
   const answer = rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`);
   await until(() => source.taken > 5);
   await server.close();
+  expect(log).toMatchObject([{ table: "fills", ending: "left" }]);
+  expect(source.ended).toBe(1);
   expect((await answer).isWhole).toBe(false);
-  await until(() => source.ended === 1);
+});
+
+test.each([
+  ["/history/fills?instance=alpha&run_id=r1", {}],
+  ["/history/summary?instance=alpha&run_id=r1", {}],
+  ["/example.history.v1.HistoryService/GetSummary", callOf({ instanceId: "alpha", runId: "r1" })],
+])("closing the server logs that it cut %s before the answer began", async (path, init) => {
+  const source = new ComputingSource();
+  const log: RequestLogEntry[] = [];
+  const server = await served(source, log);
+  const cut = expect(fetch(`${server.url}${path}`, init)).rejects.toThrow();
+  await source.asked.promise;
+  await server.close();
+  const logged = [...log];
+  await cut;
+  expect(logged).toMatchObject([{ path: `/api/v1${path.split("?")[0]}`, ending: "left" }]);
+});
+
+test("closing the server does not wait for long for what does not end", async () => {
+  const asked = Promise.withResolvers<void>();
+  const source = new ArraySource({ fills: fills(1) });
+  source.document = async () => {
+    asked.resolve();
+    return await new Promise(() => {});
+  };
+  const server = await served(source);
+  const cut = expect(fetch(`${server.url}/history/summary?instance=alpha&run_id=r1`)).rejects.toThrow();
+  await asked.promise;
+  await server.close();
+  await cut;
 });
 
 test("an answer whose log can't be written is cut, not left open", async () => {
@@ -134,4 +228,37 @@ test("an answer whose log can't be written is cut, not left open", async () => {
   open.push(server);
   expect((await rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`)).isWhole).toBe(false);
   expect(errors).toEqual(["no space left"]);
+});
+
+test("a document or refusal whose log can't be written is a failure in the envelope, which says nothing of the log", async () => {
+  const errors: string[] = [];
+  const server = await serve({
+    source: new ArraySource({ fills: fills(2) }),
+    host: "127.0.0.1",
+    port: 0,
+    onRequest: () => {
+      throw Object.assign(new Error("ENOSPC: no space left on device, write"), { code: "ENOSPC" });
+    },
+    onError: ({ message }) => errors.push(message),
+  });
+  open.push(server);
+  const answers = [
+    "/health",
+    "/history/instances",
+    "/history/fills?instance=nobody&run_id=r1",
+    "/nothing",
+  ].map(async (path) => {
+    const answer = await fetch(`${server.url}${path}`);
+    return [path, answer.status, answer.headers.get("content-type"), await answer.json()];
+  });
+  const type = "application/json; charset=utf-8";
+  const history = { ok: false, error: { code: "internal", message: "the service failed" } };
+  const control = { error: { code: "ERROR_CODE_INTERNAL", message: "the service failed" } };
+  expect(await Promise.all(answers)).toMatchObject([
+    ["/health", 500, type, control],
+    ["/history/instances", 500, type, history],
+    ["/history/fills?instance=nobody&run_id=r1", 500, type, history],
+    ["/nothing", 500, type, control],
+  ]);
+  expect(errors).toEqual(Array(4).fill(expect.stringContaining("ENOSPC")));
 });

@@ -116,7 +116,7 @@ export interface LineFile extends AsyncDisposable {
   write(line: string): void;
 }
 
-/** Opens a file to append lines to. Throws where it cannot be opened. */
+/** Opens a file to append lines to, for logs that are read as proof. Throws where it cannot be opened. */
 export async function openLineFile(file: string): Promise<LineFile> {
   const stream = createWriteStream(file, { flags: "a" });
   await new Promise<void>((opened, failed) => {

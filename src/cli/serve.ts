@@ -6,11 +6,11 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
+import { LogFile } from "./log-file.ts";
 import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import {
   addServeOptions,
   announceUntilStopped,
-  openLineFile,
   renewTokensOnHangup,
   serveShape,
   tlsFrom,
@@ -133,11 +133,11 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   await using file =
     values.accessLog === undefined || values.accessLog === "-"
       ? undefined
-      : await openLineFile(values.accessLog);
+      : await LogFile.open(values.accessLog, { onError: tell });
   const toOutput = (line: string) => {
     session.terminal.out(`${line}\n`).catch((error) => session.failure(error));
   };
-  const writeLine = values.accessLog === "-" ? toOutput : file?.write;
+  const writeLine = values.accessLog === "-" ? toOutput : file && ((line: string) => file.write(line));
   const log = writeLine && accessLog((line) => writeLine(session.scrubber.scrub(line)));
 
   using _renewal = renewTokensOnHangup(values, tokens, session);

@@ -9,28 +9,36 @@ const statuses: Readonly<Record<string, readonly [status: number, message: strin
   HPE_HEADER_OVERFLOW: [431, "the head of the request is too long"],
 };
 
+export interface BrokenAnswer {
+  readonly status: number;
+  /** Bytes of the body. */
+  readonly bytes: number;
+}
+
 /**
  * Answers a request that cannot be read as HTTP, or did not come whole, and closes the connection. Nothing is known of
  * its route, so the envelope is that of the control plane. In the middle of another answer nothing is said: it would be
- * taken for a part of it.
+ * taken for a part of it. Gives what was answered; undefined where nothing was.
  */
 export function answerBrokenRequest(
   { code = "" }: NodeJS.ErrnoException,
   socket: Socket,
   isAnswering: boolean,
-): void {
+): BrokenAnswer | undefined {
   if (!socket.writable || isAnswering || code === "ECONNRESET") {
     socket.destroy();
-    return;
+    return undefined;
   }
   const [status, message] = statuses[code] ?? [400, "the request is not HTTP/1.1"];
   const body = JSON.stringify(errorAnswer("control", new RunvaultError("invalid_argument", message)).body);
+  const bytes = Buffer.byteLength(body);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     "connection: close",
     "content-type: application/json; charset=utf-8",
-    `content-length: ${Buffer.byteLength(body)}`,
+    `content-length: ${bytes}`,
   ];
   socket.write(`${head.join("\r\n")}\r\n\r\n${body}`);
   socket.destroySoon();
+  return { status, bytes };
 }

@@ -120,7 +120,10 @@ export class Connections {
     // a body that trickles in is no reason to keep others out
     if (hasBody(request)) {
       this.#waiting.add(connection);
-      request.once("end", () => this.#waiting.delete(connection));
+      // one that was answered before it came whole is waiting for its next request by then
+      request.once("end", () => {
+        if (connection.underWay > 0 && connection.last?.request === request) this.#waiting.delete(connection);
+      });
     }
     response.once("close", () => {
       connection.underWay -= 1;

@@ -1,4 +1,4 @@
-/** Answers without an end of their own, which end when the server does. */
+/** What the end of a server waits for: answers without an end of their own, which end when it does, and work to finish. */
 export class Drain {
   readonly #ending = new AbortController();
   readonly #open = new Set<Promise<unknown>>();

@@ -4,12 +4,15 @@ import type { Socket } from "node:net";
 import { answerBrokenRequest } from "./broken-request.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { wantsWebSocket } from "./live-route.ts";
+import type { RequestLogEntry } from "./request-log.ts";
 
 export interface HttpServerOptions {
   /** Of TLS, where it is wanted. */
   readonly tls: https.ServerOptions | undefined;
   readonly connections: Connections;
   readonly limits: ConnectionLimits;
+  /** Told of every answer that is given without the handler, and of the client's address. */
+  readonly onRefused: (entry: RequestLogEntry, client: string) => void;
 }
 
 // room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
@@ -20,7 +23,7 @@ const keepAliveMs = 72_000;
 /** A server of Node that neither slow, nor many, nor broken requests bring down. */
 export function newHttpServer(
   handler: http.RequestListener,
-  { tls, connections, limits }: HttpServerOptions,
+  { tls, connections, limits, onRefused }: HttpServerOptions,
 ): http.Server | https.Server {
   const { headMs = 20_000, requestMs = 60_000 } = limits;
   const options = {
@@ -37,8 +40,12 @@ export function newHttpServer(
       ? http.createServer(options, handler)
       : https.createServer({ ...options, ...tls, handshakeTimeout: headMs }, handler);
   connections.watch(server);
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) =>
-    answerBrokenRequest(error, socket, connections.isAnswering(socket)),
-  );
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    // gone once the socket is closed
+    const { remoteAddress = "" } = socket;
+    const answered = answerBrokenRequest(error, socket, connections.isAnswering(socket));
+    if (answered === undefined) return;
+    onRefused({ method: "", path: "", query: {}, ending: "whole", rows: 0, ...answered }, remoteAddress);
+  });
   return server;
 }

@@ -13,10 +13,10 @@ export interface AppOptions extends Omit<HttpServerOptions, "tls"> {
 }
 
 /** A server without routes, whose errors are in the envelope of their plane. Throws what `tlsOptions` throws. */
-export function newApp({ tls, connections, limits, onError }: AppOptions): FastifyInstance {
+export function newApp({ tls, onError, ...http }: AppOptions): FastifyInstance {
   const secure = tls && tlsOptions(tls);
   const app = fastify({
-    serverFactory: (handler) => newHttpServer(handler, { tls: secure, connections, limits }),
+    serverFactory: (handler) => newHttpServer(handler, { tls: secure, ...http }),
     // the server has its own, which also knows what is on its way
     clientErrorHandler: () => {},
     exposeHeadRoutes: false,
@@ -25,11 +25,27 @@ export function newApp({ tls, connections, limits, onError }: AppOptions): Fasti
     frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {
       const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(thrown));
       closeRefusedUpgrade(request, reply);
-      void reply.code(status).headers(headers).send(body);
+      const text = JSON.stringify(body);
+      // no hook is run for these
+      http.onRefused(
+        {
+          method: request.method,
+          path: pathOf(request),
+          query: {},
+          status,
+          ending: "whole",
+          rows: 0,
+          bytes: Buffer.byteLength(text),
+        },
+        request.ip,
+      );
+      void reply.code(status).headers(headers).type("application/json; charset=utf-8").send(text);
     },
     // routes do not care which of the two servers they hang on, but fastify's types do
   }) as unknown as FastifyInstance;
   app.setErrorHandler((thrown, request, reply) => {
+    // of a client that left nothing failed: what was computed for it was given up
+    if (reply.raw.destroyed) return reply.code(200).send();
     const error = requestError(thrown);
     if (isForOwner(error)) onError(error);
     const { status, headers, body } = errorAnswer(planeOf(request.url), error);
@@ -52,6 +68,7 @@ function noRoute(request: FastifyRequest): RunvaultError {
   return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
 }
 
-function planeOf(url: string): "history" | "control" {
+/** The plane whose envelope a URL is answered in. */
+export function planeOf(url: string): "history" | "control" {
   return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
 }

@@ -2,9 +2,11 @@ import type { Ending } from "./send-rows.ts";
 
 /** One answered request; plain JSON, one line in a request log. It is made just before the answer ends. */
 export interface RequestLogEntry {
+  /** Empty, as the path is, of a request that cannot be read as HTTP or did not come whole. */
   readonly method: string;
   readonly path: string;
   readonly query: Readonly<Record<string, unknown>>;
+  /** 200 where the client left before there was one. */
   readonly status: number;
   /** `whole`, unless the answer was cut, stalled, or left by the client. */
   readonly ending: Ending;

@@ -1,4 +1,5 @@
 import type { AddressInfo } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import type { FastifyPluginAsync } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -13,6 +14,7 @@ import { controlRoutes } from "./control-routes.ts";
 import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
 import { Drain } from "./drain.ts";
+import { errorAnswer } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
@@ -22,7 +24,7 @@ import { limitedAnswers, type ServeLimits, timedSource } from "./limited-source.
 import { acceptWebSockets, liveRoute } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
-import { newApp, refuseUnknownRoutes } from "./new-app.ts";
+import { newApp, planeOf, refuseUnknownRoutes } from "./new-app.ts";
 import { OpenAnswers } from "./open-answers.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
@@ -96,7 +98,7 @@ export interface Served {
    * answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
    */
   drain(withinMs: number): Promise<number>;
-  /** Cuts the answers under way and frees the port. */
+  /** Cuts the answers under way, frees the port, and resolves when the ends of those answers are logged. */
   close(): Promise<void>;
 }
 
@@ -137,7 +139,15 @@ export async function serve(options: ServeOptions): Promise<Served> {
     tellFull();
   });
   const idleReaderMs = options.idleReaderMs ?? usualIdleReaderMs;
-  const app = newApp({ tls: options.tls, connections, limits: patience, onError });
+  const onRefused = (entry: RequestLogEntry, client: string) => {
+    try {
+      log?.(entry, { caller: null, client, startedMs: performance.now() });
+    } catch (error) {
+      // it is a refusal anyway
+      onError(RunvaultError.from(error));
+    }
+  };
+  const app = newApp({ tls: options.tls, connections, limits: patience, onRefused, onError });
   const metrics = serviceMetrics(app);
   const rpcPaths = new Set<string | undefined>();
   // ahead of every hook that may refuse a request, for it also closes what is refused
@@ -162,17 +172,37 @@ export async function serve(options: ServeOptions): Promise<Served> {
   refuseUnknownRoutes(app);
   if (onRequest !== undefined) {
     app.addHook("onSend", async (request, reply, payload) => {
-      onRequest({
-        method: request.method,
-        path: pathOf(request),
-        query: request.query as RawQuery,
-        status: reply.statusCode,
-        ending: "whole",
-        rows: 0,
-        bytes: typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0,
-      });
+      try {
+        onRequest({
+          method: request.method,
+          path: pathOf(request),
+          query: request.query as RawQuery,
+          status: reply.statusCode,
+          ending: reply.raw.destroyed ? "left" : "whole",
+          rows: 0,
+          bytes: typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0,
+        });
+        return payload;
+      } catch (error) {
+        // thrown from here it would be answered in fastify's own words
+        onError(RunvaultError.from(error));
+        const failed = new RunvaultError("internal", "the answer could not be logged");
+        const { status, headers, body } = errorAnswer(planeOf(request.url), failed);
+        reply.code(status).type("application/json; charset=utf-8").headers(headers);
+        return JSON.stringify(body);
+      }
     });
   }
+  const handling = new Drain();
+  app.addHook("onRoute", (route) => {
+    const { handler } = route;
+    route.handler = function (request, reply) {
+      const answered: unknown = handler.call(this, request, reply);
+      // one whose answer is cut is still at work, and has its end to log
+      if (answered instanceof Promise) handling.add(answered);
+      return answered;
+    };
+  });
   const drain = new Drain();
   app.addHook("preClose", () => drain.end(drainMs));
   const listening = (): Listening => ({
@@ -254,7 +284,12 @@ export async function serve(options: ServeOptions): Promise<Served> {
       await drain.end(drainMs);
       return await answers.ended(withinMs);
     },
-    close: () => app.close(),
+    close: async () => {
+      await app.close();
+      await handling.end(drainMs);
+      // what a handler gave or threw goes through the hooks, the log among them, in the turn after it
+      await setImmediate();
+    },
   };
 }
 
