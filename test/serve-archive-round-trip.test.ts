@@ -78,6 +78,7 @@ test.each([
   [["--host", "::"], "--tokens FILE"],
   [["--cors", "https://desk.example/path"], "is an origin"],
   [["--tokens", "/nothing/at-all"], "cannot be read"],
+  [["--access-log", "/nothing/at-all"], "cannot be written"],
   [["--archive", "/nothing/at-all"], "no such folder"],
 ])("serve %j is wrong usage", async (args, says) => {
   const { status, stderr, stdout } = await runInside(["serve", "--archive", join(folder, "a"), ...args]);

@@ -1,6 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
 import { atMostEvery } from "../serve/at-most-every.ts";
+import { unwritable } from "./unwritable.ts";
 
 export interface LogFileOptions {
   /** Told, at most once a minute, why lines cannot be written, and how many are lost once that is certain. */
@@ -51,7 +52,7 @@ export class LogFile implements AsyncDisposable {
     try {
       return new LogFile(file, await open(file, "a"), options);
     } catch (error) {
-      throw RunvaultError.from(error, { place: { file } });
+      throw unwritable(file, error);
     }
   }
 

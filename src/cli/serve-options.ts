@@ -10,6 +10,7 @@ import { type Transport, transports } from "../serve/transport.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
 import type { Session } from "./session.ts";
+import { unwritable } from "./unwritable.ts";
 
 /** `rest,rpc`: names of transports, each once. */
 const transportList = z.string().transform((text, context): Transport[] => {
@@ -121,7 +122,7 @@ export async function openLineFile(file: string): Promise<LineFile> {
   const stream = createWriteStream(file, { flags: "a" });
   await new Promise<void>((opened, failed) => {
     stream.once("open", () => opened());
-    stream.once("error", (error) => failed(RunvaultError.from(error, { place: { file } })));
+    stream.once("error", (error) => failed(unwritable(file, error)));
   });
   let failure: Error | undefined;
   stream.on("error", (error) => {
