@@ -1,4 +1,3 @@
-import { BlockList, isIP } from "node:net";
 import { type Command, Option } from "commander";
 import { pino } from "pino";
 import { z } from "zod";
@@ -7,6 +6,7 @@ import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { LogFile } from "./log-file.ts";
+import { isLoopback } from "./loopback.ts";
 import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import {
   addServeOptions,
@@ -126,8 +126,9 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   const { allowIncomplete } = values;
   const tell = (error: RunvaultError) => {
     const { code, place, cause, message } = error;
-    // the system's or DuckDB's own words are kept from clients
-    session.log.warn({ code, ...place, ...(cause instanceof Error ? { why: cause.message } : {}) }, message);
+    // the system's or DuckDB's own words, which are kept from clients; DuckDB's go on with the SQL
+    const why = cause instanceof Error ? cause.message.split("\n", 1)[0] : message;
+    session.log.warn({ code, ...place, ...(why === message ? {} : { why }) }, message);
   };
   await using source = openArchiveSource(archive, { allowIncomplete, forms: parquetForms, onDamage: tell });
   await using file =
@@ -167,7 +168,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   try {
     await announceUntilStopped(served, session);
     const left = await served.drain(values.drainTimeout);
-    if (left > 0) session.note(`${left} answers did not end in time and are cut`);
+    if (left > 0) session.note(`${left} ${left === 1 ? "answer" : "answers"} did not end in time: cut`);
   } finally {
     await served.close();
   }
@@ -185,16 +186,6 @@ function refuseOpenDoor({ host, tokens, insecure }: ServeValues): void {
       hint: "Give --tokens FILE (`runvault token --help`), or --insecure to answer everybody.",
     },
   );
-}
-
-function isLoopback(host: string): boolean {
-  if (host === "localhost") return true;
-  const family = isIP(host);
-  if (family === 0) return false;
-  const loopback = new BlockList();
-  loopback.addSubnet("127.0.0.0", 8, "ipv4");
-  loopback.addAddress("::1", "ipv6");
-  return loopback.check(host, family === 6 ? "ipv6" : "ipv4");
 }
 
 /** One JSON line a request, with its time. */

@@ -8,6 +8,7 @@ import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
 import { readOptionFile } from "./gateway-options.ts";
+import { isLoopback } from "./loopback.ts";
 import { wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
 import {
@@ -146,6 +147,11 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   const tokens = await tokensFrom(values);
   if (tokens !== undefined && token !== undefined) {
     throw new RunvaultError("invalid_argument", "--tokens and --token-file exclude each other");
+  }
+  if (tokens === undefined && token === undefined && !isLoopback(values.host)) {
+    session.note(
+      "whoever reaches this address can read, start and stop all of it: --tokens lets only some in",
+    );
   }
   const tls = await tlsFrom(values);
   const { openSimulator, serve } = await loadWorld();
