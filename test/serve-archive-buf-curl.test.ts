@@ -147,7 +147,7 @@ const others: readonly (readonly [
     0,
     () => ({
       ok: true,
-      checks: ["control_plane", "history", "archive", "manifest", "files"].map((name) => ({
+      checks: ["control_plane", "history", "archive", "manifest", "files", "tables"].map((name) => ({
         name,
         ok: true,
       })),
