@@ -146,10 +146,12 @@ interface Group {
 async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
   if (from >= slice.to) return false;
   const request = { ...slice.run, table: slice.table.name, ...asked(from, slice.to), limit: 1 };
-  for await (const chunk of work.source.rows({ ...request, signal: work.signal })) {
-    if (chunk.byteLength > 0) return true;
-  }
-  return false;
+  return await withRetries(work, async () => {
+    for await (const chunk of work.source.rows({ ...request, signal: work.signal })) {
+      if (chunk.byteLength > 0) return true;
+    }
+    return false;
+  });
 }
 
 /**
@@ -215,7 +217,7 @@ async function appendPaged(
   group: Group,
   wanted: number | undefined,
 ): Promise<boolean> {
-  const pages = await pagesWithRetries(slice, work, group, wanted === undefined);
+  const pages = await withRetries(work, () => pagesOf(slice, work, group, wanted === undefined));
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
@@ -224,15 +226,11 @@ async function appendPaged(
   return true;
 }
 
-async function pagesWithRetries(
-  slice: Slice,
-  work: SliceWork,
-  group: Group,
-  isToPassGroup: boolean,
-): Promise<Buffer | undefined> {
+/** Answers that are small enough to be asked for anew when they were cut. */
+async function withRetries<T>(work: SliceWork, ask: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; ) {
     try {
-      return await pagesOf(slice, work, group, isToPassGroup);
+      return await ask();
     } catch (thrown) {
       const error = RunvaultError.from(thrown);
       work.signal.throwIfAborted();
@@ -318,14 +316,16 @@ async function partOf(
     limit,
     signal: work.signal,
   };
-  const answer: Uint8Array[] = [];
   try {
-    for await (const chunk of work.source.rows(request)) answer.push(chunk);
+    return await withRetries(work, async () => {
+      const answer: Uint8Array[] = [];
+      for await (const chunk of work.source.rows(request)) answer.push(chunk);
+      return rowsOf(Buffer.concat(answer));
+    });
   } catch (error) {
     if (!isRefusal(error)) throw error;
     return limit === undefined ? undefined : await partOf(slice, work, group, filter, value);
   }
-  return rowsOf(Buffer.concat(answer));
 }
 
 /** What a source says to a limit or a filter that it does not take. */
