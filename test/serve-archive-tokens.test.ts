@@ -8,11 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../src/archive/archive.ts";
 import { archiveControl } from "../src/archive/archive-control.ts";
 import { openArchiveSource } from "../src/archive/archive-source.ts";
-import { DatasourceService } from "../src/gen/example/gateway/v1/datasource_service_pb.ts";
-import { DiscoveryService } from "../src/gen/example/gateway/v1/discovery_service_pb.ts";
 import { GatewayService } from "../src/gen/example/gateway/v1/gateway_service_pb.ts";
-import { InstanceService } from "../src/gen/example/gateway/v1/instance_service_pb.ts";
-import { RuntimeService } from "../src/gen/example/gateway/v1/runtime_service_pb.ts";
 import { HistoryService } from "../src/gen/example/history/v1/history_service_pb.ts";
 import type { HistorySource } from "../src/model/source.ts";
 import { tables } from "../src/model/table.ts";
@@ -22,6 +18,7 @@ import { TokenList, tokenLine } from "../src/serve/token-list.ts";
 import { archiveWorld, smallWorld } from "./archived-world.ts";
 import { ArraySource } from "./array-source.ts";
 import { transportTo } from "./rpc-clients.ts";
+import { services } from "./rpc-services.ts";
 
 const own = "0123456789abcdef-alpha";
 const every = "0123456789abcdef-every";
@@ -148,14 +145,6 @@ describe("over REST", () => {
   });
 });
 
-const services: readonly DescService[] = [
-  HistoryService,
-  GatewayService,
-  InstanceService,
-  RuntimeService,
-  DiscoveryService,
-  DatasourceService,
-];
 const methods = services.flatMap((service) =>
   service.methods.map((method) => [`${service.name}.${method.name}`, service, method] as const),
 );

@@ -4,22 +4,16 @@ import {
   create,
   type DescField,
   type DescMethodUnary,
-  type DescService,
   type Message,
   ScalarType,
   toBinary,
 } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DatasourceService } from "../src/gen/example/gateway/v1/datasource_service_pb.ts";
-import { DiscoveryService } from "../src/gen/example/gateway/v1/discovery_service_pb.ts";
-import { GatewayService } from "../src/gen/example/gateway/v1/gateway_service_pb.ts";
-import { InstanceService } from "../src/gen/example/gateway/v1/instance_service_pb.ts";
-import { RuntimeService } from "../src/gen/example/gateway/v1/runtime_service_pb.ts";
-import { HistoryService } from "../src/gen/example/history/v1/history_service_pb.ts";
 import { type FilterName, filterNames } from "../src/model/table.ts";
 import { envelopeFault, HostileTarget, targetRun } from "./hostile-target.ts";
 import { fewHostileTexts, hostileTexts } from "./hostile-values.ts";
+import { services } from "./rpc-services.ts";
 
 let target: HostileTarget;
 let origin: string;
@@ -34,14 +28,6 @@ afterAll(async () => {
 const { instanceId, runId } = targetRun;
 const isFilter = (name: string) => filterNames.includes(name as FilterName);
 
-const services: readonly DescService[] = [
-  HistoryService,
-  GatewayService,
-  InstanceService,
-  RuntimeService,
-  DiscoveryService,
-  DatasourceService,
-];
 const methods = services.flatMap((service) =>
   service.methods.map((method) => [`${service.typeName}/${method.name}`, method as DescMethodUnary] as const),
 );

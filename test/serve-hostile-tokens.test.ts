@@ -2,19 +2,14 @@ import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import net from "node:net";
 import { join } from "node:path";
-import type { DescService } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { DatasourceService } from "../src/gen/example/gateway/v1/datasource_service_pb.ts";
-import { DiscoveryService } from "../src/gen/example/gateway/v1/discovery_service_pb.ts";
-import { GatewayService } from "../src/gen/example/gateway/v1/gateway_service_pb.ts";
-import { InstanceService } from "../src/gen/example/gateway/v1/instance_service_pb.ts";
-import { RuntimeService } from "../src/gen/example/gateway/v1/runtime_service_pb.ts";
 import { HistoryService } from "../src/gen/example/history/v1/history_service_pb.ts";
 import { tables } from "../src/model/table.ts";
 import { TokenList, tokenLine } from "../src/serve/token-list.ts";
 import { start } from "./cli-process.ts";
 import { envelopeFault, HostileTarget, targetRun } from "./hostile-target.ts";
 import { LiveWorld } from "./live-world.ts";
+import { services } from "./rpc-services.ts";
 
 const own = "0123456789abcdef-alpha";
 const every = "0123456789abcdef-every";
@@ -81,14 +76,6 @@ const restPaths = [
   "/nothing",
   "/history/nothing",
   "/history/fills?token=1&access_token=1",
-];
-const services: readonly DescService[] = [
-  HistoryService,
-  GatewayService,
-  InstanceService,
-  RuntimeService,
-  DiscoveryService,
-  DatasourceService,
 ];
 const callPaths = services.flatMap(({ typeName, methods }) =>
   methods.map(({ name }) => `/${typeName}/${name}`),

@@ -6,7 +6,7 @@ import { setFlagsFromString } from "node:v8";
  * and it is collected when all of it has grown. Costs a hundred megabytes or so of memory.
  */
 export function countBuffersWithHeap(): void {
-  // another V8 may not know the flags, and would say so on standard error
+  // another V8 may not know the flag, and would say so on standard error
   if (process.versions.v8.startsWith("13."))
     setFlagsFromString("--external-memory-accounted-in-global-limit");
 }

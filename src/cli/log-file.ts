@@ -1,6 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
 import { atMostEvery } from "../serve/at-most-every.ts";
+import { countLines } from "../serve/row-lines.ts";
 import { unwritable } from "./unwritable.ts";
 
 export interface LogFileOptions {
@@ -14,7 +15,6 @@ const usualWaitingBytes = 16 * 1024 * 1024;
 /** How long a file that cannot be written is left alone. */
 const retryMs = 1000;
 const failureToldMs = 60_000;
-const newline = 10;
 
 /**
  * A file of lines that outlasts a full disk: what cannot be written waits, and is tried again every second, on the file
@@ -117,7 +117,7 @@ export class LogFile implements AsyncDisposable {
       await this.#writing;
       clearTimeout(this.#retry);
     }
-    this.#lost += linesIn(this.#batch) + this.#lines.length;
+    this.#lost += countLines(this.#batch) + this.#lines.length;
     this.#tellLost();
     try {
       await this.#handle?.close();
@@ -125,10 +125,4 @@ export class LogFile implements AsyncDisposable {
       this.#onError(RunvaultError.from(error, { place: { file: this.#file } }));
     }
   }
-}
-
-function linesIn(bytes: Buffer): number {
-  let lines = 0;
-  for (const byte of bytes) if (byte === newline) lines += 1;
-  return lines;
 }
