@@ -1,0 +1,114 @@
+import { createHash } from "node:crypto";
+import { readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openDuckDB } from "../../src/archive/duckdb.ts";
+import { packSegment, readSegment } from "../../src/archive/segment.ts";
+import { verifyRun } from "../../src/archive/verify.ts";
+import { ArchiveUnderTest, failedChecks, worldRun } from "../fixtures/archive/archived-world.ts";
+
+let under: ArchiveUnderTest;
+beforeAll(async () => {
+  under = await ArchiveUnderTest.create();
+});
+afterAll(() => under[Symbol.asyncDispose]());
+beforeEach(() => under.renew());
+
+const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+describe("rows that were altered with all hashes put right", () => {
+  /** Rewrites one segment's text and makes the manifest agree with the new bytes. */
+  async function rewriteSegment(change: (lines: string[]) => string[]): Promise<void> {
+    const segment = under.manifest.tables.fills!.segments[1]!;
+    const file = under.dataFile(segment.file);
+    const lines = (await readSegment(file, segment)).toString("utf8").split("\n").slice(0, -1);
+    const text = Buffer.from(
+      change(lines)
+        .map((line) => `${line}\n`)
+        .join(""),
+    );
+    const { frame, sha256 } = await packSegment(text);
+    await writeFile(file, frame);
+    await under.editManifest((m) => {
+      const own = m.tables.fills!.segments[1]!;
+      Object.assign(own, {
+        sha256,
+        bytes: text.byteLength,
+        storedBytes: frame.byteLength,
+        longestLine: 10_000,
+      });
+    });
+  }
+
+  /** Rewrites the fills' Parquet file by SQL over its rows and makes the manifest agree with the new bytes. */
+  async function rewriteParquet(select: string): Promise<void> {
+    const name = under.manifest.tables.fills!.parquet[0]!.file;
+    const file = under.dataFile(name);
+    const out = join(under.folder, "rewritten.parquet");
+    {
+      await using duckdb = await openDuckDB({
+        memoryLimitMb: 200,
+        threads: 1,
+        tempDirectory: join(under.folder, "staging"),
+      });
+      await duckdb.connection.run(`COPY (SELECT ${select} FROM '${file}') TO '${out}' (FORMAT parquet)`);
+    }
+    await rename(out, file);
+    const bytes = await readFile(file);
+    await under.editManifest((m) => {
+      Object.assign(m.tables.fills!.parquet[0]!, { sha256: sha256(bytes), storedBytes: bytes.byteLength });
+    });
+  }
+
+  it("a changed value in a segment's line is found by the deep check alone, with both texts", async () => {
+    await rewriteSegment((lines) =>
+      lines.map((line, i) => (i === 0 ? line.replace(/"fee":"[^"]*"/, '"fee":"99.5"') : line)),
+    );
+    expect(failedChecks(await verifyRun(under.archive, worldRun))).toEqual([]);
+    const report = await verifyRun(under.archive, worldRun, { deep: true });
+    expect(failedChecks(report)).toEqual(["fills lines", "fills row-hash"]);
+    const { detail, files } = report.checks.find(({ check, ok }) => check === "lines" && !ok)!;
+    expect(detail).toContain('"fee":"99.5"');
+    expect(detail).toMatch(/^1 rows differ, the first at row \d+: /);
+    expect(files.some((file) => file.endsWith(under.manifest.tables.fills!.segments[1]!.file))).toBe(true);
+  });
+
+  it("two lines in the wrong order, and a line that is no JSON, are found", async () => {
+    await rewriteSegment((lines) => [lines[1]!, lines[0]!, ...lines.slice(2)]);
+    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toEqual(["fills lines"]);
+    await under.renew();
+    await rewriteSegment((lines) => ["broken", ...lines.slice(1)]);
+    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toContain("fills lines");
+  });
+
+  it("a row with another value, another run's id, or outside its window is found in Parquet", async () => {
+    await rewriteParquet("* REPLACE (CASE WHEN seq = 9 THEN 'SELL' ELSE side END AS side)");
+    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toEqual([
+      "fills lines",
+      "fills row-hash",
+    ]);
+    await rewriteParquet("* REPLACE (CASE WHEN seq = 9 THEN 'other' ELSE run_id END AS run_id)");
+    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toContain(
+      "fills identity",
+    );
+    await rewriteParquet(
+      "* REPLACE (CASE WHEN seq = 9 THEN make_timestamp_ns(epoch_ns(ts_event) + 40000000000000) ELSE ts_event END AS ts_event)",
+    );
+    const found = failedChecks(await verifyRun(under.archive, worldRun, { deep: true }));
+    expect(found).toEqual(expect.arrayContaining(["fills bounds", "fills lines", "fills order"]));
+  });
+
+  it("a seq that stands twice, and a fill without its order, fail without being damage to files", async () => {
+    await rewriteParquet("* REPLACE (CASE WHEN seq = 9 THEN 8::UBIGINT ELSE seq END AS seq)");
+    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toContain(
+      "fills seq-unique",
+    );
+    await rewriteParquet(
+      "* REPLACE (CASE WHEN epoch_ns(ts_init) % 2 = 1 THEN 'nobody' ELSE client_order_id END AS client_order_id)",
+    );
+    const report = await verifyRun(under.archive, worldRun, { deep: true });
+    const check = report.checks.find(({ check }) => check === "fills-have-orders");
+    expect(check).toMatchObject({ ok: false, level: "unproven" });
+    expect(check?.detail).toContain("nobody");
+  });
+});

@@ -1,0 +1,231 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
+import { type AddressInfo, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import { type Served, serve } from "../../src/serve/server.ts";
+import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { run } from "../fixtures/command/command-process.ts";
+import { expectRefusal } from "../fixtures/command/refusal.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+
+const token = "s3cret-t0ken-of-the-gateway";
+const named = "alpha/2022-01-01";
+
+let folder: string;
+let served: Served;
+let guarded: Served;
+const asked: RequestLogEntry[] = [];
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-bad-gateway-"));
+  const source = new ArraySource(worldRun, smallWorld());
+  const where = { source, host: "127.0.0.1", port: 0 };
+  served = await serve({ ...where, onRequest: (entry) => asked.push(entry) });
+  guarded = await serve({ ...where, token });
+});
+afterAll(async () => {
+  await Promise.all([served.close(), guarded.close()]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Arguments that archive what is named from an address, without waiting for retries. */
+function archive(url: string, names: readonly string[] = [named], ...more: string[]): string[] {
+  return [
+    "archive",
+    ...names,
+    "--gateway",
+    url,
+    "--archive",
+    join(folder, "archive"),
+    "--retries",
+    "0",
+    ...more,
+  ];
+}
+
+/** Runs the action while the server listens; gives it the server's address. */
+async function whileListening(server: Server, action: (url: string) => Promise<unknown>): Promise<void> {
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  try {
+    await action(`http://127.0.0.1:${(server.address() as AddressInfo).port}/api/v1`);
+  } finally {
+    await new Promise((done) => server.close(done));
+  }
+}
+
+describe("an address where no gateway answers", () => {
+  it("exits with 3 and says that nothing listens", async () => {
+    let url = "";
+    // a port that was free a moment ago
+    await whileListening(createServer(), async (found) => {
+      url = found;
+    });
+    await expectRefusal(archive(url), {
+      status: 3,
+      code: "unreachable",
+      says: ["nothing listens", url, "Look at the address"],
+    });
+  });
+
+  it("exits with 3 when a web server answers with HTML", async () => {
+    const web = createHttpServer((_, response) => {
+      response.setHeader("Content-Type", "text/html");
+      response.end("<!DOCTYPE html><html><body>It works!</body></html>");
+    });
+    await whileListening(web, async (url) => {
+      const refusal = { status: 3, code: "not_a_gateway", says: [url] } as const;
+      const [text] = await expectRefusal(archive(url), refusal);
+      expect(text!.stderr).not.toContain("<html>");
+    });
+  });
+
+  it("exits with 3 when a web server has no such page", async () => {
+    const web = createHttpServer((_, response) => {
+      response.statusCode = 404;
+      response.end("<html>not found</html>");
+    });
+    await whileListening(web, async (url) => {
+      await expectRefusal(archive(url), { status: 3, code: "route_not_found", says: [url, "base address"] });
+    });
+  });
+
+  it("exits with 3 when something answers that is no HTTP", async () => {
+    const babbler = createServer((socket) => {
+      socket.resume();
+      socket.on("error", () => {
+        // the client hangs up on nonsense
+      });
+      socket.end("220 mail.example.com ESMTP\r\nnonsense\r\n");
+    });
+    await whileListening(babbler, async (url) => {
+      await expectRefusal(archive(url), {
+        status: 3,
+        code: "not_a_gateway",
+        says: [url, "Something else listens"],
+      });
+    });
+  });
+});
+
+describe("names that are wrong", () => {
+  it("an unknown run exits with 3 and names the latest there are", async () => {
+    await expectRefusal(archive(served.url, ["alpha/2022-01-09"]), {
+      status: 3,
+      code: "run_not_found",
+      says: ["2022-01-09", "alpha", "2022-01-01"],
+    });
+  });
+
+  it("an unknown instance exits with 3, named or with --finished", async () => {
+    const says = ["omega", "runvault runs"];
+    await expectRefusal(archive(served.url, ["omega"], "--finished"), {
+      status: 3,
+      code: "instance_not_found",
+      says,
+    });
+    const { status, stderr } = await run(archive(served.url, ["omega/2022-01-01"]));
+    expect(status).toBe(3);
+    expect(stderr).toMatch(/runvault: (instance|run)_not_found: .*\n.*omega.*hint: /s);
+  });
+
+  it("one wrong run of several does not keep the others from being archived", async () => {
+    const { status, stdout, stderr } = await run(
+      archive(served.url, ["alpha/nope", named], "--tables", "fills"),
+    );
+    expect(status).toBe(3);
+    expect(stderr).toContain("run_not_found");
+    expect(stdout).toMatch(/alpha\/2022-01-01 +COMPLETE/);
+  });
+
+  it.each([
+    ["current", ["alpha/current"], "`current` is not a run id"],
+    ["empty", ["alpha/"], "it does not name a run"],
+  ])("a run id that is %s exits with 2 before anything is asked", async (_, names, says) => {
+    asked.length = 0;
+    await expectRefusal(archive(served.url, names), {
+      status: 2,
+      code: "invalid_argument",
+      says: [says, "exact id"],
+    });
+    expect(asked).toEqual([]);
+  });
+
+  it("an unknown table, flag or command exits with 2 and names the nearest", async () => {
+    asked.length = 0;
+    await expectRefusal(archive(served.url, [named], "--tables", "fils"), {
+      status: 2,
+      code: "table_unknown",
+      says: ["did you mean fills?"],
+    });
+    await expectRefusal(archive(served.url, [named], "--finishd"), {
+      status: 2,
+      code: "invalid_argument",
+      says: ["--finishd", "Did you mean --finished?"],
+    });
+    await expectRefusal(["archve", named], {
+      status: 2,
+      code: "invalid_argument",
+      says: ["archve", "archive?"],
+    });
+    expect(asked).toEqual([]);
+  });
+});
+
+describe("a token", () => {
+  it("that is wrong exits with 3 and stands nowhere in what is said", async () => {
+    const wrong = "wr0ng-t0ken-of-somebody";
+    const file = join(folder, "wrong-token");
+    await writeFile(file, `${wrong}\n`);
+    const refusal = { status: 3, code: "unauthenticated", says: ["401", "Give the token"] } as const;
+    const args = archive(guarded.url, [named], "--token-file", file, "--verbose");
+    for (const { stdout, stderr } of await expectRefusal(args, refusal)) {
+      expect(stdout + stderr).not.toContain(wrong);
+    }
+    for (const { stdout, stderr } of await expectRefusal(archive(guarded.url), refusal, (given) =>
+      run([...given, "--debug"], { RUNVAULT_TOKEN: wrong }).then((finished) => ({
+        ...finished,
+        // --debug shows stacks on purpose
+        stderr: finished.stderr.replace(/^\s+at .*$/gm, ""),
+      })),
+    )) {
+      expect(stdout + stderr).not.toContain(wrong);
+    }
+  });
+
+  it("that is right stands nowhere in the archive, nor in what is said", async () => {
+    const file = join(folder, "token");
+    await writeFile(file, `${token}\n`);
+    const dir = join(folder, "guarded");
+    const args = ["archive", named, "--gateway", guarded.url, "--archive", dir, "--tables", "fills,bars"];
+    const finished = await run([...args, "--token-file", file, "--verbose", "--debug"]);
+    expect(finished.status).toBe(0);
+    expect(finished.stdout + finished.stderr).not.toContain(token);
+    let files = 0;
+    for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      files += 1;
+      const bytes = await readFile(join(entry.parentPath, entry.name));
+      expect(bytes.includes(token), entry.name).toBe(false);
+    }
+    expect(files).toBeGreaterThan(5);
+  });
+});
+
+describe("a proof that is too weak", () => {
+  it("exits with 4 for --require counted from a literal gateway", async () => {
+    const source = new ArraySource(worldRun, smallWorld(5));
+    const literal = await serve({ source, host: "127.0.0.1", port: 0, literal: true });
+    try {
+      const dir = join(folder, "literal");
+      const args = ["archive", named, "--gateway", literal.url, "--archive", dir, "--tables", "fills"];
+      expect((await run(args)).status).toBe(0);
+      const { status, stdout } = await run([...args, "--require", "counted"]);
+      expect(status).toBe(4);
+      expect(stdout).toMatch(/fills +UNVERIFIED/);
+    } finally {
+      await literal.close();
+    }
+  });
+});

@@ -1,0 +1,352 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Command, Option } from "commander";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { z } from "zod";
+import { runCommandLine } from "../../src/cli/command-line.ts";
+import { reportFailure } from "../../src/cli/failure.ts";
+import { createLog } from "../../src/cli/log.ts";
+import { checkedValues } from "../../src/cli/option-values.ts";
+import { byteText, durationText, grouped, progressLine, showProgress } from "../../src/cli/progress.ts";
+import { formatRun, parseRun } from "../../src/cli/run-argument.ts";
+import { createScrubber } from "../../src/cli/scrubber.ts";
+import { clockFrom } from "../../src/cli/simulated-clock.ts";
+import type { Terminal } from "../../src/cli/terminal.ts";
+import { RunvaultError } from "../../src/model/error.ts";
+import { type Finished, run } from "../fixtures/command/command-process.ts";
+
+/** The command line inside this process, which starts faster than one of its own. */
+async function inside(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  more: Partial<Terminal> = {},
+): Promise<Finished> {
+  let stdout = "";
+  let stderr = "";
+  const status = await runCommandLine(args, {
+    env,
+    stderrIsTerminal: false,
+    stdoutIsTerminal: false,
+    out: async (text) => {
+      stdout += text;
+      return true;
+    },
+    err: (text) => {
+      stderr += text;
+    },
+    stderr: process.stderr,
+    exit: (code) => process.exit(code),
+    ...more,
+  });
+  return { status, stdout, stderr };
+}
+
+let dir: string;
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "runvault-test-"));
+});
+afterAll(() => rm(dir, { recursive: true }));
+
+describe("usage errors exit with 2 and say what to do", () => {
+  const cases: [string, string[], string][] = [
+    ["an unknown command", ["archiv"], "Did you mean archive?"],
+    ["an unknown flag", ["query", "--arhive", "x", "SELECT 1"], "Did you mean --archive?"],
+    ["a missing argument", ["query"], "missing required argument 'sql'"],
+    ["too many arguments", ["query", "SELECT 1", "x"], "too many arguments"],
+    ["a wrong choice", ["query", "-f", "xml", "SELECT 1"], "Allowed choices are table, json, ndjson, csv"],
+    ["flags that exclude each other", ["query", "-v", "-q", "SELECT 1"], "cannot be used with option"],
+    [
+      "a duration without unit",
+      ["query", "--timeout", "5", "SELECT 1"],
+      "--timeout is a duration with its unit",
+    ],
+    ["an unknown table", ["files", "fils"], "Did you mean fills?"],
+    ["an empty value", ["runs", "--gateway", "http://x", "--token-file", ""], "--token-file is empty"],
+    [
+      "two formats at once",
+      ["query", "--json", "-f", "csv", "SELECT 1"],
+      "cannot be used with option '--json'",
+    ],
+    ["an unknown table in a list", ["archive", "a/b", "--tables", "fills,ordrs"], "did you mean orders?"],
+    ["a run id `current`", ["archive", "a/current"], "`current` is not a run id"],
+    ["an instance alone", ["archive", "alpha-1"], "INSTANCE --finished"],
+    ["an empty run id", ["archive", "a/"], "does not name a run"],
+    ["a run without instance", ["rm", "/b"], "does not name a run"],
+    ["nothing to archive", ["archive"], "nothing to archive is named"],
+    ["--all without --finished", ["archive", "--all"], "--all needs --finished"],
+    ["a run with --finished", ["archive", "a/b", "--finished"], "is a run"],
+    ["no gateway", ["archive", "a/b"], "RUNVAULT_GATEWAY"],
+    ["a gateway that is no address", ["archive", "a/b", "--gateway", "ftp://x"], "--gateway is an http://"],
+    ["a decimal beyond 38 digits", ["archive", "a/b", "--decimal", "fills.price=39,1"], "--decimal"],
+    ["an unknown fault", ["simulate", "--fault", "explode@fills"], "there is no kind explode"],
+    ["a fault on an unknown table", ["simulate", "--fault", "cut@fils:1"], "Did you mean fills?"],
+    ["late rows that never come", ["simulate", "--fault", "late@fills:3"], "its rows never appear"],
+    ["a port out of range", ["simulate", "--port", "70000"], "--port is a whole number from 0 to 65535"],
+    ["an archive that is not there", ["runs", "--archive", "/nope"], "there is no such folder"],
+  ];
+  it.each(cases)("%s", async (_, args, text) => {
+    const { status, stdout, stderr } = await inside(args);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toContain(text);
+    expect(stderr).not.toMatch(/^\s+at .*:\d+:\d+/m);
+  });
+});
+
+describe("the frame", () => {
+  it("prints help with an example for every command, on standard output", async () => {
+    for (const command of ["archive", "runs", "query", "files", "verify", "diff", "rm", "simulate"]) {
+      const { status, stdout, stderr } = await inside([command, "--help"]);
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      expect(stdout).toMatch(/Examples?:\n {2}runvault /);
+    }
+  });
+
+  it("tells in the help of serve and of token alike how tokens are read again", async () => {
+    for (const command of ["serve", "token"]) {
+      const { stdout } = await inside([command, "--help"]);
+      expect(stdout).toContain("SIGHUP");
+      expect(stdout).not.toContain("start the server again");
+    }
+  });
+
+  it("exits with 7 and a hint of its own when standard output cannot take the help", async () => {
+    const out = () =>
+      Promise.reject(RunvaultError.from(Object.assign(new Error("no space"), { code: "ENOSPC" })));
+    const { status, stderr } = await inside(["archive", "--help"], {}, { out });
+    expect(status).toBe(7);
+    expect(stderr).toContain("runvault: storage_full");
+  });
+
+  it("prints the usage on standard error and exits with 2 when no command is given", async () => {
+    const { status, stdout, stderr } = await inside([]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toContain("Usage: runvault");
+  });
+
+  it("gives errors as one line of JSON on standard error with --json", async () => {
+    const { status, stdout, stderr } = await inside(["query", "--json", "--archive", dir, "SELECT 1"]);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: { code: "not_an_archive", place: { file: dir }, exit: 2 },
+    });
+    expect(JSON.parse((await inside(["query", "--json", "--nope"])).stderr).error.code).toBe(
+      "invalid_argument",
+    );
+  });
+
+  it("takes flags over the environment over defaults, and names the variable that is wrong", async () => {
+    const env = { RUNVAULT_ARCHIVE: "/from-env", RUNVAULT_CONCURRENCY: "none" };
+    expect((await run(["files", "fills"], env)).stderr).toContain("file /from-env");
+    expect((await run(["files", "fills", "--archive", "/from-flag"], env)).stderr).toContain(
+      "file /from-flag",
+    );
+    expect((await run(["archive", "a/b"], env)).stderr).toContain(
+      "RUNVAULT_CONCURRENCY (for --concurrency) is a whole",
+    );
+    const both = await run(
+      ["archive", "a/b", "--concurrency", "2", "--token-file", "/no/token", "--gateway", "http://x/api/v1"],
+      env,
+    );
+    expect(both.stderr).toContain("--token-file: the file cannot be read");
+  });
+
+  it("turns a flag on by a variable that says yes, and not by one that says no", () => {
+    const flagFor = (value: string) => {
+      const command = new Command("x")
+        .exitOverride()
+        .addOption(new Option("--accept-unframed").env("RUNVAULT_TEST_FLAG"));
+      process.env.RUNVAULT_TEST_FLAG = value;
+      try {
+        command.parse([], { from: "user" });
+        return checkedValues(z.object({ acceptUnframed: z.boolean().default(false) }), command)
+          .acceptUnframed;
+      } finally {
+        delete process.env.RUNVAULT_TEST_FLAG;
+      }
+    };
+    expect(["1", "true", "0", "false", "No"].map(flagFor)).toEqual([true, true, false, false, false]);
+  });
+
+  it("refuses an empty token file without a request", async () => {
+    const file = join(dir, "token");
+    await writeFile(file, "\n");
+    const { status, stderr } = await inside([
+      "runs",
+      "--gateway",
+      "http://127.0.0.1:1/api/v1",
+      "--token-file",
+      file,
+    ]);
+    expect(status).toBe(2);
+    expect(stderr).toContain("the token file is empty");
+  });
+
+  it("exits with 3 when nothing listens, and never prints user, password or token", async () => {
+    const file = join(dir, "secret");
+    await writeFile(file, "s3cret-t0ken\n");
+    const url = "http://somebody:passw0rd@127.0.0.1:1/api/v1";
+    const secrets = /passw0rd|somebody|s3cret|abcdefgh/;
+    const tail = ["--retries", "0", "--debug", "-v"];
+    const withUser = await inside(["runs", "--gateway", url, ...tail]);
+    expect(withUser.status).toBe(3);
+    expect(withUser.stderr).toContain("unreachable");
+    expect(withUser.stderr).not.toMatch(secrets);
+    const withToken = await inside([
+      "runs",
+      "--gateway",
+      "http://127.0.0.1:1/api/v1",
+      "--token-file",
+      file,
+      ...tail,
+    ]);
+    expect(withToken.status).toBe(3);
+    expect(withToken.stderr).not.toMatch(secrets);
+    const query = await inside(["runs", "--gateway", `${url}?token=abcdefgh`, "--debug"]);
+    expect(query.stderr).not.toMatch(/passw0rd|somebody|abcdefgh/);
+  });
+});
+
+describe("failures", () => {
+  const report = (thrown: unknown, options: { json?: boolean; debug?: boolean } = {}) => {
+    let text = "";
+    const status = reportFailure(thrown, {
+      json: false,
+      debug: false,
+      ...options,
+      write: (part) => (text += part),
+    });
+    return { status, text };
+  };
+
+  it("show code, message, place and hint", () => {
+    const error = new RunvaultError("stream_cut", "cut", {
+      place: { run: "r", instance: "i", table: "fills" },
+      hint: "Do.",
+    });
+    expect(report(error)).toEqual({
+      status: 3,
+      text: "runvault: stream_cut: cut\n  at: instance i, run r, table fills\n  hint: Do.\n",
+    });
+  });
+
+  it("call an unknown exception a bug, with its stack only on request", () => {
+    const bug = report(new TypeError("x is undefined"));
+    expect(bug.status).toBe(1);
+    expect(bug.text).toContain("This is a bug");
+    expect(bug.text).not.toContain("failures");
+    expect(report(new TypeError("x is undefined"), { debug: true }).text).toMatch(/at .*cli-frame\.test\.ts/);
+  });
+
+  it("of several kinds exit with the first in precedence", () => {
+    const errors = [
+      new RunvaultError("locked", "l"),
+      new RunvaultError("incomplete", "i"),
+      new RunvaultError("archive_damaged", "d"),
+    ];
+    expect(report(new AggregateError(errors)).status).toBe(5);
+    expect(report(new AggregateError(errors)).text.match(/^runvault:/gm)).toHaveLength(3);
+  });
+});
+
+describe("names of runs", () => {
+  it("read back as they were written, whatever the ids hold", () => {
+    const id = fc.string({ minLength: 1, unit: "binary" });
+    fc.assert(
+      fc.property(
+        id,
+        id.filter((runId) => runId !== "current"),
+        (instanceId, runId) => {
+          expect(parseRun(formatRun({ instanceId, runId }))).toEqual({ instanceId, runId });
+        },
+      ),
+    );
+  });
+
+  it("split at the first slash and keep other escapes", () => {
+    expect(parseRun("a%2Fb%41/c/d%2F")).toEqual({ instanceId: "a/b%41", runId: "c/d%2F" });
+  });
+});
+
+describe("secrets", () => {
+  it("are taken out of text wherever they stand", () => {
+    const scrubber = createScrubber();
+    scrubber.add("t0p/secret");
+    const text =
+      "GET http://u:p@host/x?a=1&token=zzz&b=2 Authorization: Bearer abcdef.ghi t0p/secret t0p%2Fsecret";
+    expect(scrubber.scrub(text)).toBe(
+      "GET http://***@host/x?a=1&token=***&b=2 Authorization: Bearer *** *** ***",
+    );
+    expect(scrubber.scrub("error at http://host/api/v1: token is wrong")).toBe(
+      "error at http://host/api/v1: token is wrong",
+    );
+  });
+});
+
+describe("log lines", () => {
+  it("are short text or JSON, from the level on", () => {
+    const lines: string[] = [];
+    const log = createLog({ format: "text", level: "warn", write: (line) => lines.push(line) });
+    log.info("not shown");
+    log.warn({ table: "fills", attempt: 2 }, "asking again");
+    expect(lines).toEqual([
+      expect.stringMatching(/^\d\d:\d\d:\d\d warn: asking again table=fills attempt=2\n$/),
+    ]);
+    const json: string[] = [];
+    createLog({ format: "json", level: "debug", write: (line) => json.push(line) }).debug({ a: 1 }, "m");
+    expect(JSON.parse(json[0]!)).toMatchObject({ level: "debug", a: 1, msg: "m" });
+  });
+});
+
+describe("progress", () => {
+  it("says rows, bytes, rate and what is left", () => {
+    expect(progressLine({ rows: 120_000, bytes: 53_100_000, total: 1_000_000, what: "a/b" }, 48_000)).toBe(
+      "a/b: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left",
+    );
+    expect(progressLine({ rows: 7, bytes: 900, total: 7, what: "a/b" }, 2)).toBe(
+      "a/b: 7 of 7 rows, 900 B, 2 rows/s, finishing",
+    );
+    expect(progressLine({ rows: 5, bytes: 900, total: null, what: "" }, 0)).toBe("5 rows, 900 B, 0 rows/s");
+    expect([durationText(59_400), durationText(61_000), durationText(7_260_000)]).toEqual([
+      "59 s",
+      "1 min 1 s",
+      "2 h 1 min",
+    ]);
+    expect([byteText(999), byteText(1_500), grouped(1234567n)]).toEqual(["999 B", "1.5 kB", "1,234,567"]);
+  });
+
+  it("is plain lines away from a terminal, and stops when disposed", async () => {
+    const lines: string[] = [];
+    const options = {
+      style: "lines",
+      stream: process.stderr,
+      write: (text: string) => lines.push(text),
+      lineEveryMs: 20,
+    } as const;
+    {
+      using progress = showProgress(options);
+      progress.on("a/b");
+      progress.add(1000, 4000);
+      while (lines.length < 2) await new Promise((wait) => setTimeout(wait, 5));
+    }
+    const shown = lines.length;
+    await new Promise((wait) => setTimeout(wait, 60));
+    expect(lines.length).toBe(shown);
+    expect(lines[0]).toMatch(/^a\/b: 1,000 rows, 4\.0 kB, [\d,]+ rows\/s\n$/);
+  });
+});
+
+describe("the simulated clock", () => {
+  it("is the wall's, stands still, or runs faster", () => {
+    let now = 100n;
+    const wall = () => now;
+    expect(clockFrom("wall", wall)()).toBe(100n);
+    const still = clockFrom("2022-01-01", wall);
+    const fast = clockFrom("1000*60", wall);
+    now = 101n;
+    expect(still()).toBe(1_640_995_200_000_000_000n);
+    expect(fast()).toBe(1060n);
+    expect(() => clockFrom("1000*0", wall)).toThrow("not a clock");
+  });
+});

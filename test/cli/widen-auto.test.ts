@@ -1,0 +1,41 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { openArchive } from "../../src/archive/archive.ts";
+import { verifyRun } from "../../src/archive/verify.ts";
+import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
+import { run } from "../fixtures/command/command-process.ts";
+import { KillWorld } from "../fixtures/command/kill-driver.ts";
+
+let world: KillWorld;
+beforeAll(async () => {
+  world = await KillWorld.create({ rows: 600, runs: 2 });
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+test("archive --widen auto widens the column that a value does not fit, in all runs, and ends COMPLETE", async () => {
+  const dir = await world.archiveFolder();
+  const [first, second] = (await world.simulator.runs(world.run.instanceId))!;
+  const archive = async (url: string, runId: string, ...args: string[]) => {
+    const name = `${world.run.instanceId}/${runId}`;
+    const named = ["archive", name, "--gateway", url, "--archive", dir, "--tables", "fills,orders", "--json"];
+    return await run([...named, ...args]);
+  };
+  const sound = await world.serve();
+  expect((await archive(sound.url, first!.runId)).status).toBe(0);
+  const { url } = await world.serve({ faults: ["decimals@fills:12"] });
+  expect((await archive(url, second!.runId)).status).toBe(4);
+  const { status, stdout, stderr } = await archive(url, second!.runId, "--widen", "auto");
+  expect({ status, stderr }).toMatchObject({ status: 0 });
+  expect(stderr).toContain("widening fills.price to DECIMAL(38,18) in the whole archive");
+  expect(JSON.parse(stdout)).toMatchObject({ runs: [{ runId: second!.runId, state: "COMPLETE" }] });
+  const made = await openArchive(dir);
+  expect(made.exactTypes("fills").price).toBe("DECIMAL(38,18)");
+  expect(made.formerTypes("fills")).toBeUndefined();
+  for (const entry of [first!, second!]) {
+    const report = await verifyRun(made, entry, { deep: true });
+    expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);
+    expect((await made.manifest(entry))!.tables.fills!.exactTypes.price).toBe("DECIMAL(38,18)");
+  }
+  const lines = await parquetLines(made, second!, "fills");
+  expect(lines.some((line) => line.includes('"price":"1.123456789012"'))).toBe(true);
+  expect(lines).toEqual(await segmentLines(made, second!, "fills"));
+});

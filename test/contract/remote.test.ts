@@ -1,0 +1,59 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "vitest";
+import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
+import type { HistorySource } from "../../src/model/source.ts";
+import { type Served, serve } from "../../src/serve/server.ts";
+import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import { historySourceContract, type SourceUnderTest } from "../fixtures/source/history-source-contract.ts";
+
+const run = { instanceId: "alpha-1", runId: "2022-01-01-001" };
+let cacheDir: string;
+let world: Simulator;
+let server: Served;
+
+beforeAll(async () => {
+  cacheDir = await mkdtemp(join(tmpdir(), "history-source-"));
+  world = await openSimulator({ cacheDir, runs: 1, rows: 12_000, clock: () => 2n ** 62n });
+  server = await serve({ source: world, control: world, host: "127.0.0.1", port: 0 });
+});
+afterAll(async () => {
+  await server.close();
+  await world[Symbol.asyncDispose]();
+  await rm(cacheDir, { recursive: true, force: true });
+});
+
+/** A client of the server, whose documents must be those of REST. */
+function remote(open: (baseUrl: string) => HistorySource): () => Promise<SourceUnderTest> {
+  return async () => {
+    const source = open(server.url);
+    const documents = openRestGateway({ baseUrl: server.url });
+    return {
+      source,
+      truth: world,
+      documents,
+      run,
+      [Symbol.asyncDispose]: async () => {
+        await source[Symbol.asyncDispose]();
+        await documents[Symbol.asyncDispose]();
+      },
+    };
+  };
+}
+
+historySourceContract("the simulator", async () => ({
+  source: world,
+  truth: world,
+  run,
+  [Symbol.asyncDispose]: async () => {},
+}));
+historySourceContract(
+  "a gateway over REST",
+  remote((baseUrl) => openRestGateway({ baseUrl })),
+);
+historySourceContract(
+  "a gateway over RPC",
+  remote((baseUrl) => openRpcGateway({ baseUrl })),
+);

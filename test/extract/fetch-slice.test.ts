@@ -1,0 +1,172 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { BufferPool } from "../../src/extract/buffer-pool.ts";
+import { fetchSlice, type SegmentDraft, type SliceWork } from "../../src/extract/fetch-slice.ts";
+import { tableNamed } from "../../src/model/table.ts";
+import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+
+const run = { instanceId: "alpha", runId: "r-1" };
+const table = tableNamed("factors");
+
+async function fetched(
+  times: readonly bigint[],
+  manners: Manners,
+  options: { expected?: boolean; segmentBytes?: number } = {},
+) {
+  const rows = rowsAt(run, "factors", times);
+  const source = new ArraySource(run, new Map([["factors", rows]]), manners);
+  const segmentBytes = options.segmentBytes ?? 2000;
+  const stored: { draft: SegmentDraft; text: string }[] = [];
+  const work: SliceWork = {
+    source,
+    pool: new BufferPool(3, segmentBytes + 1024),
+    segmentBytes,
+    mostBytes: 64 << 20,
+    attempts: 3,
+    backoffMs: () => 0,
+    signal: new AbortController().signal,
+    countRows: manners.literal
+      ? undefined
+      : async (from, to) => source.rowsWithin("factors", { from, to }).length,
+    store: async (draft, text, release) => {
+      stored.push({ draft, text: text.toString("utf8") });
+      release();
+    },
+    startOver: async () => void stored.splice(0),
+    onRows: () => {},
+    onRetry: () => {},
+  };
+  const expected = options.expected ? rows.length : undefined;
+  await fetchSlice({ run, table, bucket: "all", from: 0n, to: 1000n, expected }, work);
+  return {
+    stored,
+    lines: stored.map(({ text }) => text).join(""),
+    world: rows.map(({ line }) => `${line}\n`).join(""),
+    source,
+  };
+}
+
+/** Worlds with many ties: times out of a small range. */
+const times = fc.array(fc.integer({ min: 0, max: 30 }).map(BigInt), { maxLength: 120 });
+
+describe("fetching a slice", () => {
+  it("brings every row once, in order, whatever the chunks, the cuts and the size of segments", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        times,
+        fc.integer({ min: 1, max: 5000 }),
+        fc.array(fc.option(fc.integer({ min: 0, max: 30_000 }), { nil: undefined }), { maxLength: 2 }),
+        fc.integer({ min: 300, max: 8000 }),
+        fc.boolean(),
+        fc.boolean(),
+        async (at, chunkBytes, cuts, segmentBytes, expected, literal) => {
+          const { lines, world, stored } = await fetched(
+            at,
+            { chunkBytes, cuts, literal },
+            { expected, segmentBytes },
+          );
+          expect(lines).toBe(world);
+          for (const [i, { draft, text }] of stored.entries()) {
+            expect(draft.from).toBe(i === 0 ? "0" : stored[i - 1]!.draft.to);
+            const lines = text.split("\n").slice(0, -1);
+            expect(lines.length).toBe(draft.rows);
+            expect(Math.max(...lines.map((line) => Buffer.byteLength(line)))).toBe(draft.longestLine);
+          }
+          if (stored.length > 0) expect(stored.at(-1)!.draft.to).toBe("1000");
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+
+  it("brings every row through any cap that is larger than the largest tie", async () => {
+    await fc.assert(
+      fc.asyncProperty(times, fc.integer({ min: 1, max: 20 }), fc.boolean(), async (at, more, literal) => {
+        const counts = new Map<bigint, number>();
+        for (const ts of at) counts.set(ts, (counts.get(ts) ?? 0) + 1);
+        const cap = Math.max(0, ...counts.values()) + more;
+        const { lines, world } = await fetched(at, { cap, literal });
+        expect(lines).toBe(world);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("cuts segments at the same rows however often the stream was cut", async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        times,
+        fc.array(fc.integer({ min: 0, max: 30_000 }), { maxLength: 2 }),
+        async (at, cuts) => {
+          const whole = await fetched(at, {});
+          const hurt = await fetched(at, { cuts });
+          expect(hurt.stored).toEqual(whole.stored);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  it("names the timestamp when one holds more rows than the gateway gives", async () => {
+    const at = [1n, 2n, ...Array<bigint>(20).fill(5n), 9n];
+    await expect(fetched(at, { cap: 10 })).rejects.toMatchObject({ code: "timestamp_capped" });
+    await expect(fetched(at, { cap: 10, literal: true })).rejects.toMatchObject({
+      code: "timestamp_capped",
+      message: expect.stringContaining("ts_event 5 "),
+    });
+  });
+
+  it("gives up on a stream that is always cut at the same place, with the cut as the reason", async () => {
+    const cuts = Array<number>(10).fill(100);
+    await expect(fetched([1n, 2n, 3n], { cuts })).rejects.toMatchObject({
+      code: "stream_cut",
+      place: { table: "factors" },
+    });
+  });
+
+  it("refuses two rows with one key", async () => {
+    const rows = rowsAt(run, "factors", [1n, 2n]);
+    const source = new ArraySource(run, new Map([["factors", [rows[0]!, rows[0]!, rows[1]!]]]));
+    const text = fetchFrom(source, 3);
+    await expect(text).rejects.toMatchObject({ code: "duplicate_row" });
+  });
+
+  it("takes rows out of order as one unsorted window when the counts prove them whole", async () => {
+    const rows = rowsAt(run, "factors", [1n, 2n, 3n, 4n]);
+    const source = new ArraySource(run, new Map([["factors", [rows[0]!, rows[2]!, rows[1]!, rows[3]!]]]));
+    const drafts = await fetchFrom(source, 4);
+    expect(drafts.map(({ rows, sorted }) => ({ rows, sorted }))).toEqual([{ rows: 4, sorted: false }]);
+  });
+
+  it("refuses another run's rows and rows outside the window", async () => {
+    const foreign = rowsAt({ ...run, runId: "r-2" }, "factors", [1n]);
+    const other = new ArraySource(run, new Map([["factors", foreign]]));
+    await expect(fetchFrom(other, 1)).rejects.toMatchObject({ code: "history_identity_conflict" });
+    const early = rowsAt(run, "factors", [1n]).map((row) => ({ ...row, ts: 500n }));
+    const outside = new ArraySource(run, new Map([["factors", early]]));
+    await expect(fetchFrom(outside, 1, 2n)).rejects.toMatchObject({ code: "history_identity_conflict" });
+  });
+});
+
+async function fetchFrom(source: ArraySource, expected: number, from = 0n): Promise<SegmentDraft[]> {
+  const drafts: SegmentDraft[] = [];
+  const work: SliceWork = {
+    source,
+    pool: new BufferPool(3, 4096),
+    segmentBytes: 2000,
+    mostBytes: 64 << 20,
+    attempts: 3,
+    backoffMs: () => 0,
+    signal: new AbortController().signal,
+    countRows: undefined,
+    store: async (draft, _text, release) => {
+      drafts.push(draft);
+      release();
+    },
+    startOver: async () => void drafts.splice(0),
+    onRows: () => {},
+    onRetry: () => {},
+  };
+  await fetchSlice({ run, table, bucket: "all", from, to: 1000n, expected }, work);
+  return drafts;
+}

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import { verifyRun } from "../../src/archive/verify.ts";
+import { RunvaultError } from "../../src/model/error.ts";
+import type { StorageFacts } from "../../src/model/source.ts";
+import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+
+const unavailable = () => new RunvaultError("history_unavailable", "this run has no such table");
+
+describe("a table that the gateway says it does not keep", () => {
+  it("is ABSENT where there are no facts and no row of it ever came", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: [], orders: [1, 2] }), {
+      literal: true,
+      refuses: ({ table }) => (table === "fills" ? unavailable() : undefined),
+    });
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.state).toBe("COMPLETE");
+    expect(manifest.tables.fills).toMatchObject({ state: "ABSENT", certificate: null, segments: [] });
+  });
+
+  it("is INCOMPLETE where the facts count rows of it, and made good once the gateway gives them", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: [1, 2], orders: [1, 2] }), {
+      refuses: ({ table }) => (table === "fills" ? unavailable() : undefined),
+    });
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.state).toBe("INCOMPLETE");
+    expect(manifest.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      error: { code: "history_unavailable" },
+    });
+    source.manners = {};
+    const again = await tables.archiveRun(source);
+    expect(again.manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", source.tables.get("fills")!);
+  });
+
+  it.each([false, true])(
+    "is INCOMPLETE where it said so after rows had come (literal: %s)",
+    async (literal) => {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, world({ fills: hours(100) }), {
+        literal,
+        cap: 30,
+        refuses: (_, answer) => (answer >= 3 ? unavailable() : undefined),
+      });
+      const { manifest } = await tables.archiveRun(source);
+      expect(manifest.tables.fills).toMatchObject({
+        state: "INCOMPLETE",
+        error: { code: "history_unavailable" },
+      });
+      expect(
+        (await verifyRun(tables.archive, run)).checks.filter(({ level }) => level === "damaged"),
+      ).toEqual([]);
+      source.manners = { literal };
+      expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+      await tables.expectRows("fills", source.tables.get("fills")!);
+    },
+  );
+
+  it("is not ABSENT while an interrupted job holds rows of it, unless that is accepted", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: hours(60), orders: [1] }));
+    await tables.archiveUntil(source, "segment-journalled", 3);
+    const facts = source.facts.bind(source);
+    source.facts = async (ref, bounds): Promise<StorageFacts> =>
+      new Map([...(await facts(ref, bounds))!].filter(([name]) => name !== "fills"));
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      error: { code: "history_unavailable" },
+    });
+    expect(manifest.tables.fills!.segments.length).toBeGreaterThan(0);
+    const accepted = await tables.archiveRun(source, { settings: { acceptShrink: true } });
+    expect(accepted.manifest.tables.fills).toMatchObject({
+      state: "ABSENT",
+      segments: [],
+      parquet: [],
+      quarantine: [],
+    });
+  });
+});

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "vitest";
+import { RunvaultError } from "../../src/model/error.ts";
+import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+
+describe("rows that go at the gateway", () => {
+  it("are noticed in a run that grew by more meanwhile, and let go only when told to", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", all.slice(0, 40)]]), { final: false });
+    await tables.archiveRun(source);
+    const left = all.filter((_, i) => i < 10 || i >= 20);
+    source.tables.set("fills", left);
+    const refused = await tables.archiveRun(source);
+    expect(refused.manifest.tables.fills).toMatchObject({ state: "INCOMPLETE", error: { code: "shrunk" } });
+    await tables.expectRows("fills", all.slice(0, 39));
+    const accepted = await tables.archiveRun(source, { settings: { acceptShrink: true } });
+    expect(accepted.manifest.tables.fills!.state).toBe("OPEN");
+    await tables.expectRows("fills", left.slice(0, -1));
+  });
+
+  it("are noticed in a finished run of which another version is fetched whole", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", all.slice(0, 40)]]));
+    await tables.archiveRun(source);
+    source.tables.set(
+      "fills",
+      all.filter((_, i) => i < 10 || i >= 20),
+    );
+    source.storageVersion = "2";
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills).toMatchObject({ state: "INCOMPLETE", error: { code: "shrunk" } });
+    await tables.expectRows("fills", all.slice(0, 40));
+  });
+
+  it("are noticed behind a job that kept its progress without a proof", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60), orders: [1] });
+    const source = new ArraySource(run, new Map(all), { final: false });
+    source.tables.set("fills", all.get("fills")!.slice(0, 40));
+    await tables.archiveRun(source);
+    source.tables = new Map(all);
+    source.manners = {
+      final: false,
+      refuses: ({ table }, answer) =>
+        table === "fills" && answer > 20 ? new RunvaultError("server_error", "no luck today") : undefined,
+    };
+    await tables.archiveRun(source);
+    source.manners = { final: false };
+    source.tables.set("fills", all.get("fills")!.slice(0, 30));
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills!.error).toMatchObject({ code: "shrunk" });
+  });
+});
+
+describe("a table with more rows than the facts count", () => {
+  const ghostly = () => {
+    const source = new ArraySource(run, world({ fills: hours(5) }));
+    const counted = new ArraySource(run, new Map([["fills", source.tables.get("fills")!.toSpliced(2, 1)]]));
+    source.facts = (ref, bounds) => counted.facts(ref, bounds);
+    return { source, counted };
+  };
+
+  it("is UNVERIFIED, and COMPLETE with fewer rows once the gateway gives no more than it counts", async () => {
+    await using tables = await TableWorld.create();
+    const { source, counted } = ghostly();
+    const first = await tables.archiveRun(source);
+    expect(first.manifest.tables.fills).toMatchObject({ state: "UNVERIFIED", certificate: { rows: 5 } });
+    const second = await tables.archiveRun(source);
+    expect(second.manifest.tables.fills).toMatchObject({ state: "UNVERIFIED", certificate: { rows: 5 } });
+    source.tables = counted.tables;
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills!.state).toBe("COMPLETE");
+    await tables.expectRows("fills", counted.tables.get("fills")!);
+  });
+
+  it("blocks no later job by one that failed in between", async () => {
+    await using tables = await TableWorld.create();
+    const { source, counted } = ghostly();
+    await tables.archiveRun(source);
+    source.manners = { refuses: () => new RunvaultError("server_error", "no luck today") };
+    const failed = await tables.archiveRun(source);
+    expect(failed.manifest.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      error: { code: "server_error" },
+    });
+    source.manners = {};
+    source.tables = counted.tables;
+    expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+  });
+});

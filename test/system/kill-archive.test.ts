@@ -1,0 +1,144 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Archive, openArchive } from "../../src/archive/archive.ts";
+import {
+  archiveSteps,
+  exportSteps,
+  type KillAt,
+  KillDriver,
+  KillWorld,
+  type LoggedGateway,
+  rebuildSteps,
+  removeSteps,
+  stepOf,
+} from "../fixtures/command/kill-driver.ts";
+import { inProject } from "../fixtures/command/project.ts";
+
+/** Kinds of gateway, each of which makes a job come to other steps. */
+const kinds = {
+  counted: { options: {}, status: 0 },
+  literal: { options: { literal: true }, status: 0 },
+  malformed: { options: { faults: ["malformed@fills:30"], transport: "rest" }, status: 4 },
+  rpc: { options: { transport: "rpc" }, status: 0 },
+} as const;
+type Kind = keyof typeof kinds;
+
+/** What one archive goes through, kill after kill, before it is let end. */
+const chains: readonly [Kind, readonly KillAt[]][] = [
+  [
+    "counted",
+    [
+      ...(["archive-file-written", "planned", "segment-written:2", "segment-renamed:3"] as const),
+      ...(["segment-journalled:4", "converted", "parquet-renamed:2", "parquet-journalled"] as const),
+      ...([
+        "certified",
+        "commit-moved-one:3",
+        "commit-moved",
+        "manifest-written",
+        "manifest-renamed",
+      ] as const),
+    ],
+  ],
+  [
+    "counted",
+    ["archive-file-written", "segment-journalled:7", "converted:2", "certified", "links-refreshed"],
+  ],
+  ["counted", ["planned", "segment-renamed:5", "parquet-renamed", "commit-moved", "pending-removed"]],
+  ["counted", ["segment-written:9", "parquet-journalled:3", "commit-moved-one", "manifest-renamed"]],
+  ["counted", ["manifest-written"]],
+  ["counted", ["links-refreshed"]],
+  ["counted", ["pending-removed"]],
+  ["malformed", ["segment-journalled:6", "quarantine-journalled", "converted", "commit-moved"]],
+  ["malformed", ["quarantine-journalled"]],
+  [
+    "literal",
+    [
+      ...(["survey-journalled", "survey-journalled:3", "segment-journalled:2"] as const),
+      ...(["parquet-journalled", "certified", "commit-moved-one:2"] as const),
+    ],
+  ],
+];
+
+/** Over RPC every step that a job comes to there, twice. */
+const rpcChains: readonly [Kind, readonly KillAt[]][] = [
+  [
+    "rpc",
+    [
+      ...(["archive-file-written", "planned", "segment-written:2", "segment-renamed:3"] as const),
+      ...(["segment-journalled:4", "converted", "parquet-renamed:2", "parquet-journalled"] as const),
+      ...(["certified", "commit-moved-one:3", "commit-moved", "manifest-written"] as const),
+      "manifest-renamed",
+    ],
+  ],
+  [
+    "rpc",
+    [
+      ...(["archive-file-written", "planned", "segment-written:9", "segment-renamed:5"] as const),
+      ...(["segment-journalled:7", "converted:2", "parquet-renamed", "parquet-journalled:3"] as const),
+      ...(["certified", "commit-moved-one", "commit-moved", "manifest-written", "links-refreshed"] as const),
+    ],
+  ],
+  ["rpc", ["manifest-renamed"]],
+  ["rpc", ["links-refreshed"]],
+  ["rpc", ["pending-removed"]],
+  ["rpc", ["segment-journalled:12", "pending-removed"]],
+];
+
+let world: KillWorld;
+const gateways = {} as Record<Kind, LoggedGateway>;
+const undisturbed = {} as Record<Kind, Archive>;
+beforeAll(async () => {
+  world = await KillWorld.create({ rows: 900 });
+  for (const kind of Object.keys(kinds) as Kind[]) {
+    gateways[kind] = await world.serve(kinds[kind].options);
+    const driver = new KillDriver(world, gateways[kind], await world.archiveFolder());
+    await driver.goOn(kinds[kind].status);
+    undisturbed[kind] = await openArchive(driver.dir);
+  }
+});
+afterAll(() => world[Symbol.asyncDispose]());
+
+describe("the kills", () => {
+  it("are at every step that the source names", async () => {
+    const src = inProject("src");
+    const files = (await readdir(src, { recursive: true })).filter((file) => file.endsWith(".ts"));
+    const texts = await Promise.all(files.map((file) => readFile(join(src, file), "utf8")));
+    const named = texts.flatMap((text) =>
+      [...text.matchAll(/\bstep(?:\?\.)?\(\s*"([a-z-]+)"/g)].map(([, step]) => step!),
+    );
+    const known = [...archiveSteps, ...removeSteps, ...rebuildSteps, ...exportSteps];
+    expect([...new Set(named)].sort()).toEqual(known.sort());
+  });
+
+  it("are twice at each step of an archiving job", () => {
+    const kills = chains.flatMap(([, at]) => at).map(stepOf);
+    // windows are dropped where rows come late: twice in kill-growing.test.ts
+    for (const step of archiveSteps.filter((at) => at !== "segments-dropped"))
+      expect(kills.filter((at) => at === step).length, step).toBeGreaterThan(1);
+    // there are always facts over RPC, and no line that is not a row
+    const rest = new Set<string>(["segments-dropped", "survey-journalled", "quarantine-journalled"]);
+    const overRpc = rpcChains.flatMap(([, at]) => at).map(stepOf);
+    for (const step of archiveSteps.filter((at) => !rest.has(at)))
+      expect(overRpc.filter((at) => at === step).length, step).toBeGreaterThan(1);
+  });
+
+  it("interrupt work in many slices and segments", async () => {
+    for (const kind of Object.keys(kinds) as Kind[]) {
+      const { tables } = (await undisturbed[kind].manifest(world.run))!;
+      expect(Object.values(tables).flatMap(({ segments }) => segments).length).toBeGreaterThan(30);
+    }
+  });
+});
+
+describe("killed at any step and started again, archive fetches no journalled window twice and ends in an equal archive", () => {
+  it.each([...chains, ...rpcChains])(
+    "with a %s gateway, at %s",
+    async (kind, steps) => {
+      const driver = new KillDriver(world, gateways[kind], await world.archiveFolder());
+      await driver.killAtEach(steps, null, undefined, kinds[kind].status);
+      await driver.expectEqualTo(undisturbed[kind]);
+    },
+    400_000,
+  );
+});

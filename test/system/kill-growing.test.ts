@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Archive, openArchive } from "../../src/archive/archive.ts";
+import type { Manifest } from "../../src/archive/manifest.ts";
+import { run as runCommand } from "../fixtures/command/command-process.ts";
+import { type KillAt, KillDriver, KillWorld, type LoggedGateway } from "../fixtures/command/kill-driver.ts";
+
+describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
+  let world: KillWorld;
+  let gateway: LoggedGateway;
+  let first: { dir: string; manifest: Manifest; fills: string };
+  let second: { archive: Archive; fills: string };
+
+  beforeAll(async () => {
+    world = await KillWorld.create({ growing: true, failed: 0 });
+    const { started, ended } = world.simulator.span(world.run);
+    gateway = await world.serve({ transport });
+    // rows of two tables are on their way then
+    world.now = started + ((ended - started) * 61n) / 100n;
+    const driver = new KillDriver(world, gateway, await world.archiveFolder());
+    await driver.goOn();
+    const manifest = (await driver.manifest())!;
+    first = { dir: driver.dir, manifest, fills: await fillsIn(driver.dir) };
+    world.now = started + ((ended - started) * 83n) / 100n;
+    const undisturbed = new KillDriver(world, gateway, await world.archiveFolder(first.dir));
+    await undisturbed.goOn();
+    second = { archive: await openArchive(undisturbed.dir), fills: await fillsIn(undisturbed.dir) };
+  });
+  afterAll(() => world[Symbol.asyncDispose]());
+
+  /** What a reader gets: rows, and a sum that depends on each of them. */
+  async function fillsIn(dir: string): Promise<string> {
+    const tables = ["fills", "orders", "factors"].map(
+      (table) =>
+        `SELECT '${table}' AS t, count(*) AS rows, sum(seq) AS seqs, max(ts_event) AS last FROM ${table}`,
+    );
+    const sql = `${tables.join(" UNION ALL ")} ORDER BY t`;
+    const { status, stdout, stderr } = await runCommand(["query", "--archive", dir, "-f", "csv", sql]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    return stdout;
+  }
+
+  describe("the second archive of a run that goes on", () => {
+    it("begins at an OPEN first one, moves the horizon, and replaces windows that late rows fell into", async () => {
+      const after = (await second.archive.manifest(world.run))!;
+      expect(first.manifest).toMatchObject({ state: "OPEN", generation: 1 });
+      expect(after).toMatchObject({ state: "OPEN", generation: 2 });
+      expect(BigInt(after.horizon!)).toBeGreaterThan(BigInt(first.manifest.horizon!));
+      const kept = new Set(
+        Object.values(after.tables).flatMap(({ segments }) => segments.map((s) => s.file)),
+      );
+      const of = (manifest: Manifest) => Object.values(manifest.tables).flatMap(({ segments }) => segments);
+      const replaced = of(first.manifest).filter(({ file }) => !kept.has(file));
+      expect(replaced.length).toBeGreaterThan(0);
+      expect(replaced.length).toBeLessThan(of(first.manifest).length / 2);
+      expect(second.fills).not.toBe(first.fills);
+    });
+
+    const chains: readonly (readonly KillAt[])[] = [
+      [
+        ...(["planned", "segments-dropped", "segment-journalled:3", "parquet-journalled"] as const),
+        ...(["commit-moved-one:70", "commit-moved", "manifest-written"] as const),
+      ],
+      ["segments-dropped", "converted:2", "manifest-renamed"],
+      ["parquet-journalled:2", "links-refreshed"],
+    ];
+    it.each(chains.map((steps) => [steps]))(
+      "killed at %s, shows readers the first generation or the second, and ends as an undisturbed one",
+      async (steps) => {
+        const driver = new KillDriver(world, gateway, await world.archiveFolder(first.dir));
+        await driver.killAtEach(steps, first.manifest, async (at) => {
+          const after = at === "manifest-renamed" || at === "links-refreshed";
+          expect(await fillsIn(driver.dir)).toBe(after ? second.fills : first.fills);
+        });
+        await driver.expectEqualTo(second.archive);
+      },
+      400_000,
+    );
+  });
+});
