@@ -1,7 +1,7 @@
 /** Columns padded to their widest cell, two blanks apart, under a header and a rule. */
 export function alignedTable(
   header: readonly string[],
-  rows: readonly string[][],
+  rows: readonly (readonly string[])[],
   right: readonly boolean[],
 ): string {
   const widths = header.map((name, index) =>

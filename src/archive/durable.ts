@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { access, copyFile, link, mkdir, open, readdir, rename, rm, rmdir } from "node:fs/promises";
+import { access, copyFile, link, mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { RunvaultError } from "../model/error.ts";
 
 /** Writes all bytes to a new file and has the disk keep them. */
 export async function writeSynced(file: string, bytes: Uint8Array | readonly Uint8Array[]): Promise<void> {
@@ -51,6 +52,16 @@ export async function removeAsides(file: string): Promise<void> {
   const prefix = `.${basename(file)}.`;
   for (const name of await readdir(folder)) {
     if (name.startsWith(prefix) && name.endsWith(".part")) await rm(join(folder, name), { force: true });
+  }
+}
+
+/** Size of a file in bytes; null where there is none. */
+export async function sizeOf(file: string): Promise<number | null> {
+  try {
+    return (await stat(file)).size;
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw RunvaultError.from(error, { place: { file } });
   }
 }
 

@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -6,7 +6,7 @@ import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { filesOf, readableStates } from "./commit.ts";
-import { isMissing } from "./durable.ts";
+import { sizeOf } from "./durable.ts";
 import { type Manifest, parseManifest, type TableState } from "./manifest.ts";
 import { markOf } from "./manifest-cache.ts";
 
@@ -210,14 +210,5 @@ async function namesIn(dir: string): Promise<string[]> {
     // no run was ever committed, or a stray file lies among the folders
     if (code === "ENOENT" || code === "ENOTDIR") return [];
     throw RunvaultError.from(error, { place: { file: dir } });
-  }
-}
-
-async function sizeOf(file: string): Promise<number | null> {
-  try {
-    return (await stat(file)).size;
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file } });
   }
 }

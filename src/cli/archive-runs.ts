@@ -6,6 +6,7 @@ import { type ArchiveJob, archiveRun, defaultSettings, type RunOutcome } from ".
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
 import { describeRun, finishedRuns } from "../extract/run-knowledge.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { byteText } from "../model/byte-text.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
@@ -13,7 +14,7 @@ import { wallClock } from "../model/time.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
 import { openGatewayFor } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
-import { byteText, durationText, grouped, showProgress } from "./progress.ts";
+import { durationText, grouped, showProgress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { version } from "./version.ts";
@@ -318,13 +319,21 @@ function reportText(report: RunReport): string {
     return [name, state, ...counted, note];
   });
   const columns = ["table", "state", "rows", "gateway", "proof"];
-  const right = [false, false, true, true, false, false];
-  // notes are rare: a column of blanks would only be a rule over nothing
-  const noted = lines.some((cells) => cells.at(-1) !== "");
-  const shown = noted ? lines : lines.map((cells) => cells.slice(0, columns.length));
-  const table = indented(alignedTable(noted ? [...columns, "note"] : columns, shown, right));
+  const right = [false, false, true, true, false];
+  const table = notedTable(columns, lines, right);
   const aside = Object.values(manifest.tables).some(({ quarantine }) => quarantine.length > 0);
   return head + table + (aside ? `  rows set aside, with the reason: ${report.quarantineDir}\n` : "");
+}
+
+/** A table whose last cells are notes, which are rare: a column of blanks would only be a rule over nothing. */
+function notedTable(
+  columns: readonly string[],
+  lines: readonly (readonly string[])[],
+  right: readonly boolean[],
+): string {
+  const noted = lines.some((cells) => cells.at(-1) !== "");
+  const shown = noted ? lines : lines.map((cells) => cells.slice(0, columns.length));
+  return indented(alignedTable(noted ? [...columns, "note"] : columns, shown, [...right, false]));
 }
 
 function indented(text: string): string {
@@ -352,6 +361,7 @@ async function dryRun(
         settled: wallClock() - settings.settleNs,
         requireCounted: settings.requireCounted,
         fingerprint: settings.fingerprint,
+        acceptShrink: settings.acceptShrink,
         signal: session.signal,
       }),
     );
@@ -363,17 +373,13 @@ async function dryRun(
   const free = plans[0]?.freeBytes ?? 0;
   const fits = plans.length > 0 && known > free ? false : need === null ? null : true;
   if (session.json) {
-    const body = { runs: plans, neededBytes: need, freeBytes: free, fits };
-    const text = JSON.stringify(
-      body,
-      (_, value: unknown) => (typeof value === "bigint" ? value.toString() : value),
-      2,
-    );
-    await session.terminal.out(`${text}\n`);
+    const body = { runs: plans.map(planJson), neededBytes: need, freeBytes: free, fits };
+    await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
   } else {
     await session.terminal.out(planText(plans, need, free));
   }
-  if (fits !== false) return exit.done;
+  const failures = plans.flatMap(({ tables }) => tables.flatMap(({ error }) => error?.exit ?? []));
+  if (fits !== false) return worstExit(failures);
   throw new RunvaultError(
     "storage_full",
     `the plan needs about ${byteText(known)}, the disk has ${byteText(free)} free`,
@@ -382,6 +388,14 @@ async function dryRun(
       hint: "Free some space, or point --archive at a larger disk.",
     },
   );
+}
+
+function planJson(plan: RunPlan) {
+  const tables = plan.tables.map(({ error, ...table }) => ({
+    ...table,
+    error: error === null ? null : { code: error.code, message: error.message, hint: error.hint ?? null },
+  }));
+  return { ...plan, horizon: plan.horizon?.toString(), tables };
 }
 
 function planText(plans: readonly RunPlan[], need: number | null, free: number): string {
@@ -395,10 +409,11 @@ function planText(plans: readonly RunPlan[], need: number | null, free: number):
       table.rows === null ? unknown : grouped(table.rows),
       table.textBytes === null ? unknown : byteText(table.textBytes),
       table.diskBytes === null ? unknown : byteText(table.diskBytes),
+      table.error === null ? "" : `${table.error.code}: ${table.error.message}`,
     ]);
     const heads = ["table", "slices", "rows", "text", "disk"];
-    const table = alignedTable(heads, rows, [false, true, true, true, true]);
-    return `${formatRun(plan)}  ${plan.status}\n${indented(table)}`;
+    const table = notedTable(heads, rows, [false, true, true, true, true]);
+    return `${formatRun(plan)}  ${plan.status}\n${table}`;
   });
   const needed =
     need === null

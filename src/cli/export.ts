@@ -8,13 +8,14 @@ import {
   isStreamFormat,
   streamFormats,
 } from "../analytics/export-format.ts";
+import { byteText } from "../model/byte-text.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../model/table.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { killStep } from "./kill-step.ts";
 import { instant, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
-import { byteText, grouped } from "./progress.ts";
+import { grouped } from "./progress.ts";
 import { parseRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 

@@ -1,4 +1,5 @@
 import { Presets, SingleBar } from "cli-progress";
+import { byteText } from "../model/byte-text.ts";
 
 /** How far a job is; anything may call `add` as often as it likes. */
 export interface Progress extends Disposable {
@@ -137,13 +138,6 @@ export function progressLine(state: Readonly<State>, rowsPerSecond: number): str
 /** An integer with its digits in groups of three. */
 export function grouped(count: number | bigint): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
-}
-
-/** Bytes in the largest decimal unit that leaves a number above one. */
-export function byteText(bytes: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  const step = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
-  return step === 0 ? `${bytes} B` : `${(bytes / 1000 ** step).toFixed(1)} ${units[step]}`;
 }
 
 /** A duration in at most two units. */

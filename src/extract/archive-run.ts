@@ -124,14 +124,8 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     await tidyCommitted(archive, committed);
     return { manifest: committed, changed: false, resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0 };
   }
-  await using pending = await Pending.open(
-    archive.layout,
-    run,
-    committed,
-    settledVersion(run),
-    exactTypes,
-    step,
-  );
+  const held = { layout: archive.layout, run, committed, storageVersion: settledVersion(run), exactTypes };
+  await using pending = await Pending.open(held, step);
   const settled = clock() - settings.settleNs;
   const outlook = await lookAhead(source, run, committed, settled, signal);
   const { until } = outlook;
@@ -246,7 +240,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     durationMs: Math.round(performance.now() - startedMs),
     retries,
   };
-  const { resumedSegments } = pending;
+  const { resumedSegments } = pending.held;
   await commitRun(archive, manifest, pending, step);
   await pending.remove();
   step("pending-removed");

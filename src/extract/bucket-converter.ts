@@ -60,7 +60,7 @@ export class BucketConverter implements AsyncDisposable {
     } catch (error) {
       if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
       const drift: string[] = [];
-      for (const segment of pending.segmentsOf(table.name, bucket)) {
+      for (const segment of pending.held.segmentsOf(table.name, bucket)) {
         drift.push(...(await this.#setAside(pending, run, table, segment)));
       }
       await this.#convertOnce(pending, run, table, bucket, drift);
@@ -76,7 +76,7 @@ export class BucketConverter implements AsyncDisposable {
     carefulDrift?: readonly string[],
   ): Promise<void> {
     const checked = carefulDrift !== undefined;
-    const segments = pending.segmentsOf(table.name, bucket);
+    const segments = pending.held.segmentsOf(table.name, bucket);
     const filled = segments.filter(({ rows }) => rows > 0);
     if (filled.length === 0) return;
     const file = pending.nextName(table.name, "parquet");
@@ -109,7 +109,7 @@ export class BucketConverter implements AsyncDisposable {
    * contract does not know.
    */
   async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<string[]> {
-    const file = await pending.locate(segment.file);
+    const file = await pending.held.locate(segment.file);
     const text = await readSegment(file, segment);
     const good: Uint8Array[] = [];
     const bad: BadLine[] = [];
@@ -149,8 +149,8 @@ export class BucketConverter implements AsyncDisposable {
 async function locateWhole(pending: Pending, segments: readonly Segment[], checked: boolean) {
   const located: (Segment & { readonly checked: boolean })[] = [];
   for (const segment of segments) {
-    const file = await pending.locate(segment.file);
-    if (pending.isCommitted(segment.file)) await requireStored(file, segment);
+    const file = await pending.held.locate(segment.file);
+    if (pending.held.isCommitted(segment.file)) await requireStored(file, segment);
     located.push({ ...segment, file, checked });
   }
   return located;

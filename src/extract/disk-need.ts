@@ -1,5 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
+import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { ColumnKind, Table } from "../model/table.ts";
 
@@ -46,10 +47,9 @@ export async function freeBytes(folder: string): Promise<number> {
 export async function refuseWhenFull(folder: string, needed: number): Promise<void> {
   const free = await freeBytes(folder);
   if (needed <= free) return;
-  const mb = (bytes: number) => `${Math.ceil(bytes / 1e6)} MB`;
   throw new RunvaultError(
     "storage_full",
-    `the rows need about ${mb(needed)}, the disk has ${mb(free)} free`,
+    `the rows need about ${byteText(needed)}, the disk has ${byteText(free)} free`,
     {
       place: { file: folder },
       hint: "Free some space, or point --archive at a larger disk; nothing was fetched.",

@@ -1,13 +1,18 @@
 import type { Archive } from "../archive/archive.ts";
-import type { Manifest, TableManifest } from "../archive/manifest.ts";
-import type { HeldTable } from "../archive/pending.ts";
+import { type HeldTable, HeldTables } from "../archive/held-tables.ts";
+import type { Manifest } from "../archive/manifest.ts";
+import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
+import { typesNow } from "./archive-run.ts";
+import { askPlan } from "./ask-plan.ts";
 import { diskBytes, freeBytes, textBytes } from "./disk-need.ts";
-import { changedWindows, grainOf, heldWindows, planSlices } from "./plan.ts";
-import { describeRun } from "./run-knowledge.ts";
-import { isOutdated, isUpToDate, lookAhead, type RunOutlook } from "./run-outlook.ts";
+import type { AbsentPlan, FetchPlan } from "./plan.ts";
+import { describeRun, type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+import { type CountRows, isUpToDate, lookAhead } from "./run-outlook.ts";
+import { countSlice, slicesOf } from "./slices.ts";
+import { concernsOneTable } from "./table-job.ts";
 
 /** What archiving a run would do. */
 export interface RunPlan extends RunRef {
@@ -24,12 +29,21 @@ export interface TablePlan {
   readonly absent: boolean;
   /** Rows to fetch, their text and what they take on disk; null where the gateway has no storage facts. */
   readonly rows: number | null;
-  readonly slices: number | null;
   readonly textBytes: number | null;
   readonly diskBytes: number | null;
+  /** Windows to ask for; null where that is not known, and where the disk has no room for their rows. */
+  readonly slices: number | null;
+  /** Why the job would leave the table as it is. */
+  readonly error: RunvaultError | null;
 }
 
-/** Plans a run without fetching or writing anything. `archive` is null where it does not exist yet. */
+/** The plan of one table; null where only a survey could tell, an error where the job would leave the table alone. */
+type Planned = FetchPlan | AbsentPlan | RunvaultError | null;
+
+/**
+ * Plans a run as its job would, by the same planner, without fetching or writing anything. `archive` is null where it
+ * does not exist yet.
+ */
 export async function planRun(input: {
   source: HistorySource;
   archive: Archive | null;
@@ -40,86 +54,85 @@ export async function planRun(input: {
   settled: Nanoseconds;
   requireCounted: boolean;
   fingerprint: boolean;
+  acceptShrink: boolean;
   signal: AbortSignal;
 }): Promise<RunPlan> {
-  const { source, archive, folder, signal } = input;
+  const { source, archive, sliceRows, acceptShrink, signal } = input;
   const wanted = tables.filter(({ name }) => input.tables === undefined || input.tables.includes(name));
   const run = await describeRun(source, input.run, signal);
   const committed = (await archive?.manifest(run)) ?? null;
   const { instanceId, runId, status } = run;
-  const free = await freeBytes(folder);
+  const free = await freeBytes(input.folder);
+  const common = { instanceId, runId, status, freeBytes: free };
   if (committed !== null && (await isUpToDate(source, committed, run, wanted, input, signal))) {
-    return { instanceId, runId, status, upToDate: true, horizon: undefined, tables: [], freeBytes: free };
+    return { ...common, upToDate: true, horizon: undefined, tables: [] };
   }
-  const outlook = await lookAhead(source, run, committed, input.settled, signal);
+  const held = archive === null ? null : await heldNow(archive, run, committed);
+  const { until, facts, countRows } = await lookAhead(source, run, committed, input.settled, signal);
+
+  const planOf = async ({ name }: Table, countRows: CountRows | undefined): Promise<Planned> => {
+    const former = committed?.tables[name];
+    const ownHeld = held?.of(name) ?? nothingHeld;
+    const known = { table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink };
+    try {
+      return await askPlan(known, { countRows, survey: undefined });
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId, table: name });
+      if (!concernsOneTable(error)) throw error;
+      return error;
+    }
+  };
   const plans: TablePlan[] = [];
-  for (const table of wanted) plans.push(await planTable(outlook, table, committed, input.sliceRows));
-  return {
-    instanceId,
-    runId,
-    status,
-    upToDate: false,
-    horizon: outlook.until,
-    tables: plans,
-    freeBytes: free,
-  };
-}
-
-async function planTable(
-  outlook: RunOutlook,
-  table: Table,
-  committed: Manifest | null,
-  sliceRows: number,
-): Promise<TablePlan> {
-  const { facts, run, until } = outlook;
-  const own = facts?.get(table.name);
-  const nothing = { rows: 0, slices: 0, textBytes: 0, diskBytes: 0 };
-  if (facts === null) {
-    return { table: table.name, absent: false, rows: null, slices: null, textBytes: null, diskBytes: null };
+  for (const table of wanted) {
+    const plan = await planOf(table, countRows(table));
+    const size = sizeOf(table, plan);
+    // slices of rows that have no room are not worth counting, and may be without end
+    const hasRoom = size !== null && size.diskBytes <= free;
+    const slices = hasRoom ? await countSlices(run, table, plan, countRows(table)) : null;
+    plans.push({
+      table: table.name,
+      absent: isAbsent(plan),
+      ...(size ?? { rows: null, textBytes: null, diskBytes: null }),
+      slices,
+      error: plan instanceof RunvaultError ? plan : null,
+    });
   }
-  if (own === undefined) return { table: table.name, absent: true, ...nothing };
-  const former = committed?.tables[table.name];
-  const held = heldOf(former !== undefined && isOutdated(former, run) ? undefined : former);
-  const countRows = outlook.countRows(table);
-  const changed = countRows === undefined ? [] : await changedWindows(heldWindows(held), countRows);
-  // rows set aside are asked for again: the gateway may have mended them since
-  const aside = new Set(held.quarantine.map(({ segment }) => segment));
-  const windows = heldWindows(held).filter(
-    ({ from, to, segments }) =>
-      !changed.some((w) => w.from === from && w.to === to) && !segments.some(({ file }) => aside.has(file)),
-  );
-  const extent = { rows: Number(own.rows), first: own.first, last: own.last, final: run.final };
-  const grain = grainOf(held, extent);
-  const slices = await planSlices({
-    run,
-    table,
-    extent,
-    grain,
-    windows,
-    until,
-    sliceRows,
-    countRows,
-    surveyed: false,
-  });
-  const rows = extent.rows - windows.reduce((sum, window) => sum + window.rows, 0);
-  const text = textBytes(table, rows);
-  return {
-    table: table.name,
-    absent: false,
-    rows,
-    slices: slices.length,
-    textBytes: text,
-    diskBytes: diskBytes(text),
-  };
+  return { ...common, upToDate: false, horizon: until, tables: plans };
 }
 
-function heldOf(table: TableManifest | undefined): HeldTable {
-  const { segments = [], quarantine = [], grain = null } = table ?? {};
-  return {
-    grain: segments.length === 0 ? null : grain,
-    survey: null,
-    segments: [...segments],
-    parquet: [],
-    quarantine: [...quarantine],
-  };
+async function heldNow(archive: Archive, run: RunKnowledge, committed: Manifest | null): Promise<HeldTables> {
+  const work = { run, committed, storageVersion: settledVersion(run), exactTypes: typesNow(archive) };
+  return (await HeldTables.read({ layout: archive.layout, ...work })).held;
+}
+
+const nothingHeld: HeldTable = { grain: null, survey: null, segments: [], parquet: [], quarantine: [] };
+
+/** What a plan's rows come to; null where the plan does not know. */
+function sizeOf(table: Table, plan: Planned) {
+  if (plan === null) return null;
+  const rows = isFetch(plan) ? plan.rows : 0;
+  const text = textBytes(table, rows);
+  return { rows, textBytes: text, diskBytes: diskBytes(text) };
+}
+
+async function countSlices(
+  run: RunRef,
+  table: Table,
+  plan: Planned,
+  countRows: CountRows | undefined,
+): Promise<number> {
+  let count = 0;
+  for (const slice of isFetch(plan) ? slicesOf(run, table, plan) : []) {
+    if ((await countSlice(slice, countRows)) !== null) count++;
+  }
+  return count;
+}
+
+function isFetch(plan: Planned): plan is FetchPlan {
+  return plan !== null && !(plan instanceof RunvaultError) && plan.kind === "fetch";
+}
+
+function isAbsent(plan: Planned): plan is AbsentPlan {
+  return plan !== null && !(plan instanceof RunvaultError) && plan.kind === "absent";
 }

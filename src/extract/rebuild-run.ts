@@ -90,8 +90,9 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     sumOf(buckets, ({ storedBytes }) => storedBytes),
   );
   const exactTypes = typesNow(archive);
-  const version = committed.run.final ? committed.run.storageVersion : null;
-  await using pending = await Pending.open(archive.layout, run, committed, version, exactTypes, step);
+  const storageVersion = committed.run.final ? committed.run.storageVersion : null;
+  const { layout } = archive;
+  await using pending = await Pending.open({ layout, run, committed, storageVersion, exactTypes }, step);
   await using duckdb = await openDuckDB({
     memoryLimitMb: defaultSettings.memoryLimitMb,
     threads: defaultSettings.threads,
@@ -123,7 +124,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     const parquet = table.parquet.map((file) =>
       made.has(file.bucket) ? parquetOf(pending, name, file.bucket) : file,
     );
-    const drift = pending.held(name).parquet.flatMap((held) => held.drift);
+    const drift = pending.held.of(name).parquet.flatMap((held) => held.drift);
     tables[name] = {
       ...table,
       exactTypes: { ...exactTypes(name) },
@@ -132,7 +133,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     };
     const sum = table.certificate?.rowHash?.sum;
     if (sum === undefined || made.size === 0) continue;
-    const files = await Promise.all(parquet.map(({ file }) => pending.locate(file)));
+    const files = await Promise.all(parquet.map(({ file }) => pending.held.locate(file)));
     if ((await rowHashOf(duckdb.connection, tableNamed(name), files)).sum !== sum) {
       throw otherRows(committed, name, "the row hash is not the certified one");
     }
@@ -196,7 +197,7 @@ async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Prom
 }
 
 function parquetOf(pending: Pending, name: TableName, bucket: string): ParquetFile {
-  const made = pending.held(name).parquet.find(({ file }) => file.bucket === bucket);
+  const made = pending.held.of(name).parquet.find(({ file }) => file.bucket === bucket);
   if (made === undefined)
     throw new RunvaultError("internal", `bucket ${bucket} of ${name} was not converted`);
   return made.file;

@@ -1,10 +1,13 @@
-import type { Manifest, TableManifest } from "../archive/manifest.ts";
+import type { Manifest } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
-import type { CountRows } from "./plan.ts";
+import { certifiedRows } from "./committed-table.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+
+/** Rows in a window by the gateway's facts. */
+export type CountRows = (from: Nanoseconds, to: Nanoseconds) => Promise<number>;
 
 /** What can be asked of a run, and up to where, before any of its rows is fetched. */
 export interface RunOutlook {
@@ -70,22 +73,6 @@ export async function isUpToDate(
     facts === null ||
     wanted.every(({ name }) => Number(facts.get(name)?.rows ?? 0n) === certifiedRows(committed.tables[name]!))
   );
-}
-
-/** Rows that a table's certificate accounts for, those set aside among them. */
-export function certifiedRows({ certificate }: TableManifest): number {
-  return certificate === null ? 0 : certificate.rows + certificate.quarantined;
-}
-
-/**
- * True when rows of a table that was archived as finished may have changed in place since: its storage version is
- * another, and counts do not tell which rows did, so that only fetching all of them again brings them.
- */
-export function isOutdated(table: TableManifest, run: RunKnowledge): boolean {
-  const version = settledVersion(run);
-  // up to an instant: archived while the run went on, and brought up to date by counts
-  const settled = table.certificate !== null && table.certificate.until === null;
-  return settled && version !== null && table.storageVersion !== version;
 }
 
 /**

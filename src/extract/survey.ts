@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { SurveyRecord } from "../archive/pending.ts";
+import type { SurveyRecord } from "../archive/journal.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";

@@ -1,26 +1,23 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
 import type { ExactTypes } from "../archive/convert-types.ts";
-import type { RowHash, Segment, TableManifest, TableState } from "../archive/manifest.ts";
+import type { SurveyRecord } from "../archive/journal.ts";
+import type { RowHash, TableManifest, TableState } from "../archive/manifest.ts";
 import type { Pending } from "../archive/pending.ts";
 import { readSegment } from "../archive/segment.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";
 import type { Table, TableName } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
+import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
+import { isDisproven, isOutdated } from "./committed-table.ts";
 import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
-import {
-  type CountRows,
-  changedWindows,
-  grainOf,
-  type HeldWindow,
-  heldWindows,
-  planSlices,
-  type TableExtent,
-} from "./plan.ts";
+import { heldWindows, sumRows, windowKey } from "./held-window.ts";
+import type { FetchPlan } from "./plan.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
-import { certifiedRows, isOutdated } from "./run-outlook.ts";
+import type { CountRows } from "./run-outlook.ts";
+import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
 import { surveyTable } from "./survey.ts";
 
 /** What the tables of one run's job share. */
@@ -46,6 +43,15 @@ export interface RunContext {
   readonly onSurveyed: (table: Table, rows: number, bytes: number) => void;
 }
 
+/** A bucket of which slices are being fetched. */
+interface BucketUnderWay {
+  readonly bucket: string;
+  /** Slices that are not here yet. */
+  left: number;
+  /** Settle with the slices, and never fail. */
+  readonly fetching: Promise<void>[];
+}
+
 /** One table of one run on its way into the archive. */
 export class TableJob {
   readonly table: Table;
@@ -54,18 +60,14 @@ export class TableJob {
   readonly #context: RunContext;
   readonly #countRows: CountRows | undefined;
   readonly #former: TableManifest | undefined;
-  /** Names of the files of the former generation's segments. */
-  readonly #formerFiles: ReadonlySet<string>;
   #surveyedRows = 0;
-  #extent: TableExtent = { rows: 0, first: undefined, last: undefined, final: false };
-  #planned: Slice[] = [];
+  #plan: FetchPlan | undefined;
 
   constructor(table: Table, context: RunContext, countRows: CountRows | undefined) {
     this.table = table;
     this.#context = context;
     this.#countRows = countRows;
     this.#former = context.committed[table.name];
-    this.#formerFiles = new Set(this.#former?.segments.map(({ file }) => file));
   }
 
   /** Rows the last plan found missing. */
@@ -91,88 +93,97 @@ export class TableJob {
 
   /** Decides what is still to fetch, from the facts within the horizon or, without any, from a survey. */
   async plan(facts: StorageFacts | null): Promise<void> {
-    const { pending, until, run, sliceRows } = this.#context;
-    const { table } = this;
-    const held = pending.held(table.name);
-    const extent = await this.#measure(facts);
-    if (extent === null) {
-      this.#refuseToVanish();
-      await pending.dropSegments(table.name, held.segments);
+    const { pending, until, run, sliceRows, acceptShrink } = this.#context;
+    const { name } = this.table;
+    const held = pending.held.of(name);
+    const known = { table: name, run, until, facts, held, former: this.#former, sliceRows, acceptShrink };
+    const plan = await askPlan(known, { countRows: this.#countRows, survey: () => this.#survey() });
+    await pending.dropSegments(name, plan.drop);
+    if (plan.kind === "absent") {
       this.absent = true;
       return;
     }
-    this.#extent = extent;
-    await this.#dropDisproven();
-    this.#refuseToShrink();
-    await this.#dropChanged();
-    await this.#dropOutdated();
-    const grain = grainOf(held, this.#extent);
-    if (held.grain === null && this.#extent.rows > 0) await pending.setGrain(table.name, grain);
-    this.#planned = await planSlices({
-      run,
-      table,
-      extent: this.#extent,
-      grain,
-      windows: heldWindows(held),
-      until,
-      sliceRows,
-      countRows: this.#countRows,
-      surveyed: facts === null,
-    });
-    this.rowsToFetch = this.#extent.rows - sumRows(heldWindows(held));
-    this.#context.onPlan(table, this.rowsToFetch + this.#surveyedRows);
+    if (held.grain === null && plan.spanRows > 0) await pending.setGrain(name, plan.grain);
+    this.#plan = plan;
+    this.rowsToFetch = plan.rows;
+    this.#context.onPlan(this.table, plan.rows + this.#surveyedRows);
   }
 
-  /** Fetches the planned slices, and converts each bucket as soon as all of it is here. */
+  /** Fetches what the plan says, and converts each bucket as soon as all of it is here. */
   async fetch(): Promise<void> {
-    const { slices, pending } = this.#context;
-    const left = new Map<string, number>();
-    for (const { bucket } of this.#planned) left.set(bucket, (left.get(bucket) ?? 0) + 1);
-    const held = new Set(pending.held(this.table.name).segments.map(({ bucket }) => bucket));
+    const plan = this.#plan;
+    if (plan === undefined) return;
+    const { slices, pending, run, work } = this.#context;
+    const { name } = this.table;
+    const halt = new AbortController();
+    const signal = AbortSignal.any([work.signal, halt.signal]);
+    const failures: unknown[] = [];
+    /** Goes on beside the others; the first that fails stops them all. */
+    const aside = async (action: () => Promise<void>) => {
+      try {
+        await action();
+      } catch (error) {
+        failures.push(error);
+        halt.abort("another part of the table failed");
+      }
+    };
     // buckets that need no fetching, but lost or never got their Parquet
-    const ready = [...held].filter((bucket) => !left.has(bucket)).map((bucket) => this.#convert(bucket));
-    const tables = new AbortController();
-    const fetched = this.#planned.map((slice) =>
-      slices.add(async () => {
-        if (tables.signal.aborted) return;
-        try {
-          await this.#fetchSlice(slice, AbortSignal.any([this.#context.work.signal, tables.signal]));
-        } catch (error) {
-          tables.abort();
-          throw error;
-        }
-        const remaining = left.get(slice.bucket)! - 1;
-        left.set(slice.bucket, remaining);
-        return remaining === 0;
-      }),
+    const ready = pending.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
+    const under = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) =>
+      aside(() => this.#convert(bucket)),
     );
-    const converted = fetched.map(async (done, i) => {
-      if (await done) await this.#convert(this.#planned[i]!.bucket);
-    });
-    const outcomes = await Promise.allSettled([...ready, ...converted]);
-    const failures = outcomes.flatMap((outcome) =>
-      outcome.status === "rejected" ? [outcome.reason as unknown] : [],
-    );
+    let open: BucketUnderWay | undefined;
+    const convertOnceFetched = (done: BucketUnderWay | undefined) => {
+      if (done === undefined) return;
+      const convert = async () => {
+        await Promise.all(done.fetching);
+        if (done.left === 0) await this.#convert(done.bucket);
+      };
+      under.push(aside(convert));
+    };
+    for (const slice of slicesOf(run, this.table, plan)) {
+      await slices.onSizeLessThan(slices.concurrency);
+      if (signal.aborted) {
+        // its other slices will not come
+        open = undefined;
+        break;
+      }
+      if (slice.bucket !== open?.bucket) {
+        convertOnceFetched(open);
+        open = { bucket: slice.bucket, left: 0, fetching: [] };
+      }
+      const bucket = open;
+      bucket.left++;
+      const fetch = () =>
+        slices.add(async () => {
+          if (signal.aborted) return;
+          await this.#fetchSlice(slice, signal);
+          bucket.left--;
+        });
+      bucket.fetching.push(aside(fetch));
+    }
+    convertOnceFetched(open);
+    await Promise.all(under);
     // of several, the first that is not merely the echo of another's abort
-    const cause = failures.find((failure) => !isAbort(failure)) ?? failures[0];
-    if (cause !== undefined) throw cause;
-    this.#planned = [];
+    if (failures.length > 0) throw failures.find((failure) => !isAbort(failure)) ?? failures[0];
+    work.signal.throwIfAborted();
+    this.#plan = undefined;
   }
 
   /** Holds what is here against the facts. True when some windows must be fetched again, which are then planned. */
   async reconcile(facts: StorageFacts | null): Promise<boolean> {
     const own = facts?.get(this.table.name);
-    const windows = heldWindows(this.#context.pending.held(this.table.name));
+    const windows = heldWindows(this.#context.pending.held.of(this.table.name));
     if (own === undefined || Number(own.rows) === sumRows(windows) || this.#countRows === undefined)
       return false;
     await this.plan(facts);
-    return this.#planned.length > 0;
+    return this.#plan !== undefined && this.#plan.rows > 0 && this.#plan.gaps.length > 0;
   }
 
   /** The table as the manifest will have it. */
   async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
     const { pending, until, run, exactTypes } = this.#context;
-    const held = pending.held(this.table.name);
+    const held = pending.held.of(this.table.name);
     const common = {
       grain: held.grain ?? ("all" as const),
       exactTypes: { ...exactTypes(this.table.name) },
@@ -198,10 +209,10 @@ export class TableJob {
     const ended = this.error === null ? "clean" : "cut";
     const segments = this.error !== null && !worthKeeping(this.error) ? [] : held.segments;
     const parquet = held.parquet
-      .filter(({ file }) => segments.length > 0 && pending.isConverted(this.table.name, file.bucket))
+      .filter(({ file }) => segments.length > 0 && pending.held.isConverted(this.table.name, file.bucket))
       .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
-    const windows = new Set(segments.map(windowOf));
-    const quarantine = held.quarantine.filter((file) => windows.has(windowOf(file)));
+    const windows = new Set(segments.map(windowKey));
+    const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
     const quarantined = quarantine.reduce((sum, { rows }) => sum + rows, 0);
     const own = facts?.get(this.table.name);
     const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
@@ -238,7 +249,7 @@ export class TableJob {
   async #addsTo(former: TableManifest, error: RunvaultError): Promise<boolean> {
     const { pending, run } = this.#context;
     if (!worthKeeping(error) || isOutdated(former, run) || isDisproven(former)) return false;
-    const { segments } = pending.held(this.table.name);
+    const { segments } = pending.held.of(this.table.name);
     const held = new Set(segments.map(({ file }) => file));
     if (!former.segments.every(({ file }) => held.has(file))) return false;
     // a former bucket that grew has its Parquet made anew: without it, readers of unfinished tables would lose it
@@ -255,7 +266,7 @@ export class TableJob {
   async #fingerprint(files: readonly string[]): Promise<RowHash | null> {
     const { pending, fingerprint } = this.#context;
     if (fingerprint === undefined) return null;
-    return await fingerprint(this.table, await Promise.all(files.map((file) => pending.locate(file))));
+    return await fingerprint(this.table, await Promise.all(files.map((file) => pending.held.locate(file))));
   }
 
   #state(proof: "counted" | "exhausted" | "none", quarantined: number): TableState {
@@ -293,7 +304,7 @@ export class TableJob {
             });
       return "none";
     }
-    const { survey, segments, quarantine } = this.#context.pending.held(this.table.name);
+    const { survey, segments, quarantine } = this.#context.pending.held.of(this.table.name);
     if (survey === null || survey.rows !== rows) {
       this.error = new RunvaultError(
         "incomplete",
@@ -307,7 +318,7 @@ export class TableJob {
     if (quarantine.length > 0) return "exhausted";
     const hash = createHash("sha256");
     for (const segment of segments) {
-      hash.update(await readSegment(await this.#context.pending.locate(segment.file), segment));
+      hash.update(await readSegment(await this.#context.pending.held.locate(segment.file), segment));
     }
     if (hash.digest("hex") === survey.sha256) return "exhausted";
     this.error = new RunvaultError(
@@ -320,113 +331,32 @@ export class TableJob {
     return "none";
   }
 
-  /** What the gateway holds of the table; null where it says that it keeps no such table. */
-  async #measure(facts: StorageFacts | null): Promise<TableExtent | null> {
-    const { run } = this.#context;
-    if (facts === null) return await this.#survey();
-    const own = facts.get(this.table.name);
-    return own === undefined ? null : extentOf(own, run.final);
-  }
-
-  /** What a pass over all of the table finds; null where the gateway has no such table from the first answer on. */
-  async #survey(): Promise<TableExtent | null> {
+  /** What a pass over all of the table finds; `absent` where the first answer says that there is no such table. */
+  async #survey(): Promise<SurveyRecord | "absent"> {
     const { pending, until, run, work, slices, onSurveyed } = this.#context;
-    const held = pending.held(this.table.name);
-    let survey = held.survey;
-    if (survey === null || survey.until !== (until?.toString() ?? null)) {
-      const onRows = (rows: number, bytes: number) => {
-        this.#surveyedRows += rows;
-        onSurveyed(this.table, rows, bytes);
-      };
-      // what was held so far can't be asked about: only a pass over all of it tells
-      const pass = () => slices.add(() => surveyTable(run, this.table, until, { ...work, onRows }));
-      try {
-        survey = await pass();
-        // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-        if (survey.rows === 0) survey = await pass();
-      } catch (error) {
-        if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
-        return null;
-      }
-      await pending.setSurvey(this.table.name, survey);
+    const onRows = (rows: number, bytes: number) => {
+      this.#surveyedRows += rows;
+      onSurveyed(this.table, rows, bytes);
+    };
+    // what was held so far can't be asked about: only a pass over all of it tells
+    const pass = () => slices.add(() => surveyTable(run, this.table, until, { ...work, onRows }));
+    let survey: SurveyRecord;
+    try {
+      survey = await pass();
+      // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
+      if (survey.rows === 0) survey = await pass();
+    } catch (error) {
+      if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
+      return "absent";
     }
-    const time = (text: string | null) => (text === null ? undefined : BigInt(text));
-    return { rows: survey.rows, first: time(survey.first), last: time(survey.last), final: run.final };
+    await pending.setSurvey(this.table.name, survey);
+    return survey;
   }
 
-  /** The gateway may say that it keeps no such table only where it has never given a row of it. */
-  #refuseToVanish(): void {
-    const { pending, acceptShrink } = this.#context;
-    if (acceptShrink) return;
-    const hint = "If the rows are rightly gone at the gateway, run again with --accept-shrink.";
-    if (this.#formerFiles.size > 0) {
-      throw new RunvaultError(
-        "shrunk",
-        "the gateway says that it keeps no such table, the archive holds rows of it",
-        { hint },
-      );
-    }
-    if (pending.held(this.table.name).segments.length > 0) {
-      throw new RunvaultError(
-        "history_unavailable",
-        "the gateway says that it keeps no such table, and gave rows of it before",
-        { hint },
-      );
-    }
-  }
-
-  /** What is committed of a table whose proof failed goes, where no count tells which of its windows is wrong. */
-  async #dropDisproven(): Promise<void> {
-    if (this.#former === undefined || !isDisproven(this.#former) || this.#countRows !== undefined) return;
-    await this.#dropFormer(() => true);
-  }
-
-  /** Committed windows go that were archived of another version of the run, or with rows set aside. */
-  async #dropOutdated(): Promise<void> {
-    if (this.#former === undefined) return;
-    const outdated = isOutdated(this.#former, this.#context.run);
-    // the gateway may have mended these rows since
-    const aside = new Set(this.#former.quarantine.map(windowOf));
-    await this.#dropFormer((segment) => outdated || aside.has(windowOf(segment)));
-  }
-
-  /** Drops segments of the former generation; what this job fetched, before or after an interruption, is good. */
-  async #dropFormer(goes: (segment: Segment) => boolean): Promise<void> {
-    const { pending } = this.#context;
-    const former = pending.held(this.table.name).segments.filter(({ file }) => this.#formerFiles.has(file));
-    await pending.dropSegments(this.table.name, former.filter(goes));
-  }
-
-  /** Drops windows whose counts changed. Throws `shrunk` where a committed one lost rows, whatever others gained. */
-  async #dropChanged(): Promise<void> {
-    const { pending } = this.#context;
-    const countRows = this.#countRows;
-    if (countRows === undefined) return;
-    for (const window of await changedWindows(heldWindows(pending.held(this.table.name)), countRows)) {
-      const committed = window.segments.every(({ file }) => this.#formerFiles.has(file));
-      if (committed && this.#mustNotShrink()) {
-        const rows = await countRows(window.from, window.to);
-        if (rows < window.rows) throw shrunk(rows, window.rows, ` in [${window.from}, ${window.to})`);
-      }
-      await pending.dropSegments(this.table.name, window.segments);
-    }
-  }
-
-  #refuseToShrink(): void {
-    if (this.#former === undefined || !this.#mustNotShrink()) return;
-    const committed = certifiedRows(this.#former);
-    if (this.#extent.rows < committed) throw shrunk(this.#extent.rows, committed, "");
-  }
-
-  /** Rows that the gateway's own count or second pass contradicted protect nothing. */
-  #mustNotShrink(): boolean {
-    if (this.#context.acceptShrink || this.#former === undefined) return false;
-    const agreed = this.#former.certificate?.gatewayRows === certifiedRows(this.#former).toString();
-    return agreed || !isDisproven(this.#former);
-  }
-
-  async #fetchSlice(slice: Slice, signal: AbortSignal): Promise<void> {
+  async #fetchSlice(planned: Slice, signal: AbortSignal): Promise<void> {
     const { pending, work, onRows } = this.#context;
+    const slice = await countSlice(planned, this.#countRows);
+    if (slice === null) return;
     const name = this.table.name;
     const writes: Promise<void>[] = [];
     const unjournalled: Awaited<ReturnType<Pending["writeSegment"]>>[] = [];
@@ -457,7 +387,9 @@ export class TableJob {
       await Promise.all(writes);
       unjournalled.length = 0;
       const { from, to } = slice;
-      const stale = pending.held(name).segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
+      const stale = pending.held
+        .of(name)
+        .segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
       await pending.dropSegments(name, stale);
     };
     try {
@@ -478,38 +410,13 @@ export class TableJob {
 
   async #convert(bucket: string): Promise<void> {
     const { pending, converter, run } = this.#context;
-    if (pending.isConverted(this.table.name, bucket)) return;
+    if (pending.held.isConverted(this.table.name, bucket)) return;
     await converter.convert(pending, run, this.table, bucket);
   }
 }
 
-function extentOf(facts: TableFacts, runFinal: boolean): TableExtent {
-  return { rows: Number(facts.rows), first: facts.first, last: facts.last, final: runFinal };
-}
-
-/** Every stream ended well, and yet counts or a second pass did not agree: nobody knows which rows are right. */
-function isDisproven({ certificate }: TableManifest): boolean {
-  return certificate?.proof === "none" && certificate.ended === "clean";
-}
-
-function windowOf({ from, to }: { from: string; to: string }): string {
-  return `${from} ${to}`;
-}
-
-function shrunk(now: number, held: number, where: string): RunvaultError {
-  return new RunvaultError(
-    "shrunk",
-    `the gateway now holds ${now} rows${where}, the archive ${held}: the archive never shrinks by itself`,
-    { hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink." },
-  );
-}
-
 function isUnavailable(error: unknown): boolean {
   return error instanceof RunvaultError && error.code === "history_unavailable";
-}
-
-function sumRows(windows: readonly HeldWindow[]): number {
-  return windows.reduce((sum, { rows }) => sum + rows, 0);
 }
 
 function isAbort(error: unknown): boolean {
@@ -532,7 +439,7 @@ function failureOf(error: RunvaultError, at: string) {
 }
 
 /** Errors that say nothing about the other tables of the run. */
-function concernsOneTable(error: RunvaultError): boolean {
+export function concernsOneTable(error: RunvaultError): boolean {
   return tableCodes.has(error.code);
 }
 

@@ -9,11 +9,12 @@ import { runCommandLine } from "../../src/cli/command-line.ts";
 import { reportFailure } from "../../src/cli/failure.ts";
 import { createLog } from "../../src/cli/log.ts";
 import { checkedValues } from "../../src/cli/option-values.ts";
-import { byteText, durationText, grouped, progressLine, showProgress } from "../../src/cli/progress.ts";
+import { durationText, grouped, progressLine, showProgress } from "../../src/cli/progress.ts";
 import { formatRun, parseRun } from "../../src/cli/run-argument.ts";
 import { createScrubber } from "../../src/cli/scrubber.ts";
 import { clockFrom } from "../../src/cli/simulated-clock.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
+import { byteText } from "../../src/model/byte-text.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { type Finished, run } from "../fixtures/command/command-process.ts";
 

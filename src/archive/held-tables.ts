@@ -1,0 +1,235 @@
+import { join } from "node:path";
+import type { RunRef } from "../model/source.ts";
+import type { TableName } from "../model/table.ts";
+import type { Grain } from "./bucket.ts";
+import { type ExactTypes, sameTypes } from "./convert-types.ts";
+import { sizeOf } from "./durable.ts";
+import { hashFile } from "./file-hash.ts";
+import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
+import type { Layout } from "./layout.ts";
+import type { Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
+
+/** What is held of one table, committed and pending together. */
+export interface HeldTable {
+  grain: Grain | null;
+  survey: SurveyRecord | null;
+  /** In order of their windows; parts of one unsorted answer share theirs. */
+  segments: Segment[];
+  /** Each with the names of the segments it was made of. */
+  parquet: { file: ParquetFile; of: string[]; drift: string[] }[];
+  quarantine: QuarantineFile[];
+}
+
+/** What says which work is held of a run: where it is, and what it would be a continuation of. */
+export interface HeldWork {
+  readonly layout: Layout;
+  readonly run: RunRef;
+  readonly committed: Manifest | null;
+  /** Of the finished run whose rows are wanted; null while the run goes on: counts tell then. */
+  readonly storageVersion: string | null;
+  /** Parquet of other types does not count, committed or not: its bucket is converted again. */
+  readonly exactTypes: (table: TableName) => ExactTypes;
+}
+
+/** How much of a run's journal is taken up. */
+export interface TakenUp {
+  readonly held: HeldTables;
+  /** The journal's entries; none where it is of another generation or version, or damaged. */
+  readonly entries: readonly Entry[];
+  /** Bytes of the journal's whole lines; fewer than it has where its last line is torn. */
+  readonly wholeBytes: number;
+  readonly isTorn: boolean;
+}
+
+/** What a job on a run would work on: the committed generation, and what an interrupted job fetched after it. */
+export class HeldTables {
+  readonly generation: number;
+  /** Segments that an earlier, interrupted job had fetched. */
+  resumedSegments = 0;
+  readonly #tables = new Map<TableName, HeldTable>();
+  /** Files that the committed generation names. */
+  readonly #committed = new Set<string>();
+  readonly #work: HeldWork;
+
+  private constructor(work: HeldWork) {
+    this.#work = work;
+    this.generation = (work.committed?.generation ?? 0) + 1;
+    this.#adopt(work.committed);
+  }
+
+  /**
+   * Reads what is held without changing anything on disk. What an interrupted job left counts where it belongs to the
+   * generation after `committed` and its files are whole. What came under another storage version does not: rows of two
+   * versions would make a table that never was.
+   */
+  static async read(work: HeldWork): Promise<TakenUp> {
+    const { layout, run, storageVersion } = work;
+    const held = new HeldTables(work);
+    const { entries, wholeBytes, bytes } = await readJournal(layout.journalFile(run));
+    const [head] = entries;
+    const ours =
+      head?.kind === "open" &&
+      head.instanceId === run.instanceId &&
+      head.runId === run.runId &&
+      head.generation === held.generation &&
+      (head.storageVersion === null || head.storageVersion === storageVersion);
+    if (!ours) return { held, entries: [], wholeBytes, isTorn: false };
+    for (const entry of entries) await held.#replay(entry);
+    return { held, entries, wholeBytes, isTorn: wholeBytes < bytes };
+  }
+
+  of(name: TableName): HeldTable {
+    let held = this.#tables.get(name);
+    if (held === undefined) {
+      held = { grain: null, survey: null, segments: [], parquet: [], quarantine: [] };
+      this.#tables.set(name, held);
+    }
+    return held;
+  }
+
+  /** Where a held file is now: an interrupted commit may have moved it already. */
+  async locate(name: string): Promise<string> {
+    return await this.#locateIn(this.#work.layout.dataDir(this.#work.run), name);
+  }
+
+  /** True for files of the committed generation: what became of them since is not known. */
+  isCommitted(name: string): boolean {
+    return this.#committed.has(name);
+  }
+
+  /** The segments of a bucket in order of their windows. */
+  segmentsOf(name: TableName, bucket: string): Segment[] {
+    return this.of(name).segments.filter((segment) => segment.bucket === bucket);
+  }
+
+  /** True when the bucket's Parquet was made of exactly the segments held now. */
+  isConverted(name: TableName, bucket: string): boolean {
+    const made = this.of(name).parquet.find(({ file }) => file.bucket === bucket);
+    const segments = this.segmentsOf(name, bucket).map(({ file }) => file);
+    return (
+      made !== undefined &&
+      made.of.length === segments.length &&
+      made.of.every((file, i) => file === segments[i])
+    );
+  }
+
+  addSegments(name: TableName, segments: readonly Segment[]): void {
+    for (const segment of segments) insertSegment(this.of(name).segments, segment);
+  }
+
+  addParquet(name: TableName, file: ParquetFile, of: readonly string[], drift: readonly string[]): void {
+    const held = this.of(name);
+    held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== file.bucket);
+    held.parquet.push({ file, of: [...of], drift: [...drift] });
+  }
+
+  /** Puts a segment in the place of the one that it was made of. */
+  replaceSegment(
+    name: TableName,
+    replaces: string,
+    segment: Segment,
+    quarantine: QuarantineFile | null,
+  ): void {
+    const held = this.of(name);
+    const at = held.segments.findIndex(({ file }) => file === replaces);
+    // what it was made of does not count any more: its window is fetched again
+    if (at < 0) return;
+    held.segments[at] = segment;
+    if (quarantine !== null) held.quarantine.push(quarantine);
+  }
+
+  /** Segments stop counting. */
+  forget(name: TableName, files: readonly string[]): void {
+    const held = this.of(name);
+    const dropped = new Set(files);
+    held.segments = held.segments.filter(({ file }) => !dropped.has(file));
+    // rows set aside from a segment that is fetched again will be set aside again
+    held.quarantine = held.quarantine.filter(({ segment }) => !dropped.has(segment));
+  }
+
+  #adopt(committed: Manifest | null): void {
+    for (const [key, { grain, segments, parquet, quarantine, drift, exactTypes }] of Object.entries(
+      committed?.tables ?? {},
+    )) {
+      const name = key as TableName;
+      const held = this.of(name);
+      // a table that never held a row has decided nothing yet
+      held.grain = segments.length === 0 ? null : grain;
+      held.segments.push(...segments);
+      for (const { file } of segments) this.#committed.add(file);
+      held.quarantine.push(...quarantine);
+      if (!sameTypes(exactTypes, this.#work.exactTypes(name))) continue;
+      for (const file of parquet) {
+        const of = segments.filter(({ bucket }) => bucket === file.bucket).map(({ file }) => file);
+        held.parquet.push({ file, of, drift });
+      }
+    }
+  }
+
+  async #replay(entry: Entry): Promise<void> {
+    if (entry.kind === "open") return;
+    const held = this.of(entry.table);
+    switch (entry.kind) {
+      case "grain":
+        held.grain = entry.grain;
+        return;
+      case "survey":
+        held.survey = entry.survey;
+        return;
+      case "drop":
+        this.forget(entry.table, entry.files);
+        return;
+      case "segments": {
+        const whole = await Promise.all(entry.segments.map((segment) => this.#isWhole(segment)));
+        if (!whole.every(Boolean)) return;
+        this.addSegments(entry.table, entry.segments);
+        this.resumedSegments += entry.segments.length;
+        return;
+      }
+      case "parquet": {
+        const { table, parquet, of, drift, exactTypes } = entry;
+        held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== parquet.bucket);
+        if (sameTypes(exactTypes, this.#work.exactTypes(table)) && (await this.#isWhole(parquet))) {
+          this.addParquet(table, parquet, of, drift);
+        }
+        return;
+      }
+      case "clean": {
+        const { table, replaces, segment, quarantine } = entry;
+        const { layout, run } = this.#work;
+        const whole =
+          (await this.#isWhole(segment)) &&
+          (quarantine === null || (await this.#isWhole(quarantine, layout.quarantineDir(run))));
+        if (whole) this.replaceSegment(table, replaces, segment, quarantine);
+        else this.forget(table, [replaces]);
+      }
+    }
+  }
+
+  async #isWhole(
+    entry: { file: string; storedBytes: number; sha256: string },
+    committed = this.#work.layout.dataDir(this.#work.run),
+  ): Promise<boolean> {
+    const file = await this.#locateIn(committed, entry.file);
+    if ((await sizeOf(file)) !== entry.storedBytes) return false;
+    return (await hashFile(file)).sha256 === entry.sha256;
+  }
+
+  async #locateIn(committed: string, name: string): Promise<string> {
+    const pending = join(this.#work.layout.pendingDir(this.#work.run), name);
+    return (await sizeOf(pending)) === null ? join(committed, name) : pending;
+  }
+}
+
+/** Keeps the order of windows; among segments of one window, the order of adding. */
+function insertSegment(segments: Segment[], segment: Segment): void {
+  const from = BigInt(segment.from);
+  let low = 0;
+  let high = segments.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (BigInt(segments[middle]!.from) <= from) low = middle + 1;
+    else high = middle;
+  }
+  segments.splice(low, 0, segment);
+}

@@ -1,0 +1,89 @@
+import { readFile } from "node:fs/promises";
+import { z } from "zod";
+import { type TableName, tableNames } from "../model/table.ts";
+import { grains } from "./bucket.ts";
+import { isMissing } from "./durable.ts";
+import { parquetSchema, quarantineSchema, segmentSchema } from "./manifest.ts";
+
+/** What a full pass over a table of a source without facts found. */
+const surveySchema = z.strictObject({
+  rows: z.int().nonnegative(),
+  first: z.string().nullable(),
+  last: z.string().nullable(),
+  sha256: z.string(),
+  until: z.string().nullable(),
+});
+export type SurveyRecord = z.infer<typeof surveySchema>;
+
+const table = z.enum(tableNames as [TableName, ...TableName[]]);
+const entrySchema = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("open"),
+    format: z.literal(1),
+    instanceId: z.string(),
+    runId: z.string(),
+    generation: z.int(),
+    /** Of the finished run whose rows these are; null where none was said, and while the run went on. */
+    storageVersion: z.string().nullable(),
+  }),
+  z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
+  z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema }),
+  // the parts of one unsorted answer count together or not at all
+  z.strictObject({ kind: z.literal("segments"), table, segments: z.array(segmentSchema) }),
+  z.strictObject({ kind: z.literal("drop"), table, files: z.array(z.string()) }),
+  z.strictObject({
+    kind: z.literal("parquet"),
+    table,
+    parquet: parquetSchema,
+    of: z.array(z.string()),
+    drift: z.array(z.string()),
+    /** Types of its exact columns. */
+    exactTypes: z.record(z.string(), z.string()),
+  }),
+  z.strictObject({
+    kind: z.literal("clean"),
+    table,
+    replaces: z.string(),
+    segment: segmentSchema,
+    quarantine: quarantineSchema.nullable(),
+  }),
+]);
+export type Entry = z.infer<typeof entrySchema>;
+
+/** What a journal says: its whole lines, as entries, and how many bytes they are. */
+export interface Journal {
+  readonly entries: readonly Entry[];
+  readonly wholeBytes: number;
+  readonly bytes: number;
+}
+
+/**
+ * Reads a journal without changing it; nothing where there is none. A torn last line is what a kill leaves: it does not
+ * count. Any other damage: no journal.
+ */
+export async function readJournal(file: string): Promise<Journal> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(file);
+  } catch (error) {
+    if (isMissing(error)) return { entries: [], wholeBytes: 0, bytes: 0 };
+    throw error;
+  }
+  const wholeBytes = bytes.lastIndexOf(10) + 1;
+  const sizes = { wholeBytes, bytes: bytes.byteLength };
+  const entries: Entry[] = [];
+  for (const line of bytes.toString("utf8", 0, wholeBytes).split("\n").slice(0, -1)) {
+    const parsed = entrySchema.safeParse(jsonOrNull(line));
+    if (!parsed.success) return { entries: [], ...sizes };
+    entries.push(parsed.data);
+  }
+  return { entries, ...sizes };
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
