@@ -7,7 +7,7 @@ import type { Pending } from "../archive/pending.ts";
 import { readSegment } from "../archive/segment.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";
-import type { Table, TableName } from "../model/table.ts";
+import { type Table, type TableName, tableNames } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
@@ -115,6 +115,8 @@ export class TableJob {
     if (plan === undefined) return;
     const { slices, pending, run, work } = this.#context;
     const { name } = this.table;
+    // table after table, so that the buckets of the first are converted while the others are on their way
+    const priority = -tableNames.indexOf(name);
     const halt = new AbortController();
     const signal = AbortSignal.any([work.signal, halt.signal]);
     const failures: unknown[] = [];
@@ -141,8 +143,9 @@ export class TableJob {
       };
       under.push(aside(convert));
     };
+    const waiting: Promise<void>[] = [];
     for (const slice of slicesOf(run, this.table, plan)) {
-      await slices.onSizeLessThan(slices.concurrency);
+      if (waiting.length >= slices.concurrency) await waiting.shift();
       if (signal.aborted) {
         // its other slices will not come
         open = undefined;
@@ -154,13 +157,15 @@ export class TableJob {
       }
       const bucket = open;
       bucket.left++;
-      const fetch = () =>
-        slices.add(async () => {
-          if (signal.aborted) return;
-          await this.#fetchSlice(slice, signal);
-          bucket.left--;
-        });
-      bucket.fetching.push(aside(fetch));
+      const begun = Promise.withResolvers<void>();
+      waiting.push(begun.promise);
+      const fetch = async () => {
+        begun.resolve();
+        if (signal.aborted) return;
+        await this.#fetchSlice(slice, signal);
+        bucket.left--;
+      };
+      bucket.fetching.push(aside(() => slices.add(fetch, { priority })));
     }
     convertOnceFetched(open);
     await Promise.all(under);
