@@ -4,6 +4,7 @@ import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import { fetchSlice, type SegmentDraft, type SliceWork } from "../../src/extract/fetch-slice.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "alpha", runId: "r-1" };
 const table = tableNamed("factors");
@@ -22,8 +23,7 @@ async function fetched(
     pool: new BufferPool(3, segmentBytes + 1024),
     segmentBytes,
     mostBytes: 64 << 20,
-    attempts: 3,
-    backoffMs: () => 0,
+    retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: manners.literal
       ? undefined
@@ -34,7 +34,6 @@ async function fetched(
     },
     startOver: async () => void stored.splice(0),
     onRows: () => {},
-    onRetry: () => {},
   };
   const expected = options.expected ? rows.length : undefined;
   await fetchSlice({ run, table, bucket: "all", from: 0n, to: 1000n, expected }, work);
@@ -155,8 +154,7 @@ async function fetchFrom(source: ArraySource, expected: number, from = 0n): Prom
     pool: new BufferPool(3, 4096),
     segmentBytes: 2000,
     mostBytes: 64 << 20,
-    attempts: 3,
-    backoffMs: () => 0,
+    retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: undefined,
     store: async (draft, _text, release) => {
@@ -165,7 +163,6 @@ async function fetchFrom(source: ArraySource, expected: number, from = 0n): Prom
     },
     startOver: async () => void drafts.splice(0),
     onRows: () => {},
-    onRetry: () => {},
   };
   await fetchSlice({ run, table, bucket: "all", from, to: 1000n, expected }, work);
   return drafts;
