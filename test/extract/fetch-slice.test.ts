@@ -137,6 +137,16 @@ describe("fetching a slice", () => {
     expect(drafts.map(({ rows, sorted }) => ({ rows, sorted }))).toEqual([{ rows: 4, sorted: false }]);
   });
 
+  it("gives up on rows out of order that are always cut, with the cut as the reason", async () => {
+    const rows = rowsAt(run, "factors", [1n, 2n, 3n, 4n]);
+    const cuts = [undefined, ...Array<number>(10).fill(1200)];
+    const tables = new Map([["factors" as const, [rows[0]!, rows[2]!, rows[1]!, rows[3]!]]]);
+    const source = new ArraySource(run, tables, { cuts, chunkBytes: 1 << 20 });
+    await expect(fetchFrom(source, 4)).rejects.toMatchObject({ code: "stream_cut" });
+    // what showed the order, and as many as the policy has attempts
+    expect(source.asked).toHaveLength(4);
+  });
+
   it("refuses another run's rows and rows outside the window", async () => {
     const foreign = rowsAt({ ...run, runId: "r-2" }, "factors", [1n]);
     const other = new ArraySource(run, new Map([["factors", foreign]]));
