@@ -8,6 +8,7 @@ import { type InstanceState, instanceStateOf } from "../model/instance-state.ts"
 import type { HistorySource } from "../model/source.ts";
 import { isTableName, tableNamed } from "../model/table.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
+import { instanceNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { type DamagedManifest, type Overview, type RunOverview, RunOverviews } from "./run-overview.ts";
 
@@ -71,10 +72,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
   const known = async (instanceId: string): Promise<Instance> => {
     const instance = instancesOf(await overviews.read()).get(instanceId);
     if (instance !== undefined) return instance;
-    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
-      place: { instance: instanceId },
-      hint: "GET /instances names the instances there are.",
-    });
+    throw instanceNotFound(instanceId, "control");
   };
 
   const missing = (instanceId: string, capability: string): RunvaultError =>

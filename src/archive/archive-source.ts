@@ -16,6 +16,7 @@ import type {
 } from "../model/source.ts";
 import { type FilterName, type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
+import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { readableStates } from "./commit.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
@@ -137,7 +138,7 @@ class ArchiveSource implements HistorySource {
     const trouble = damaged.find((found) => found.folder === folder);
     if (trouble !== undefined) throw trouble.error;
     const own = runs.filter((found) => found.instanceId === instanceId);
-    if (own.length === 0) throw instanceNotFound({ instanceId });
+    if (own.length === 0) throw instanceNotFound(instanceId, "archive");
     const manifests: Manifest[] = [];
     for (const run of own) {
       const manifest = await this.#manifests.manifest(run);
@@ -384,15 +385,8 @@ class ArchiveSource implements HistorySource {
     if (manifest !== null) return manifest;
     const instances = await this.instances();
     const instance = instances.find(({ instanceId }) => instanceId === run.instanceId);
-    if (instance === undefined) throw instanceNotFound(run);
-    throw new RunvaultError(
-      "run_not_found",
-      `instance ${run.instanceId} has no run ${JSON.stringify(run.runId)}`,
-      {
-        place: { instance: run.instanceId, run: run.runId },
-        hint: `The latest runs of this instance: ${instance.runIds.slice(-5).join(", ")}.`,
-      },
-    );
+    if (instance === undefined) throw instanceNotFound(run.instanceId, "archive");
+    throw runNotFound(run, instance.runIds);
   }
 
   async #overview(): Promise<Overview> {
@@ -518,19 +512,8 @@ function filtersOf(request: RowRequest, table: Table): (readonly [FilterName, st
   const given = Object.entries(request.filters ?? {}) as [FilterName, string | undefined][];
   return given.flatMap(([name, value]) => {
     if (value === undefined) return [];
-    if (!table.filters.includes(name)) {
-      throw new RunvaultError("invalid_argument", `the filter ${name} does not apply to ${table.name}`, {
-        hint: `Filters of ${table.name}: ${table.filters.join(", ")}.`,
-      });
-    }
+    if (!table.filters.includes(name)) throw filterRefused(name, table);
     return [[name, value] as const];
-  });
-}
-
-function instanceNotFound({ instanceId }: { readonly instanceId: string }): RunvaultError {
-  return new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
-    place: { instance: instanceId },
-    hint: "`runvault runs` lists what the archive holds.",
   });
 }
 

@@ -5,6 +5,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { firstDifference, type LineDifference } from "./diff-lines.ts";
@@ -62,10 +63,7 @@ export async function diffArchives(a: Archive, b: Archive, options: DiffOptions 
   const [left, right] = [await manifestsOf(a, runs), await manifestsOf(b, runs)];
   for (const run of runs ?? []) {
     if (left.has(keyOf(run)) || right.has(keyOf(run))) continue;
-    throw new RunvaultError("not_archived", "neither archive holds this run", {
-      place: { instance: run.instanceId, run: run.runId },
-      hint: "List the archived runs with `runvault runs`.",
-    });
+    throw notArchived(run, "neither archive holds this run");
   }
   const onlyInA = [...left].flatMap(([key, manifest]) => (right.has(key) ? [] : [refOf(manifest)]));
   const onlyInB = [...right].flatMap(([key, manifest]) => (left.has(key) ? [] : [refOf(manifest)]));

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { tableNames } from "../model/table.ts";
+import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { isMissing, removeIfEmpty, syncFolder } from "./durable.ts";
 import { lockRun } from "./lock.ts";
@@ -97,8 +98,5 @@ async function exists(path: string): Promise<boolean> {
 }
 
 function nothingThere(run: RunRef): RunvaultError {
-  return new RunvaultError("not_archived", "the archive holds nothing of this run", {
-    place: { instance: run.instanceId, run: run.runId },
-    hint: "List the archived runs with `runvault runs`.",
-  });
+  return notArchived(run, "the archive holds nothing of this run");
 }

@@ -4,6 +4,7 @@ import { join, sep } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { type Manifest, parseManifest, type TableManifest } from "./manifest.ts";
@@ -55,10 +56,7 @@ export async function verifyRun(
     return list.report(null);
   }
   if (manifest === null) {
-    throw new RunvaultError("not_archived", "the archive holds no such run", {
-      place: { instance: run.instanceId, run: run.runId },
-      hint: "List the archived runs with `runvault runs`.",
-    });
+    throw notArchived(run);
   }
   list.add(null, "manifest", "ok", `generation ${manifest.generation}`);
   const totalRows = rowsOf(manifest) * (deep ? 2 : 1);

@@ -8,11 +8,12 @@ import { describeRun, finishedRuns } from "../extract/run-knowledge.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { byteText } from "../model/byte-text.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
-import { openGatewayFor } from "./gateway-options.ts";
+import { openGatewayFor, retryPolicyFor } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
 import { durationText, grouped, showProgress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
@@ -37,7 +38,8 @@ export async function archiveAll(
   values: ArchiveValues,
   session: Session,
 ): Promise<number> {
-  await using gateway = await openGatewayFor(values, session);
+  const retry = retryPolicyFor(values, session);
+  await using gateway = await openGatewayFor(values, session, retry);
   const runs = await runsOf(target, gateway, session.signal);
   if (values.dryRun) return await dryRun(runs, gateway, values, session);
   const step = killStep(session.terminal.env);
@@ -52,10 +54,9 @@ export async function archiveAll(
   };
   const reports: RunReport[] = [];
   for (const run of runs) {
-    const report = await archiveOne(run, gateway, archiveFor, values, session, step);
+    const report = await archiveOne(run, gateway, retry, archiveFor, values, session, step);
     reports.push(report);
-    // what concerns the gateway or the disk as a whole would only fail again
-    if (report.error !== null && endsAll.has(report.error.code)) break;
+    if (report.error?.scope === "job") break;
   }
   const notTried = runs.slice(reports.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
   const status = worstExit(reports.map((report) => report.exit));
@@ -87,17 +88,6 @@ function refuseOtherTypes(archive: Archive, asked: ArchiveValues["decimal"]): vo
   }
 }
 
-const endsAll = new Set([
-  "interrupted",
-  "unreachable",
-  "unauthenticated",
-  "not_a_gateway",
-  "storage_full",
-  "storage_read_only",
-  "storage_forbidden",
-  "storage_failed",
-]);
-
 async function runsOf(
   target: ArchiveTarget,
   gateway: HistorySource,
@@ -113,6 +103,7 @@ async function runsOf(
 async function archiveOne(
   run: RunRef,
   source: Gateway,
+  retry: RetryPolicy,
   archiveFor: (run: RunRef) => Promise<Archive>,
   values: ArchiveValues,
   session: Session,
@@ -135,7 +126,7 @@ async function archiveOne(
       ...(values.tables === undefined ? {} : { tables: values.tables }),
       settings: settingsOf(values),
       clock: wallClock,
-      random: Math.random,
+      retry,
       signal: session.signal,
       tool: `runvault ${version()}`,
       step,
@@ -145,11 +136,6 @@ async function archiveOne(
         progress.expect([...expected.values()].reduce((sum, count) => sum + count, 0));
       },
       onRows: (_table, rows, bytes) => progress.add(rows, bytes),
-      onRetry: (error, waitMs) =>
-        session.log.warn(
-          { code: error.code, waitMs: Math.round(waitMs), ...error.place },
-          `${error.message}: asking again`,
-        ),
       onNote: (text) => session.log.info({ instance: instanceId, run: runId }, text),
     };
     const outcome = await archiveWidening(job, values, session, step);
@@ -184,7 +170,6 @@ function settingsOf(values: ArchiveValues) {
   return {
     concurrency: values.concurrency,
     settleNs: BigInt(values.settle) * 1_000_000n,
-    attempts: values.retries + 1,
     requireCounted: values.require === "counted",
     acceptShrink: values.acceptShrink,
     fingerprint: values.fingerprint,

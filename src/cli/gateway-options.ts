@@ -5,6 +5,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayOptions } from "../gateway/options.ts";
 import { transportChoices } from "../gateway/transport-choice.ts";
 import { RunvaultError } from "../model/error.ts";
+import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import type { Session } from "./session.ts";
 
@@ -108,7 +109,11 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
  * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
  * prints them. Throws `invalid_argument` where there is no address or a file cannot be read.
  */
-async function gatewaySettings(values: GatewayValues, session: Session): Promise<GatewayOptions> {
+async function gatewaySettings(
+  values: GatewayValues,
+  retry: RetryPolicy,
+  session: Session,
+): Promise<GatewayOptions> {
   if (values.gateway === undefined) {
     throw new RunvaultError("invalid_argument", "no gateway is given", {
       hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
@@ -140,7 +145,6 @@ async function gatewaySettings(values: GatewayValues, session: Session): Promise
     tokenHeader: values.tokenHeader,
     maxRequestsPerSecond: values.maxRps,
     concurrency: values.concurrency,
-    retries: values.retries,
     connectTimeoutMs: values.connectTimeout,
     headersTimeoutMs: values.headersTimeout,
     bodyIdleTimeoutMs: values.idleTimeout,
@@ -150,20 +154,32 @@ async function gatewaySettings(values: GatewayValues, session: Session): Promise
     ca: await pem("--ca", values.ca),
     cert: await pem("--cert", values.cert),
     key: await pem("--key", values.key),
-    onRetry: ({ attempt, delayMs, code, status, place }) => {
-      // what the user would notice as silence is told without being asked for
-      const level = delayMs >= 1_000 ? "warn" : "info";
-      session.log[level]({ attempt, delayMs, code, status, ...place }, "waiting to ask again");
-    },
+    retry,
   };
+}
+
+/** The policy by which a command asks again, whoever of it does. The log tells of each retry. */
+export function retryPolicyFor({ retries }: Pick<GatewayValues, "retries">, session: Session): RetryPolicy {
+  return retryPolicy({
+    retries,
+    onRetry: ({ attempt, delayMs, error: { code, status, place, message } }) => {
+      // what the user would notice as silence is told without being asked for, and what costs rows that had come
+      const level = delayMs >= 1_000 || code === "timeout" || code === "stream_cut" ? "warn" : "info";
+      session.log[level]({ attempt, delayMs, code, status, ...place, why: message }, "waiting to ask again");
+    },
+  });
 }
 
 /**
  * Opens the gateway that the checked values name. Loads the client only now: commands that ask no gateway start
  * without it. Throws as `gatewaySettings` does.
  */
-export async function openGatewayFor(values: GatewayValues, session: Session): Promise<Gateway> {
-  const settings = await gatewaySettings(values, session);
+export async function openGatewayFor(
+  values: GatewayValues,
+  session: Session,
+  retry: RetryPolicy = retryPolicyFor(values, session),
+): Promise<Gateway> {
+  const settings = await gatewaySettings(values, retry, session);
   const { openGateway } = await import("../gateway/open-gateway.ts");
   return openGateway(settings, values.transport);
 }

@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
+import { notArchived } from "../model/usual-errors.ts";
 
 /** Manifests of the runs named, each once, or of every run when none is. Throws `not_archived` for a run the archive has not. */
 export async function manifestsOf(archive: Archive, runs: readonly RunRef[]): Promise<Manifest[]> {
@@ -10,12 +10,7 @@ export async function manifestsOf(archive: Archive, runs: readonly RunRef[]): Pr
   const once = new Map(runs.map((run) => [JSON.stringify([run.instanceId, run.runId]), run]));
   for (const run of once.values()) {
     const manifest = await archive.manifest(run);
-    if (manifest === null) {
-      throw new RunvaultError("not_archived", "the archive does not hold this run", {
-        place: { instance: run.instanceId, run: run.runId },
-        hint: "`runvault runs` lists what it holds.",
-      });
-    }
+    if (manifest === null) throw notArchived(run);
     found.push(manifest);
   }
   return found;

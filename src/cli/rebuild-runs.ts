@@ -95,7 +95,7 @@ async function doWork(
   for (const run of work.runs) {
     const report = await rebuildOne(archive, run, work.tables, step, session);
     reports.push(report);
-    if (report.error !== null && endsAll.has(report.error.code)) break;
+    if (report.error?.scope === "job") break;
   }
   const notTried = work.runs.slice(reports.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
   const statuses = reports.map((report) => report.exit);
@@ -114,14 +114,6 @@ async function doWork(
     goOn: unfinished.length === 0 ? null : commandToGoOn(archive, unfinished),
   };
 }
-
-const endsAll = new Set([
-  "interrupted",
-  "storage_full",
-  "storage_read_only",
-  "storage_forbidden",
-  "storage_failed",
-]);
 
 async function plainWork(
   archive: Archive,

@@ -71,15 +71,13 @@ async function collected(
         const { instanceId, runId } = report.run;
         const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
         reports.push(notCompared(report, `${error.code}: ${error.message}`, session.failure(error)));
-        unreachable = outOfReach.has(error.code);
+        // the next run would only meet it again, after all the waiting
+        unreachable = error.scope === "job" && error.exit === exit.gateway;
       }
     }
   }
   return reports;
 }
-
-/** Errors that the next run would only meet again, after all the waiting. */
-const outOfReach = new Set<string>(["unreachable", "unauthenticated", "not_a_gateway"]);
 
 async function compared(
   report: VerifyReport,

@@ -17,7 +17,8 @@ import {
 import { Pending, type Step } from "../archive/pending.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
 import { parquetRows } from "../archive/sql.ts";
-import type { RunvaultError, WiderColumn } from "../model/error.ts";
+import type { WiderColumn } from "../model/error.ts";
+import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
@@ -37,10 +38,6 @@ export interface ArchiveSettings {
   readonly concurrency: number;
   /** How long rows of a run that goes on may still arrive late and yet be waited for, in nanoseconds. */
   readonly settleNs: bigint;
-  /** How often a window is asked for without progress before the table fails. */
-  readonly attempts: number;
-  readonly backoffBaseMs: number;
-  readonly backoffMaxMs: number;
   /** Calls a table UNVERIFIED whose proof is weaker than the gateway's own counts. */
   readonly requireCounted: boolean;
   readonly acceptShrink: boolean;
@@ -56,9 +53,6 @@ export const defaultSettings: ArchiveSettings = {
   sliceRows: 500_000,
   concurrency: 3,
   settleNs: 60_000_000_000n,
-  attempts: 5,
-  backoffBaseMs: 200,
-  backoffMaxMs: 30_000,
   requireCounted: false,
   acceptShrink: false,
   fingerprint: false,
@@ -74,7 +68,8 @@ export interface ArchiveJob {
   readonly tables?: readonly TableName[];
   readonly settings?: Partial<ArchiveSettings>;
   readonly clock: () => Nanoseconds;
-  readonly random: () => number;
+  /** For answers that are cut; the source has its own for those that do not begin. */
+  readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
   /** Version of this program, for the manifest. */
   readonly tool: string;
@@ -83,7 +78,6 @@ export interface ArchiveJob {
   readonly onPlan?: (table: Table, rows: number | undefined) => void;
   /** Rows as they pass. */
   readonly onRows?: (table: Table, rows: number, bytes: number) => void;
-  readonly onRetry?: (error: RunvaultError, waitMs: number) => void;
   readonly onNote?: (text: string) => void;
 }
 
@@ -151,15 +145,10 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
       pool: new BufferPool(settings.concurrency + 2, settings.segmentBytes + (1 << 20)),
       segmentBytes: settings.segmentBytes,
       mostBytes: Math.max(mostSegmentBytes, settings.segmentBytes),
-      attempts: settings.attempts,
-      // exponential with full jitter: a random wait between nothing and the doubled base, bounded
-      backoffMs: (attempt) =>
-        job.random() * Math.min(settings.backoffMaxMs, settings.backoffBaseMs * 2 ** attempt),
-      signal,
-      onRetry: (error, waitMs) => {
+      retry: alsoTelling(job.retry, () => {
         retries++;
-        job.onRetry?.(error, waitMs);
-      },
+      }),
+      signal,
     },
     sliceRows: settings.sliceRows,
     acceptShrink: settings.acceptShrink,

@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import type { Segment } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
+import { withRetries } from "../model/retry.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
 import type { FilterName, Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
@@ -28,9 +29,8 @@ export interface SliceWork {
   readonly pool: BufferPool;
   readonly segmentBytes: number;
   readonly mostBytes: number;
-  /** How often a window is asked for again without any progress. */
-  readonly attempts: number;
-  readonly backoffMs: (attempt: number) => number;
+  /** For answers that were cut: attempts count as long as none brings a new timestamp. */
+  readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
   /** Rows in any bounds by the gateway's facts; undefined where it has none, or they ignore bounds. */
   readonly countRows: ((from: Nanoseconds, to: Nanoseconds) => Promise<number>) | undefined;
@@ -39,7 +39,6 @@ export interface SliceWork {
   /** Forgets the segments stored of this slice: it starts over. */
   readonly startOver: () => Promise<void>;
   readonly onRows: (rows: number, bytes: number) => void;
-  readonly onRetry: (error: RunvaultError, waitMs: number) => void;
 }
 
 /**
@@ -47,7 +46,7 @@ export interface SliceWork {
  * share its last ts_event are dropped and asked for again from exactly that timestamp. So segments are disjoint, and
  * nothing is ever de-duplicated.
  *
- * Throws what the source throws when `attempts` are used up, `timestamp_capped` where one timestamp holds more rows
+ * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
  * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole.
  */
 export async function fetchSlice(slice: Slice, work: SliceWork): Promise<{ rows: number }> {
@@ -68,7 +67,7 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
     await work.store(draftOf(slice, cut, start, end, true), cut.text, release);
     start = end;
   });
-  const asker = new Asker(slice, work, text);
+  const asker = new Asker(slice, work, () => text);
   /** The group that a whole answer ended with: dropped, and asked for again. */
   let held: { ts: Nanoseconds; rows: number; answerRows: number } | undefined;
   /** Largest whole answer, and the largest that yet had more behind it. */
@@ -76,21 +75,37 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
   let provenCap = 0;
   let ask = from;
   let limit: number | undefined;
+  /** Holds an answer against the group it was asked for: whether it has others behind that one. */
+  const hasSeveral = (ended: boolean): boolean => {
+    const { rows, first, firstRows } = text.answer;
+    const several = rows > firstRows;
+    if (held !== undefined && (ended || several)) {
+      if (first !== held.ts || firstRows < held.rows) throw vanished(slice, held.ts);
+      if (several || rows > held.rows) provenCap = Math.max(provenCap, held.answerRows);
+    }
+    return several;
+  };
+  let furthest: Nanoseconds | undefined;
+  const cuts: AfterCut = {
+    progressed: () => {
+      const reached = text.lastTs;
+      if (reached === undefined || (furthest !== undefined && reached <= furthest)) return false;
+      furthest = reached;
+      return true;
+    },
+    // whole groups are kept, the last one is asked for again
+    goOn: async () => {
+      const several = hasSeveral(false);
+      ask = text.dropLastGroup()?.ts ?? ask;
+      if (several) held = undefined;
+      return ask;
+    },
+  };
   try {
     for (;;) {
-      const ended = await asker.ask(ask, limit);
-      const { rows, first, firstRows } = text.answer;
-      const several = rows > firstRows;
-      if (held !== undefined && (ended || several)) {
-        if (first !== held.ts || firstRows < held.rows) throw vanished(slice, held.ts);
-        if (several || rows > held.rows) provenCap = Math.max(provenCap, held.answerRows);
-      }
-      if (!ended) {
-        // cut: keep whole groups, ask again from the last
-        ask = text.dropLastGroup()?.ts ?? ask;
-        if (several) held = undefined;
-        continue;
-      }
+      await asker.ask(ask, limit, cuts);
+      const several = hasSeveral(true);
+      const { rows, first } = text.answer;
       if (expected !== undefined && text.totalRows === expected) break;
       if (rows === 0) break;
       const last = text.lastTs;
@@ -146,7 +161,7 @@ interface Group {
 async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
   if (from >= slice.to) return false;
   const request = { ...slice.run, table: slice.table.name, ...asked(from, slice.to), limit: 1 };
-  return await withRetries(work, async () => {
+  return await askSmall(work, async () => {
     for await (const chunk of work.source.rows({ ...request, signal: work.signal })) {
       if (chunk.byteLength > 0) return true;
     }
@@ -217,7 +232,7 @@ async function appendPaged(
   group: Group,
   wanted: number | undefined,
 ): Promise<boolean> {
-  const pages = await withRetries(work, () => pagesOf(slice, work, group, wanted === undefined));
+  const pages = await askSmall(work, () => pagesOf(slice, work, group, wanted === undefined));
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
@@ -227,19 +242,8 @@ async function appendPaged(
 }
 
 /** Answers that are small enough to be asked for anew when they were cut. */
-async function withRetries<T>(work: SliceWork, ask: () => Promise<T>): Promise<T> {
-  for (let failures = 0; ; ) {
-    try {
-      return await ask();
-    } catch (thrown) {
-      const error = RunvaultError.from(thrown);
-      work.signal.throwIfAborted();
-      if (error.retry === "never" || ++failures >= work.attempts) throw error;
-      const waitMs = Math.max(work.backoffMs(failures), error.retryAfterMs ?? 0);
-      work.onRetry(error, waitMs);
-      await sleep(waitMs, undefined, { signal: work.signal });
-    }
-  }
+function askSmall<T>(work: SliceWork, ask: () => Promise<T>): Promise<T> {
+  return withRetries(ask, work.retry, work.signal);
 }
 
 /**
@@ -317,7 +321,7 @@ async function partOf(
     signal: work.signal,
   };
   try {
-    return await withRetries(work, async () => {
+    return await askSmall(work, async () => {
       const answer: Uint8Array[] = [];
       for await (const chunk of work.source.rows(request)) answer.push(chunk);
       return rowsOf(Buffer.concat(answer));
@@ -398,61 +402,98 @@ async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<{ rows: num
       slice,
     );
   }
-  for (let attempt = 0; ; attempt++) {
-    const text = gather(slice, work, true, (cut, release) =>
+  const gatherAll = () =>
+    gather(slice, work, true, (cut, release) =>
       work.store(draftOf(slice, cut, from, to, false), cut.text, release),
     );
-    const asker = new Asker(slice, work, text, attempt);
-    try {
-      const ended = await asker.ask(from, undefined);
-      if (ended && text.totalRows !== expected) {
-        throw new RunvaultError(
-          "row_order",
-          `rows come out of key order, and an answer held ${text.totalRows} of ${expected} rows: there is no place to go on from`,
-          {
-            hint: "Let the gateway send rows in the order of (ts_event, seq), or raise its cap on rows per answer.",
-          },
-        );
-      }
-      if (ended) {
-        await text.finish();
-        return { rows: text.totalRows };
-      }
-      text.discard();
-      await work.startOver();
-    } catch (error) {
-      text.discard();
-      throw place(error, table, slice);
+  let text = gatherAll();
+  const asker = new Asker(slice, work, () => text);
+  try {
+    await asker.ask(from, undefined, {
+      // what came out of order is of no use to the next answer
+      progressed: () => false,
+      goOn: async () => {
+        text.discard();
+        await work.startOver();
+        text = gatherAll();
+        return from;
+      },
+    });
+    if (text.totalRows !== expected) {
+      throw new RunvaultError(
+        "row_order",
+        `rows come out of key order, and an answer held ${text.totalRows} of ${expected} rows: there is no place to go on from`,
+        {
+          hint: "Let the gateway send rows in the order of (ts_event, seq), or raise its cap on rows per answer.",
+        },
+      );
     }
+    await text.finish();
+    return { rows: text.totalRows };
+  } catch (error) {
+    text.discard();
+    throw place(error, table, slice);
   }
 }
 
-/** Asks, answer by answer, and bears what is transient: `attempts` times in a row without a new timestamp. */
+/** What becomes of an answer that was cut. */
+interface AfterCut {
+  /** Whether it brought anything new. */
+  readonly progressed: () => boolean;
+  /** Makes ready for the next answer, and gives where that one is to begin. */
+  readonly goOn: () => Promise<Nanoseconds>;
+}
+
+/** Asks for rows, and bears what is transient. */
 class Asker {
   readonly #slice: Slice;
   readonly #work: SliceWork;
-  readonly #text: SegmentText;
+  /** What takes the rows of the next answer in. */
+  readonly #text: () => SegmentText;
   /** The largest limit the source took, and the smallest it refused. */
   #taken: number | undefined;
   #refused = Number.POSITIVE_INFINITY;
-  #failures: number;
-  #furthest: Nanoseconds | undefined;
 
-  constructor(slice: Slice, work: SliceWork, text: SegmentText, failures = 0) {
+  constructor(slice: Slice, work: SliceWork, text: () => SegmentText) {
     this.#slice = slice;
     this.#work = work;
     this.#text = text;
-    this.#failures = failures;
+  }
+
+  /** An answer that ended whole, into the text; before it those that were cut. */
+  async ask(from: Nanoseconds, wanted: number | undefined, { progressed, goOn }: AfterCut): Promise<void> {
+    const { retry, signal } = this.#work;
+    let received = 0;
+    const countBytes = (bytes: number) => {
+      received += bytes;
+    };
+    // what came before the first byte the source has already asked for again
+    const again = (error: RunvaultError) =>
+      error.retry === "again" && (received > 0 || error.code === "stream_cut");
+    await withRetries(
+      async (attempt) => {
+        const start = attempt === 1 ? from : await goOn();
+        received = 0;
+        await this.#answer(start, wanted, countBytes);
+      },
+      retry,
+      signal,
+      { again, progressed },
+    );
   }
 
   /**
-   * One answer's rows, into the text. False when it was cut, after the wait that is due. Where the source refuses so
-   * large a limit, it is asked with the largest that it took, or without any.
+   * One answer's rows, into the text. Where the source refuses so large a limit, it is asked with the largest that it
+   * took, or without any.
    */
-  async ask(from: Nanoseconds, wanted: number | undefined): Promise<boolean> {
-    const { source, signal, onRows, attempts, backoffMs, onRetry } = this.#work;
+  async #answer(
+    from: Nanoseconds,
+    wanted: number | undefined,
+    countBytes: (bytes: number) => void,
+  ): Promise<void> {
+    const { source, signal, onRows } = this.#work;
     const { run, table, to } = this.#slice;
-    const text = this.#text;
+    const text = this.#text();
     const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
     let received = 0;
     text.beginAnswer(from);
@@ -466,35 +507,21 @@ class Asker {
       })) {
         const before = text.answer.rows;
         received += chunk.byteLength;
+        countBytes(chunk.byteLength);
         await text.push(chunk);
         onRows(text.answer.rows - before, chunk.byteLength);
       }
       await text.endAnswer();
-      this.#failures = 0;
-      if (limit !== undefined) this.#taken = Math.max(limit, this.#taken ?? 0);
-      return true;
     } catch (thrown) {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);
-      signal.throwIfAborted();
       if (limit !== undefined && limit !== this.#taken && received === 0 && isRefusal(error)) {
         this.#refused = limit;
-        return await this.ask(from, this.#taken);
+        return await this.#answer(from, this.#taken, countBytes);
       }
-      // what came before the first byte the source has already asked for again
-      const midStream = received > 0 || error.code === "stream_cut";
-      if (error.retry === "never" || !midStream) throw error;
-      const reached = text.lastTs;
-      if (reached !== undefined && (this.#furthest === undefined || reached > this.#furthest)) {
-        this.#furthest = reached;
-        this.#failures = 0;
-      }
-      if (++this.#failures >= attempts) throw error;
-      const waitMs = Math.max(backoffMs(this.#failures), error.retryAfterMs ?? 0);
-      onRetry(error, waitMs);
-      await sleep(waitMs, undefined, { signal });
-      return false;
+      throw error;
     }
+    if (limit !== undefined) this.#taken = Math.max(limit, this.#taken ?? 0);
   }
 }
 

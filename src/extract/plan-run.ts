@@ -12,7 +12,6 @@ import type { AbsentPlan, FetchPlan } from "./plan.ts";
 import { describeRun, type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 import { type CountRows, isUpToDate, lookAhead } from "./run-outlook.ts";
 import { countSlice, slicesOf } from "./slices.ts";
-import { concernsOneTable } from "./table-job.ts";
 
 /** What archiving a run would do. */
 export interface RunPlan extends RunRef {
@@ -79,7 +78,7 @@ export async function planRun(input: {
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId, table: name });
-      if (!concernsOneTable(error)) throw error;
+      if (error.scope !== "table") throw error;
       return error;
     }
   };

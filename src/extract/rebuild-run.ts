@@ -15,6 +15,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
+import { notArchived } from "../model/usual-errors.ts";
 import { defaultSettings, isoOf, rowHashOf, typesNow } from "./archive-run.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { refuseWhenFull } from "./disk-need.ts";
@@ -168,11 +169,8 @@ export function isOfOtherTypes(archive: Archive, name: TableName, table: TableMa
 
 async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
   const committed = await archive.manifest(run);
-  if (committed !== null) return committed;
-  throw new RunvaultError("not_archived", "the archive does not hold this run", {
-    place: { instance: run.instanceId, run: run.runId },
-    hint: "`runvault runs` lists what it holds.",
-  });
+  if (committed === null) throw notArchived(run);
+  return committed;
 }
 
 /** All buckets of a table in other types: one table's files never mix these. */

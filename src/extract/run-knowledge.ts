@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
+import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 
 /** What a source tells of a run, whichever way it tells it. */
 export interface RunKnowledge extends RunRef {
@@ -93,12 +94,7 @@ export async function listRuns(
   const instances = (await source.instances(signal)).filter(
     (entry) => instanceId === undefined || entry.instanceId === instanceId,
   );
-  if (instanceId !== undefined && instances.length === 0) {
-    throw new RunvaultError("instance_not_found", "the gateway has no history of this instance", {
-      place: { instance: instanceId },
-      hint: "List what there is with `runvault runs --gateway`.",
-    });
-  }
+  if (instanceId !== undefined && instances.length === 0) throw instanceNotFound(instanceId);
   const found: RunKnowledge[] = [];
   for (const { instanceId, runIds } of instances) {
     const runs = await source.runs(instanceId, signal);
@@ -117,12 +113,4 @@ function jsonOf(bytes: Uint8Array, run: RunRef): unknown {
       place: { instance: run.instanceId, run: run.runId },
     });
   }
-}
-
-function runNotFound(run: RunRef, known: readonly string[]): RunvaultError {
-  const some = known.slice(-5).join(", ");
-  return new RunvaultError("run_not_found", `there is no run ${JSON.stringify(run.runId)}`, {
-    place: { instance: run.instanceId, run: run.runId },
-    hint: some === "" ? "The instance has no runs." : `The latest runs of this instance: ${some}.`,
-  });
 }

@@ -86,7 +86,7 @@ export class TableJob {
         run: run.runId,
         table: this.table.name,
       });
-      if (concernsOneTable(error)) this.error = error;
+      if (error.scope === "table") this.error = error;
       else throw error;
     }
   }
@@ -261,7 +261,7 @@ export class TableJob {
     try {
       for (const bucket of new Set(former.parquet.map(({ bucket }) => bucket))) await this.#convert(bucket);
     } catch (thrown) {
-      if (!concernsOneTable(RunvaultError.from(thrown))) throw thrown;
+      if (RunvaultError.from(thrown).scope !== "table") throw thrown;
       return false;
     }
     return true;
@@ -442,31 +442,3 @@ function failureOf(error: RunvaultError, at: string) {
   const message = error.place.slice === undefined ? error.message : `${error.message} (${error.place.slice})`;
   return { code: error.code, message, hint: error.hint ?? again, at };
 }
-
-/** Errors that say nothing about the other tables of the run. */
-export function concernsOneTable(error: RunvaultError): boolean {
-  return tableCodes.has(error.code);
-}
-
-const tableCodes = new Set<string>([
-  "server_error",
-  "history_unreachable",
-  "history_query_failed",
-  "stream_cut",
-  "timeout",
-  "rate_limited",
-  "limit_exceeded",
-  "route_not_found",
-  "history_unavailable",
-  "resource_not_found",
-  "history_identity_conflict",
-  "malformed_row",
-  "duplicate_row",
-  "row_order",
-  "line_too_long",
-  "value_out_of_range",
-  "timestamp_capped",
-  "incomplete",
-  "unverified",
-  "shrunk",
-]);

@@ -1,5 +1,7 @@
 import type { Dispatcher } from "undici";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { withRetries } from "../model/retry.ts";
+import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { type GatewayAddress, readAddress } from "./address.ts";
 import { type Answer, limitBody, requestAnswer } from "./answer.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
@@ -7,7 +9,6 @@ import { openDispatcher } from "./dispatcher.ts";
 import { type CheckedOptions, checkOptions, type GatewayOptions } from "./options.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
 import { openRequestScope, type RequestScope } from "./request-scope.ts";
-import { withRetries } from "./retry.ts";
 import { transportError } from "./transport-error.ts";
 
 /** Counts of a source since it was opened. */
@@ -46,6 +47,7 @@ export class Exchange implements AsyncDisposable {
   readonly options: CheckedOptions;
   readonly gate: RequestGate;
   readonly stats: { -readonly [K in keyof GatewayStats]: number } = { requests: 0, retries: 0, bytes: 0 };
+  readonly #retry: RetryPolicy;
   readonly #dispatcher: Dispatcher;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #closing = new AbortController();
@@ -53,6 +55,9 @@ export class Exchange implements AsyncDisposable {
   /** Nothing is sent yet. Throws `invalid_argument` for options that do not hold. */
   constructor(options: GatewayOptions) {
     this.options = checkOptions(options);
+    this.#retry = alsoTelling(this.options.retry, () => {
+      this.stats.retries += 1;
+    });
     this.address = readAddress(this.options.baseUrl);
     this.gate = openRequestGate(this.options.concurrency, this.options.maxRequestsPerSecond);
     this.#headers = {
@@ -87,16 +92,13 @@ export class Exchange implements AsyncDisposable {
     }
   }
 
-  /** Repeats an attempt while its error says that asking again may help, or `again` does. */
+  /** Repeats an attempt while its error says that asking again may help, or `again` says so in its place. */
   retrying<T>(
     signal: AbortSignal,
-    attempt: () => Promise<T>,
+    attempt: (number: number) => Promise<T>,
     again?: (error: RunvaultError) => boolean,
   ): Promise<T> {
-    const countRetry = () => {
-      this.stats.retries += 1;
-    };
-    return withRetries(attempt, this.options, signal, countRetry, again);
+    return withRetries(attempt, this.#retry, signal, again === undefined ? {} : { again });
   }
 
   /**

@@ -1,15 +1,6 @@
 import { z } from "zod";
-import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-
-/** What is told about an attempt that failed and will be repeated. Free of secrets. */
-export interface RetryInfo {
-  /** Number of the attempt that failed, from 1. */
-  readonly attempt: number;
-  readonly delayMs: number;
-  readonly code: ErrorCode;
-  readonly status: number | undefined;
-  readonly place: ErrorPlace;
-}
+import { RunvaultError } from "../model/error.ts";
+import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
 
 /** How to reach a gateway over REST. Everything but the address has a default. */
 export interface GatewayOptions {
@@ -27,14 +18,8 @@ export interface GatewayOptions {
   readonly bodyIdleTimeoutMs?: number | undefined;
   /** Longest time for the body of one document. Default 120,000: one of 16 MiB over a slow line. */
   readonly documentTimeoutMs?: number | undefined;
-  /** Attempts after the first. Default 5: with the backoff below about ten seconds, the length of a restart. */
-  readonly retries?: number | undefined;
-  /** Upper bound of the first random delay, doubled by every failure. Default 250. */
-  readonly backoffBaseMs?: number | undefined;
-  /** Upper bound of any random delay. Default 10,000: nobody waits longer for a gateway that is back. */
-  readonly backoffMaxMs?: number | undefined;
-  /** Longest Retry-After that is obeyed. Default 120,000: beyond it, one more try and a clear error are worth more. */
-  readonly retryAfterMaxMs?: number | undefined;
+  /** How what failed is asked for again. Default: `retryPolicy()`. */
+  readonly retry?: RetryPolicy | undefined;
   /** Requests started a second, retries included. Default: no limit. */
   readonly maxRequestsPerSecond?: number | undefined;
   /** Row answers open at the same time, and as many documents beside them. Default 4: more rarely adds throughput. */
@@ -54,15 +39,14 @@ export interface GatewayOptions {
   readonly cert?: string | undefined;
   /** Key of the client certificate, PEM; never printed. */
   readonly key?: string | undefined;
-  /** Random numbers in [0, 1) for the backoff. Default Math.random. */
-  readonly random?: (() => number) | undefined;
-  /** Called before the wait that precedes a repeated attempt. */
-  readonly onRetry?: ((info: RetryInfo) => void) | undefined;
 }
 
 const ms = z.int().min(1).max(2_147_483_647);
 const pem = z.string().min(1);
-const fn = <T>() => z.custom<T>((value) => typeof value === "function", "must be a function");
+const policy = z.custom<RetryPolicy>(
+  (value) => typeof value === "object" && value !== null,
+  "must be a retry policy",
+);
 
 const schema = z.strictObject({
   baseUrl: z.string().min(1).max(8192),
@@ -79,10 +63,7 @@ const schema = z.strictObject({
   headersTimeoutMs: ms.default(60_000),
   bodyIdleTimeoutMs: ms.default(60_000),
   documentTimeoutMs: ms.default(120_000),
-  retries: z.int().min(0).max(1000).default(5),
-  backoffBaseMs: ms.default(250),
-  backoffMaxMs: ms.default(10_000),
-  retryAfterMaxMs: ms.default(120_000),
+  retry: policy.default(() => retryPolicy()),
   maxRequestsPerSecond: z.number().positive().min(0.001).max(1_000_000).optional(),
   concurrency: z.int().min(1).max(256).default(4),
   compressed: z.boolean().optional(),
@@ -91,8 +72,6 @@ const schema = z.strictObject({
   ca: pem.optional(),
   cert: pem.optional(),
   key: pem.optional(),
-  random: fn<() => number>().default(() => Math.random),
-  onRetry: fn<(info: RetryInfo) => void>().optional(),
 });
 
 /** The options with their defaults filled in. */

@@ -75,10 +75,9 @@ export async function* readPages(
       // reading the page keeps the thread: the request for the next has to be on its way first
       if (ahead !== undefined) await letGoOut();
       const lines = page.lines ?? tryTranscode(source, page.index, wanted);
-      if (lines === undefined) {
+      if (lines instanceof RunvaultError) {
         ahead?.[Symbol.dispose]();
-        reading.exchange.stats.retries += 1;
-        page = await fetchLines(source, reading, token, wanted, signal);
+        page = await fetchLines(source, reading, token, wanted, signal, lines);
         continue;
       }
       if (isSameKey(lines.first, before) || isSameKey(lines.first, start)) {
@@ -122,18 +121,20 @@ function fetchPage(
   );
 }
 
-/** The same for a page whose rows could not be read: until they can. */
+/** The same for a page whose rows could not be read, which was the first attempt: until they can. */
 function fetchLines(
   source: PageSource,
   reading: PageReading,
   token: string,
   wanted: number,
   signal: AbortSignal,
+  failure: RunvaultError,
 ): Promise<FetchedPage> {
   const { exchange, place } = reading;
   return exchange.retrying(
     signal,
-    async () => {
+    async (attempt) => {
+      if (attempt === 1) throw failure;
       const index = await attemptPage(source, reading, token, wanted, { place, signal });
       return { index, lines: source.transcoder.transcode(index, wanted) };
     },
@@ -191,11 +192,12 @@ function canComeWhole({ code, retry, status }: RunvaultError): boolean {
   return retry === "again" && !(code === "stream_cut" && status !== undefined);
 }
 
-function tryTranscode(source: PageSource, index: PageIndex, most: number): PageLines | undefined {
+/** The page's lines, or why its rows cannot be read. */
+function tryTranscode(source: PageSource, index: PageIndex, most: number): PageLines | RunvaultError {
   try {
     return source.transcoder.transcode(index, most);
   } catch (thrown) {
-    if (thrown instanceof RunvaultError && thrown.code === "malformed_row") return undefined;
+    if (thrown instanceof RunvaultError && thrown.code === "malformed_row") return thrown;
     throw thrown;
   }
 }

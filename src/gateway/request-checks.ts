@@ -2,6 +2,7 @@ import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.t
 import type { RowRequest, RunRef } from "../model/source.ts";
 import { tableNamed } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
+import { filterRefused } from "../model/usual-errors.ts";
 
 /** What is asked for; null where asking throws one of the codes. */
 export async function nullOn<T>(codes: readonly ErrorCode[], ask: () => Promise<T>): Promise<T | null> {
@@ -38,11 +39,10 @@ export function requireRows({ table: name, limit, filters }: RowRequest) {
   const given = Object.entries(filters ?? {}) as [keyof NonNullable<typeof filters>, string | undefined][];
   const set = given.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined);
   for (const [filter, value] of set) {
-    if (table.filters.includes(filter) && value !== "") continue;
-    const message =
-      value === "" ? `the filter ${filter} is empty` : `the filter ${filter} does not apply to ${name}`;
-    throw new RunvaultError("invalid_argument", message, {
-      hint: `Filters of ${name} are ${table.filters.join(", ")}.`,
+    if (!table.filters.includes(filter)) throw filterRefused(filter, table);
+    if (value !== "") continue;
+    throw new RunvaultError("invalid_argument", `the filter ${filter} is empty`, {
+      hint: "Give it a value, or leave it out.",
     });
   }
   return { table, filters: set };

@@ -16,7 +16,7 @@ import {
 } from "./request-checks.ts";
 import { RestClient } from "./rest-client.ts";
 
-export type { GatewayOptions, RetryInfo } from "./options.ts";
+export type { GatewayOptions } from "./options.ts";
 
 /**
  * Opens a gateway over REST; nothing is sent yet. Disposing it ends what is under way (`interrupted`).

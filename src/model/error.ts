@@ -1,6 +1,12 @@
 /** What a caller does after an error: ask again, or stop. */
 export type Retry = "again" | "never";
 
+/**
+ * Whom an error concerns, so that nothing else fails with it: a table of a run, the run, its instance with all of its
+ * runs, or the whole job, which would only meet it again.
+ */
+export type Scope = "table" | "run" | "instance" | "job";
+
 /** Exit statuses of the command line; the README explains each. */
 export const exit = {
   done: 0,
@@ -28,60 +34,60 @@ export const exitPrecedence: readonly number[] = [
   exit.usage,
 ];
 
-/** The closed list of codes: for each, whether asking again may help, and the exit status it leads to. */
+/** The closed list of codes: for each, whether asking again may help, whom it concerns, and the exit status it leads to. */
 export const errorCodes = {
   // wrong usage or configuration
-  invalid_argument: { retry: "never", exit: exit.usage },
-  not_an_archive: { retry: "never", exit: exit.usage },
-  table_unknown: { retry: "never", exit: exit.usage },
-  query_invalid: { retry: "never", exit: exit.usage },
-  not_archived: { retry: "never", exit: exit.usage },
+  invalid_argument: { retry: "never", scope: "run", exit: exit.usage },
+  not_an_archive: { retry: "never", scope: "job", exit: exit.usage },
+  table_unknown: { retry: "never", scope: "table", exit: exit.usage },
+  query_invalid: { retry: "never", scope: "job", exit: exit.usage },
+  not_archived: { retry: "never", scope: "run", exit: exit.usage },
 
   // the gateway is out of reach or refuses
-  unreachable: { retry: "again", exit: exit.gateway },
-  timeout: { retry: "again", exit: exit.gateway },
-  rate_limited: { retry: "again", exit: exit.gateway },
-  server_error: { retry: "again", exit: exit.gateway },
-  history_unreachable: { retry: "again", exit: exit.gateway },
-  history_query_failed: { retry: "again", exit: exit.gateway },
-  stream_cut: { retry: "again", exit: exit.gateway },
-  not_a_gateway: { retry: "never", exit: exit.gateway },
-  refused: { retry: "never", exit: exit.gateway },
-  unauthenticated: { retry: "never", exit: exit.gateway },
-  permission_denied: { retry: "never", exit: exit.gateway },
-  run_not_found: { retry: "never", exit: exit.gateway },
-  instance_not_found: { retry: "never", exit: exit.gateway },
-  resource_not_found: { retry: "never", exit: exit.gateway },
-  route_not_found: { retry: "never", exit: exit.gateway },
-  history_unavailable: { retry: "never", exit: exit.gateway },
-  capability_unavailable: { retry: "never", exit: exit.gateway },
-  state_conflict: { retry: "never", exit: exit.gateway },
-  limit_exceeded: { retry: "never", exit: exit.gateway },
+  unreachable: { retry: "again", scope: "job", exit: exit.gateway },
+  timeout: { retry: "again", scope: "table", exit: exit.gateway },
+  rate_limited: { retry: "again", scope: "table", exit: exit.gateway },
+  server_error: { retry: "again", scope: "table", exit: exit.gateway },
+  history_unreachable: { retry: "again", scope: "table", exit: exit.gateway },
+  history_query_failed: { retry: "again", scope: "table", exit: exit.gateway },
+  stream_cut: { retry: "again", scope: "table", exit: exit.gateway },
+  not_a_gateway: { retry: "never", scope: "job", exit: exit.gateway },
+  refused: { retry: "never", scope: "run", exit: exit.gateway },
+  unauthenticated: { retry: "never", scope: "job", exit: exit.gateway },
+  permission_denied: { retry: "never", scope: "instance", exit: exit.gateway },
+  run_not_found: { retry: "never", scope: "run", exit: exit.gateway },
+  instance_not_found: { retry: "never", scope: "instance", exit: exit.gateway },
+  resource_not_found: { retry: "never", scope: "table", exit: exit.gateway },
+  route_not_found: { retry: "never", scope: "table", exit: exit.gateway },
+  history_unavailable: { retry: "never", scope: "table", exit: exit.gateway },
+  capability_unavailable: { retry: "never", scope: "instance", exit: exit.gateway },
+  state_conflict: { retry: "never", scope: "instance", exit: exit.gateway },
+  limit_exceeded: { retry: "never", scope: "table", exit: exit.gateway },
 
   // what came is not what was asked for, or is not proven whole
-  history_identity_conflict: { retry: "never", exit: exit.incomplete },
-  malformed_row: { retry: "never", exit: exit.incomplete },
-  duplicate_row: { retry: "never", exit: exit.incomplete },
-  row_order: { retry: "never", exit: exit.incomplete },
-  line_too_long: { retry: "never", exit: exit.incomplete },
-  value_out_of_range: { retry: "never", exit: exit.incomplete },
-  timestamp_capped: { retry: "never", exit: exit.incomplete },
-  incomplete: { retry: "never", exit: exit.incomplete },
-  unverified: { retry: "never", exit: exit.incomplete },
-  shrunk: { retry: "never", exit: exit.incomplete },
+  history_identity_conflict: { retry: "never", scope: "table", exit: exit.incomplete },
+  malformed_row: { retry: "never", scope: "table", exit: exit.incomplete },
+  duplicate_row: { retry: "never", scope: "table", exit: exit.incomplete },
+  row_order: { retry: "never", scope: "table", exit: exit.incomplete },
+  line_too_long: { retry: "never", scope: "table", exit: exit.incomplete },
+  value_out_of_range: { retry: "never", scope: "table", exit: exit.incomplete },
+  timestamp_capped: { retry: "never", scope: "table", exit: exit.incomplete },
+  incomplete: { retry: "never", scope: "table", exit: exit.incomplete },
+  unverified: { retry: "never", scope: "table", exit: exit.incomplete },
+  shrunk: { retry: "never", scope: "table", exit: exit.incomplete },
 
   // the archive and the disk under it
-  archive_damaged: { retry: "never", exit: exit.damaged },
-  locked: { retry: "never", exit: exit.locked },
-  storage_full: { retry: "never", exit: exit.storage },
-  storage_read_only: { retry: "never", exit: exit.storage },
-  storage_forbidden: { retry: "never", exit: exit.storage },
-  storage_failed: { retry: "never", exit: exit.storage },
+  archive_damaged: { retry: "never", scope: "run", exit: exit.damaged },
+  locked: { retry: "never", scope: "run", exit: exit.locked },
+  storage_full: { retry: "never", scope: "job", exit: exit.storage },
+  storage_read_only: { retry: "never", scope: "job", exit: exit.storage },
+  storage_forbidden: { retry: "never", scope: "job", exit: exit.storage },
+  storage_failed: { retry: "never", scope: "job", exit: exit.storage },
 
   // ours
-  interrupted: { retry: "never", exit: exit.interrupted },
-  internal: { retry: "never", exit: exit.bug },
-} as const satisfies Record<string, { retry: Retry; exit: number }>;
+  interrupted: { retry: "never", scope: "job", exit: exit.interrupted },
+  internal: { retry: "never", scope: "run", exit: exit.bug },
+} as const satisfies Record<string, { retry: Retry; scope: Scope; exit: number }>;
 
 export type ErrorCode = keyof typeof errorCodes;
 
@@ -171,6 +177,10 @@ export class RunvaultError extends Error {
     return errorCodes[this.code].retry;
   }
 
+  get scope(): Scope {
+    return errorCodes[this.code].scope;
+  }
+
   get exit(): number {
     return errorCodes[this.code].exit;
   }
@@ -191,6 +201,7 @@ const storageCodes: Record<string, ErrorCode> = {
 export const usualHints: Partial<Record<ErrorCode, string>> = {
   instance_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
   run_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
+  not_archived: "`runvault runs` lists what the archive holds.",
   not_an_archive:
     "Look at --archive or RUNVAULT_ARCHIVE: it names the folder of an archive, or one that is to become an archive.",
   archive_damaged:

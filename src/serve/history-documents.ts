@@ -10,6 +10,7 @@ import {
 import { RunvaultError } from "../model/error.ts";
 import type { DocumentKind, HistorySource, RunRef } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
+import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 
 /** The run that a request means: the exact id, or the instance's latest where it is empty. */
 export async function resolveRun(
@@ -18,15 +19,12 @@ export async function resolveRun(
   runId: string,
   signal: AbortSignal,
 ): Promise<RunRef> {
-  const place = { instance: instanceId, run: runId };
   // not a sentinel of this interface: a run of that name does not exist
-  if (runId === "current") throw new RunvaultError("run_not_found", 'there is no run "current"', { place });
+  if (runId === "current") throw runNotFound({ instanceId, runId });
   if (runId !== "") return { instanceId, runId };
   const runs = await source.runs(instanceId, signal);
   const latest = runs === null ? await latestKnown(source, instanceId, signal) : runs.at(-1)?.runId;
-  if (latest === undefined) {
-    throw new RunvaultError("run_not_found", `instance ${JSON.stringify(instanceId)} has no runs`, { place });
-  }
+  if (latest === undefined) throw runNotFound({ instanceId, runId });
   return { instanceId, runId: latest };
 }
 
@@ -36,9 +34,7 @@ async function latestKnown(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const entry = (await source.instances(signal)).find((found) => found.instanceId === instanceId);
-  if (entry === undefined) {
-    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`);
-  }
+  if (entry === undefined) throw instanceNotFound(instanceId);
   return entry.runIds.at(-1);
 }
 

@@ -1,6 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
 import { type FilterName, filterNames, type Table } from "../model/table.ts";
 import { parseTime, type TimeBounds } from "../model/time.ts";
+import { filterRefused } from "../model/usual-errors.ts";
 
 /** Query parameters as they came; a repeated one is a list. */
 export type RawQuery = Readonly<Record<string, unknown>>;
@@ -37,11 +38,7 @@ export function checkedQuery(query: RawQuery, names: readonly string[]): Record<
 /** Reads the parameters of a request for rows of a table. Throws `invalid_argument`. */
 export function parseRowQuery(table: Table, raw: RawQuery): RowQuery {
   const foreign = filterNames.find((name) => name in raw && !table.filters.includes(name));
-  if (foreign !== undefined) {
-    throw new RunvaultError("invalid_argument", `the filter ${foreign} does not apply to ${table.name}`, {
-      hint: `The filters of ${table.name} are ${table.filters.join(", ")}.`,
-    });
-  }
+  if (foreign !== undefined) throw filterRefused(foreign, table);
   const query = checkedQuery(raw, ["instance", "run_id", "from", "to", "limit", ...table.filters]);
   const given = table.filters.map((name) => [name, query[name]] as const);
   return {

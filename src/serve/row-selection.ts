@@ -3,6 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { type FilterName, filterNames, type Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
+import { filterRefused } from "../model/usual-errors.ts";
 import { resolveRun } from "./history-documents.ts";
 import { type Listing, runOfToken } from "./page-token.ts";
 
@@ -47,11 +48,7 @@ export async function listingOf(
   for (const name of filterNames) {
     const value = String(selection?.[fields[name]] ?? "");
     if (value === "") continue;
-    if (!table.filters.includes(name)) {
-      throw new RunvaultError("invalid_argument", `the filter ${name} does not apply to ${table.name}`, {
-        hint: `The filters of ${table.name} are ${table.filters.join(", ")}.`,
-      });
-    }
+    if (!table.filters.includes(name)) throw filterRefused(name, table);
     filters[name] = value;
   }
   const bounds = boundsOf(selection ?? {});

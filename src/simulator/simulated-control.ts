@@ -5,6 +5,7 @@ import { RunvaultError } from "../model/error.ts";
 import { type InstanceState, instanceStateOf } from "../model/instance-state.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { tableNames } from "../model/table.ts";
+import { instanceNotFound } from "../model/usual-errors.ts";
 import { type CatalogResource, catalogOf, catalogVersion } from "./catalog.ts";
 import { type FallibleCapability, fallibleCapabilities, type InstanceFaults } from "./instance-fault.ts";
 import type { InstanceLife, InstanceView } from "./instance-life.ts";
@@ -49,10 +50,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
   const lifeOf = (instanceId: string): InstanceLife => {
     const life = lives.find((candidate) => candidate.instanceId === instanceId);
     if (life !== undefined) return life;
-    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
-      place: { instance: instanceId },
-      hint: "GET /instances names the instances there are.",
-    });
+    throw instanceNotFound(instanceId, "control");
   };
 
   const isUnreachable = (instanceId: string) => faults.has("runtime-unreachable", instanceId);

@@ -23,6 +23,7 @@ import type {
 } from "../model/source.ts";
 import { type FilterName, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
+import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import { begunRuns } from "./begun-run.ts";
 import { resourcesOf } from "./catalog.ts";
 import { InstanceFaults } from "./instance-fault.ts";
@@ -111,26 +112,17 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
   const runsOf = async (instanceId: string): Promise<readonly SeenRun[]> => {
     const life = lives.find((candidate) => candidate.instanceId === instanceId);
     if (life !== undefined) return (await life.at(options.clock())).runs;
-    throw new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
-      place: { instance: instanceId },
-      hint: `The instances are ${lives
-        .slice(0, 10)
-        .map((candidate) => candidate.instanceId)
-        .join(", ")}.`,
-    });
+    throw instanceNotFound(instanceId);
   };
 
-  const runOf = async ({ instanceId, runId }: RunRef): Promise<SeenRun> => {
-    const runs = await runsOf(instanceId);
-    const found = runs.find(({ run }) => run.runId === runId);
+  const runOf = async (ref: RunRef): Promise<SeenRun> => {
+    const runs = await runsOf(ref.instanceId);
+    const found = runs.find(({ run }) => run.runId === ref.runId);
     if (found !== undefined) return found;
-    throw new RunvaultError("run_not_found", `instance ${instanceId} has no run ${JSON.stringify(runId)}`, {
-      place: { instance: instanceId, run: runId },
-      hint: `Its runs are ${runs
-        .slice(0, 10)
-        .map(({ run }) => run.runId)
-        .join(", ")}.`,
-    });
+    throw runNotFound(
+      ref,
+      runs.map(({ run }) => run.runId),
+    );
   };
 
   const factsOf = async ({ run, known, going }: SeenRun, bounds: TimeBounds): Promise<StorageFacts> => {
@@ -266,9 +258,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
       const run = world.runs.find(
         ({ instanceId, runId }) => instanceId === ref.instanceId && runId === ref.runId,
       );
-      if (run === undefined) {
-        throw new RunvaultError("run_not_found", `the world has no run ${ref.instanceId}/${ref.runId}`);
-      }
+      if (run === undefined) throw runNotFound(ref);
       return { started: BigInt(run.started), ended: BigInt(run.ended), complete: BigInt(run.complete) };
     },
     async instances() {
@@ -295,12 +285,7 @@ function filtersOf(request: RowRequest): (readonly [FilterName, string])[] {
     string,
   ][];
   for (const [name] of given) {
-    if (!table.filters.includes(name)) {
-      throw new RunvaultError("invalid_argument", `the filter ${name} does not apply to ${table.name}`, {
-        place: { instance: request.instanceId, run: request.runId, table: table.name },
-        hint: `Filters of ${table.name}: ${table.filters.join(", ")}.`,
-      });
-    }
+    if (!table.filters.includes(name)) throw filterRefused(name, table);
   }
   return given;
 }

@@ -11,6 +11,7 @@ import { archiveRun } from "../../src/extract/archive-run.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 // as data lakes call their folders; DuckDB would make columns of them, and write over those that are there
 const folders = ["plain", join("venue=HACKED", "run_id=12", "symbol=X", "ts_event=7")];
@@ -29,7 +30,7 @@ beforeAll(async () => {
       archive,
       run: worldRun,
       clock: () => 2_000_000_000_000_000_000n,
-      random: () => 0,
+      retry: quickRetry(),
       signal: new AbortController().signal,
       tool: "test",
       settings: { fingerprint: true },

@@ -26,6 +26,7 @@ import {
   world as tableWorld,
 } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const finished: RunRef = { instanceId: "alpha-1", runId: "2022-01-01-001" };
 const failed: RunRef = { instanceId: "alpha-1", runId: "2022-01-02-002" };
@@ -60,7 +61,7 @@ beforeAll(async () => {
       archive,
       run,
       clock: () => now,
-      random: () => 0,
+      retry: quickRetry(),
       signal: new AbortController().signal,
       tool: "test",
       settings: { segmentBytes: 20_000, sliceRows: 300 },

@@ -11,6 +11,7 @@ import {
   worldRun,
 } from "../fixtures/archive/archived-world.ts";
 import { ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 let under: ArchiveUnderTest;
 beforeAll(async () => {
@@ -151,7 +152,7 @@ describe("archives that hold less than all", () => {
     const source = new ArraySource(worldRun, smallWorld(), { cuts: Array.from({ length: 200 }, () => 900) });
     const made = await archiveWorld(join(under.folder, "cut"), source, {
       tables: ["fills"],
-      settings: { attempts: 2 },
+      retry: quickRetry({ retries: 1 }),
     });
     expect(made.manifest.tables.fills?.state).toBe("INCOMPLETE");
     const report = await verifyRun(made.archive, worldRun, { deep: true });

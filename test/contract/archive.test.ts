@@ -7,6 +7,7 @@ import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { historySourceContract } from "../fixtures/source/history-source-contract.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "alpha-1", runId: "2022-01-01-001" };
 let folder: string;
@@ -27,7 +28,7 @@ beforeAll(async () => {
     archive,
     run,
     clock: () => 2n ** 62n,
-    random: () => 0,
+    retry: quickRetry(),
     signal: new AbortController().signal,
     tool: "test",
     settings: { segmentBytes: 50_000, sliceRows: 1_000 },

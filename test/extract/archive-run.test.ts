@@ -11,6 +11,7 @@ import { type TableName, tableNames } from "../../src/model/table.ts";
 import { parseTime } from "../../src/model/time.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "alpha", runId: "2022-01-01" };
 const hour = 3_600_000_000_000n;
@@ -25,13 +26,13 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
 function jobFor(source: ArraySource, more: Partial<ArchiveJob> = {}): ArchiveJob {
-  const settings = { segmentBytes: 3000, sliceRows: 20, concurrency: 2, backoffBaseMs: 0, ...more.settings };
+  const settings = { segmentBytes: 3000, sliceRows: 20, concurrency: 2, ...more.settings };
   return {
     source,
     archive,
     run,
     clock: () => start + 1_000_000n * hour,
-    random: () => 0,
+    retry: quickRetry(),
     signal: new AbortController().signal,
     tool: "test",
     ...more,

@@ -12,6 +12,7 @@ import { parseFault } from "../../src/serve/fault.ts";
 import { serve } from "../../src/serve/server.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { type ArrayRow, ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "a", runId: "r" };
 const start = 1_640_995_200_000_000_001n;
@@ -40,7 +41,7 @@ const textOf = (rows: readonly ArrayRow[]) =>
 async function openCutGateway(rows: readonly ArrayRow[], faults: readonly string[], literal: boolean) {
   const source = new ArraySource(run, new Map([["metrics", [...rows]]]));
   const served = await serve({ source, host: "127.0.0.1", port: 0, literal, faults: faults.map(parseFault) });
-  const gateway = openRestGateway({ baseUrl: served.url, backoffBaseMs: 1, backoffMaxMs: 1 });
+  const gateway = openRestGateway({ baseUrl: served.url, retry: quickRetry() });
   return {
     source,
     gateway,
@@ -60,10 +61,10 @@ async function archiveCut(rows: readonly ArrayRow[], faults: readonly string[], 
     run,
     tables: ["metrics"],
     clock: () => start,
-    random: () => 0,
+    retry: quickRetry({ retries: faults.length + 1 }),
     signal: new AbortController().signal,
     tool: "test",
-    settings: { segmentBytes: 1000, attempts: faults.length + 2, concurrency: 1, backoffBaseMs: 0 },
+    settings: { segmentBytes: 1000, concurrency: 1 },
   });
   const asked = opened.source.asked.length;
   return {
@@ -100,8 +101,7 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
           pool: new BufferPool(2, 1 << 16),
           segmentBytes: 1000,
           mostBytes: 1 << 20,
-          attempts: 3,
-          backoffMs: () => 0,
+          retry: quickRetry({ retries: 2 }),
           signal: new AbortController().signal,
           countRows: literal
             ? undefined
@@ -114,7 +114,6 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
             release();
           },
           onRows: () => {},
-          onRetry: () => {},
         },
       ).catch((error: unknown) => ({ rows: -1, error }));
       const text = Buffer.concat(stored).toString();

@@ -5,6 +5,7 @@ import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { type TableName, tableNamed } from "../../src/model/table.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "alpha", runId: "r-1" };
 const start = 1_640_995_200_000_000_000n;
@@ -26,8 +27,7 @@ async function fetched(
     pool: new BufferPool(3, 5000),
     segmentBytes: 4000,
     mostBytes,
-    attempts: 3,
-    backoffMs: () => 0,
+    retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: facts ? async (from, to) => source.rowsWithin(table, { from, to }).length : undefined,
     store: async (draft, text, release) => {
@@ -38,7 +38,6 @@ async function fetched(
     },
     startOver: async () => void lines.splice(0),
     onRows: () => {},
-    onRetry: () => {},
   };
   const expected = facts ? source.rowsWithin(table, {}).length : undefined;
   const bounds = { from: start, to: start + 1_000_000n };

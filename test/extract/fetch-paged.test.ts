@@ -9,6 +9,7 @@ import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
 import { serve } from "../../src/serve/server.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "alpha", runId: "2022-01-01" };
 const second = 1_000_000_000n;
@@ -32,7 +33,7 @@ async function archived(name: string, transport: TransportChoice, manners: Manne
   const source = new ArraySource(run, new Map([["metrics", rows]]), manners);
   const server = await serve({ source, host: "127.0.0.1", port: 0, maxRowsPerAnswer: 4 });
   try {
-    await using gateway = openGateway({ baseUrl: server.url, retries: 0 }, transport);
+    await using gateway = openGateway({ baseUrl: server.url, retry: quickRetry({ retries: 0 }) }, transport);
     const archive = await openArchive(join(folder, name), { create: true });
     const { manifest } = await archiveRun({
       source: gateway,
@@ -40,10 +41,9 @@ async function archived(name: string, transport: TransportChoice, manners: Manne
       run,
       tables: ["metrics"],
       clock: () => start + 1_000_000n * second,
-      random: () => 0,
+      retry: quickRetry({ retries: 1 }),
       signal: new AbortController().signal,
       tool: "test",
-      settings: { backoffBaseMs: 0, attempts: 2 },
     });
     return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
   } finally {
@@ -92,10 +92,9 @@ async function archivedPast(name: string, paged: (lines: readonly string[]) => r
     run,
     tables: ["metrics"],
     clock: () => start + 1_000_000n * second,
-    random: () => 0,
+    retry: quickRetry({ retries: 1 }),
     signal: new AbortController().signal,
     tool: "test",
-    settings: { backoffBaseMs: 0, attempts: 2 },
   });
   return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
 }

@@ -4,6 +4,7 @@ import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import { fetchSlice, type SegmentDraft, type SliceWork } from "../../src/extract/fetch-slice.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "alpha", runId: "r-1" };
 const table = tableNamed("factors");
@@ -22,8 +23,7 @@ async function fetched(
     pool: new BufferPool(3, segmentBytes + 1024),
     segmentBytes,
     mostBytes: 64 << 20,
-    attempts: 3,
-    backoffMs: () => 0,
+    retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: manners.literal
       ? undefined
@@ -34,7 +34,6 @@ async function fetched(
     },
     startOver: async () => void stored.splice(0),
     onRows: () => {},
-    onRetry: () => {},
   };
   const expected = options.expected ? rows.length : undefined;
   await fetchSlice({ run, table, bucket: "all", from: 0n, to: 1000n, expected }, work);
@@ -138,6 +137,16 @@ describe("fetching a slice", () => {
     expect(drafts.map(({ rows, sorted }) => ({ rows, sorted }))).toEqual([{ rows: 4, sorted: false }]);
   });
 
+  it("gives up on rows out of order that are always cut, with the cut as the reason", async () => {
+    const rows = rowsAt(run, "factors", [1n, 2n, 3n, 4n]);
+    const cuts = [undefined, ...Array<number>(10).fill(1200)];
+    const tables = new Map([["factors" as const, [rows[0]!, rows[2]!, rows[1]!, rows[3]!]]]);
+    const source = new ArraySource(run, tables, { cuts, chunkBytes: 1 << 20 });
+    await expect(fetchFrom(source, 4)).rejects.toMatchObject({ code: "stream_cut" });
+    // what showed the order, and as many as the policy has attempts
+    expect(source.asked).toHaveLength(4);
+  });
+
   it("refuses another run's rows and rows outside the window", async () => {
     const foreign = rowsAt({ ...run, runId: "r-2" }, "factors", [1n]);
     const other = new ArraySource(run, new Map([["factors", foreign]]));
@@ -155,8 +164,7 @@ async function fetchFrom(source: ArraySource, expected: number, from = 0n): Prom
     pool: new BufferPool(3, 4096),
     segmentBytes: 2000,
     mostBytes: 64 << 20,
-    attempts: 3,
-    backoffMs: () => 0,
+    retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: undefined,
     store: async (draft, _text, release) => {
@@ -165,7 +173,6 @@ async function fetchFrom(source: ArraySource, expected: number, from = 0n): Prom
     },
     startOver: async () => void drafts.splice(0),
     onRows: () => {},
-    onRetry: () => {},
   };
   await fetchSlice({ run, table, bucket: "all", from, to: 1000n, expected }, work);
   return drafts;

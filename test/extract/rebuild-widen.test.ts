@@ -15,6 +15,7 @@ import { fillsOf, RebuildWorld, second, third } from "../fixtures/archive/rebuil
 import { at, run } from "../fixtures/archive/table-world.ts";
 import { filesBelow } from "../fixtures/command/kill-driver.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const { signal } = new AbortController();
 const step = () => {};
@@ -113,7 +114,7 @@ describe("a widened column", () => {
       run,
       tables: ["fills"],
       clock: () => at(1_000_000),
-      random: () => 0,
+      retry: quickRetry(),
       signal,
       tool: "test",
     });

@@ -1,10 +1,11 @@
 import { createServer, type ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { type GatewayOptions, openRestGateway, type RetryInfo } from "../../src/gateway/rest-gateway.ts";
-import { backoffMs } from "../../src/gateway/retry.ts";
+import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest-gateway.ts";
 import { readRetryAfterMs } from "../../src/gateway/retry-after.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
+import { backoffMs, type RetryInfo } from "../../src/model/retry-policy.ts";
 import { type ScriptedServer, serveHttp, serveRaw } from "../fixtures/source/gateway-scripted-server.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "i", runId: "r" };
 const request = { ...run, table: "fills" } as const;
@@ -12,7 +13,7 @@ const rowsType = { "content-type": "application/x-ndjson" };
 const jsonType = { "content-type": "application/json; charset=utf-8" };
 
 async function rowsOf(url: string, options: Partial<GatewayOptions> = {}): Promise<string> {
-  await using gateway = openRestGateway({ baseUrl: url, retries: 0, ...options });
+  await using gateway = openRestGateway({ baseUrl: url, retry: quickRetry({ retries: 0 }), ...options });
   const parts: Uint8Array[] = [];
   for await (const chunk of gateway.rows(request)) parts.push(chunk);
   return Buffer.concat(parts).toString();
@@ -90,7 +91,7 @@ for (const status of [429, 500, 502, 503, 504]) {
       if (answered < 3) response.writeHead(status).end();
       else response.writeHead(200, rowsType).end('{"seq":"1"}\n');
     });
-    await using gateway = openRestGateway({ baseUrl: server.url, retries: 3, backoffBaseMs: 1 });
+    await using gateway = openRestGateway({ baseUrl: server.url, retry: quickRetry({ retries: 3 }) });
     const parts: Uint8Array[] = [];
     for await (const chunk of gateway.rows(request)) parts.push(chunk);
     expect(Buffer.concat(parts).toString()).toBe('{"seq":"1"}\n');
@@ -120,7 +121,11 @@ test("an error whose body drips forever is known by its status after five second
 
 test("a document that drips forever is a timeout", async () => {
   await using server = await serveHttp((_request, response) => dripping(response.writeHead(200, jsonType)));
-  await using gateway = openRestGateway({ baseUrl: server.url, retries: 0, documentTimeoutMs: 300 });
+  await using gateway = openRestGateway({
+    baseUrl: server.url,
+    retry: quickRetry({ retries: 0 }),
+    documentTimeoutMs: 300,
+  });
   const error = await errorOf(gateway.instances());
   expect(error.code).toBe("timeout");
   expect(error.message).toContain("was not whole after 0.3 s");
@@ -128,7 +133,7 @@ test("a document that drips forever is a timeout", async () => {
 
 test("an error that will not go away is asked for once only", async () => {
   await using server = await serveStatus(403, history("permission_denied"));
-  await errorOf(rowsOf(server.url, { retries: 5 }));
+  await errorOf(rowsOf(server.url, { retry: quickRetry({ retries: 5 }) }));
   expect(server.requests.length).toBe(1);
 });
 
@@ -137,12 +142,12 @@ test("Retry-After in seconds is waited for, and capped", async () => {
   await using server = await serveHttp((_request, response) =>
     response.writeHead(429, { "retry-after": "1" }).end(),
   );
-  const options = { retries: 1, backoffBaseMs: 1, onRetry: (info: RetryInfo) => seen.push(info) };
+  const options = { retries: 1, onRetry: (info: RetryInfo) => seen.push(info) };
   const started = performance.now();
-  await errorOf(rowsOf(server.url, options));
+  await errorOf(rowsOf(server.url, { retry: quickRetry(options) }));
   expect(performance.now() - started).toBeGreaterThan(990);
-  await errorOf(rowsOf(server.url, { ...options, retryAfterMaxMs: 20 }));
-  expect(seen.map(({ attempt, delayMs, code, status }) => [attempt, delayMs, code, status])).toEqual([
+  await errorOf(rowsOf(server.url, { retry: quickRetry({ ...options, retryAfterMaxMs: 20 }) }));
+  expect(seen.map(({ attempt, delayMs, error }) => [attempt, delayMs, error.code, error.status])).toEqual([
     [1, 1000, "rate_limited", 429],
     [1, 20, "rate_limited", 429],
   ]);
@@ -177,7 +182,7 @@ test("nothing listening is unreachable; something else listening is not a gatewa
   const { port } = closed.address() as { port: number };
   await new Promise((resolve) => closed.close(resolve));
   const instancesAt = async (baseUrl: string) => {
-    await using gateway = openRestGateway({ baseUrl, retries: 0 });
+    await using gateway = openRestGateway({ baseUrl, retry: quickRetry({ retries: 0 }) });
     return await gateway.instances();
   };
   expect((await errorOf(instancesAt(`http://127.0.0.1:${port}`))).code).toBe("unreachable");
@@ -222,7 +227,9 @@ test("a redirect to another origin is refused, and the token does not go there",
   await using server = await serveHttp((_request, response) =>
     response.writeHead(302, { location: `${elsewhere.url}/history/fills` }).end(),
   );
-  const error = await errorOf(rowsOf(server.url, { token: "s3cret-token", retries: 3 }));
+  const error = await errorOf(
+    rowsOf(server.url, { token: "s3cret-token", retry: quickRetry({ retries: 3 }) }),
+  );
   expect(error.code).toBe("refused");
   expect(elsewhere.requests).toEqual([]);
   expect(server.requests.length).toBe(1);
@@ -284,7 +291,7 @@ for (const [what, options, text] of wrongOptions) {
 
 test("an empty run id, the run id current and a filter that does not apply are refused before anything is sent", async () => {
   await using server = await serveStatus(500, "");
-  await using gateway = openRestGateway({ baseUrl: server.url, retries: 0 });
+  await using gateway = openRestGateway({ baseUrl: server.url, retry: quickRetry({ retries: 0 }) });
   const first = (request: object) =>
     errorOf(
       gateway

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { rowsHead, type ScriptedServer, serveRaw } from "../fixtures/source/gateway-scripted-server.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const request = { instanceId: "i", runId: "r", table: "fills" } as const;
 const text = '{"seq":"1"}\n{"seq":"2"}\n{"seq":"3"}\n';
@@ -12,7 +13,11 @@ async function read(
   server: ScriptedServer,
   options: object = {},
 ): Promise<{ text: string; error?: RunvaultError }> {
-  await using gateway = openRestGateway({ baseUrl: server.url, retries: 0, ...options });
+  await using gateway = openRestGateway({
+    baseUrl: server.url,
+    retry: quickRetry({ retries: 0 }),
+    ...options,
+  });
   const parts: Uint8Array[] = [];
   const got = () => Buffer.concat(parts).toString();
   try {
@@ -167,7 +172,7 @@ test("a failure before the first byte of the body is retried, one after it is no
     else if (count === 2) socket.end(rowsHead("Content-Length: 100"));
     else socket.end(rowsHead("Content-Length: 100") + text);
   });
-  const { text: got, error } = await read(server, { retries: 5, backoffBaseMs: 1 });
+  const { text: got, error } = await read(server, { retry: quickRetry({ retries: 5 }) });
   expect(server.requests.length).toBe(3);
   expect(got).toBe(text);
   expect(error?.code).toBe("stream_cut");

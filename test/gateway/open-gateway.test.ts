@@ -13,6 +13,7 @@ import { type ServeOptions, serve } from "../../src/serve/server.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { type ScriptedServer, serveHttp } from "../fixtures/source/gateway-scripted-server.ts";
 import { historySourceContract } from "../fixtures/source/history-source-contract.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "alpha-1", runId: "2022-01-01-001" };
 const fills = { ...run, table: "fills" } as const;
@@ -137,7 +138,7 @@ describe("a probe", () => {
   }
 
   const open = (server: ScriptedServer, transport: TransportChoice = "auto"): Gateway =>
-    openGateway({ baseUrl: `${server.url}/api/v1`, retries: 0 }, transport);
+    openGateway({ baseUrl: `${server.url}/api/v1`, retry: quickRetry({ retries: 0 }) }, transport);
 
   test.each([
     [200, "text/html"],
@@ -160,7 +161,7 @@ describe("a probe", () => {
 
   test("does not take a gateway that is shut, or out of reach, for one without RPC", async () => {
     await using shut = await served({ token: "secret" });
-    await using stranger = openGateway({ baseUrl: shut.url, retries: 0 }, "auto");
+    await using stranger = openGateway({ baseUrl: shut.url, retry: quickRetry({ retries: 0 }) }, "auto");
     expect((await errorOf(stranger.instances())).code).toBe("unauthenticated");
 
     await using broken = await serveHttp((request, response) => {
@@ -172,7 +173,10 @@ describe("a probe", () => {
     expect(error.code).toBe("server_error");
     expect(error.hint).toContain("--transport rest");
 
-    await using nobody = openGateway({ baseUrl: await freeAddress(), retries: 0 }, "auto");
+    await using nobody = openGateway(
+      { baseUrl: await freeAddress(), retry: quickRetry({ retries: 0 }) },
+      "auto",
+    );
     expect((await errorOf(nobody.instances())).code).toBe("unreachable");
   });
 

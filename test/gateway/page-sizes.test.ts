@@ -1,7 +1,9 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
+import type { GatewayOptions } from "../../src/gateway/options.ts";
 import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
 import type { RunvaultError } from "../../src/model/error.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 import {
   fail,
   pageOf,
@@ -33,9 +35,13 @@ async function countRows(gateway: Gateway, limit?: number): Promise<number> {
 }
 
 /** Reads the table from a gateway by script twice, so that what it learnt shows. */
-async function readTwice(script: Script, options: { retries?: number; documentTimeoutMs?: number } = {}) {
+async function readTwice(script: Script, options: Partial<GatewayOptions> = {}) {
   await using server = await servePages(script);
-  await using gateway = openRpcGateway({ baseUrl: server.url, retries: 0, backoffBaseMs: 1, ...options });
+  await using gateway = openRpcGateway({
+    baseUrl: server.url,
+    retry: quickRetry({ retries: 0 }),
+    ...options,
+  });
   const first = await countRows(gateway);
   const between = server.asked.length;
   const second = await countRows(gateway);
@@ -67,7 +73,7 @@ test("a token that is refused at every size is a cut, and teaches nothing about 
     if (expired && asked.pageToken !== "") fail(response, Code.InvalidArgument, "invalid_argument");
     else send(response, pageAt(asked, 8000));
   });
-  await using gateway = openRpcGateway({ baseUrl: server.url, retries: 3, backoffBaseMs: 1 });
+  await using gateway = openRpcGateway({ baseUrl: server.url, retry: quickRetry({ retries: 3 }) });
   const error = await countRows(gateway).catch((thrown: RunvaultError) => thrown.code);
   expect([error, gateway.stats.retries]).toEqual(["stream_cut", 1]);
   expect(server.asked.map(({ pageSize }) => pageSize)).toEqual([1000, 4000, 1000]);
@@ -78,7 +84,7 @@ test("a token that is refused at every size is a cut, and teaches nothing about 
 
 test("a request that is refused at every size is refused by name, at once", async () => {
   await using server = await servePages((_asked, response) => fail(response, Code.InvalidArgument));
-  await using gateway = openRpcGateway({ baseUrl: server.url, retries: 3, backoffBaseMs: 1 });
+  await using gateway = openRpcGateway({ baseUrl: server.url, retry: quickRetry({ retries: 3 }) });
   const error = await countRows(gateway).catch((thrown: RunvaultError) => thrown.code);
   expect([error, server.asked.length]).toEqual(["refused", 1]);
 });
@@ -87,7 +93,7 @@ test("a few rows that were asked for alone do not make pages small", async () =>
   await using server = await servePages((asked, response) =>
     asked.pageSize > 800 ? fail(response, Code.InvalidArgument) : send(response, pageAt(asked, 8000)),
   );
-  await using gateway = openRpcGateway({ baseUrl: server.url, retries: 0 });
+  await using gateway = openRpcGateway({ baseUrl: server.url, retry: quickRetry({ retries: 0 }) });
   expect(await countRows(gateway, 2)).toBe(2);
   expect(await countRows(gateway)).toBe(8000);
   expect(server.asked.at(-2)?.pageSize).toBeGreaterThan(600);
@@ -102,7 +108,7 @@ test("pages that are too slow are asked for by half, and the next ones are hardl
       response.writeHead(200, { ...protoType, "content-length": page.length });
       response.write(page.subarray(0, page.length - 1));
     },
-    { retries: 2, documentTimeoutMs: 2000 },
+    { retry: quickRetry({ retries: 2 }), documentTimeoutMs: 2000 },
   );
   expect(read.rows).toEqual([2000, 2000]);
   expect(read.first).toEqual([1000, 500, 516, 533, 550]);
@@ -116,8 +122,7 @@ test("a page that never comes is a timeout after as many attempts as any other",
   });
   await using gateway = openRpcGateway({
     baseUrl: server.url,
-    retries: 2,
-    backoffBaseMs: 1,
+    retry: quickRetry({ retries: 2 }),
     documentTimeoutMs: 300,
   });
   const error = await countRows(gateway).catch((thrown: RunvaultError) => thrown.code);

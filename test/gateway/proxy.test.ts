@@ -3,6 +3,7 @@ import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
 import { serveHttp } from "../fixtures/source/gateway-scripted-server.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const before = { ...process.env };
 afterEach(() => {
@@ -56,10 +57,14 @@ test("a loopback gateway is reached past the proxy unless asked otherwise", asyn
   );
   process.env.http_proxy = proxy.url;
   process.env.no_proxy = "";
-  await using direct = openRestGateway({ baseUrl: server.url, retries: 0 });
+  await using direct = openRestGateway({ baseUrl: server.url, retry: quickRetry({ retries: 0 }) });
   expect(await direct.instances()).toEqual([]);
   expect(proxy.asked).toEqual([]);
-  await using proxied = openRestGateway({ baseUrl: server.url, retries: 0, proxyLoopback: true });
+  await using proxied = openRestGateway({
+    baseUrl: server.url,
+    retry: quickRetry({ retries: 0 }),
+    proxyLoopback: true,
+  });
   expect(await proxied.instances()).toEqual([]);
   expect(proxy.asked.length).toBe(1);
 });
@@ -68,7 +73,10 @@ test("a gateway elsewhere is reached by the proxy, and a proxy that refuses is a
   await using proxy = await openProxy(false);
   process.env.https_proxy = proxy.url;
   process.env.no_proxy = "";
-  await using gateway = openRestGateway({ baseUrl: "https://gateway.invalid/api/v1", retries: 0 });
+  await using gateway = openRestGateway({
+    baseUrl: "https://gateway.invalid/api/v1",
+    retry: quickRetry({ retries: 0 }),
+  });
   await expect(gateway.instances()).rejects.toMatchObject({ code: "unreachable" });
   expect(proxy.asked).toEqual(["gateway.invalid:443"]);
 });

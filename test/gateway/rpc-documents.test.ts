@@ -18,6 +18,7 @@ import {
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
 import { serveHttp } from "../fixtures/source/gateway-scripted-server.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 import { fail, protoType } from "../fixtures/source/rpc-scripted-pages.ts";
 
 const run = { instanceId: "i 1", runId: "r/1" };
@@ -38,7 +39,11 @@ async function withAnswers<T>(
     if (answer === undefined) fail(response, Code.Unimplemented);
     else response.writeHead(200, protoType).end(answer);
   });
-  await using gateway = openRpcGateway({ baseUrl: server.url, retries: 0, ...options });
+  await using gateway = openRpcGateway({
+    baseUrl: server.url,
+    retry: quickRetry({ retries: 0 }),
+    ...options,
+  });
   try {
     return await ask(gateway);
   } catch (thrown) {

@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { serveHttp } from "../fixtures/source/gateway-scripted-server.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "i 1", runId: "r/1" };
 const json = { "content-type": "application/json" };
@@ -19,7 +20,7 @@ async function withDocuments<T>(
     else
       response.writeHead(200, json).end(typeof document === "string" ? document : JSON.stringify(document));
   });
-  await using gateway = openRestGateway({ baseUrl: server.url, retries: 0 });
+  await using gateway = openRestGateway({ baseUrl: server.url, retry: quickRetry({ retries: 0 }) });
   try {
     return { answer: await ask(gateway), error: undefined, requests: server.requests };
   } catch (thrown) {
@@ -188,7 +189,7 @@ test("a document beyond 16 MiB is refused without reading it to its end", async 
     };
     more();
   });
-  await using gateway = openRestGateway({ baseUrl: server.url, retries: 3 });
+  await using gateway = openRestGateway({ baseUrl: server.url, retry: quickRetry({ retries: 3 }) });
   await expect(gateway.document(run, "summary")).rejects.toMatchObject({ code: "limit_exceeded" });
   expect(gateway.stats.requests).toBe(1);
   expect(gateway.stats.bytes).toBeLessThan(20 * 1024 * 1024);
@@ -252,7 +253,11 @@ async function withEndless(
 ): Promise<void> {
   const { server, state } = await endlessRows();
   await using _server = server;
-  await using gateway = openRestGateway({ baseUrl: server.url, retries: 0, ...options });
+  await using gateway = openRestGateway({
+    baseUrl: server.url,
+    retry: quickRetry({ retries: 0 }),
+    ...options,
+  });
   await work(gateway, state);
 }
 
@@ -309,7 +314,7 @@ test("an abort ends the wait before a retry at once", async () => {
   const abort = new AbortController();
   await using gateway = openRestGateway({
     baseUrl: server.url,
-    onRetry: () => setTimeout(() => abort.abort(), 20),
+    retry: quickRetry({ onRetry: () => setTimeout(() => abort.abort(), 20) }),
   });
   await expect(gateway.instances(abort.signal)).rejects.toMatchObject({ code: "interrupted" });
   expect(server.requests.length).toBe(1);

@@ -7,6 +7,7 @@ import {
   exit,
   exitPrecedence,
   RunvaultError,
+  type Scope,
   worstExit,
 } from "../../src/model/error.ts";
 import { inProject } from "../fixtures/command/project.ts";
@@ -55,6 +56,18 @@ test("every code leads to a defined failing exit status, and only what the gatew
     expect(exitPrecedence).toContain(status);
     if (retry === "again") expect([code, status]).toEqual([code, exit.gateway]);
   }
+});
+
+test("every code says whom it concerns, and what fails on this machine or on the way to the gateway concerns the job", () => {
+  const scopes: Scope[] = ["table", "run", "instance", "job"];
+  for (const code of codes) expect(scopes, code).toContain(errorCodes[code].scope);
+  for (const code of codes) {
+    const { exit: status, scope } = errorCodes[code];
+    if (status === exit.storage || status === exit.interrupted) expect([code, scope]).toEqual([code, "job"]);
+    // rows that are not what was asked for say nothing of other tables
+    if (status === exit.incomplete) expect([code, scope]).toEqual([code, "table"]);
+  }
+  expect(new RunvaultError("unreachable", "").scope).toBe("job");
 });
 
 test("every history code of the contract is a code of ours", () => {

@@ -41,7 +41,7 @@ beforeAll(async () => {
   const tables = [...world.keys()];
   const made = await archiveWorld(join(folder, "archive"), new ArraySource(worldRun, new Map(world)), {
     tables,
-    settings: { segmentBytes: 8000, sliceRows: 100, concurrency: 1, backoffBaseMs: 0 },
+    settings: { segmentBytes: 8000, sliceRows: 100, concurrency: 1 },
   });
   ({ archive, manifest } = made);
   source = openArchiveSource(archive, { forms: parquetForms });

@@ -12,6 +12,7 @@ import { run } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate, type Pair } from "../fixtures/command/tls-files.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 describe.skipIf(!requires("openssl"))("a gateway with certificates of its own authority", () => {
   let folder: string;
@@ -42,7 +43,10 @@ describe.skipIf(!requires("openssl"))("a gateway with certificates of its own au
 
   describe.each(transportChoices)("over %s", (transport) => {
     async function codeOf(options: Partial<GatewayOptions>): Promise<string | undefined> {
-      await using gateway = openGateway({ baseUrl: server.url, retries: 0, ...options }, transport);
+      await using gateway = openGateway(
+        { baseUrl: server.url, retry: quickRetry({ retries: 0 }), ...options },
+        transport,
+      );
       try {
         expect(await gateway.instances()).toHaveLength(1);
         let bytes = 0;

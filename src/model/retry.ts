@@ -1,0 +1,45 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import pRetry from "p-retry";
+import { RunvaultError } from "./error.ts";
+import { backoffMs, type RetryPolicy } from "./retry-policy.ts";
+
+/** What is asked again, where it is not just what an error's code says. */
+export interface RetryRules {
+  /** Whether to ask again after this error. Default: where its code says that this may help. */
+  readonly again?: (error: RunvaultError) => boolean;
+  /** Whether the attempt that failed brought anything new: then failures are counted from it on. Default: never. */
+  readonly progressed?: () => boolean;
+}
+
+/**
+ * Repeats an attempt, numbered from 1, as the policy says: the one place where anything is asked for again after a
+ * wait. Throws what the last attempt threw, or the reason of `signal`, which also ends a wait.
+ */
+export async function withRetries<T>(
+  attempt: (number: number) => Promise<T>,
+  policy: RetryPolicy,
+  signal: AbortSignal,
+  { again = ({ retry }) => retry === "again", progressed = () => false }: RetryRules = {},
+): Promise<T> {
+  let failures = 0;
+  try {
+    return await pRetry(attempt, {
+      // counted here: p-retry can leave progress out of its count, but not begin to count anew
+      retries: Number.POSITIVE_INFINITY,
+      minTimeout: 0, // the wait is ours: full jitter and Retry-After are not among p-retry's
+      signal,
+      shouldRetry: async ({ error }) => {
+        if (!(error instanceof RunvaultError) || !again(error)) return false;
+        failures = progressed() ? 1 : failures + 1;
+        if (failures > policy.retries) return false;
+        const delayMs = backoffMs(failures, error.retryAfterMs, policy);
+        policy.onRetry({ attempt: failures, delayMs, error });
+        await sleep(delayMs, undefined, { signal });
+        return true;
+      },
+    });
+  } catch (thrown) {
+    // a wait that was cut short throws its own error; why it was cut short is the news
+    throw signal.aborted ? signal.reason : thrown;
+  }
+}

@@ -1,0 +1,48 @@
+import { RunvaultError, usualHints } from "./error.ts";
+import type { RunRef } from "./source.ts";
+import type { FilterName, Table } from "./table.ts";
+
+/** How to find the instances there are, by what was asked. */
+const instancesHints = {
+  gateway: usualHints.instance_not_found!,
+  archive: usualHints.not_archived!,
+  control: "GET /instances names the instances there are.",
+};
+
+/** An instance that is not there. */
+export function instanceNotFound(
+  instanceId: string,
+  asked: keyof typeof instancesHints = "gateway",
+): RunvaultError {
+  return new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
+    place: { instance: instanceId },
+    hint: instancesHints[asked],
+  });
+}
+
+/** A run that its instance has not, or, where the run id is empty, any run at all; `known` are those it has, oldest first. */
+export function runNotFound({ instanceId, runId }: RunRef, known?: readonly string[]): RunvaultError {
+  const which = runId === "" ? "no runs" : `no run ${JSON.stringify(runId)}`;
+  const latest = known?.slice(-5).join(", ");
+  const hint = latest === "" ? "The instance has no runs." : `The latest runs of this instance: ${latest}.`;
+  return new RunvaultError("run_not_found", `instance ${JSON.stringify(instanceId)} has ${which}`, {
+    place: { instance: instanceId, ...(runId === "" ? {} : { run: runId }) },
+    ...(latest === undefined ? {} : { hint }),
+  });
+}
+
+/** A run that was asked for and is not in the archive; `message` where it is more than one archive, or more than the run. */
+export function notArchived(
+  { instanceId, runId }: RunRef,
+  message = "the archive does not hold this run",
+): RunvaultError {
+  return new RunvaultError("not_archived", message, { place: { instance: instanceId, run: runId } });
+}
+
+/** A filter that does not apply to a table. */
+export function filterRefused(name: FilterName, table: Table): RunvaultError {
+  return new RunvaultError("invalid_argument", `the filter ${name} does not apply to ${table.name}`, {
+    place: { table: table.name },
+    hint: `The filters of ${table.name} are ${table.filters.join(", ")}.`,
+  });
+}
