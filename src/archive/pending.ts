@@ -1,11 +1,11 @@
-import { type FileHandle, open, readdir, readFile, rename, rm, stat, truncate } from "node:fs/promises";
+import { type FileHandle, open, readdir, readFile, rename, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Grain, grains } from "./bucket.ts";
 import { type ExactTypes, sameTypes } from "./convert-types.ts";
-import { isMissing, makeFolder, removeFolder, syncFile, writeSynced } from "./durable.ts";
+import { isMissing, syncFile, writeSynced } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
 import {
@@ -17,6 +17,9 @@ import {
   type Segment,
   segmentSchema,
 } from "./manifest.ts";
+import { ownFiles } from "./own-names.ts";
+import { makeRealFolder, requireRealFile } from "./real-folder.ts";
+import { removeOwnFiles, removeOwnFolder } from "./remove-own.ts";
 import { packSegment, sha256Of } from "./segment.ts";
 
 /** What a full pass over a table of a source without facts found. */
@@ -131,6 +134,8 @@ export class Pending implements AsyncDisposable {
   ): Promise<Pending> {
     const generation = (committed?.generation ?? 0) + 1;
     const file = layout.journalFile(run);
+    await makeRealFolder(layout, layout.pendingDir(run));
+    await makeRealFolder(layout, layout.stagingDir(run));
     let entries = await readJournal(file);
     const head = entries[0];
     const ours =
@@ -140,12 +145,10 @@ export class Pending implements AsyncDisposable {
       head.generation === generation &&
       (head.storageVersion === null || head.storageVersion === storageVersion);
     if (!ours) {
-      await rm(layout.pendingDir(run), { recursive: true, force: true });
+      await removeOwnFiles(layout, layout.pendingDir(run), ownFiles.pending);
       entries = [];
     }
-    await rm(layout.stagingDir(run), { recursive: true, force: true });
-    await makeFolder(layout.pendingDir(run));
-    await makeFolder(layout.stagingDir(run));
+    await removeOwnFiles(layout, layout.stagingDir(run), ownFiles.staging);
     const journal = await open(file, "a");
     const names = await highestName(generation, layout.pendingDir(run), layout.dataDir(run));
     const pending = new Pending(layout, run, generation, exactTypes, journal, names, step);
@@ -333,8 +336,7 @@ export class Pending implements AsyncDisposable {
   async remove(): Promise<void> {
     await this.#tail;
     await this.#journal.close();
-    await removeFolder(this.#layout.stagingDir(this.run));
-    await removeFolder(this.#layout.pendingDir(this.run));
+    await removeWork(this.#layout, this.run);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -447,6 +449,12 @@ export class Pending implements AsyncDisposable {
   }
 }
 
+/** Removes the work folders of a run, but for files in them that are not ours. Under the run's lock only. */
+export async function removeWork(layout: Layout, run: RunRef): Promise<void> {
+  await removeOwnFolder(layout, layout.stagingDir(run), ownFiles.staging);
+  await removeOwnFolder(layout, layout.pendingDir(run), ownFiles.pending);
+}
+
 /**
  * True when `pending/` still holds work on a generation that is committed: a kill came between the commit and the end
  * of the job. Under the run's lock only.
@@ -474,6 +482,8 @@ export function generationOf(file: string): number {
 
 /** The whole lines of a journal. A torn last line is what a kill leaves; it is cut off. Any other damage: no journal. */
 async function readJournal(file: string): Promise<Entry[]> {
+  // its end may be cut off, and lines are added to it
+  await requireRealFile(file);
   let bytes: Buffer;
   try {
     bytes = await readFile(file);
