@@ -6,7 +6,7 @@ import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
-import { createFile, isMissing, makeFolder, removeAsides, replaceFile } from "./durable.ts";
+import { asideOwner, createFile, isMissing, makeFolder, removeAsides, replaceFile } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import { type Manifest, parseManifest } from "./manifest.ts";
 
@@ -94,7 +94,7 @@ export async function findArchive(dir: string): Promise<Archive | null> {
   if (text === null) {
     const names = await listIfThere(dir);
     // a kill while an archive is made leaves its first file under the name it was written aside with
-    if (names === null || names.every((name) => /^\.archive\.json\.[\d-]+\.part$/.test(name))) return null;
+    if (names === null || names.every((name) => asideOwner(name) === "archive.json")) return null;
     throw new RunvaultError("not_an_archive", "the folder holds something else: it has no archive.json", {
       place: { file: dir },
       hint: "Give an archive folder, or a folder that is empty or does not exist yet.",
@@ -193,7 +193,7 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
 async function readManifests(layout: Layout): Promise<Manifest[]> {
   const found: Manifest[] = [];
   for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
-    for (const name of (await listIfThere(join(layout.runsDir, instance))) ?? []) {
+    for (const name of await namesIn(join(layout.runsDir, instance))) {
       if (name.startsWith(".") || !name.endsWith(".json")) continue;
       const file = join(layout.runsDir, instance, name);
       const text = await readIfThere(file);
@@ -214,6 +214,16 @@ async function readIfThere(file: string): Promise<string | null> {
   } catch (error) {
     if (isMissing(error)) return null;
     throw RunvaultError.from(error, { place: { file } });
+  }
+}
+
+/** Names in a folder; none where it is gone, or is a file that is not the archive's. */
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw RunvaultError.from(error, { place: { file: folder } });
   }
 }
 

@@ -10,6 +10,11 @@ export interface Bucket extends TimeBounds {
   readonly name: string;
 }
 
+/** Whether a bucket may have this name: it also names the file that people glob. */
+export function isBucketName(name: string): boolean {
+  return /^(?:all|\d{4}(?:-\d\d(?:-\d\d(?:T\d\d)?)?)?)$/.test(name);
+}
+
 const mostRows = 8_000_000;
 
 const grainNs: Record<Grain, bigint> = {

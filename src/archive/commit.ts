@@ -1,20 +1,15 @@
 import { readdir, rename, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { sameTypes } from "./convert-types.ts";
-import {
-  isMissing,
-  linkOrCopy,
-  makeFolder,
-  removeAsides,
-  removeFolder,
-  replaceFile,
-  syncFolder,
-} from "./durable.ts";
+import { linkOrCopy, removeAsides, replaceFile, syncFolder } from "./durable.ts";
 import { type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
-import { holdsCommittedWork, type Pending, type Step } from "./pending.ts";
+import { ownFiles } from "./own-names.ts";
+import { holdsCommittedWork, type Pending, removeWork, type Step } from "./pending.ts";
+import { lstatOrNull, makeRealFolder, requireRealFoldersOf, requireReplaceable } from "./real-folder.ts";
+import { removeOwnFiles } from "./remove-own.ts";
 
 /** States whose rows readers see unless they ask for more. */
 export const readableStates: ReadonlySet<string> = new Set(["COMPLETE", "OPEN"]);
@@ -40,16 +35,19 @@ export async function commitRun(
     });
   }
   refuseFormerTypes(archive, before, next);
+  // again: the job may have taken hours, and from here on everything has to succeed
+  await requireRealFoldersOf(layout, next);
   const dataDir = layout.dataDir(next);
   const quarantineDir = layout.quarantineDir(next);
-  await makeFolder(dataDir);
+  await makeRealFolder(layout, dataDir);
   const wanted = filesOf(next);
   await moveInto(dataDir, wanted.data, pending, step);
   if (wanted.quarantine.size > 0) {
-    await makeFolder(quarantineDir);
+    await makeRealFolder(layout, quarantineDir);
     await moveInto(quarantineDir, wanted.quarantine, pending, step);
   }
   step("commit-moved");
+  await makeRealFolder(layout, dirname(layout.manifestFile(next)));
   await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(next)), () =>
     step("manifest-written"),
   );
@@ -59,8 +57,12 @@ export async function commitRun(
   step("links-refreshed");
   // a reader in mid-stream may still be on the generation before, so only what neither names goes
   const kept = before === null ? [wanted] : [wanted, filesOf(before)];
-  await removeOthers(dataDir, new Set(kept.flatMap(({ data }) => [...data])));
-  await removeOthers(quarantineDir, new Set(kept.flatMap(({ quarantine }) => [...quarantine])));
+  const names = {
+    data: kept.flatMap(({ data }) => [...data]),
+    aside: kept.flatMap((of) => [...of.quarantine]),
+  };
+  await removeOwnFiles(layout, dataDir, ownFiles.data, new Set(names.data));
+  await removeOwnFiles(layout, quarantineDir, ownFiles.quarantine, new Set(names.aside));
 }
 
 /** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
@@ -110,10 +112,9 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest): Promi
   if (!(await holdsCommittedWork(layout, manifest, manifest))) return;
   const { data, quarantine } = filesOf(manifest);
   await removeAsides(layout.manifestFile(manifest));
-  await removeOthers(layout.dataDir(manifest), data);
-  await removeOthers(layout.quarantineDir(manifest), quarantine);
-  await removeFolder(layout.stagingDir(manifest));
-  await removeFolder(layout.pendingDir(manifest));
+  await removeOwnFiles(layout, layout.dataDir(manifest), ownFiles.data, data);
+  await removeOwnFiles(layout, layout.quarantineDir(manifest), ownFiles.quarantine, quarantine);
+  await removeWork(layout, manifest);
 }
 
 /**
@@ -129,11 +130,12 @@ export async function refreshTables(archive: Archive, manifest: Manifest): Promi
     if (archive.formerTypes(name) !== undefined) continue;
     const dir = layout.tableDir(name, manifest);
     const files = linkedParquet(manifest, name);
-    if (files.length > 0) await makeFolder(dir);
+    if (files.length > 0) await makeRealFolder(layout, dir);
     for (const { file, bucket } of files) {
       await linkOver(join(layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
     }
-    await removeOthers(dir, new Set(files.map(({ bucket }) => `${bucket}.parquet`)));
+    const names = files.map(({ bucket }) => `${bucket}.parquet`);
+    await removeOwnFiles(layout, dir, ownFiles.tables, new Set(names));
   }
 }
 
@@ -157,24 +159,14 @@ export function filesOf(manifest: Manifest): { data: Set<string>; quarantine: Se
 }
 
 async function linkOver(from: string, to: string): Promise<void> {
-  const [source, target] = await Promise.all([stat(from), stat(to).catch(missingIsNull)]);
+  // of a symbolic link its own: it is replaced, wherever it points to
+  const [source, target] = await Promise.all([stat(from), lstatOrNull(to)]);
+  requireReplaceable(to, target);
   if (target !== null && target.ino === source.ino && target.dev === source.dev) return;
   // a copy, where files cannot be linked
-  if (target !== null && target.size === source.size && target.mtimeMs >= source.mtimeMs) return;
+  if (target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs) return;
   const aside = join(to, "..", `.${process.pid}.part`);
   await rm(aside, { force: true });
   await linkOrCopy(from, aside);
   await rename(aside, to);
-}
-
-async function removeOthers(dir: string, kept: ReadonlySet<string>): Promise<void> {
-  const names = (await readdir(dir).catch(missingIsNull)) ?? [];
-  for (const name of names) {
-    if (!kept.has(name)) await rm(join(dir, name), { force: true, recursive: true });
-  }
-}
-
-function missingIsNull(error: unknown): null {
-  if (isMissing(error)) return null;
-  throw error;
 }

@@ -15,10 +15,11 @@ export async function writeSynced(file: string, bytes: Uint8Array | readonly Uin
   }
 }
 
-/** Replaces `file` as a whole: written aside, synced, renamed over, the folder synced. A reader sees old or new. */
+/**
+ * Replaces `file` as a whole: written aside, synced, renamed over, the folder synced. A reader sees old or new. Its folder
+ * has to be there.
+ */
 export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?: () => void): Promise<void> {
-  const folder = dirname(file);
-  await makeFolder(folder);
   const aside = asideOf(file);
   try {
     await writeSynced(aside, bytes);
@@ -28,7 +29,7 @@ export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?
     await rm(aside, { force: true });
     throw error;
   }
-  await syncFolder(folder);
+  await syncFolder(dirname(file));
 }
 
 /** Writes a new file as a whole, unless it is there already: the first of two writers wins. */
@@ -49,9 +50,8 @@ export async function createFile(file: string, bytes: Uint8Array, beforeLink?: (
 /** Removes what kills left of earlier attempts to replace a file. Only where no other writer may be at it. */
 export async function removeAsides(file: string): Promise<void> {
   const folder = dirname(file);
-  const prefix = `.${basename(file)}.`;
   for (const name of await readdir(folder)) {
-    if (name.startsWith(prefix) && name.endsWith(".part")) await rm(join(folder, name), { force: true });
+    if (asideOwner(name) === basename(file)) await rm(join(folder, name), { force: true });
   }
 }
 
@@ -70,6 +70,11 @@ function asideOf(file: string): string {
   return join(dirname(file), `.${basename(file)}.${process.pid}-${++asides}.part`);
 }
 let asides = 0;
+
+/** The name of the file that one under this name was to replace; null for any other name. */
+export function asideOwner(name: string): string | null {
+  return /^\.(.+)\.\d+-\d+\.part$/.exec(name)?.[1] ?? null;
+}
 
 /** A second name for a file, or a copy where the file system has no hard links. Fails where the name is taken. */
 export async function linkOrCopy(from: string, to: string): Promise<void> {
@@ -92,7 +97,7 @@ const withoutLinks: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * Makes a folder and those above it, and has the disk keep their names. On a read-only disk Node's recursive mkdir reports ENOENT, so that the topmost
+ * Makes a folder and those above it, and has the disk keep their names: an archive's root, or a folder outside of it. On a read-only disk Node's recursive mkdir reports ENOENT, so that the topmost
  * missing folder is then made alone, for the error it really meets.
  */
 export async function makeFolder(folder: string): Promise<void> {
@@ -111,12 +116,7 @@ export async function makeFolder(folder: string): Promise<void> {
   }
 }
 
-/** Removes a folder with all that is in it, and the one above it where nothing else is left there. */
-export async function removeFolder(folder: string): Promise<void> {
-  await rm(folder, { recursive: true, force: true });
-  await removeIfEmpty(dirname(folder));
-}
-
+/** Removes a folder where nothing is in it. */
 export async function removeIfEmpty(folder: string): Promise<void> {
   try {
     await rmdir(folder);

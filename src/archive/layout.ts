@@ -30,6 +30,11 @@ function idOf(name: string): string | null {
   return pathName(id) === name ? id : null;
 }
 
+/** Whether `pathName` may have made the name; many a name that a person gives a folder passes, too. */
+export function isPathName(name: string): boolean {
+  return idOf(name) !== null || (name.length === longestName && /~[0-9a-f]{32}$/.test(name));
+}
+
 /** Where everything in an archive is. The only place that builds paths. */
 export class Layout {
   readonly dir: string;
@@ -47,8 +52,24 @@ export class Layout {
     return join(this.dir, "runs");
   }
 
+  get dataRoot(): string {
+    return join(this.dir, "data");
+  }
+
+  get pendingRoot(): string {
+    return join(this.dir, "pending");
+  }
+
   get stagingRoot(): string {
     return join(this.dir, "staging");
+  }
+
+  get quarantineRoot(): string {
+    return join(this.dir, "quarantine");
+  }
+
+  get tablesRoot(): string {
+    return join(this.dir, "tables");
   }
 
   /** Name of the folder that holds the manifests of an instance. */
@@ -68,12 +89,12 @@ export class Layout {
 
   /** Committed files of a run: segments, Parquet, documents. */
   dataDir(run: RunRef): string {
-    return join(this.dir, "data", ...runPath(run));
+    return join(this.dataRoot, ...runPath(run));
   }
 
   /** Fetched, not yet committed. */
   pendingDir(run: RunRef): string {
-    return join(this.dir, "pending", ...runPath(run));
+    return join(this.pendingRoot, ...runPath(run));
   }
 
   journalFile(run: RunRef): string {
@@ -91,7 +112,7 @@ export class Layout {
   }
 
   quarantineDir(run: RunRef): string {
-    return join(this.dir, "quarantine", ...runPath(run));
+    return join(this.quarantineRoot, ...runPath(run));
   }
 
   lockFile(run: RunRef): string {
@@ -109,12 +130,16 @@ export class Layout {
 
   /** What a job over several runs has to remember beyond its own end. */
   jobFile(name: string): string {
-    return join(this.dir, "jobs", `${name}.json`);
+    return join(this.jobsDir, `${name}.json`);
+  }
+
+  get jobsDir(): string {
+    return join(this.dir, "jobs");
   }
 
   /** The folder that people glob, for one table of all runs. */
   tablesDir(table: TableName): string {
-    return join(this.dir, "tables", table);
+    return join(this.tablesRoot, table);
   }
 
   /** Where that folder is made anew. No run's folder begins with a dot. */

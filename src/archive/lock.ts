@@ -4,15 +4,18 @@ import { setTimeout } from "node:timers/promises";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
-import { isMissing, makeFolder } from "./durable.ts";
+import { isMissing } from "./durable.ts";
 import type { Layout } from "./layout.ts";
+import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./real-folder.ts";
 
 /**
  * Holds a run for one job: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed
- * process leaves nothing behind. Throws `locked` and names the holder's process where DuckDB does.
+ * process leaves nothing behind. Throws `locked` and names the holder's process where DuckDB does, and `archive_damaged`
+ * where the run's folders are not all real ones; then nothing has been written.
  */
 export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
-  return await lockFile(layout.lockFile(run), "works on this run", {
+  await requireRealFoldersOf(layout, run);
+  return await lockFile(layout, layout.lockFile(run), "works on this run", {
     instance: run.instanceId,
     run: run.runId,
   });
@@ -20,7 +23,7 @@ export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposa
 
 /** Holds what concerns the archive as a whole: types of columns. Throws `locked`. */
 export async function lockArchive(layout: Layout): Promise<AsyncDisposable> {
-  return await lockFile(layout.archiveLockFile, "changes the types of this archive's columns", {});
+  return await lockFile(layout, layout.archiveLockFile, "changes the types of this archive's columns", {});
 }
 
 /** The same, once whoever has it is done with it. Throws the signal's reason where that comes first. */
@@ -53,7 +56,7 @@ export async function lockAllRuns(layout: Layout): Promise<AsyncDisposable> {
   ]);
   for (const file of files) {
     const path = join(layout.locksDir, `${file}.duckdb`);
-    locks.use(await lockFile(path, "works on a run of this archive", {}));
+    locks.use(await lockFile(layout, path, "works on a run of this archive", {}));
   }
   return locks.move();
 }
@@ -77,8 +80,14 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-async function lockFile(file: string, holder: string, place: ErrorPlace): Promise<AsyncDisposable> {
-  await makeFolder(dirname(file));
+async function lockFile(
+  layout: Layout,
+  file: string,
+  holder: string,
+  place: ErrorPlace,
+): Promise<AsyncDisposable> {
+  await makeRealFolder(layout, dirname(file));
+  await requireRealFile(file);
   const locked = (pid: string | undefined, cause?: unknown) =>
     new RunvaultError("locked", `another job${pid === undefined ? "" : ` (pid ${pid})`} ${holder}`, {
       cause,

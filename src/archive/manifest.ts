@@ -3,7 +3,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { documentKinds } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
-import { grains } from "./bucket.ts";
+import { grains, isBucketName } from "./bucket.ts";
 
 /**
  * State of an archived table, best first. COMPLETE: proven whole. OPEN: proven whole up to the horizon of a run that
@@ -20,7 +20,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 /** A file below the run's data folder: one plain name, so that no manifest can point elsewhere. */
 const fileName = z.string().regex(/^[A-Za-z0-9_][A-Za-z0-9._-]{0,200}$/);
 /** Buckets name the files that people glob, so they too are held to what `bucket.ts` makes. */
-const bucketName = z.string().regex(/^(?:all|\d{4}(?:-\d\d(?:-\d\d(?:T\d\d)?)?)?)$/);
+const bucketName = z.string().refine(isBucketName, "not the name of a bucket");
 const instant = z.string();
 
 /** Key of a row: ts_event and seq. */

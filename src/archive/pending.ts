@@ -1,13 +1,16 @@
-import { type FileHandle, open, readdir, rename, rm, truncate } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
-import { isMissing, makeFolder, removeFolder, sizeOf, syncFile, writeSynced } from "./durable.ts";
+import { isMissing, sizeOf, syncFile, writeSynced } from "./durable.ts";
 import { HeldTables, type HeldWork } from "./held-tables.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
 import type { Layout } from "./layout.ts";
 import type { Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
+import { ownFiles } from "./own-names.ts";
+import { makeRealFolder, requireRealFile } from "./real-folder.ts";
+import { removeOwnFiles, removeOwnFolder } from "./remove-own.ts";
 import { packSegment, sha256Of } from "./segment.ts";
 
 /** Named moments of a job, in its order: a test kills the process at each. */
@@ -38,13 +41,15 @@ export class Pending implements AsyncDisposable {
   /** Goes on with the work that is held of a run; what is not taken up of an interrupted job's is removed. */
   static async open(work: HeldWork, step: Step): Promise<Pending> {
     const { layout, run, storageVersion } = work;
-    const { held, entries, wholeBytes, isTorn } = await HeldTables.read(work);
     const file = layout.journalFile(run);
-    if (entries.length === 0) await rm(layout.pendingDir(run), { recursive: true, force: true });
+    await makeRealFolder(layout, layout.pendingDir(run));
+    await makeRealFolder(layout, layout.stagingDir(run));
+    // its end may be cut off, and lines are added to it
+    await requireRealFile(file);
+    const { held, entries, wholeBytes, isTorn } = await HeldTables.read(work);
+    if (entries.length === 0) await removeOwnFiles(layout, layout.pendingDir(run), ownFiles.pending);
     else if (isTorn) await truncate(file, wholeBytes);
-    await rm(layout.stagingDir(run), { recursive: true, force: true });
-    await makeFolder(layout.pendingDir(run));
-    await makeFolder(layout.stagingDir(run));
+    await removeOwnFiles(layout, layout.stagingDir(run), ownFiles.staging);
     const journal = await open(file, "a");
     const names = await highestName(held.generation, layout.pendingDir(run), layout.dataDir(run));
     const pending = new Pending(work, held, journal, names, step);
@@ -187,8 +192,7 @@ export class Pending implements AsyncDisposable {
   async remove(): Promise<void> {
     await this.#tail;
     await this.#journal.close();
-    await removeFolder(this.#work.layout.stagingDir(this.run));
-    await removeFolder(this.#work.layout.pendingDir(this.run));
+    await removeWork(this.#work.layout, this.run);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -209,6 +213,12 @@ export class Pending implements AsyncDisposable {
     this.#tail = write;
     return write;
   }
+}
+
+/** Removes the work folders of a run, but for files in them that are not ours. Under the run's lock only. */
+export async function removeWork(layout: Layout, run: RunRef): Promise<void> {
+  await removeOwnFolder(layout, layout.stagingDir(run), ownFiles.staging);
+  await removeOwnFolder(layout, layout.pendingDir(run), ownFiles.pending);
 }
 
 /**

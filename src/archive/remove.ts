@@ -1,13 +1,16 @@
-import { access, readFile, rm } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readdir, readFile, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
-import { tableNames } from "../model/table.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { isMissing, removeIfEmpty, syncFolder } from "./durable.ts";
+import type { Layout } from "./layout.ts";
 import { lockRun } from "./lock.ts";
+import { ownFoldersOf } from "./own-names.ts";
 import type { Step } from "./pending.ts";
+import { lstatOrNull, requireRealFolder, requireRealFoldersOf } from "./real-folder.ts";
+import { removeOwnFolder } from "./remove-own.ts";
 
 export interface RemoveOptions {
   /** Hears the named moments of the removal; a test kills the process at each. */
@@ -17,36 +20,38 @@ export interface RemoveOptions {
 /**
  * Removes a run from the archive, under its lock: first the manifest, which is the commit, then the files. A kill in
  * between leaves files that nothing refers to; the same call again removes these. A manifest too damaged to be read
- * is no hindrance. Throws `not_archived` where there is nothing of the run, `locked` where a job works on it, and
- * `archive_damaged` where its path belongs to another run.
+ * is no hindrance. Files in the run's folders that are not the archive's stay, and are given. Throws `not_archived` where
+ * there is nothing of the run, `locked` where a job works on it, and `archive_damaged` where its path belongs to another
+ * run, or is not made of real folders.
  */
-export async function removeRun(archive: Archive, run: RunRef, options: RemoveOptions = {}): Promise<void> {
+export async function removeRun(
+  archive: Archive,
+  run: RunRef,
+  options: RemoveOptions = {},
+): Promise<readonly string[]> {
   const { layout } = archive;
   const step = options.step ?? (() => {});
   const manifest = layout.manifestFile(run);
-  const folders = [
-    ...tableNames.map((table) => layout.tableDir(table, run)),
-    layout.dataDir(run),
-    layout.quarantineDir(run),
-    layout.pendingDir(run),
-    layout.stagingDir(run),
-  ];
+  const folders = ownFoldersOf(layout, run);
+  await requireRealFoldersOf(layout, run);
   // before the lock is taken: its file would be all that is there of a misspelt run
-  if (!(await anyExists([manifest, ...folders]))) throw nothingThere(run);
+  if (!(await isThere(layout, run))) throw nothingThere(run);
   await using _lock = await lockRun(layout, run);
-  if (!(await anyExists([manifest, ...folders]))) throw nothingThere(run);
+  if (!(await isThere(layout, run))) throw nothingThere(run);
   await refuseOtherRun(archive, run);
+  const foreign: string[] = [];
   try {
-    if (await exists(manifest)) {
+    if ((await lstatOrNull(manifest)) !== null) {
       await rm(manifest);
       await syncFolder(dirname(manifest));
     }
     step("remove-manifest");
-    for (const folder of folders) {
-      await rm(folder, { recursive: true, force: true });
+    for (const { folder, isOwn } of folders) {
+      for (const name of await removeOwnFolder(layout, folder, isOwn)) foreign.push(join(folder, name));
       step("remove-folder");
     }
-    for (const path of [manifest, ...folders]) await removeIfEmpty(dirname(path));
+    await removeIfEmpty(dirname(manifest));
+    return foreign;
   } catch (error) {
     throw RunvaultError.from(error, { place: { instance: run.instanceId, run: run.runId } });
   }
@@ -82,19 +87,15 @@ async function readOwner(file: string): Promise<RunRef | null> {
   }
 }
 
-async function anyExists(paths: readonly string[]): Promise<boolean> {
-  for (const path of paths) if (await exists(path)) return true;
-  return false;
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw RunvaultError.from(error, { place: { file: path } });
+/** Whether there is anything of a run: folders that hold only what is not the archive's are not. */
+async function isThere(layout: Layout, run: RunRef): Promise<boolean> {
+  if ((await lstatOrNull(layout.manifestFile(run))) !== null) return true;
+  for (const { folder, isOwn } of ownFoldersOf(layout, run)) {
+    if (!(await requireRealFolder(layout, folder))) continue;
+    const names = await readdir(folder);
+    if (names.length === 0 || names.some(isOwn)) return true;
   }
+  return false;
 }
 
 function nothingThere(run: RunRef): RunvaultError {

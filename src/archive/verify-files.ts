@@ -7,6 +7,7 @@ import { filesOf, readableStates } from "./commit.ts";
 import { isMissing } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
 import type { Manifest, ParquetFile, QuarantineFile, TableManifest } from "./manifest.ts";
+import { ownFiles } from "./own-names.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
 /** A file as the manifest promises it; a size of undefined was never recorded. */
@@ -54,7 +55,10 @@ export async function checkDocuments(list: CheckList, archive: Archive, manifest
   list.faults(null, "documents", faults, `${documents.length} documents as committed`);
 }
 
-/** Files in the run's folders that the manifest does not name: left by a commit before, or by a kill. */
+/**
+ * Files of ours in the run's folders that the manifest does not name: left by a commit before, or by a kill. What is not
+ * ours is for `verifyPlaces`.
+ */
 export async function checkUnreferenced(
   list: CheckList,
   archive: Archive,
@@ -63,11 +67,11 @@ export async function checkUnreferenced(
   const { data, quarantine } = filesOf(manifest);
   const { layout } = archive;
   const found: string[] = [];
-  for (const [dir, named] of [
-    [layout.dataDir(manifest), data],
-    [layout.quarantineDir(manifest), quarantine],
+  for (const [dir, named, isOwn] of [
+    [layout.dataDir(manifest), data, ownFiles.data],
+    [layout.quarantineDir(manifest), quarantine, ownFiles.quarantine],
   ] as const) {
-    for (const name of await namesIn(dir)) if (!named.has(name)) found.push(join(dir, name));
+    for (const name of await namesIn(dir)) if (isOwn(name) && !named.has(name)) found.push(join(dir, name));
   }
   if (found.length === 0) list.add(null, "unreferenced", "ok", "every file is named by the manifest");
   else list.add(null, "unreferenced", "notice", `${found.length} files that no manifest names`, found);
@@ -88,7 +92,9 @@ export async function checkLinks(list: CheckList, archive: Archive, manifest: Ma
         faults.push({ detail: "stale: not the bytes of the committed Parquet", files: [path] });
     }
     const names = new Set(wanted.map(({ bucket }) => `${bucket}.parquet`));
-    const extra = (await namesIn(dir)).filter((file) => !names.has(file)).map((file) => join(dir, file));
+    const extra = (await namesIn(dir))
+      .filter((file) => ownFiles.tables(file) && !names.has(file))
+      .map((file) => join(dir, file));
     if (extra.length > 0)
       faults.push({ detail: `${extra.length} files that no bucket stands for`, files: extra });
     if (table === undefined && faults.length === 0) continue;

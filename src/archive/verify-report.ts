@@ -5,6 +5,8 @@ import type { TableName } from "../model/table.ts";
 
 /** Everything that is checked, in the order in which people read a report. */
 export const checkNames = [
+  "places",
+  "foreign",
   "manifest",
   "documents",
   "files",

@@ -8,6 +8,8 @@ import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { type Manifest, parseManifest, type TableManifest } from "./manifest.ts";
+import { ownFiles } from "./own-names.ts";
+import { lstatOrNull } from "./real-folder.ts";
 import { checkDocuments, checkLinks, checkUnreferenced, namesIn, tablesOf } from "./verify-files.ts";
 import { checkManifest } from "./verify-manifest.ts";
 import { checkParquet } from "./verify-parquet.ts";
@@ -144,6 +146,10 @@ async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> 
       for (const name of names) {
         if (archived.has(`${name}.json`)) continue;
         const run = join(instance, name);
+        // what is not ours is for `verifyPlaces`, and `runvault rm` leaves it
+        if ((await lstatOrNull(join(folder, run)))?.isDirectory() !== true) continue;
+        const files = await namesIn(join(folder, run));
+        if (files.length > 0 && !files.some(ownFiles.tables)) continue;
         left.set(run, [...(left.get(run) ?? []), [table, join(folder, run)]]);
       }
     }

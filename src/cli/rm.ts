@@ -40,7 +40,8 @@ async function remove(values: RmValues, session: Session): Promise<number> {
   for (const run of runs) {
     try {
       session.signal.throwIfAborted();
-      await removeRun(archive, run, { step: killStep(session.terminal.env) });
+      const foreign = await removeRun(archive, run, { step: killStep(session.terminal.env) });
+      for (const path of foreign) session.note(`left ${path}: it is not the archive's`);
       removed.push(run);
     } catch (error) {
       session.signal.throwIfAborted();

@@ -1,5 +1,6 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
 import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
+import { type PlacesReport, verifyPlaces } from "../archive/verify-places.ts";
 import type { VerifyCheck, VerifyReport } from "../archive/verify-report.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
 import { exit, RunvaultError, usualHints, worstExit } from "../model/error.ts";
@@ -24,11 +25,12 @@ interface RunReport extends VerifyReport {
 export async function verifyRuns(runs: readonly RunRef[], values: Values, session: Session): Promise<number> {
   const archive = await openArchive(values.archive);
   await using gateway = await gatewayToAsk(values, session);
+  const places = await verifyPlaces(archive, runs.length === 0 ? undefined : runs);
   const reports = await collected(archive, runs, gateway, values.deep, session);
-  const status = worstExit(reports.map((report) => report.exit));
+  const status = worstExit([places.exit, ...reports.map((report) => report.exit)]);
   const text = session.json
-    ? `${JSON.stringify({ exit: status, runs: reports }, null, 2)}\n`
-    : reports.map(textOf).join("") || "no runs to verify\n";
+    ? `${JSON.stringify({ exit: status, places, runs: reports }, null, 2)}\n`
+    : placesText(places) + (reports.map(textOf).join("") || "no runs to verify\n");
   await session.terminal.out(text);
   return status;
 }
@@ -132,6 +134,14 @@ async function* reportsOf(
   for (const run of runs) yield await verifyRun(archive, run, options);
 }
 
+/** Nothing where there is nothing to tell. */
+function placesText({ checks, damaged, unproven }: PlacesReport): string {
+  const told = checks.filter(({ level }) => level !== "ok");
+  if (told.length === 0) return "";
+  const verdict = damaged ? "DAMAGED" : unproven ? "not proven" : "sound";
+  return `folders of the archive  ${verdict}\n${told.map((check) => lineOf({ ...check, table: null })).join("")}`;
+}
+
 function textOf(report: RunReport): string {
   const bad = report.checks.filter(({ level }) => level !== "ok");
   const good = report.checks.length - bad.length;
@@ -156,7 +166,7 @@ function textOf(report: RunReport): string {
 const unprovenHint =
   "Archive the run again: only what is missing is asked for. Rows set aside are under quarantine/, each with its reason.";
 
-function lineOf({ table, check, level, detail, files }: VerifyCheck): string {
+function lineOf({ table, check, level, detail, files }: Omit<VerifyCheck, "run">): string {
   const where = table === null ? check : `${table} ${check}`;
   return `  ${level}: ${where}: ${detail}${files.length === 0 ? "" : ` (${files.slice(0, 3).join(", ")})`}\n`;
 }

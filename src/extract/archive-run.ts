@@ -5,7 +5,7 @@ import { canonicalLineSql, rowHashSql } from "../archive/canonical-sql.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
 import { openDuckDB } from "../archive/duckdb.ts";
-import { makeFolder, writeSynced } from "../archive/durable.ts";
+import { writeSynced } from "../archive/durable.ts";
 import { lockRun } from "../archive/lock.ts";
 import {
   type Manifest,
@@ -15,6 +15,7 @@ import {
   type TableState,
 } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
+import { makeRealFolder } from "../archive/real-folder.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
 import { parquetRows } from "../archive/sql.ts";
 import type { WiderColumn } from "../model/error.ts";
@@ -125,7 +126,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   const { until } = outlook;
   step("planned");
 
-  await makeFolder(archive.layout.stagingDir(run));
+  await makeRealFolder(archive.layout, archive.layout.stagingDir(run));
   await using duckdb = await openDuckDB({
     memoryLimitMb: settings.memoryLimitMb,
     threads: settings.threads,

@@ -1,6 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import { type HeldTable, HeldTables } from "../archive/held-tables.ts";
 import type { Manifest } from "../archive/manifest.ts";
+import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
@@ -101,6 +102,8 @@ export async function planRun(input: {
 }
 
 async function heldNow(archive: Archive, run: RunKnowledge, committed: Manifest | null): Promise<HeldTables> {
+  // as the job does when it takes the run's lock
+  await requireRealFoldersOf(archive.layout, run);
   const work = { run, committed, storageVersion: settledVersion(run), exactTypes: typesNow(archive) };
   return (await HeldTables.read({ layout: archive.layout, ...work })).held;
 }

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { Archive } from "../archive/archive.ts";
 import { isMissing, replaceFile } from "../archive/durable.ts";
 import type { Step } from "../archive/pending.ts";
+import { makeRealFolder, requireRealFolder } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
@@ -39,6 +40,7 @@ export async function openRecord(
   step: Step,
 ): Promise<{ readonly record: RebuildRecord; readonly resumed: boolean }> {
   const file = fileOf(archive, scope);
+  await makeRealFolder(archive.layout, archive.layout.jobsDir);
   const found = await readRecord(file);
   const record: RebuildRecord =
     found === null ? { format: 1, ...now } : { ...found, runs: stillHolding(found.runs, now.runs) };
@@ -59,7 +61,8 @@ function stillHolding(begun: RebuildRecord["runs"], now: RebuildRecord["runs"]):
 
 /** The rebuild is done: the same command begins anew. */
 export async function removeRecord(archive: Archive, scope: RebuildScope): Promise<void> {
-  await rm(fileOf(archive, scope), { force: true });
+  if (await requireRealFolder(archive.layout, archive.layout.jobsDir))
+    await rm(fileOf(archive, scope), { force: true });
 }
 
 function fileOf(archive: Archive, { runs, tables, tool }: RebuildScope): string {

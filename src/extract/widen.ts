@@ -1,12 +1,13 @@
-import { access, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { access } from "node:fs/promises";
 import type { Archive } from "../archive/archive.ts";
-import { linkedParquet, refreshTables, tidyCommitted } from "../archive/commit.ts";
+import { refreshTables, tidyCommitted } from "../archive/commit.ts";
 import { type ExactTypes, sameTypes } from "../archive/convert-types.ts";
-import { isMissing, linkOrCopy, makeFolder, syncFolder } from "../archive/durable.ts";
+import { isMissing } from "../archive/durable.ts";
 import { lockAllRuns, lockArchive, lockRun, lockRunInTurn } from "../archive/lock.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { holdsCommittedWork, type Step } from "../archive/pending.ts";
+import { requireRealFoldersOf } from "../archive/real-folder.ts";
+import { replaceLinks } from "../archive/replace-links.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
@@ -19,9 +20,11 @@ import { type WantedTypes, widenedTypes } from "./widened-types.ts";
  * until `finishWidening`, so that no reader meets files of two types there.
  *
  * No job may be under way meanwhile, for it would go on in the former types: throws `locked` where one is, and
- * `invalid_argument` where a type does not hold all that the present one holds. Then nothing has changed.
+ * `invalid_argument` where a type does not hold all that the present one holds, and `archive_damaged` where a run could
+ * not be rebuilt because its folders are not all real ones. Then nothing has changed.
  */
 export async function startWidening(archive: Archive, wanted: WantedTypes, step: Step): Promise<void> {
+  for (const manifest of await archive.manifests()) await requireRealFoldersOf(archive.layout, manifest);
   await using _lock = await lockArchive(archive.layout);
   await archive.refresh();
   const exactTypes = widenedTypes(archive, wanted);
@@ -107,41 +110,6 @@ function readyTables(archive: Archive, manifests: readonly Manifest[]): TableNam
 
 function wideningOf(archive: Archive): Partial<Record<TableName, ExactTypes>> {
   return Object.fromEntries(unfinishedTables(archive).map((name) => [name, archive.formerTypes(name)!]));
-}
-
-async function replaceLinks(
-  archive: Archive,
-  name: TableName,
-  manifests: readonly Manifest[],
-  step: Step,
-): Promise<void> {
-  const { layout } = archive;
-  const folder = layout.tablesDir(name);
-  const aside = layout.tablesAside(name);
-  // what a kill left of an earlier attempt; the archive's lock is held
-  await rm(aside, { recursive: true, force: true });
-  try {
-    const next = join(aside, "next");
-    await makeFolder(next);
-    for (const manifest of manifests) {
-      const files = linkedParquet(manifest, name);
-      const dir = layout.runDir(next, manifest);
-      if (files.length > 0) await makeFolder(dir);
-      for (const { file, bucket } of files)
-        await linkOrCopy(join(layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
-    }
-    // for the moment between the two renames there is no folder, which readers are told
-    await makeFolder(join(layout.dir, "tables"));
-    await rename(folder, join(aside, "former")).catch((error: unknown) => {
-      if (!isMissing(error)) throw error;
-    });
-    step("tables-removed");
-    await rename(next, folder);
-    await syncFolder(join(layout.dir, "tables"));
-    step("tables-replaced");
-  } finally {
-    await rm(aside, { recursive: true, force: true });
-  }
 }
 
 /** The first job of a run finds no lock to be kept out by: where it committed meanwhile, it made no links. */

@@ -37,7 +37,7 @@ describe("removing a run", () => {
     await archiveWorld(under.archive.dir, new ArraySource(other, smallWorld(4, other)));
     const aside = under.archive.layout.quarantineDir(worldRun);
     await mkdir(aside, { recursive: true });
-    await writeFile(join(aside, "x"), "x");
+    await writeFile(join(aside, "bars.g1.000007.quarantine.ndjson"), "x");
     const pending = under.archive.layout.pendingDir(worldRun);
     await mkdir(pending, { recursive: true });
     await writeFile(join(pending, "journal.ndjson"), "x");

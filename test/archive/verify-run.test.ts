@@ -208,7 +208,7 @@ describe("damaged files", () => {
   });
 
   it("files that no manifest names, and links that are missing or stale, are notices", async () => {
-    await writeFile(under.dataFile("left-over.ndjson.zst"), "x");
+    await writeFile(under.dataFile("bars.g1.000099.ndjson.zst"), "x");
     const links = under.archive.layout.tableDir("fills", worldRun);
     const [name = ""] = await readdir(links);
     await rm(join(links, name));

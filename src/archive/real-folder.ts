@@ -1,0 +1,135 @@
+import type { Stats } from "node:fs";
+import { lstat, mkdir } from "node:fs/promises";
+import { dirname, join, relative, sep } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { isMissing, syncFolder } from "./durable.ts";
+import type { Layout } from "./layout.ts";
+import { foldersOf } from "./own-names.ts";
+
+// Below an archive's root every part of a path has to be a real folder before anything is written, moved, linked or
+// removed there: through a symbolic link a job would work in a folder that is not the archive's, and delete in it. The
+// root itself, and what is above it, may be links: an archive on another disk is reached that way.
+//
+// A run's folders are looked at ahead of its lock and again ahead of its commit, any folder when it is made or cleared;
+// not for each file, of which a job writes thousands. Who puts a link in a folder's place while a job works in it is not
+// guarded against: Node has no calls relative to an open folder, so that a look at each file would only shorten the
+// moment, and whoever does it on purpose may write in the archive anyway. Links by accident were there before the job.
+
+/** Whether a folder of the archive is there. Throws `archive_damaged` where a part of its path is no real folder. */
+export async function requireRealFolder(layout: Layout, folder: string): Promise<boolean> {
+  for (const part of partsBelow(layout, folder)) if (!(await isRealFolder(part))) return false;
+  return true;
+}
+
+/** Throws `archive_damaged` where a part of the path of any of these folders is there and is no real folder. */
+export async function requireRealFolders(layout: Layout, folders: Iterable<string>): Promise<void> {
+  const there = new Map<string, boolean>();
+  for (const folder of folders) {
+    for (const part of partsBelow(layout, folder)) {
+      const known = there.get(part) ?? (await isRealFolder(part));
+      there.set(part, known);
+      if (!known) break;
+    }
+  }
+}
+
+/** Throws `archive_damaged` where a job on this run would write or remove anywhere but in real folders. */
+export async function requireRealFoldersOf(layout: Layout, run: RunRef): Promise<void> {
+  await requireRealFolders(layout, foldersOf(layout, run));
+}
+
+/**
+ * Makes a folder of the archive and those above it, up to the root, and has the disk keep their names. Throws
+ * `archive_damaged` as `requireRealFolder` does.
+ */
+export async function makeRealFolder(layout: Layout, folder: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      for (const part of partsBelow(layout, folder)) await makePart(part);
+      return;
+    } catch (error) {
+      // a job on another run may remove the instance's folder in the moment in which it is empty
+      if (!isMissing(error) || attempt === 10) throw error;
+    }
+  }
+}
+
+async function makePart(part: string): Promise<void> {
+  if (await isRealFolder(part)) return;
+  try {
+    await mkdir(part);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    // made by another job meanwhile
+    await isRealFolder(part);
+    return;
+  }
+  await syncFolder(dirname(part));
+}
+
+/** Throws `archive_damaged` where something else than a file is in a file's place: it is written through its name. */
+export async function requireRealFile(file: string): Promise<void> {
+  const found = await lstatOrNull(file);
+  if (found !== null && !found.isFile()) throw misplaced(file, found, "file");
+}
+
+/** Throws `archive_damaged` where a file cannot be renamed over what is in its place. */
+export function requireReplaceable(file: string, found: Stats | null): void {
+  if (found?.isDirectory()) throw misplaced(file, found, "file");
+}
+
+/** What stands in the place of a folder or file of the archive. */
+export function misplaced(path: string, found: FileKind, wanted: "folder" | "file"): RunvaultError {
+  const isLink = found.isSymbolicLink();
+  const what = isLink
+    ? "a symbolic link"
+    : found.isFile()
+      ? "a file"
+      : found.isDirectory()
+        ? "a folder"
+        : "neither file nor folder";
+  const hint = isLink
+    ? "Replace the link with what it points to, or remove it. To keep an archive on another disk, move all of it there and link its root."
+    : "Move it out of the archive, then run the same command again.";
+  return new RunvaultError("archive_damaged", `this is ${what}, not a ${wanted}`, {
+    place: { file: path },
+    hint,
+  });
+}
+
+/** What `Stats` and `Dirent` both tell. */
+export interface FileKind {
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+}
+
+/** As `lstat`; null where there is nothing. */
+export async function lstatOrNull(path: string): Promise<Stats | null> {
+  try {
+    return await lstat(path);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw RunvaultError.from(error, { place: { file: path } });
+  }
+}
+
+/** True for a real folder, false where there is nothing. */
+async function isRealFolder(path: string): Promise<boolean> {
+  const found = await lstatOrNull(path);
+  if (found === null) return false;
+  if (!found.isDirectory()) throw misplaced(path, found, "folder");
+  return true;
+}
+
+/** The folders from the one below the root down to `folder`. */
+function partsBelow({ dir }: Layout, folder: string): string[] {
+  const names = relative(dir, folder).split(sep);
+  if (names[0] === ".." || names[0] === "") {
+    throw new RunvaultError("internal", "a path that is not below the archive's root", {
+      place: { file: folder },
+    });
+  }
+  return names.map((_, index) => join(dir, ...names.slice(0, index + 1)));
+}
