@@ -178,6 +178,21 @@ describe("a Retry-After of a day is capped in all of a job", () => {
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
+  /** Archives the small world's fills and orders by the policy. */
+  async function archived(name: string, source: HistorySource, retry: RetryPolicy, signal: AbortSignal) {
+    const { manifest } = await archiveRun({
+      source,
+      archive: await openArchive(join(folder, name), { create: true }),
+      run: worldRun,
+      tables: ["fills", "orders"],
+      clock: () => 2_000_000_000_000_000_000n,
+      retry,
+      signal,
+      tool: "test",
+    });
+    return manifest;
+  }
+
   const faults = ["instances", "runs", "storage", "summary", "resources", "fills", "orders"].map(
     (where) => `rate-limit@${where}:86400*2`,
   );
@@ -198,16 +213,7 @@ describe("a Retry-After of a day is capped in all of a job", () => {
     try {
       const { retry, told, signal } = cappedPolicy(2);
       await using gateway = openGateway({ baseUrl: server.url, retry }, transport);
-      const { manifest } = await archiveRun({
-        source: gateway,
-        archive: await openArchive(join(folder, `${transport}-${literal}`), { create: true }),
-        run: worldRun,
-        tables: ["fills", "orders"],
-        clock: () => 2_000_000_000_000_000_000n,
-        retry,
-        signal,
-        tool: "test",
-      });
+      const manifest = await archived(`${transport}-${literal}`, gateway, retry, signal);
       expect(manifest.state).toBe("COMPLETE");
       expect(told.length).toBeGreaterThanOrEqual(6);
       expect(new Set(told.map(({ delayMs }) => delayMs))).toEqual(new Set([capMs]));
@@ -216,5 +222,13 @@ describe("a Retry-After of a day is capped in all of a job", () => {
     } finally {
       await server.close();
     }
+  });
+
+  test("whose rows are cut in mid-stream", async () => {
+    const { retry, told, signal } = cappedPolicy(2);
+    const source = new BrokenOffSource(worldRun, smallWorld());
+    const manifest = await archived("mid-stream", source, retry, signal);
+    expect(manifest).toMatchObject({ state: "COMPLETE", retries: 2 });
+    expect(told.map(({ delayMs }) => delayMs)).toEqual([capMs, capMs]);
   });
 });
