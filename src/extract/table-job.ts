@@ -12,6 +12,7 @@ import type { Nanoseconds } from "../model/time.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
 import { isDisproven, isOutdated } from "./committed-table.ts";
+import { fetchBuckets } from "./fetch-buckets.ts";
 import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
 import { heldWindows, sumRows, windowKey } from "./held-window.ts";
 import type { FetchPlan } from "./plan.ts";
@@ -41,15 +42,6 @@ export interface RunContext {
   readonly onRows: (table: Table, rows: number, bytes: number) => void;
   /** Rows of a survey, which stores nothing. */
   readonly onSurveyed: (table: Table, rows: number, bytes: number) => void;
-}
-
-/** A bucket of which slices are being fetched. */
-interface BucketUnderWay {
-  readonly bucket: string;
-  /** Slices that are not here yet. */
-  left: number;
-  /** Settle with the slices, and never fail. */
-  readonly fetching: Promise<void>[];
 }
 
 /** One table of one run on its way into the archive. */
@@ -115,63 +107,21 @@ export class TableJob {
     if (plan === undefined) return;
     const { slices, pending, run, work } = this.#context;
     const { name } = this.table;
-    // table after table, so that the buckets of the first are converted while the others are on their way
-    const priority = -tableNames.indexOf(name);
-    const halt = new AbortController();
-    const signal = AbortSignal.any([work.signal, halt.signal]);
-    const failures: unknown[] = [];
-    /** Goes on beside the others; the first that fails stops them all. */
-    const aside = async (action: () => Promise<void>) => {
-      try {
-        await action();
-      } catch (error) {
-        failures.push(error);
-        halt.abort("another part of the table failed");
-      }
-    };
     // buckets that need no fetching, but lost or never got their Parquet
     const ready = pending.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
-    const under = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) =>
-      aside(() => this.#convert(bucket)),
-    );
-    let open: BucketUnderWay | undefined;
-    const convertOnceFetched = (done: BucketUnderWay | undefined) => {
-      if (done === undefined) return;
-      const convert = async () => {
-        await Promise.all(done.fetching);
-        if (done.left === 0) await this.#convert(done.bucket);
-      };
-      under.push(aside(convert));
-    };
-    const waiting: Promise<void>[] = [];
-    for (const slice of slicesOf(run, this.table, plan)) {
-      if (waiting.length >= slices.concurrency) await waiting.shift();
-      if (signal.aborted) {
-        // its other slices will not come
-        open = undefined;
-        break;
-      }
-      if (slice.bucket !== open?.bucket) {
-        convertOnceFetched(open);
-        open = { bucket: slice.bucket, left: 0, fetching: [] };
-      }
-      const bucket = open;
-      bucket.left++;
-      const begun = Promise.withResolvers<void>();
-      waiting.push(begun.promise);
-      const fetch = async () => {
-        begun.resolve();
-        if (signal.aborted) return;
-        await this.#fetchSlice(slice, signal);
-        bucket.left--;
-      };
-      bucket.fetching.push(aside(() => slices.add(fetch, { priority })));
+    const converted = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) => this.#convert(bucket));
+    const fetched = fetchBuckets({
+      slices: slicesOf(run, this.table, plan),
+      queue: slices,
+      // table after table, so that the buckets of the first are converted while the others are on their way
+      priority: -tableNames.indexOf(name),
+      signal: work.signal,
+      fetch: (slice, signal) => this.#fetchSlice(slice, signal),
+      convert: (bucket) => this.#convert(bucket),
+    });
+    for (const outcome of await Promise.allSettled([fetched, ...converted])) {
+      if (outcome.status === "rejected") throw outcome.reason;
     }
-    convertOnceFetched(open);
-    await Promise.all(under);
-    // of several, the first that is not merely the echo of another's abort
-    if (failures.length > 0) throw failures.find((failure) => !isAbort(failure)) ?? failures[0];
-    work.signal.throwIfAborted();
     this.#plan = undefined;
   }
 
@@ -422,13 +372,6 @@ export class TableJob {
 
 function isUnavailable(error: unknown): boolean {
   return error instanceof RunvaultError && error.code === "history_unavailable";
-}
-
-function isAbort(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    (error.name === "AbortError" || (error as { code?: string }).code === "interrupted")
-  );
 }
 
 /** What came before the gateway failed is whole; what came before it lied is not to be trusted. */

@@ -1,0 +1,81 @@
+import type PQueue from "p-queue";
+import type { Slice } from "./fetch-slice.ts";
+
+export interface BucketWork {
+  /** In order, so that those of one bucket stand together; taken one by one as the queue begins them. */
+  readonly slices: Iterable<Slice>;
+  /** Shared by the tables of a run; `priority` decides whose slices come first. */
+  readonly queue: PQueue;
+  readonly priority: number;
+  readonly signal: AbortSignal;
+  readonly fetch: (slice: Slice, signal: AbortSignal) => Promise<void>;
+  /** Called once for each bucket, when all of its slices are here. */
+  readonly convert: (bucket: string) => Promise<void>;
+}
+
+/** A bucket of which slices are being fetched. */
+interface BucketUnderWay {
+  readonly bucket: string;
+  /** Slices that are not here yet. */
+  left: number;
+  /** Settle with the slices, and never fail. */
+  readonly fetching: Promise<void>[];
+}
+
+/**
+ * Fetches slices, several at a time, and converts each bucket while others are on their way. Throws what failed first,
+ * once everything under way has ended.
+ */
+export async function fetchBuckets(work: BucketWork): Promise<void> {
+  const { queue, priority, fetch, convert } = work;
+  const halt = new AbortController();
+  const signal = AbortSignal.any([work.signal, halt.signal]);
+  const failures: unknown[] = [];
+  /** Goes on beside the others; the first that fails stops them all. */
+  const aside = async (action: () => Promise<void>) => {
+    try {
+      await action();
+    } catch (error) {
+      failures.push(error);
+      halt.abort("another part of the table failed");
+    }
+  };
+  const converting: Promise<void>[] = [];
+  const convertOnceFetched = (done: BucketUnderWay | undefined) => {
+    if (done === undefined) return;
+    const whole = async () => {
+      await Promise.all(done.fetching);
+      if (done.left === 0) await convert(done.bucket);
+    };
+    converting.push(aside(whole));
+  };
+  const waiting: Promise<void>[] = [];
+  let open: BucketUnderWay | undefined;
+  for (const slice of work.slices) {
+    if (waiting.length >= queue.concurrency) await waiting.shift();
+    if (signal.aborted) {
+      // its other slices will not come
+      open = undefined;
+      break;
+    }
+    if (slice.bucket !== open?.bucket) {
+      convertOnceFetched(open);
+      open = { bucket: slice.bucket, left: 0, fetching: [] };
+    }
+    const bucket = open;
+    bucket.left++;
+    const begun = Promise.withResolvers<void>();
+    waiting.push(begun.promise);
+    const turn = async () => {
+      begun.resolve();
+      if (signal.aborted) return;
+      await fetch(slice, signal);
+      bucket.left--;
+    };
+    bucket.fetching.push(aside(() => queue.add(turn, { priority })));
+  }
+  convertOnceFetched(open);
+  await Promise.all(converting);
+  if (failures.length > 0) throw failures[0];
+  work.signal.throwIfAborted();
+}
