@@ -16,9 +16,10 @@ const days: readonly (readonly [form: string, header: () => string])[] = [
   ["a date", () => new Date(Date.now() + 86_400_000).toUTCString()],
 ];
 
-async function readRows(gateway: HistorySource): Promise<unknown> {
+async function readRows(gateway: HistorySource, signal: AbortSignal): Promise<unknown> {
   let bytes = 0;
-  for await (const chunk of gateway.rows({ ...scriptedRun, table: "fills" })) bytes += chunk.byteLength;
+  for await (const chunk of gateway.rows({ ...scriptedRun, table: "fills", signal }))
+    bytes += chunk.byteLength;
   return bytes > 0;
 }
 
@@ -29,7 +30,7 @@ const ways: readonly {
   /** How many such requests pass ahead of those that are refused. */
   readonly after: number;
   readonly open: (options: GatewayOptions) => HistorySource;
-  readonly ask: (gateway: HistorySource) => Promise<unknown>;
+  readonly ask: (gateway: HistorySource, signal: AbortSignal) => Promise<unknown>;
   readonly answer: unknown;
 }[] = [
   {
@@ -37,7 +38,7 @@ const ways: readonly {
     refused: /^\/history\/instances/,
     after: 0,
     open: openRestGateway,
-    ask: (gateway) => gateway.instances(),
+    ask: (gateway, signal) => gateway.instances(signal),
     answer: [],
   },
   {
@@ -53,7 +54,7 @@ const ways: readonly {
     refused: /\/GetDatasource$/,
     after: 0,
     open: openRpcGateway,
-    ask: (gateway) => gateway.instances(),
+    ask: (gateway, signal) => gateway.instances(signal),
     answer: [],
   },
   {
@@ -61,7 +62,7 @@ const ways: readonly {
     refused: /\/ListInstances$/,
     after: 0,
     open: openRpcGateway,
-    ask: (gateway) => gateway.instances(),
+    ask: (gateway, signal) => gateway.instances(signal),
     answer: [],
   },
   {
@@ -121,10 +122,11 @@ describe.each(days)("a Retry-After of a day, in %s", (_form, header) => {
       },
     });
     await using gateway = open({ baseUrl: server.url, retry });
-    expect(await ask(gateway)).toEqual(answer);
+    const answered = await ask(gateway, abort.signal).catch((error: unknown) => error);
     expect(told).toEqual([
       ["rate_limited", capMs],
       ["rate_limited", capMs],
     ]);
+    expect(answered).toEqual(answer);
   });
 });
