@@ -64,12 +64,12 @@ function files(isFile: IsOwn): FolderShape {
   return { isFile, folder: () => undefined };
 }
 
-/** A folder an instance, named as ids are. */
+/** One folder for each instance, named as ids are. */
 function byInstance(shape: FolderShape, isFile: IsOwn = none): FolderShape {
   return { isFile, folder: (name) => (isPathName(name) ? shape : undefined) };
 }
 
-/** A folder an instance, in it a folder a run. */
+/** One folder for each instance, and in it one for each run. */
 function byRun(isFile: IsOwn): FolderShape {
   return byInstance(byInstance(files(isFile)));
 }
@@ -89,9 +89,12 @@ function replaced(isFile: IsOwn): IsOwn {
 }
 
 const staged = byRun(ownFiles.staging);
-const tablesAside = each(
-  tableNames.map((name) => `.tables-${name}`),
-  named(each(["next", "former"], byRun(ownFiles.tables))),
+const swapped = named(each(["next", "former"], byRun(ownFiles.tables)));
+const tablesAside = named(
+  each(
+    tableNames.map((name) => `.tables-${name}`),
+    swapped,
+  ),
 );
 
 /** The archive from its root down: every name that runvault itself gives. */
@@ -102,7 +105,7 @@ export const archiveShape: FolderShape = named(
     tables: named(each(tableNames, byRun(ownFiles.tables))),
     quarantine: byRun(ownFiles.quarantine),
     pending: byRun(ownFiles.pending),
-    staging: { isFile: none, folder: (name) => tablesAside[name] ?? staged.folder(name) },
+    staging: { isFile: none, folder: (name) => tablesAside.folder(name) ?? staged.folder(name) },
     jobs: files(replaced((name) => /^rebuild-[0-9a-f]{16}\.json$/.test(name))),
     locks: byInstance(
       files((name) => /^[^.].*\.duckdb(?:\.wal)?$/.test(name)),

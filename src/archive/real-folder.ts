@@ -11,10 +11,11 @@ import { foldersOf } from "./own-names.ts";
 // removed there: through a symbolic link a job would work in a folder that is not the archive's, and delete in it. The
 // root itself, and what is above it, may be links: an archive on another disk is reached that way.
 //
-// A run's folders are looked at ahead of its lock and again ahead of its commit, any folder when it is made or cleared;
-// not for each file, of which a job writes thousands. Who puts a link in a folder's place while a job works in it is not
-// guarded against: Node has no calls relative to an open folder, so that a look at each file would only shorten the
-// moment, and whoever does it on purpose may write in the archive anyway. Links by accident were there before the job.
+// A run's folders are checked before its lock is taken and again before its commit, and any folder when it is made or
+// cleared; not for each file, of which a job writes thousands. That leaves a race: a link that takes a folder's place while
+// a job works in it is followed. It is accepted, because links made by accident are there before the job, and whoever
+// makes one on purpose meanwhile may write in the archive anyway. Node has no calls relative to an open folder, so a check
+// for each file would only make the moment shorter.
 
 /** Whether a folder of the archive is there. Throws `archive_damaged` where a part of its path is no real folder. */
 export async function requireRealFolder(layout: Layout, folder: string): Promise<boolean> {
@@ -24,13 +25,13 @@ export async function requireRealFolder(layout: Layout, folder: string): Promise
 
 /** Throws `archive_damaged` where a part of the path of any of these folders is there and is no real folder. */
 export async function requireRealFolders(layout: Layout, folders: Iterable<string>): Promise<void> {
-  const there = new Map<string, boolean>();
-  for (const folder of folders) {
-    for (const part of partsBelow(layout, folder)) {
-      const known = there.get(part) ?? (await isRealFolder(part));
-      there.set(part, known);
-      if (!known) break;
-    }
+  let paths = [...folders].map((folder) => partsBelow(layout, folder));
+  // a level at a time: a run has some forty parts, and one after another they would take milliseconds
+  for (let depth = 0; paths.length > 0; depth++) {
+    const level = [...new Set(paths.map((parts) => parts[depth]!))];
+    const found = await Promise.all(level.map((part) => lstatOrNull(part)));
+    const there = new Set(level.filter((part, index) => isFolder(part, found[index]!)));
+    paths = paths.filter((parts) => there.has(parts[depth]!) && depth + 1 < parts.length);
   }
 }
 
@@ -49,8 +50,18 @@ export async function makeRealFolder(layout: Layout, folder: string): Promise<vo
       for (const part of partsBelow(layout, folder)) await makePart(part);
       return;
     } catch (error) {
+      if (!isMissing(error)) throw error;
       // a job on another run may remove the instance's folder in the moment in which it is empty
-      if (!isMissing(error) || attempt === 10) throw error;
+      if (attempt < 10) continue;
+      throw new RunvaultError(
+        "archive_damaged",
+        "this folder cannot be made: the one above it keeps going away",
+        {
+          cause: error,
+          place: { file: folder },
+          hint: "Something else removes folders of the archive. Stop it, then run the same command again.",
+        },
+      );
     }
   }
 }
@@ -68,7 +79,7 @@ async function makePart(part: string): Promise<void> {
   await syncFolder(dirname(part));
 }
 
-/** Throws `archive_damaged` where something else than a file is in a file's place: it is written through its name. */
+/** Throws `archive_damaged` where something other than a file is in the place of one that is opened for writing. */
 export async function requireRealFile(file: string): Promise<void> {
   const found = await lstatOrNull(file);
   if (found !== null && !found.isFile()) throw misplaced(file, found, "file");
@@ -88,7 +99,7 @@ export function misplaced(path: string, found: FileKind, wanted: "folder" | "fil
       ? "a file"
       : found.isDirectory()
         ? "a folder"
-        : "neither file nor folder";
+        : "a special file";
   const hint = isLink
     ? "Replace the link with what it points to, or remove it. To keep an archive on another disk, move all of it there and link its root."
     : "Move it out of the archive, then run the same command again.";
@@ -115,9 +126,12 @@ export async function lstatOrNull(path: string): Promise<Stats | null> {
   }
 }
 
-/** True for a real folder, false where there is nothing. */
 async function isRealFolder(path: string): Promise<boolean> {
-  const found = await lstatOrNull(path);
+  return isFolder(path, await lstatOrNull(path));
+}
+
+/** True for a real folder, false where there is nothing. */
+function isFolder(path: string, found: Stats | null): boolean {
   if (found === null) return false;
   if (!found.isDirectory()) throw misplaced(path, found, "folder");
   return true;

@@ -28,7 +28,8 @@ export const verifyCommand = commandEntry({
         .name("verify")
         .summary("check the archive without trusting what wrote it")
         .description(
-          "Checks the runs named, or all: hashes of files, rows counted again from Parquet and segments, order, bounds. " +
+          "Checks the runs named, or all: hashes of files, rows counted again from Parquet and segments, order, bounds; " +
+            "and the folders of the archive: links, and what is not the archive's own. " +
             "With --deep also every line against its Parquet row, row hashes, and that fills refer to orders.",
         )
         .argument("[runs...]", runArgumentHelp)

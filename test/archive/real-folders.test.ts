@@ -3,6 +3,7 @@ import { mkdir, rename, rm, symlink, unlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
+import { lockRun } from "../../src/archive/lock.ts";
 import { removeRun } from "../../src/archive/remove.ts";
 import { rebuildRun } from "../../src/extract/rebuild-run.ts";
 import { finishWidening, startWidening } from "../../src/extract/widen.ts";
@@ -270,6 +271,73 @@ describe("files that are links", () => {
     expect([...shown.keys()]).toEqual(["all.parquet"]);
     expect(shown.get("all.parquet")).not.toContain("link");
     expect(await treeOf(outside)).toEqual(before);
+  });
+});
+
+describe("folders in the way", () => {
+  it("of a bucket's link are refused and kept, also where the links are swapped", async () => {
+    const { layout } = under.archive;
+    const bucket = join(layout.tableDir("fills", worldRun), "all.parquet");
+    await rm(bucket);
+    await mkdir(bucket);
+    await writeFile(join(bucket, "part-0.parquet"), "mine");
+    await startWidening(under.archive, { fills: { price: null } }, step);
+    await rebuild(null);
+    const refused = {
+      code: "archive_damaged",
+      message: "this is a folder, not a file",
+      place: { file: bucket },
+    };
+    const before = await treeOf(layout.tablesRoot);
+    await expect(finishWidening(under.archive, step, signal)).rejects.toMatchObject(refused);
+    expect(await treeOf(layout.tablesRoot)).toEqual(before);
+    await rename(bucket, join(outside, "mine"));
+    expect(await finishWidening(under.archive, step, signal)).toEqual([]);
+    await rm(bucket);
+    await rename(join(outside, "mine"), bucket);
+    await expect(archiveInto(under.archive.dir)).rejects.toMatchObject(refused);
+    expect(await treeOf(layout.tablesRoot)).toEqual(before);
+  });
+});
+
+describe("an archive that went away", () => {
+  it("is not made anew, in part, by whoever wants a lock in it", async () => {
+    await rm(under.archive.dir, { recursive: true });
+    await expect(lockRun(under.archive.layout, worldRun)).rejects.toMatchObject({
+      code: "archive_damaged",
+      message: expect.stringContaining("cannot be made"),
+    });
+    expect(existsSync(under.archive.dir)).toBe(false);
+  });
+});
+
+describe("what killed jobs left", () => {
+  it("goes with the next job, but for what is not the archive's beside it", async () => {
+    const { dir, layout } = under.archive;
+    const left = [
+      join(layout.stagingDir(worldRun), "duckdb_temp_storage_DEFAULT-0.tmp"),
+      join(layout.stagingDir(worldRun), "fills.g2.000001.ndjson.zst"),
+      join(layout.pendingDir(worldRun), "fills.g2.000002.parquet"),
+      join(layout.dataDir(worldRun), "summary.g2.000003.json"),
+      join(layout.quarantineDir(worldRun), "fills.g2.000004.quarantine.ndjson"),
+      join(layout.tableDir("fills", worldRun), ".4711.part"),
+      join(layout.tableDir("fills", worldRun), "2021-01.parquet"),
+      join(dirname(layout.manifestFile(worldRun)), ".2022-01-01.json.4711-1.part"),
+    ];
+    const mine = join(layout.pendingDir(worldRun), "notes.txt");
+    const clean = await treeOf(dir);
+    for (const file of [...left, mine]) {
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, "x");
+    }
+    await archiveInto(dir);
+    for (const file of left) expect(existsSync(file), file).toBe(false);
+    expect(existsSync(mine)).toBe(true);
+    await rm(mine);
+    await archiveInto(dir);
+    const now = await treeOf(dir);
+    for (const [path, what] of now) if (what === "folder" && !clean.has(path)) now.delete(path);
+    expect(now).toEqual(clean);
   });
 });
 

@@ -75,6 +75,22 @@ describe("the folders of an archive", () => {
     },
   );
 
+  it("are in order with rows set aside, and while types are changed", async () => {
+    const rows = smallWorld();
+    rows.set(
+      "bars",
+      rows.get("bars")!.map((row, i) => (i === 4 ? { ...row, line: `${row.line}}` } : row)),
+    );
+    const more = await archiveWorld(join(under.folder, "quarantined"), new ArraySource(worldRun, rows));
+    expect(more.manifest.tables.bars?.state).toBe("QUARANTINED");
+    expect((await verifyPlaces(more.archive)).checks.map(({ level }) => level)).toEqual(["ok"]);
+    await write("staging/.tables-fills/former/alpha/2022-01-02/all.parquet");
+    expect(await found()).toEqual(nothing);
+    // no shape has a folder of this name, whatever objects have
+    await write("staging/constructor/x", "toString/x");
+    expect((await found()).told[0]!.files).toEqual(["staging/constructor/x", "toString"]);
+  });
+
   it("are in order with ids of all kinds of characters", async () => {
     for (const [instanceId, runId] of [
       ["ü".repeat(200), "r".repeat(300)],
