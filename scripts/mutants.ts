@@ -1,6 +1,7 @@
 // npm run mutants [-- NAME...]: puts each bug of test/mutants into a copy of the project and has the tests find it.
 // npm run check:mutants: whether each can still be put in.
 import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { cp, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
@@ -48,8 +49,12 @@ async function findAll(): Promise<void> {
 async function copyOfProject(): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), "runvault-mutant-"));
   const list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
-  const files = execFileSync("git", list, { cwd: project, encoding: "utf8" }).split("\0").filter(Boolean);
-  for (const file of files) await cp(join(project, file), join(root, file));
+  const files = execFileSync("git", list, { cwd: project, encoding: "utf8" }).split("\0");
+  for (const file of files) {
+    const path = join(project, file);
+    // git lists what is removed and not committed, too
+    if (file !== "" && existsSync(path)) await cp(path, join(root, file));
+  }
   await symlink(join(project, "node_modules"), join(root, "node_modules"));
   return root;
 }
