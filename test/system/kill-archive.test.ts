@@ -8,11 +8,11 @@ import {
   type KillAt,
   KillDriver,
   KillWorld,
-  type LoggedGateway,
   rebuildSteps,
   removeSteps,
   stepOf,
 } from "../fixtures/command/kill-driver.ts";
+import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
 /** Kinds of gateway, each of which makes a job come to other steps. */

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import type { Manifest } from "../../src/archive/manifest.ts";
-import { run as runCommand } from "../fixtures/command/command-process.ts";
-import { type KillAt, KillDriver, KillWorld, type LoggedGateway } from "../fixtures/command/kill-driver.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { type KillAt, KillDriver, KillWorld } from "../fixtures/command/kill-driver.ts";
+import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";
 
 describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
   let world: KillWorld;
@@ -34,7 +35,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
         `SELECT '${table}' AS t, count(*) AS rows, sum(seq) AS seqs, max(ts_event) AS last FROM ${table}`,
     );
     const sql = `${tables.join(" UNION ALL ")} ORDER BY t`;
-    const { status, stdout, stderr } = await runCommand(["query", "--archive", dir, "-f", "csv", sql]);
+    const { status, stdout, stderr } = await runInside(["query", "--archive", dir, "-f", "csv", sql]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
     return stdout;
   }

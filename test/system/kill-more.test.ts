@@ -1,16 +1,13 @@
-import { rm } from "node:fs/promises";
+import { rm, stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { parseRun } from "../../src/cli/run-argument.ts";
-import { run as runCommand, start } from "../fixtures/command/command-process.ts";
-import {
-  filesBelow,
-  type KillAt,
-  KillDriver,
-  KillWorld,
-  type LoggedGateway,
-} from "../fixtures/command/kill-driver.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { type Running, start } from "../fixtures/command/command-process.ts";
+import { filesBelow, type KillAt, KillDriver, KillWorld } from "../fixtures/command/kill-driver.ts";
+import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";
 
 describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
   let world: KillWorld;
@@ -25,8 +22,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
   });
   afterAll(() => world[Symbol.asyncDispose]());
 
-  const fresh = async (...settings: string[]) =>
-    new KillDriver(world, gateway, await world.archiveFolder(), settings);
+  const fresh = async () => new KillDriver(world, gateway, await world.archiveFolder());
 
   describe("what a kill leaves in the work folders", () => {
     const cases: readonly [string, KillAt[]][] = [
@@ -43,7 +39,6 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     });
 
     it("is taken as what is left of it: a journal cut short or damaged costs refetching, never rows", async () => {
-      const { truncate, stat, writeFile } = await import("node:fs/promises");
       const driver = await fresh();
       const journal = driver.layout.journalFile(world.run);
       await driver.killAt("segment-journalled:9");
@@ -57,36 +52,41 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
   });
 
   describe("a signal", () => {
+    afterEach(() => gateway.letGo());
+
+    /** The command at work, with at least so many windows fetched, and a gateway that gives no more rows. */
+    async function waiting(driver: KillDriver, windows: number): Promise<Running> {
+      gateway.holdAfter(2 * windows);
+      const running = driver.start();
+      while ((await driver.journalled()).length < windows && running.child.exitCode === null) await sleep(20);
+      return running;
+    }
+
     it.each([
       ["SIGINT", 130],
       ["SIGTERM", 143],
     ] as const)(
       "%s ends archive with %i, keeps what is fetched, and says how to go on",
       async (signal, status) => {
-        const driver = await fresh("--max-rps", "15");
-        const running = driver.start();
-        while ((await driver.journalled()).length < 3 && running.child.exitCode === null)
-          await new Promise((wait) => setTimeout(wait, 20));
+        const driver = await fresh();
+        const running = await waiting(driver, 3);
         running.child.kill(signal);
         const { status: ended, stderr } = await running.finished;
         expect(ended).toBe(status);
         expect(stderr).toContain("Run the same command again: it goes on from what is already fetched.");
+        gateway.letGo();
         await gateway.quiet();
         const held = await driver.journalled();
         expect(held.length).toBeGreaterThan(2);
         const since = gateway.log.length;
-        const again = new KillDriver(world, gateway, driver.dir);
-        await again.goOn();
-        again.expectNotAskedAgain(held, since);
-        await again.expectEqualTo(undisturbed);
+        await driver.goOn();
+        driver.expectNotAskedAgain(held, since);
+        await driver.expectEqualTo(undisturbed);
       },
     );
 
     it("that comes a second time ends archive at once, with the second's status", async () => {
-      const driver = await fresh("--max-rps", "15");
-      const running = driver.start();
-      while ((await driver.journalled()).length < 1 && running.child.exitCode === null)
-        await new Promise((wait) => setTimeout(wait, 20));
+      const running = await waiting(await fresh(), 1);
       // stopped for a moment, so that both wait for it; which of two waiting signals comes first is the system's choice
       for (const signal of ["SIGSTOP", "SIGINT", "SIGTERM", "SIGCONT"] as const) running.child.kill(signal);
       const { status, stderr } = await running.finished;
@@ -96,23 +96,27 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
       expect(stderr).not.toContain("interrupted:");
     });
   });
+});
 
-  describe("a killed rm", () => {
-    it("has removed the run for readers, and the same command again removes the rest", async () => {
-      const { instanceId, runId } = world.run;
-      const name = `${instanceId}/${runId}`;
-      expect(parseRun(name)).toEqual(world.run);
-      for (const at of ["remove-manifest", "remove-folder", "remove-folder:5", "remove-manifest"]) {
-        const dir = await world.archiveFolder(undisturbed.dir);
-        const killed = start(["rm", name, "--archive", dir], { RUNVAULT_KILL_AT: at });
-        await killed.finished;
-        expect(killed.child.signalCode).toBe("SIGKILL");
-        const archive = await openArchive(dir);
-        expect(await archive.manifest(world.run)).toBeNull();
-        expect(await runCommand(["rm", name, "--archive", dir])).toMatchObject({ status: 0 });
-        const left = (await filesBelow(dir)).filter((file) => !file.startsWith(join(dir, "locks")));
-        expect(left).toEqual([archive.layout.archiveFile]);
-      }
-    });
+describe("a killed rm", () => {
+  it("has removed the run for readers, and the same command again removes the rest", async () => {
+    await using world = await KillWorld.create({ rows: 300 });
+    const made = new KillDriver(world, await world.serve(), await world.archiveFolder());
+    await made.goOn();
+    const { instanceId, runId } = world.run;
+    const name = `${instanceId}/${runId}`;
+    expect(parseRun(name)).toEqual(world.run);
+    for (const at of ["remove-manifest", "remove-folder", "remove-folder:5", "remove-manifest"]) {
+      const dir = await world.archiveFolder(made.dir);
+      const rm = ["rm", name, "--archive", dir];
+      const killed = start(rm, { RUNVAULT_KILL_AT: at });
+      await killed.finished;
+      expect(killed.child.signalCode).toBe("SIGKILL");
+      const archive = await openArchive(dir);
+      expect(await archive.manifest(world.run)).toBeNull();
+      expect(await runInside(rm)).toMatchObject({ status: 0 });
+      const left = (await filesBelow(dir)).filter((file) => !file.startsWith(join(dir, "locks")));
+      expect(left).toEqual([archive.layout.archiveFile]);
+    }
   });
 });

@@ -68,10 +68,10 @@ describe("the README's snippets", () => {
       RUNVAULT_CACHE: join(folder, "cache"),
     });
     try {
-      const [address] = (await once(gateway.child.stdout, "data")) as [Buffer];
+      const address = await gateway.firstLine();
       const [, snippet = ""] = blocks("sh");
       const places = new Map([
-        ["https://gateway.example.com/api/v1", address.toString("utf8").trim()],
+        ["https://gateway.example.com/api/v1", address],
         ["~/.config/runvault/token", join(folder, "token")],
         ["/data/archive", join(folder, "archive")],
       ]);

@@ -237,14 +237,8 @@ test("a token opens the live values of its own instances alone", async () => {
 test("simulate takes a tokens file, and either that or a token", async () => {
   const cache = join(target.folder, "cache");
   const args = ["simulate", "--json", "--rows", "200", "--runs", "1", "--cache", cache, "--tokens", file];
-  const { child, seen, finished } = start(args);
-  let out = "";
-  child.stdout.on("data", (part) => {
-    out += part;
-  });
-  await seen("\n");
-  while (!out.includes("\n")) await once(child.stdout, "data");
-  const { url } = JSON.parse(out) as { url: string };
+  const { child, firstLine, finished } = start(args);
+  const { url } = JSON.parse(await firstLine()) as { url: string };
   const ask = async (token: string) =>
     (await fetch(`${url}/instances`, { headers: { authorization: `Bearer ${token}` } })).status;
   expect([await ask(every), await ask(own)]).toEqual([200, 401]);

@@ -1,8 +1,6 @@
-import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { Agent, fetch, WebSocket } from "undici";
@@ -121,7 +119,7 @@ test.skipIf(!hasOpenssl)(
     ];
     const simulator = start(["simulate", ...world, ...tls]);
     try {
-      const [url] = (await once(createInterface(simulator.child.stdout), "line")) as [string];
+      const url = await simulator.firstLine();
       expect(url).toMatch(/^https:/);
       const nodeOptions = { ca: authority.cert, cert: client.cert, key: client.key };
       const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1", nodeOptions });

@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import { chmod } from "node:fs/promises";
-import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { ArchiveUnderTest, worldRun } from "../fixtures/archive/archived-world.ts";
 import { start } from "../fixtures/command/command-process.ts";
@@ -14,9 +12,14 @@ test.skipIf(!requires("unprivileged"))(
     await chmod(made.folder, 0o755);
     const manifest = made.archive.layout.manifestFile(worldRun);
     await chmod(manifest, 0o000);
-    const { child, finished } = start(["serve", "--archive", made.archive.dir], {}, [], unprivilegedUser);
+    const { child, finished, firstLine } = start(
+      ["serve", "--archive", made.archive.dir],
+      {},
+      [],
+      unprivilegedUser,
+    );
     try {
-      const [url] = (await once(createInterface(child.stdout), "line")) as [string];
+      const url = await firstLine();
       const listed = async () => {
         const answer = await fetch(`${url}/history/instances`);
         return (await answer.json()) as { instances: unknown[] };
