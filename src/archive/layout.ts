@@ -52,20 +52,8 @@ export class Layout {
     return join(this.dir, "runs");
   }
 
-  get dataRoot(): string {
-    return join(this.dir, "data");
-  }
-
-  get pendingRoot(): string {
-    return join(this.dir, "pending");
-  }
-
   get stagingRoot(): string {
     return join(this.dir, "staging");
-  }
-
-  get quarantineRoot(): string {
-    return join(this.dir, "quarantine");
   }
 
   get tablesRoot(): string {
@@ -89,12 +77,12 @@ export class Layout {
 
   /** Committed files of a run: segments, Parquet, documents. */
   dataDir(run: RunRef): string {
-    return join(this.dataRoot, ...runPath(run));
+    return join(this.dir, "data", ...runPath(run));
   }
 
   /** Fetched, not yet committed. */
   pendingDir(run: RunRef): string {
-    return join(this.pendingRoot, ...runPath(run));
+    return join(this.dir, "pending", ...runPath(run));
   }
 
   journalFile(run: RunRef): string {
@@ -112,7 +100,7 @@ export class Layout {
   }
 
   quarantineDir(run: RunRef): string {
-    return join(this.quarantineRoot, ...runPath(run));
+    return join(this.dir, "quarantine", ...runPath(run));
   }
 
   lockFile(run: RunRef): string {
