@@ -2,7 +2,7 @@
 // npm run check:mutants: whether each can still be put in.
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { cp, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
+import { chmod, cp, mkdtemp, readdir, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { parseArgs } from "node:util";
@@ -48,6 +48,8 @@ async function findAll(): Promise<void> {
 /** The project as it is here, committed or not, in a folder of its own. */
 async function copyOfProject(): Promise<string> {
   const root = await mkdtemp(join(tmpdir(), "runvault-mutant-"));
+  // some tests start programs as another user
+  await chmod(root, 0o755);
   const list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
   const files = execFileSync("git", list, { cwd: project, encoding: "utf8" }).split("\0");
   for (const file of files) {
