@@ -10,6 +10,7 @@ import { verifyRun } from "../../src/archive/verify.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 // as data lakes call their folders; DuckDB would make columns of them, and write over those that are there
@@ -32,6 +33,7 @@ beforeAll(async () => {
       random: () => 0,
       signal: new AbortController().signal,
       tool: "test",
+      duckdb: sharedDuckDB,
       settings: { fingerprint: true },
     });
     archives.push(archive);
@@ -45,7 +47,7 @@ it("folders called name=value above an archive change no value of it", async () 
   expect((await odd.manifest(worldRun))!.tables.fills!.certificate!.rowHash).toEqual(
     (await plain.manifest(worldRun))!.tables.fills!.certificate!.rowHash,
   );
-  const report = await verifyRun(odd, worldRun, { deep: true });
+  const report = await verifyRun(odd, worldRun, { deep: true, duckdb: sharedDuckDB });
   expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);
   expect((await diffArchives(plain, odd)).equal).toBe(true);
 

@@ -10,6 +10,7 @@ import { RunvaultError } from "../../src/model/error.ts";
 import { type TableName, tableNames } from "../../src/model/table.ts";
 import { parseTime } from "../../src/model/time.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 
 const run = { instanceId: "alpha", runId: "2022-01-01" };
@@ -34,6 +35,7 @@ function jobFor(source: ArraySource, more: Partial<ArchiveJob> = {}): ArchiveJob
     random: () => 0,
     signal: new AbortController().signal,
     tool: "test",
+    duckdb: sharedDuckDB,
     ...more,
     settings,
   };

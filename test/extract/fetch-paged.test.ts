@@ -8,6 +8,7 @@ import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
 import { serve } from "../../src/serve/server.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 
 const run = { instanceId: "alpha", runId: "2022-01-01" };
@@ -43,6 +44,7 @@ async function archived(name: string, transport: TransportChoice, manners: Manne
       random: () => 0,
       signal: new AbortController().signal,
       tool: "test",
+      duckdb: sharedDuckDB,
       settings: { backoffBaseMs: 0, attempts: 2 },
     });
     return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
@@ -95,6 +97,7 @@ async function archivedPast(name: string, paged: (lines: readonly string[]) => r
     random: () => 0,
     signal: new AbortController().signal,
     tool: "test",
+    duckdb: sharedDuckDB,
     settings: { backoffBaseMs: 0, attempts: 2 },
   });
   return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
