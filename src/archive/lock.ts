@@ -1,12 +1,13 @@
 import { readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { DuckDBInstance } from "@duckdb/node-api";
+import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { isMissing } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./real-folder.ts";
+import { literal } from "./sql.ts";
 
 /**
  * Holds a run for one job: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed
@@ -97,10 +98,12 @@ async function lockFile(
   if (held.has(file)) throw locked(process.pid.toString());
   held.add(file);
   try {
-    const instance = await DuckDBInstance.create(file, { threads: "1" });
+    const locks = await lockingDuckDB();
+    const name = `lock_${++taken}`;
+    await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
     return {
       [Symbol.asyncDispose]: async () => {
-        instance.closeSync();
+        await locks.run(`DETACH ${name}`);
         held.delete(file);
       },
     };
@@ -117,6 +120,21 @@ async function lockFile(
     }
     throw RunvaultError.from(cause, { place: { file } });
   }
+}
+
+let locking: Promise<DuckDBConnection> | undefined;
+let taken = 0;
+
+/** The DuckDB that holds all locks of this process: opening one for each would take longer than many a job. */
+function lockingDuckDB(): Promise<DuckDBConnection> {
+  locking ??= DuckDBInstance.create(":memory:", { threads: "1" })
+    .then((instance) => instance.connect())
+    .catch((error: unknown) => {
+      // the next lock tries again
+      locking = undefined;
+      throw error;
+    });
+  return locking;
 }
 
 // the kernel's lock is per process, so two jobs of one process are kept apart here

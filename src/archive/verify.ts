@@ -6,7 +6,8 @@ import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
+import type { OpenDuckDB } from "./duckdb.ts";
+import { JobDuckDB } from "./job-duckdb.ts";
 import { type Manifest, parseManifest, type TableManifest } from "./manifest.ts";
 import { ownFiles } from "./own-names.ts";
 import { lstatOrNull } from "./real-folder.ts";
@@ -35,6 +36,8 @@ export interface VerifyOptions {
   /** Memory DuckDB may take, in MiB. 256: rows stream through; only a table whose seq falls and rises needs more. */
   readonly memoryLimitMb?: number;
   readonly threads?: number;
+  /** What reads, for a caller who verifies several runs, one after another. Default: one for each call. */
+  readonly duckdb?: JobDuckDB;
 }
 
 /**
@@ -72,7 +75,8 @@ export async function verifyRun(
   await checkUnreferenced(list, archive, manifest);
   const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-verify-"));
   try {
-    await using duckdb = await openDuckDB({ memoryLimitMb, threads, tempDirectory });
+    await using ownDuckDB = new JobDuckDB();
+    const duckdb = await (options.duckdb ?? ownDuckDB).forJob({ memoryLimitMb, threads, tempDirectory });
     using _interrupt = interruptOn(signal, duckdb);
     let whole = true;
     for (const [name, table] of tablesOf(manifest)) {
@@ -111,6 +115,8 @@ export async function* verifyArchive(
   archive: Archive,
   options: VerifyOptions = {},
 ): AsyncGenerator<VerifyReport> {
+  await using ownDuckDB = new JobDuckDB();
+  const { duckdb = ownDuckDB } = options;
   const { runsDir } = archive.layout;
   for (const instance of await namesIn(runsDir)) {
     for (const name of await namesIn(join(runsDir, instance))) {
@@ -119,7 +125,7 @@ export async function* verifyArchive(
       const file = join(runsDir, instance, name);
       const found = await readManifestFile(archive, file);
       if (typeof found !== "string") {
-        yield await verifyRun(archive, found, options);
+        yield await verifyRun(archive, found, { ...options, duckdb });
         continue;
       }
       const list = new CheckList(

@@ -1,6 +1,7 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
 import { holds } from "../archive/convert-types.ts";
+import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { type ArchiveJob, archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
@@ -52,9 +53,10 @@ export async function archiveAll(
     archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
     return archive;
   };
+  await using duckdb = new JobDuckDB();
   const reports: RunReport[] = [];
   for (const run of runs) {
-    const report = await archiveOne(run, gateway, retry, archiveFor, values, session, step);
+    const report = await archiveOne(run, gateway, retry, archiveFor, values, session, step, duckdb);
     reports.push(report);
     if (report.error?.scope === "job") break;
   }
@@ -108,6 +110,7 @@ async function archiveOne(
   values: ArchiveValues,
   session: Session,
   step: (name: string) => void,
+  duckdb: JobDuckDB,
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
@@ -129,6 +132,7 @@ async function archiveOne(
       retry,
       signal: session.signal,
       tool: `runvault ${version()}`,
+      duckdb,
       step,
       onPlan: (table, rows) => {
         if (rows === undefined) return;

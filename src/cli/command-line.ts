@@ -76,6 +76,7 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
       const values = checkedValues(schema, command, entry.unused);
       const { verbose, quiet, logFormat, json } = values as z.output<z.ZodObject<typeof globalShape>>;
       using interrupt = listenForInterrupt({
+        signals: terminal.signals,
         say: (text) => {
           if (!quiet) write(`${text}\n`);
         },

@@ -1,6 +1,9 @@
 import { exit, RunvaultError } from "../model/error.ts";
+import type { Terminal } from "./terminal.ts";
 
 export interface InterruptOptions {
+  /** Where the signals come from. */
+  readonly signals: Terminal["signals"];
   /** Told once, at the first signal, for people. */
   readonly say: (text: string) => void;
   /** One sentence on how to go on after a stop. */
@@ -31,13 +34,13 @@ export function listenForInterrupt(options: InterruptOptions): Interrupt {
       new RunvaultError("interrupted", `stopped by ${name}`, { status: asked, hint: options.howToGoOn }),
     );
   };
-  process.on("SIGINT", onSignal);
-  process.on("SIGTERM", onSignal);
+  options.signals.on("SIGINT", onSignal);
+  options.signals.on("SIGTERM", onSignal);
   return {
     signal: controller.signal,
     [Symbol.dispose]: () => {
-      process.off("SIGINT", onSignal);
-      process.off("SIGTERM", onSignal);
+      options.signals.off("SIGINT", onSignal);
+      options.signals.off("SIGTERM", onSignal);
     },
   };
 }

@@ -1,4 +1,5 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
+import { JobDuckDB } from "../archive/job-duckdb.ts";
 import { openRecord, type RebuildScope, removeRecord } from "../extract/rebuild-record.ts";
 import { type RebuildOutcome, rebuildRun } from "../extract/rebuild-run.ts";
 import {
@@ -91,9 +92,10 @@ async function doWork(
   step: (name: string) => void,
   session: Session,
 ): Promise<Result> {
+  await using duckdb = new JobDuckDB();
   const reports: RunReport[] = [];
   for (const run of work.runs) {
-    const report = await rebuildOne(archive, run, work.tables, step, session);
+    const report = await rebuildOne(archive, run, work.tables, step, session, duckdb);
     reports.push(report);
     if (report.error?.scope === "job") break;
   }
@@ -162,6 +164,7 @@ async function rebuildOne(
   tables: readonly TableName[] | undefined,
   step: (name: string) => void,
   session: Session,
+  duckdb: JobDuckDB,
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
@@ -177,6 +180,7 @@ async function rebuildOne(
       clock: wallClock,
       signal: session.signal,
       tool: tool(),
+      duckdb,
       step,
       onPlan: (rows) => progress.expect(rows),
       onRows: (rows, bytes) => progress.add(rows, bytes),

@@ -93,7 +93,7 @@ export async function tokensFrom({ tokens }: ServeValues): Promise<TokenList | u
 export function renewTokensOnHangup(
   values: ServeValues,
   tokens: TokenList | undefined,
-  session: Pick<Session, "note" | "failure">,
+  session: Pick<Session, "note" | "failure" | "terminal">,
 ): Disposable {
   const renew = async () => {
     try {
@@ -107,8 +107,9 @@ export function renewTokensOnHangup(
     }
   };
   const onHangup = () => void renew();
-  if (tokens !== undefined) process.on("SIGHUP", onHangup);
-  return { [Symbol.dispose]: () => void process.off("SIGHUP", onHangup) };
+  const { signals } = session.terminal;
+  if (tokens !== undefined) signals.on("SIGHUP", onHangup);
+  return { [Symbol.dispose]: () => void signals.off("SIGHUP", onHangup) };
 }
 
 /** Lines on their way to a file. */

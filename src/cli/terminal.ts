@@ -1,7 +1,8 @@
+import type { EventEmitter } from "node:events";
 import type { Writable } from "node:stream";
 import { RunvaultError } from "../model/error.ts";
 
-/** What a command line sees of the world: its streams and its environment. */
+/** What a command line sees of the world: its streams, its environment, and the signals that it gets. */
 export interface Terminal {
   /** For what is no option: options read the process's own environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -16,6 +17,8 @@ export interface Terminal {
   err(text: string): void;
   /** The stream behind `err`, for a progress bar that moves its cursor. */
   readonly stderr: NodeJS.WritableStream;
+  /** Emits the signals that the process gets, such as `SIGINT`, by their names. */
+  readonly signals: Pick<EventEmitter, "on" | "off">;
   /** Ends the process at once. */
   exit(status: number): void;
 }
@@ -34,6 +37,7 @@ export function processTerminal(): Terminal {
       stderr.write(text);
     },
     stderr,
+    signals: process,
     exit: (status) => process.exit(status),
   };
 }

@@ -1,4 +1,5 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
+import { JobDuckDB } from "../archive/job-duckdb.ts";
 import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
 import { type PlacesReport, verifyPlaces } from "../archive/verify-places.ts";
 import type { VerifyCheck, VerifyReport } from "../archive/verify-report.ts";
@@ -131,7 +132,8 @@ async function* reportsOf(
   options: Parameters<typeof verifyArchive>[1],
 ): AsyncIterable<VerifyReport> {
   if (runs.length === 0) yield* verifyArchive(archive, options);
-  for (const run of runs) yield await verifyRun(archive, run, options);
+  await using duckdb = new JobDuckDB();
+  for (const run of runs) yield await verifyRun(archive, run, { ...options, duckdb });
 }
 
 /** Nothing where there is nothing to tell. */

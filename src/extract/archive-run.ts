@@ -4,8 +4,8 @@ import type { Archive } from "../archive/archive.ts";
 import { canonicalLineSql, rowHashSql } from "../archive/canonical-sql.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
-import { openDuckDB } from "../archive/duckdb.ts";
 import { writeSynced } from "../archive/durable.ts";
+import { JobDuckDB } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import {
   type Manifest,
@@ -74,6 +74,8 @@ export interface ArchiveJob {
   readonly signal: AbortSignal;
   /** Version of this program, for the manifest. */
   readonly tool: string;
+  /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
+  readonly duckdb?: JobDuckDB;
   readonly step?: Step;
   /** Rows of a table that will pass in all: where a survey comes first, its rows as well as those fetched. */
   readonly onPlan?: (table: Table, rows: number | undefined) => void;
@@ -127,7 +129,8 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   step("planned");
 
   await makeRealFolder(archive.layout, archive.layout.stagingDir(run));
-  await using duckdb = await openDuckDB({
+  await using ownDuckDB = new JobDuckDB();
+  const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
     memoryLimitMb: settings.memoryLimitMb,
     threads: settings.threads,
     tempDirectory: archive.layout.stagingDir(run),

@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { sameTypes } from "../archive/convert-types.ts";
-import { openDuckDB } from "../archive/duckdb.ts";
+import { JobDuckDB } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import type { Manifest, ParquetFile, TableManifest } from "../archive/manifest.ts";
 import {
@@ -34,6 +34,8 @@ export interface RebuildJob {
   readonly signal: AbortSignal;
   /** Version of this program, for the manifest. */
   readonly tool: string;
+  /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
+  readonly duckdb?: JobDuckDB;
   readonly step?: Step;
   /** Rows that will be converted in all, once it is known. */
   readonly onPlan?: (rows: number) => void;
@@ -94,7 +96,8 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
   const { layout } = archive;
   await using pending = await Pending.open({ layout, run, committed, storageVersion, exactTypes }, step);
-  await using duckdb = await openDuckDB({
+  await using ownDuckDB = new JobDuckDB();
+  const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
     memoryLimitMb: defaultSettings.memoryLimitMb,
     threads: defaultSettings.threads,
     tempDirectory: archive.layout.stagingDir(run),

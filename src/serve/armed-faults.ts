@@ -3,9 +3,14 @@ import type { DocumentRoute, Fault, FaultKind } from "./fault.ts";
 
 /** The faults of one server with how often each may still hit. */
 export class ArmedFaults {
-  private readonly left: Map<Fault, number>;
+  private left = new Map<Fault, number>();
 
   constructor(faults: readonly Fault[]) {
+    this.arm(faults);
+  }
+
+  /** Puts other faults in the place of all there are, each with all of its hits ahead. */
+  arm(faults: readonly Fault[]): void {
     this.left = new Map(faults.map((fault) => [fault, fault.times]));
   }
 

@@ -93,6 +93,8 @@ export interface Served {
   readonly port: number;
   /** Lets the rows that `late` faults hold back appear. */
   releaseLate(): void;
+  /** Answers with these faults from now on, in place of those before: one server for many a trial of a client. */
+  arm(faults: readonly Fault[]): void;
   /**
    * Refuses requests from now on, as out of reach for the moment, and ends what has no end of its own. Resolves when the
    * answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
@@ -233,10 +235,10 @@ export async function serve(options: ServeOptions): Promise<Served> {
     });
   };
   await app.register(rest, { prefix: basePath });
+  const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;
+  const cursors = new CursorPool({ most: mostCursors, mostBytes: mostCursorBytes, idleMs, onError });
+  app.addHook("onClose", () => cursors[Symbol.asyncDispose]());
   if (offered.includes("rpc")) {
-    const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;
-    const cursors = new CursorPool({ most: mostCursors, mostBytes: mostCursorBytes, idleMs, onError });
-    app.addHook("onClose", () => cursors[Symbol.asyncDispose]());
     const about = options.about ?? { name: source.label, version: "", kind: "history" };
     const handlers = rpcHandlers({
       ...about,
@@ -279,6 +281,11 @@ export async function serve(options: ServeOptions): Promise<Served> {
     url: `${options.tls === undefined ? "http" : "https"}://${host}:${port}${basePath}`,
     port,
     releaseLate: () => source.release(),
+    arm: (given) => {
+      faults.arm(given);
+      // what they hold is as the faults before made it
+      cursors.clear();
+    },
     drain: async (withinMs) => {
       isDraining = true;
       await drain.end(drainMs);

@@ -10,6 +10,7 @@ import { verifyRun } from "../../src/archive/verify.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
@@ -33,6 +34,7 @@ beforeAll(async () => {
       retry: quickRetry(),
       signal: new AbortController().signal,
       tool: "test",
+      duckdb: sharedDuckDB,
       settings: { fingerprint: true },
     });
     archives.push(archive);
@@ -46,7 +48,7 @@ it("folders called name=value above an archive change no value of it", async () 
   expect((await odd.manifest(worldRun))!.tables.fills!.certificate!.rowHash).toEqual(
     (await plain.manifest(worldRun))!.tables.fills!.certificate!.rowHash,
   );
-  const report = await verifyRun(odd, worldRun, { deep: true });
+  const report = await verifyRun(odd, worldRun, { deep: true, duckdb: sharedDuckDB });
   expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);
   expect((await diffArchives(plain, odd)).equal).toBe(true);
 

@@ -17,6 +17,7 @@ import {
 } from "../../src/model/table.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import {
   at,
   hours,
@@ -64,6 +65,7 @@ beforeAll(async () => {
       retry: quickRetry(),
       signal: new AbortController().signal,
       tool: "test",
+      duckdb: sharedDuckDB,
       settings: { segmentBytes: 20_000, sliceRows: 300 },
     });
     if (manifest.horizon !== null) horizon = BigInt(manifest.horizon);

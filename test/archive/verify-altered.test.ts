@@ -2,10 +2,9 @@ import { createHash } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openDuckDB } from "../../src/archive/duckdb.ts";
 import { packSegment, readSegment } from "../../src/archive/segment.ts";
-import { verifyRun } from "../../src/archive/verify.ts";
-import { ArchiveUnderTest, failedChecks, worldRun } from "../fixtures/archive/archived-world.ts";
+import { ArchiveUnderTest, failedChecks, reportOf, worldRun } from "../fixtures/archive/archived-world.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 
 let under: ArchiveUnderTest;
 beforeAll(async () => {
@@ -45,14 +44,9 @@ describe("rows that were altered with all hashes put right", () => {
     const name = under.manifest.tables.fills!.parquet[0]!.file;
     const file = under.dataFile(name);
     const out = join(under.folder, "rewritten.parquet");
-    {
-      await using duckdb = await openDuckDB({
-        memoryLimitMb: 200,
-        threads: 1,
-        tempDirectory: join(under.folder, "staging"),
-      });
-      await duckdb.connection.run(`COPY (SELECT ${select} FROM '${file}') TO '${out}' (FORMAT parquet)`);
-    }
+    const tempDirectory = join(under.folder, "staging");
+    const duckdb = await sharedDuckDB.forJob({ memoryLimitMb: 200, threads: 1, tempDirectory });
+    await duckdb.connection.run(`COPY (SELECT ${select} FROM '${file}') TO '${out}' (FORMAT parquet)`);
     await rename(out, file);
     const bytes = await readFile(file);
     await under.editManifest((m) => {
@@ -64,8 +58,8 @@ describe("rows that were altered with all hashes put right", () => {
     await rewriteSegment((lines) =>
       lines.map((line, i) => (i === 0 ? line.replace(/"fee":"[^"]*"/, '"fee":"99.5"') : line)),
     );
-    expect(failedChecks(await verifyRun(under.archive, worldRun))).toEqual([]);
-    const report = await verifyRun(under.archive, worldRun, { deep: true });
+    expect(failedChecks(await reportOf(under.archive, worldRun))).toEqual([]);
+    const report = await reportOf(under.archive, worldRun, { deep: true });
     expect(failedChecks(report)).toEqual(["fills lines", "fills row-hash"]);
     const { detail, files } = report.checks.find(({ check, ok }) => check === "lines" && !ok)!;
     expect(detail).toContain('"fee":"99.5"');
@@ -75,38 +69,36 @@ describe("rows that were altered with all hashes put right", () => {
 
   it("two lines in the wrong order, and a line that is no JSON, are found", async () => {
     await rewriteSegment((lines) => [lines[1]!, lines[0]!, ...lines.slice(2)]);
-    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toEqual(["fills lines"]);
+    expect(failedChecks(await reportOf(under.archive, worldRun, { deep: true }))).toEqual(["fills lines"]);
     await under.renew();
     await rewriteSegment((lines) => ["broken", ...lines.slice(1)]);
-    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toContain("fills lines");
+    expect(failedChecks(await reportOf(under.archive, worldRun, { deep: true }))).toContain("fills lines");
   });
 
   it("a row with another value, another run's id, or outside its window is found in Parquet", async () => {
     await rewriteParquet("* REPLACE (CASE WHEN seq = 9 THEN 'SELL' ELSE side END AS side)");
-    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toEqual([
+    expect(failedChecks(await reportOf(under.archive, worldRun, { deep: true }))).toEqual([
       "fills lines",
       "fills row-hash",
     ]);
     await rewriteParquet("* REPLACE (CASE WHEN seq = 9 THEN 'other' ELSE run_id END AS run_id)");
-    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toContain(
-      "fills identity",
-    );
+    expect(failedChecks(await reportOf(under.archive, worldRun, { deep: true }))).toContain("fills identity");
     await rewriteParquet(
       "* REPLACE (CASE WHEN seq = 9 THEN make_timestamp_ns(epoch_ns(ts_event) + 40000000000000) ELSE ts_event END AS ts_event)",
     );
-    const found = failedChecks(await verifyRun(under.archive, worldRun, { deep: true }));
+    const found = failedChecks(await reportOf(under.archive, worldRun, { deep: true }));
     expect(found).toEqual(expect.arrayContaining(["fills bounds", "fills lines", "fills order"]));
   });
 
   it("a seq that stands twice, and a fill without its order, fail without being damage to files", async () => {
     await rewriteParquet("* REPLACE (CASE WHEN seq = 9 THEN 8::UBIGINT ELSE seq END AS seq)");
-    expect(failedChecks(await verifyRun(under.archive, worldRun, { deep: true }))).toContain(
+    expect(failedChecks(await reportOf(under.archive, worldRun, { deep: true }))).toContain(
       "fills seq-unique",
     );
     await rewriteParquet(
       "* REPLACE (CASE WHEN epoch_ns(ts_init) % 2 = 1 THEN 'nobody' ELSE client_order_id END AS client_order_id)",
     );
-    const report = await verifyRun(under.archive, worldRun, { deep: true });
+    const report = await reportOf(under.archive, worldRun, { deep: true });
     const check = report.checks.find(({ check }) => check === "fills-have-orders");
     expect(check).toMatchObject({ ok: false, level: "unproven" });
     expect(check?.detail).toContain("nobody");

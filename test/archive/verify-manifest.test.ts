@@ -1,11 +1,11 @@
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../src/archive/manifest.ts";
-import { verifyRun } from "../../src/archive/verify.ts";
 import {
   ArchiveUnderTest,
   archiveWorld,
   failedChecks,
+  reportOf,
   smallWorld,
   verifyAll,
   worldRun,
@@ -36,7 +36,7 @@ describe("a damaged manifest", () => {
   it("that stands in another run's place is found", async () => {
     const other = { ...worldRun, runId: "2022-01-02" };
     await cp(under.archive.layout.manifestFile(worldRun), under.archive.layout.manifestFile(other));
-    expect(failedChecks(await verifyRun(under.archive, other))).toEqual(["run manifest"]);
+    expect(failedChecks(await reportOf(under.archive, other))).toEqual(["run manifest"]);
     expect((await verifyAll(under.archive)).map(({ exit }) => exit)).toEqual([0, 5]);
   });
 
@@ -83,7 +83,7 @@ describe("a damaged manifest", () => {
     ["an order of segments", ["segment-windows"], (m) => fills(m).segments.reverse()],
   ])("an edited %s is found", async (_, checks, edit) => {
     await under.editManifest(edit);
-    const report = await verifyRun(under.archive, worldRun, { deep: checks.includes("row-hash") });
+    const report = await reportOf(under.archive, worldRun, { deep: checks.includes("row-hash") });
     expect(report.exit).toBe(5);
     const damage = report.checks.filter(({ level }) => level === "damaged");
     expect(damage.every(({ table }) => table === "fills")).toBe(true);
@@ -92,9 +92,9 @@ describe("a damaged manifest", () => {
 
   it("whose states do not follow from its tables is found", async () => {
     await under.editManifest((m) => (m.state = "OPEN"));
-    expect(failedChecks(await verifyRun(under.archive, worldRun))).toEqual(["run state"]);
+    expect(failedChecks(await reportOf(under.archive, worldRun))).toEqual(["run state"]);
     await under.editManifest((m) => (m.tables.fills!.state = "ABSENT"));
-    expect(failedChecks(await verifyRun(under.archive, worldRun))).toEqual(["fills state"]);
+    expect(failedChecks(await reportOf(under.archive, worldRun))).toEqual(["fills state"]);
   });
 
   it("a table that is not proven leads to exit 4, not to damage", async () => {
@@ -104,7 +104,7 @@ describe("a damaged manifest", () => {
       table.certificate!.proof = "none";
       m.state = "UNVERIFIED";
     });
-    const report = await verifyRun(under.archive, worldRun);
+    const report = await reportOf(under.archive, worldRun);
     expect(report).toMatchObject({ damaged: false, unproven: true, exit: 4 });
     expect(failedChecks(report)).toEqual(["fills state", "run state"]);
   });

@@ -6,6 +6,7 @@ import {
   ArchiveUnderTest,
   archiveWorld,
   failedChecks,
+  reportOf,
   smallWorld,
   verifyAll,
   worldRun,
@@ -42,7 +43,7 @@ async function flip(file: string, at = 0.5): Promise<void> {
 
 describe("an undamaged archive", () => {
   it.each([false, true])("passes every check, deep: %s", async (deep) => {
-    const report = await verifyRun(under.archive, worldRun, { deep });
+    const report = await reportOf(under.archive, worldRun, { deep });
     expect(failedChecks(report)).toEqual([]);
     expect(notices(report)).toEqual([]);
     expect(report).toMatchObject({ damaged: false, unproven: false, exit: 0, generation: 1 });
@@ -77,9 +78,9 @@ describe("an undamaged archive", () => {
     fills.splice(5, 3, fills[7]!, fills[6]!, fills[5]!);
     const made = await archiveWorld(join(under.folder, "other"), new ArraySource(worldRun, rows));
     expect(made.manifest.tables.fills!.segments).toContainEqual(expect.objectContaining({ sorted: false }));
-    const report = await verifyRun(made.archive, worldRun, { deep: true });
+    const report = await reportOf(made.archive, worldRun, { deep: true });
     expect(failedChecks(report)).toEqual([]);
-    const { fills: archived } = (await verifyRun(under.archive, worldRun, { deep: true })).checks
+    const { fills: archived } = (await reportOf(under.archive, worldRun, { deep: true })).checks
       .filter(({ check }) => check === "row-hash")
       .reduce<Record<string, string>>(
         (all, { table, detail }) => Object.assign(all, { [table!]: detail }),
@@ -125,7 +126,7 @@ describe("archives that hold less than all", () => {
     const made = await archiveWorld(join(under.folder, "growing"), source, { tables: ["fills", "orders"] });
     expect(made.manifest.tables.fills).toMatchObject({ state: "OPEN", grain: "year" });
     expect(made.manifest.tables.fills!.parquet.length).toBeGreaterThan(2);
-    const report = await verifyRun(made.archive, worldRun, { deep: true });
+    const report = await reportOf(made.archive, worldRun, { deep: true });
     expect(failedChecks(report)).toEqual([]);
     expect(report.exit).toBe(0);
     expect(notices(report)).toEqual(["fills fills-have-orders"]);
@@ -138,12 +139,12 @@ describe("archives that hold less than all", () => {
     const made = await archiveWorld(join(under.folder, "aside"), new ArraySource(worldRun, rows), {
       tables: ["bars", "fills", "orders"],
     });
-    const report = await verifyRun(made.archive, worldRun, { deep: true });
+    const report = await reportOf(made.archive, worldRun, { deep: true });
     expect(failedChecks(report)).toEqual(["bars state", "run state"]);
     expect(report).toMatchObject({ damaged: false, exit: 4 });
     const { file } = made.manifest.tables.bars!.quarantine[0]!;
     await flip(join(made.archive.layout.quarantineDir(worldRun), file));
-    const after = await verifyRun(made.archive, worldRun);
+    const after = await reportOf(made.archive, worldRun);
     expect(damaged(after, file)).toEqual(["files"]);
     expect(after.exit).toBe(5);
   });
@@ -155,7 +156,7 @@ describe("archives that hold less than all", () => {
       retry: quickRetry({ retries: 1 }),
     });
     expect(made.manifest.tables.fills?.state).toBe("INCOMPLETE");
-    const report = await verifyRun(made.archive, worldRun, { deep: true });
+    const report = await reportOf(made.archive, worldRun, { deep: true });
     expect(report).toMatchObject({ damaged: false, unproven: true, exit: 4 });
     expect(failedChecks(report)).toEqual(["fills state", "run state"]);
   });
@@ -176,7 +177,7 @@ describe("damaged files", () => {
       () => unlink(file),
     ]) {
       await damage();
-      const report = await verifyRun(under.archive, worldRun, { deep: true });
+      const report = await reportOf(under.archive, worldRun, { deep: true });
       expect(failedChecks(report)).toEqual(["bars files"]);
       expect(damaged(report, fileOf())).toEqual(["files"]);
       expect(report.exit).toBe(5);
@@ -187,7 +188,7 @@ describe("damaged files", () => {
   it("a flipped byte in a document is found and named", async () => {
     const { file } = under.manifest.documents.summary!;
     await flip(under.dataFile(file));
-    const report = await verifyRun(under.archive, worldRun);
+    const report = await reportOf(under.archive, worldRun);
     expect(failedChecks(report)).toEqual(["run documents"]);
     expect(damaged(report, file)).toEqual(["documents"]);
   });
@@ -215,7 +216,7 @@ describe("damaged files", () => {
     await rm(under.archive.layout.tableDir("bars", worldRun), { recursive: true });
     await writeFile(join(links, name), "stale");
     await writeFile(join(under.archive.layout.tableDir("orders", worldRun), "1999.parquet"), "x");
-    const report = await verifyRun(under.archive, worldRun);
+    const report = await reportOf(under.archive, worldRun);
     expect(report).toMatchObject({ damaged: false, exit: 0 });
     expect(notices(report).sort()).toEqual(["bars links", "fills links", "orders links", "run unreferenced"]);
   });

@@ -7,7 +7,7 @@ import { lockRun } from "../../src/archive/lock.ts";
 import type { Manifest } from "../../src/archive/manifest.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
-import { run } from "../fixtures/command/command-process.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { expectRefusal } from "../fixtures/command/refusal.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
@@ -100,7 +100,7 @@ describe("a flipped byte", () => {
     for (const share of [0.01, 0.5, 0.99]) {
       const before = await readFile(file);
       await flip(file, share);
-      const { status, stdout, stderr } = await run(["verify", "--archive", dir]);
+      const { status, stdout, stderr } = await runInside(["verify", "--archive", dir]);
       expect({ share, status, stderr }).toEqual({ share, status: 5, stderr: "" });
       expect(stdout).toContain("DAMAGED");
       expect(stdout).toContain(
@@ -111,7 +111,7 @@ describe("a flipped byte", () => {
       );
       await writeFile(file, before);
     }
-    const json = await flip(file).then(() => run(["verify", "--archive", dir, "--json"]));
+    const json = await flip(file).then(() => runInside(["verify", "--archive", dir, "--json"]));
     expect(json.status).toBe(5);
     expect(JSON.parse(json.stdout)).toMatchObject({ exit: 5, runs: [{ damaged: true }] });
   });
@@ -147,12 +147,12 @@ describe("two archives", () => {
     world.set("fills", [{ ...first!, line: first!.line.replace('"side":"', '"side":"x') }, ...rest]);
     const other = join(folder, "other");
     await archiveWorld(other, new ArraySource(worldRun, world), { tables: ["fills", "orders"] });
-    expect((await run(["diff", dir, pristine])).status).toBe(0);
-    const { status, stdout } = await run(["diff", dir, other]);
+    expect((await runInside(["diff", dir, pristine])).status).toBe(0);
+    const { status, stdout } = await runInside(["diff", dir, other]);
     expect(status).toBe(4);
     expect(stdout).toMatch(/fills: different.*line 1\n.*"side":"side-0".*"side":"xside-0"/s);
     expect(stdout).toContain("orders: equal, 25 rows");
-    const json = await run(["diff", dir, other, "--json"]);
+    const json = await runInside(["diff", dir, other, "--json"]);
     expect([json.status, JSON.parse(json.stdout).equal]).toEqual([4, false]);
   });
 });

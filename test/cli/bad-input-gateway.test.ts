@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
-import { run } from "../fixtures/command/command-process.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { expectRefusal } from "../fixtures/command/refusal.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
@@ -125,13 +125,13 @@ describe("names that are wrong", () => {
       code: "instance_not_found",
       says,
     });
-    const { status, stderr } = await run(archive(served.url, ["omega/2022-01-01"]));
+    const { status, stderr } = await runInside(archive(served.url, ["omega/2022-01-01"]));
     expect(status).toBe(3);
     expect(stderr).toMatch(/runvault: (instance|run)_not_found: .*\n.*omega.*hint: /s);
   });
 
   it("one wrong run of several does not keep the others from being archived", async () => {
-    const { status, stdout, stderr } = await run(
+    const { status, stdout, stderr } = await runInside(
       archive(served.url, ["alpha/nope", named], "--tables", "fills"),
     );
     expect(status).toBe(3);
@@ -184,7 +184,7 @@ describe("a token", () => {
       expect(stdout + stderr).not.toContain(wrong);
     }
     for (const { stdout, stderr } of await expectRefusal(archive(guarded.url), refusal, (given) =>
-      run([...given, "--debug"], { RUNVAULT_TOKEN: wrong }).then((finished) => ({
+      runInside([...given, "--debug"], { env: { RUNVAULT_TOKEN: wrong } }).then((finished) => ({
         ...finished,
         // --debug shows stacks on purpose
         stderr: finished.stderr.replace(/^\s+at .*$/gm, ""),
@@ -199,7 +199,7 @@ describe("a token", () => {
     await writeFile(file, `${token}\n`);
     const dir = join(folder, "guarded");
     const args = ["archive", named, "--gateway", guarded.url, "--archive", dir, "--tables", "fills,bars"];
-    const finished = await run([...args, "--token-file", file, "--verbose", "--debug"]);
+    const finished = await runInside([...args, "--token-file", file, "--verbose", "--debug"]);
     expect(finished.status).toBe(0);
     expect(finished.stdout + finished.stderr).not.toContain(token);
     let files = 0;
@@ -220,8 +220,8 @@ describe("a proof that is too weak", () => {
     try {
       const dir = join(folder, "literal");
       const args = ["archive", named, "--gateway", literal.url, "--archive", dir, "--tables", "fills"];
-      expect((await run(args)).status).toBe(0);
-      const { status, stdout } = await run([...args, "--require", "counted"]);
+      expect((await runInside(args)).status).toBe(0);
+      const { status, stdout } = await runInside([...args, "--require", "counted"]);
       expect(status).toBe(4);
       expect(stdout).toMatch(/fills +UNVERIFIED/);
     } finally {

@@ -1,9 +1,9 @@
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";
-import { run, start } from "../fixtures/command/command-process.ts";
+import { runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 let built: Awaited<ReturnType<typeof buildArchive>>;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ describe("runvault query", () => {
     const sql = "SELECT seq, price FROM fills ORDER BY seq LIMIT 1";
     const texts = await Promise.all(
       ["table", "json", "ndjson", "csv"].map(
-        async (format) => (await run(["query", ...here(), "-f", format, sql])).stdout,
+        async (format) => (await runInside(["query", ...here(), "-f", format, sql])).stdout,
       ),
     );
     expect(texts).toEqual([
@@ -33,69 +33,46 @@ describe("runvault query", () => {
     ]);
   });
 
-  it("reads the statement from standard input", async () => {
-    const { child, finished } = start(["query", ...here(), "-f", "csv", "-"]);
-    child.stdin.end("SELECT count(*) AS n FROM fills WHERE instance_id = 'a/b';\n");
-    const { status, stdout } = await finished;
-    expect([status, stdout]).toEqual([0, "n\n3\n"]);
-  });
-
-  it.each([
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const)("stops at the first %s while it waits for standard input", async (signal, expected) => {
-    const { child, finished, seen } = start(["query", ...here(), "-v", "-"]);
-    // nothing tells when a process begins to wait for input
-    await new Promise((wait) => setTimeout(wait, 3_000));
-    child.kill(signal);
-    await seen(`${signal}: stopping`);
-    expect((await finished).status).toBe(expected);
-  });
-
   it("says how a PIVOT can be run", async () => {
-    const { status, stderr } = await run(["query", ...here(), "PIVOT fills ON symbol USING count(*)"]);
+    const { status, stderr } = await runInside(["query", ...here(), "PIVOT fills ON symbol USING count(*)"]);
     expect(status).toBe(2);
     expect(stderr).toContain("PIVOT … ON column IN (…)");
   });
 
   it("calls a constant beyond every double a wrong query", async () => {
-    const { status, stderr } = await run(["query", ...here(), "SELECT 1e400::DOUBLE"]);
+    const { status, stderr } = await runInside(["query", ...here(), "SELECT 1e400::DOUBLE"]);
     expect(status).toBe(2);
     expect(stderr).toMatch(/query_invalid: .*too large.*\n.*'Infinity'::DOUBLE/);
   });
 
   it("notes on standard error that a table is cut", async () => {
-    const { stdout, stderr } = await run(["query", ...here(), "--table-rows", "2", "SELECT seq FROM fills"]);
+    const { stdout, stderr } = await runInside([
+      "query",
+      ...here(),
+      "--table-rows",
+      "2",
+      "SELECT seq FROM fills",
+    ]);
     expect(stdout.split("\n")).toHaveLength(5);
     expect(stderr).toContain("only the first 2 rows are shown");
   });
 
   it("refuses what does not only read, with exit status 2", async () => {
-    const { status, stderr } = await run(["query", ...here(), "COPY fills TO '/tmp/runvault-no.csv'"]);
+    const { status, stderr } = await runInside(["query", ...here(), "COPY fills TO '/tmp/runvault-no.csv'"]);
     expect(status).toBe(2);
     expect(stderr).toContain("query_invalid: only a SELECT");
   });
 
-  it("ends quietly when its reader leaves", async () => {
-    const { child, finished } = start(["query", ...here(), "-f", "csv", endless]);
-    child.stdout.once("data", () => child.stdout.destroy());
-    expect(await finished).toMatchObject({ status: 0, stderr: "" });
-  });
-
-  it.each([
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const)("stops at %s with status %i and says how to go on", async (signal, expected) => {
-    const { child, finished, seen } = start(["query", ...here(), "-f", "csv", endless]);
-    await seen("h\n");
-    child.kill(signal);
-    const { status, stderr } = await finished;
-    expect(status).toBe(expected);
-    expect(stderr).toContain(`${signal}: stopping; once more stops at once. Run the same command again.`);
-  });
-
   it("fails with its time limit, never with a short answer", async () => {
-    const { status, stderr } = await run(["query", ...here(), "-f", "ndjson", "--timeout", "300ms", endless]);
+    const { status, stderr } = await runInside([
+      "query",
+      ...here(),
+      "-f",
+      "ndjson",
+      "--timeout",
+      "300ms",
+      endless,
+    ]);
     expect(status).toBe(2);
     expect(stderr).toContain("took longer than 0.3 s");
   });
@@ -103,19 +80,21 @@ describe("runvault query", () => {
 
 describe("runvault runs and files", () => {
   it("list runs with states, in names that can be given back", async () => {
-    const { stdout } = await run(["runs", ...here()]);
+    const { stdout } = await runInside(["runs", ...here()]);
     expect(stdout).toMatch(/^a%2Fb\/12 +COMPLETE +FINISHED/m);
     expect(stdout).toMatch(/^c\/x +INCOMPLETE/m);
-    const json = JSON.parse((await run(["runs", "a%2Fb", ...here(), "--json"])).stdout);
+    const json = JSON.parse((await runInside(["runs", "a%2Fb", ...here(), "--json"])).stdout);
     expect(json.runs).toMatchObject([
       { instanceId: "a/b", runId: "12", tables: { fills: { state: "COMPLETE" } } },
     ]);
   });
 
   it("list committed files, of incomplete tables only when allowed", async () => {
-    const { stdout } = await run(["files", "fills", ...here()]);
+    const { stdout } = await runInside(["files", "fills", ...here()]);
     expect(stdout).toBe(`${join(built.dir, "data/a%2Fb/12/fills-all-g1.parquet")}\n`);
-    const all = JSON.parse((await run(["files", "fills", "--allow-incomplete", "--json", ...here()])).stdout);
+    const all = JSON.parse(
+      (await runInside(["files", "fills", "--allow-incomplete", "--json", ...here()])).stdout,
+    );
     expect(all).toMatchObject([
       { instance: "a/b", run: "12", rows: 3 },
       { instance: "c", run: "x", rows: 5 },
@@ -129,46 +108,29 @@ describe("runvault runs and files", () => {
       [["query", "SELECT count(*) FROM fills", "--allow-incomplete"], false],
       [["query", "SELECT count(*) FROM orders"], false],
     ] as const) {
-      const { status, stderr } = await run([...args, ...here()]);
+      const { status, stderr } = await runInside([...args, ...here()]);
       expect([args, status, stderr.includes(note)]).toEqual([args, 0, noted]);
     }
-    const unknown = await run(["files", "fills", "c/y", ...here()]);
+    const unknown = await runInside(["files", "fills", "c/y", ...here()]);
     expect(unknown.status).toBe(2);
     expect(unknown.stderr).toContain("not_archived");
   });
 });
 
 describe("runvault simulate", () => {
-  it("stops at the first signal while it renders, and leaves nothing half made", async () => {
-    const dir = await mkdtemp(join(tmpdir(), "runvault-test-"));
-    try {
-      const { child, finished, seen } = start(["simulate", "--rows", "100000000", "--cache", dir]);
-      await seen("rendering alpha-1/");
-      child.kill("SIGINT");
-      const { status, stdout, stderr } = await finished;
-      expect({ status, stdout }).toEqual({ status: 130, stdout: "" });
-      expect(stderr).toMatch(/rendering alpha-1\/\S+: [\d,]+ of [\d,]+ rows/);
-      expect(await readdir(dir)).toEqual([]);
-    } finally {
-      await rm(dir, { recursive: true, force: true });
-    }
-  }, 30_000);
-
   it("prints its address, serves a world, logs requests, and stops when told", async () => {
     const dir = await mkdtemp(join(tmpdir(), "runvault-test-"));
     try {
       const args = ["simulate", "--json", "--rows", "500", "--runs", "1", "--cache", join(dir, "cache")];
-      const { child, finished, seen } = start([...args, "--request-log", join(dir, "log")]);
-      let out = "";
-      child.stdout.on("data", (chunk) => (out += chunk));
-      await seen("}\n");
-      const { url, port } = JSON.parse(out) as { url: string; port: number };
+      const running = startInside([...args, "--request-log", join(dir, "log")]);
+      const { url, port } = JSON.parse(await running.firstLine()) as { url: string; port: number };
       expect(url).toBe(`http://127.0.0.1:${port}/api/v1`);
-      const runs = await run(["runs", "--gateway", "--json"], { RUNVAULT_GATEWAY: url });
+      const runs = await runInside(["runs", "--gateway", "--json"], {
+        env: { RUNVAULT_GATEWAY: url },
+      });
       expect(JSON.parse(runs.stdout).runs).toHaveLength(1);
-      child.kill("SIGTERM");
-      expect((await finished).status).toBe(0);
-      const { readFile } = await import("node:fs/promises");
+      running.signal("SIGTERM");
+      expect((await running.finished).status).toBe(0);
       const lines = (await readFile(join(dir, "log"), "utf8"))
         .trimEnd()
         .split("\n")

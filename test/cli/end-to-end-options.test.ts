@@ -2,22 +2,25 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { run } from "../fixtures/command/command-process.ts";
-import { simulate } from "../fixtures/source/recorded-bars.ts";
+import { type RunningInside, runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 let folder: string;
-let gateway: Awaited<ReturnType<typeof simulate>>;
+let gateway: RunningInside;
+let url: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-options-"));
-  gateway = await simulate("--rows", "300", "--runs", "1", "--cache", join(folder, "cache"));
+  const world = ["--rows", "300", "--runs", "1", "--cache", join(folder, "cache")];
+  gateway = startInside(["simulate", "--port", "0", ...world]);
+  url = await gateway.firstLine();
 });
 afterAll(async () => {
-  await gateway.stop();
+  gateway.signal("SIGTERM");
+  await gateway.finished;
   await rm(folder, { recursive: true, force: true });
 });
 
 const archive = (...more: string[]) =>
-  run(["archive", "alpha-1", "--finished", "--gateway", gateway.url, ...more]);
+  runInside(["archive", "alpha-1", "--finished", "--gateway", url, ...more]);
 
 test("a manifest names the version that wrote it", async () => {
   const dir = join(folder, "a");
@@ -41,9 +44,9 @@ test("--decimal for no exact column, or other than the archive has it, is refuse
 test("a removed run is gone from every list and can be archived again", async () => {
   const dir = join(folder, "c");
   expect(await archive("--archive", dir)).toMatchObject({ status: 0 });
-  expect(await run(["rm", "alpha-1/2022-01-01-001", "--archive", dir])).toMatchObject({ status: 0 });
-  expect(await run(["runs", "--archive", dir])).toMatchObject({ status: 0, stdout: "no runs\n" });
-  expect(await run(["files", "fills", "--archive", dir])).toMatchObject({ status: 0, stdout: "" });
+  expect(await runInside(["rm", "alpha-1/2022-01-01-001", "--archive", dir])).toMatchObject({ status: 0 });
+  expect(await runInside(["runs", "--archive", dir])).toMatchObject({ status: 0, stdout: "no runs\n" });
+  expect(await runInside(["files", "fills", "--archive", dir])).toMatchObject({ status: 0, stdout: "" });
   expect(await archive("--archive", dir)).toMatchObject({ status: 0 });
-  expect(await run(["diff", dir, dir])).toMatchObject({ status: 0 });
+  expect(await runInside(["diff", dir, dir])).toMatchObject({ status: 0 });
 });

@@ -3,9 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { z } from "zod";
-import { runCommandLine } from "../../src/cli/command-line.ts";
 import { reportFailure } from "../../src/cli/failure.ts";
 import { createLog } from "../../src/cli/log.ts";
 import { checkedValues } from "../../src/cli/option-values.ts";
@@ -13,36 +12,9 @@ import { durationText, grouped, progressLine, showProgress } from "../../src/cli
 import { formatRun, parseRun } from "../../src/cli/run-argument.ts";
 import { createScrubber } from "../../src/cli/scrubber.ts";
 import { clockFrom } from "../../src/cli/simulated-clock.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
 import { byteText } from "../../src/model/byte-text.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import { type Finished, run } from "../fixtures/command/command-process.ts";
-
-/** The command line inside this process, which starts faster than one of its own. */
-async function inside(
-  args: readonly string[],
-  env: Record<string, string> = {},
-  more: Partial<Terminal> = {},
-): Promise<Finished> {
-  let stdout = "";
-  let stderr = "";
-  const status = await runCommandLine(args, {
-    env,
-    stderrIsTerminal: false,
-    stdoutIsTerminal: false,
-    out: async (text) => {
-      stdout += text;
-      return true;
-    },
-    err: (text) => {
-      stderr += text;
-    },
-    stderr: process.stderr,
-    exit: (code) => process.exit(code),
-    ...more,
-  });
-  return { status, stdout, stderr };
-}
+import { runInside } from "../fixtures/command/command-inside.ts";
 
 let dir: string;
 beforeAll(async () => {
@@ -88,7 +60,7 @@ describe("usage errors exit with 2 and say what to do", () => {
     ["an archive that is not there", ["runs", "--archive", "/nope"], "there is no such folder"],
   ];
   it.each(cases)("%s", async (_, args, text) => {
-    const { status, stdout, stderr } = await inside(args);
+    const { status, stdout, stderr } = await runInside(args);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
     expect(stderr).toContain(text);
     expect(stderr).not.toMatch(/^\s+at .*:\d+:\d+/m);
@@ -98,7 +70,7 @@ describe("usage errors exit with 2 and say what to do", () => {
 describe("the frame", () => {
   it("prints help with an example for every command, on standard output", async () => {
     for (const command of ["archive", "runs", "query", "files", "verify", "diff", "rm", "simulate"]) {
-      const { status, stdout, stderr } = await inside([command, "--help"]);
+      const { status, stdout, stderr } = await runInside([command, "--help"]);
       expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
       expect(stdout).toMatch(/Examples?:\n {2}runvault /);
     }
@@ -106,7 +78,7 @@ describe("the frame", () => {
 
   it("tells in the help of serve and of token alike how tokens are read again", async () => {
     for (const command of ["serve", "token"]) {
-      const { stdout } = await inside([command, "--help"]);
+      const { stdout } = await runInside([command, "--help"]);
       expect(stdout).toContain("SIGHUP");
       expect(stdout).not.toContain("start the server again");
     }
@@ -115,40 +87,40 @@ describe("the frame", () => {
   it("exits with 7 and a hint of its own when standard output cannot take the help", async () => {
     const out = () =>
       Promise.reject(RunvaultError.from(Object.assign(new Error("no space"), { code: "ENOSPC" })));
-    const { status, stderr } = await inside(["archive", "--help"], {}, { out });
+    const { status, stderr } = await runInside(["archive", "--help"], { out });
     expect(status).toBe(7);
     expect(stderr).toContain("runvault: storage_full");
   });
 
   it("prints the usage on standard error and exits with 2 when no command is given", async () => {
-    const { status, stdout, stderr } = await inside([]);
+    const { status, stdout, stderr } = await runInside([]);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
     expect(stderr).toContain("Usage: runvault");
   });
 
   it("gives errors as one line of JSON on standard error with --json", async () => {
-    const { status, stdout, stderr } = await inside(["query", "--json", "--archive", dir, "SELECT 1"]);
+    const { status, stdout, stderr } = await runInside(["query", "--json", "--archive", dir, "SELECT 1"]);
     expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
     expect(JSON.parse(stderr)).toMatchObject({
       error: { code: "not_an_archive", place: { file: dir }, exit: 2 },
     });
-    expect(JSON.parse((await inside(["query", "--json", "--nope"])).stderr).error.code).toBe(
+    expect(JSON.parse((await runInside(["query", "--json", "--nope"])).stderr).error.code).toBe(
       "invalid_argument",
     );
   });
 
   it("takes flags over the environment over defaults, and names the variable that is wrong", async () => {
     const env = { RUNVAULT_ARCHIVE: "/from-env", RUNVAULT_CONCURRENCY: "none" };
-    expect((await run(["files", "fills"], env)).stderr).toContain("file /from-env");
-    expect((await run(["files", "fills", "--archive", "/from-flag"], env)).stderr).toContain(
+    expect((await runInside(["files", "fills"], { env })).stderr).toContain("file /from-env");
+    expect((await runInside(["files", "fills", "--archive", "/from-flag"], { env })).stderr).toContain(
       "file /from-flag",
     );
-    expect((await run(["archive", "a/b"], env)).stderr).toContain(
+    expect((await runInside(["archive", "a/b"], { env })).stderr).toContain(
       "RUNVAULT_CONCURRENCY (for --concurrency) is a whole",
     );
-    const both = await run(
+    const both = await runInside(
       ["archive", "a/b", "--concurrency", "2", "--token-file", "/no/token", "--gateway", "http://x/api/v1"],
-      env,
+      { env },
     );
     expect(both.stderr).toContain("--token-file: the file cannot be read");
   });
@@ -173,7 +145,7 @@ describe("the frame", () => {
   it("refuses an empty token file without a request", async () => {
     const file = join(dir, "token");
     await writeFile(file, "\n");
-    const { status, stderr } = await inside([
+    const { status, stderr } = await runInside([
       "runs",
       "--gateway",
       "http://127.0.0.1:1/api/v1",
@@ -190,11 +162,11 @@ describe("the frame", () => {
     const url = "http://somebody:passw0rd@127.0.0.1:1/api/v1";
     const secrets = /passw0rd|somebody|s3cret|abcdefgh/;
     const tail = ["--retries", "0", "--debug", "-v"];
-    const withUser = await inside(["runs", "--gateway", url, ...tail]);
+    const withUser = await runInside(["runs", "--gateway", url, ...tail]);
     expect(withUser.status).toBe(3);
     expect(withUser.stderr).toContain("unreachable");
     expect(withUser.stderr).not.toMatch(secrets);
-    const withToken = await inside([
+    const withToken = await runInside([
       "runs",
       "--gateway",
       "http://127.0.0.1:1/api/v1",
@@ -204,7 +176,7 @@ describe("the frame", () => {
     ]);
     expect(withToken.status).toBe(3);
     expect(withToken.stderr).not.toMatch(secrets);
-    const query = await inside(["runs", "--gateway", `${url}?token=abcdefgh`, "--debug"]);
+    const query = await runInside(["runs", "--gateway", `${url}?token=abcdefgh`, "--debug"]);
     expect(query.stderr).not.toMatch(/passw0rd|somebody|abcdefgh/);
   });
 });
@@ -317,7 +289,9 @@ describe("progress", () => {
     expect([byteText(999), byteText(1_500), grouped(1234567n)]).toEqual(["999 B", "1.5 kB", "1,234,567"]);
   });
 
-  it("is plain lines away from a terminal, and stops when disposed", async () => {
+  it("is plain lines away from a terminal, and stops when disposed", () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
     const lines: string[] = [];
     const options = {
       style: "lines",
@@ -329,11 +303,11 @@ describe("progress", () => {
       using progress = showProgress(options);
       progress.on("a/b");
       progress.add(1000, 4000);
-      while (lines.length < 2) await new Promise((wait) => setTimeout(wait, 5));
+      vi.advanceTimersByTime(50);
     }
-    const shown = lines.length;
-    await new Promise((wait) => setTimeout(wait, 60));
-    expect(lines.length).toBe(shown);
+    expect(lines).toHaveLength(2);
+    vi.advanceTimersByTime(1_000);
+    expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^a\/b: 1,000 rows, 4\.0 kB, [\d,]+ rows\/s\n$/);
   });
 });

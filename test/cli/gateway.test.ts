@@ -8,7 +8,7 @@ import type { TimeBounds } from "../../src/model/time.ts";
 import { parseFault } from "../../src/serve/fault.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
-import { run } from "../fixtures/command/command-process.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 const named = "alpha/2022-01-01";
@@ -64,17 +64,17 @@ const fills = (url: string, ...names: string[]) => [
 describe("requests that are repeated", () => {
   it("are counted in the report, whoever repeats them", async () => {
     await served({ faults: [parseFault("status-500@fills*2")] }, async (url) => {
-      const done = JSON.parse((await run([...fills(url, named), "--json"])).stdout);
+      const done = JSON.parse((await runInside([...fills(url, named), "--json"])).stdout);
       expect(done).toMatchObject({ exit: 0, runs: [{ state: "COMPLETE", retries: 2 }], notTried: [] });
       // nothing was repeated to find that nothing changed
-      const again = JSON.parse((await run([...fills(url, named), "--json"])).stdout);
+      const again = JSON.parse((await runInside([...fills(url, named), "--json"])).stdout);
       expect(again.runs).toMatchObject([{ changed: false, retries: 0 }]);
     });
   });
 
   it("are told on standard error when the wait is one that a user notices", async () => {
     await served({ faults: [parseFault("rate-limit@instances:1")] }, async (url) => {
-      const { status, stderr } = await run(["runs", "--gateway", url]);
+      const { status, stderr } = await runInside(["runs", "--gateway", url]);
       expect(status).toBe(0);
       expect(stderr).toMatch(/warn: waiting to ask again .*code=rate_limited status=429/);
     });
@@ -84,17 +84,17 @@ describe("requests that are repeated", () => {
 describe("an archive that is not there yet", () => {
   it("is not made for a run that the gateway does not know", async () => {
     await served({}, async (url) => {
-      expect((await run(fills(url, "alpha/nope"))).status).toBe(3);
+      expect((await runInside(fills(url, "alpha/nope"))).status).toBe(3);
       await expect(access(dir)).rejects.toThrow("ENOENT");
     });
   });
 
   it("cannot be planned for where the gateway has no storage facts", async () => {
     await served({ literal: true }, async (url) => {
-      const text = await run([...fills(url, named), "--dry-run"]);
+      const text = await runInside([...fills(url, named), "--dry-run"]);
       expect(text.status).toBe(0);
       expect(text.stdout).toContain("space needed is unknown: the gateway has no storage facts");
-      const plan = JSON.parse((await run([...fills(url, named), "--dry-run", "--json"])).stdout);
+      const plan = JSON.parse((await runInside([...fills(url, named), "--dry-run", "--json"])).stdout);
       expect(plan).toMatchObject({ neededBytes: null, fits: null });
     });
   });
@@ -102,16 +102,18 @@ describe("an archive that is not there yet", () => {
 
 it("runs that were not tried are named, after an error that ends all", async () => {
   const names = [named, "alpha/2022-01-02"];
-  const text = await run([...fills(nowhere, ...names), "--retries", "0"]);
+  const text = await runInside([...fills(nowhere, ...names), "--retries", "0"]);
   expect(text.status).toBe(3);
   expect(text.stdout).toBe(`${named}  failed: unreachable\n\nalpha/2022-01-02  not tried\n`);
-  const json = JSON.parse((await run([...fills(nowhere, ...names), "--retries", "0", "--json"])).stdout);
+  const json = JSON.parse(
+    (await runInside([...fills(nowhere, ...names), "--retries", "0", "--json"])).stdout,
+  );
   expect(json.notTried).toEqual([{ instanceId: "alpha", runId: "2022-01-02" }]);
 });
 
 describe("verify --against", () => {
   const verify = (url: string, ...more: string[]) =>
-    run(["verify", "--archive", dir, "--against", url, "--retries", "0", ...more]);
+    runInside(["verify", "--archive", dir, "--against", url, "--retries", "0", ...more]);
 
   beforeEach(() => cp(pristine, dir, { recursive: true }));
 
@@ -122,7 +124,7 @@ describe("verify --against", () => {
   });
 
   it("tells of damage though the gateway is out of reach", async () => {
-    const { stdout: files } = await run(["files", "fills", "--archive", dir]);
+    const { stdout: files } = await runInside(["files", "fills", "--archive", dir]);
     await writeFile(files.trim().split("\n")[0]!, "not Parquet");
     const text = await verify(nowhere);
     expect(text.status).toBe(5);
@@ -160,22 +162,29 @@ describe("the environment", () => {
     await cp(pristine, dir, { recursive: true });
     const empty = { RUNVAULT_ARCHIVE: "", RUNVAULT_CONCURRENCY: "", RUNVAULT_TOKEN_FILE: "" };
     const archive = ["--archive", dir];
-    expect(await run(["runs", ...archive], { ...empty, RUNVAULT_LOG_FORMAT: "" })).toMatchObject({
+    expect(
+      await runInside(["runs", ...archive], { env: { ...empty, RUNVAULT_LOG_FORMAT: "" } }),
+    ).toMatchObject({
       status: 0,
       stderr: "",
     });
-    expect((await run(["runs"], { RUNVAULT_ARCHIVE: "" })).stderr).toContain("file archive");
-    const wrong = { RUNVAULT_CONCURRENCY: "x" };
-    expect((await run(["runs", ...archive], wrong)).status).toBe(0);
-    expect((await run(["verify", ...archive], wrong)).status).toBe(0);
-    const asked = await run(["runs", "--gateway", nowhere], wrong);
+    expect((await runInside(["runs"], { env: { RUNVAULT_ARCHIVE: "" } })).stderr).toContain("file archive");
+    const wrong = { env: { RUNVAULT_CONCURRENCY: "x" } };
+    expect((await runInside(["runs", ...archive], wrong)).status).toBe(0);
+    expect((await runInside(["verify", ...archive], wrong)).status).toBe(0);
+    const asked = await runInside(["runs", "--gateway", nowhere], wrong);
     expect(asked.status).toBe(2);
     expect(asked.stderr).toContain("RUNVAULT_CONCURRENCY (for --concurrency) is a whole number");
   });
 });
 
 it("a broken % escape in the gateway's password is wrong usage, and is not shown", async () => {
-  const { status, stderr } = await run(["runs", "--gateway", "http://u:%ZZs3cret@127.0.0.1:1/api/v1", "-v"]);
+  const { status, stderr } = await runInside([
+    "runs",
+    "--gateway",
+    "http://u:%ZZs3cret@127.0.0.1:1/api/v1",
+    "-v",
+  ]);
   expect(status).toBe(2);
   expect(stderr).toContain("broken % escape");
   expect(stderr).not.toContain("s3cret");

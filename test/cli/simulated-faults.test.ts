@@ -1,10 +1,9 @@
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parseFaults } from "../../src/cli/simulated-faults.ts";
-import { start } from "../fixtures/command/command-process.ts";
+import { runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 test("faults in answers and faults in instances are told apart by their kinds", () => {
   const { answers, instances } = parseFaults(["cut@fills:3", "start-fails@alpha-1*2", "status-502@summary"]);
@@ -28,16 +27,15 @@ test("runvault simulate has both kinds, and refuses a fault in an instance that 
   try {
     const world = ["simulate", "--rows", "500", "--runs", "1", "--cache", folder];
     const faults = ["--fault", "runtime-unreachable@alpha-1", "--fault", "status-502@summary"];
-    const { child, finished } = start([...world, ...faults]);
-    const [address] = (await once(child.stdout, "data")) as [Buffer];
-    const url = String(address).trim();
+    const running = startInside([...world, ...faults]);
+    const url = await running.firstLine();
     const instance = await fetch(`${url}/instances/alpha-1`);
     expect(await instance.json()).toMatchObject({ runtimeState: "UNKNOWN" });
     expect((await fetch(`${url}/history/summary?instance=alpha-1`)).status).toBe(502);
-    child.kill("SIGTERM");
-    expect(await finished).toMatchObject({ status: 0 });
+    running.signal("SIGTERM");
+    expect(await running.finished).toMatchObject({ status: 0 });
 
-    const refused = await start([...world, "--fault", "stop-hangs@alpha-2"]).finished;
+    const refused = await runInside([...world, "--fault", "stop-hangs@alpha-2"]);
     expect(refused).toMatchObject({
       status: 2,
       stderr: expect.stringContaining("there is no instance alpha-2"),

@@ -7,7 +7,7 @@ import { parseFault } from "../../src/serve/fault.ts";
 import { type ServeOptions, serve } from "../../src/serve/server.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
-import { run } from "../fixtures/command/command-process.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 
 const named = { instanceId: "alpha-1", runId: "2022-01-01-001" };
 let folder: string;
@@ -37,7 +37,7 @@ async function archived(name: string, transport: string, more: Partial<ServeOpti
   });
   try {
     const target = ["archive", "alpha-1/2022-01-01-001", "--gateway", server.url, "--archive", inside(name)];
-    const { status, stdout, stderr } = await run([...target, "--transport", transport, "--json"]);
+    const { status, stdout, stderr } = await runInside([...target, "--transport", transport, "--json"]);
     expect(status, stderr).toBe(0);
     return { report: JSON.parse(stdout) as { runs: Record<string, unknown>[] }, asked: [...asked].sort() };
   } finally {
@@ -46,19 +46,19 @@ async function archived(name: string, transport: string, more: Partial<ServeOpti
 }
 
 describe("a run", () => {
-  test("archived over REST, over RPC and over both is the same archive", { timeout: 120_000 }, async () => {
+  test("archived over REST, over RPC and over both is the same archive", async () => {
     expect((await archived("rest", "rest")).asked).toEqual(["rest"]);
     expect((await archived("rpc", "rpc")).asked).toEqual(["rpc"]);
     expect((await archived("auto", "auto")).asked).toEqual(["rest", "rpc"]);
     for (const other of ["rpc", "auto"]) {
-      const { status, stdout } = await run(["diff", inside("rest"), inside(other)]);
+      const { status, stdout } = await runInside(["diff", inside("rest"), inside(other)]);
       expect(stdout).toMatch(/^equal$/m);
       expect(status).toBe(0);
     }
-    expect((await run(["verify", "--deep", "--archive", inside("rpc")])).status).toBe(0);
+    expect((await runInside(["verify", "--deep", "--archive", inside("rpc")])).status).toBe(0);
   });
 
-  test("archived over RPC past every fault of pages is the same archive", { timeout: 120_000 }, async () => {
+  test("archived over RPC past every fault of pages is the same archive", async () => {
     await archived("undisturbed", "rpc");
     // order_book, factors and orders take more than one page
     const faults = [
@@ -76,14 +76,12 @@ describe("a run", () => {
     const { report } = await archived("disturbed", "rpc", { faults: faults.map(parseFault) });
     expect(report.runs[0]).toMatchObject({ state: "COMPLETE" });
     expect(report.runs[0]!.retries).toBeGreaterThanOrEqual(6);
-    const { stdout } = await run(["diff", inside("undisturbed"), inside("disturbed")]);
+    const { stdout } = await runInside(["diff", inside("undisturbed"), inside("disturbed")]);
     expect(stdout).toMatch(/^equal$/m);
   });
 });
 
-test("a field of an unknown number is kept in the segment and named as drift", {
-  timeout: 120_000,
-}, async () => {
+test("a field of an unknown number is kept in the segment and named as drift", async () => {
   const faults = [parseFault("unknown-field@fills:3")];
   await archived("drift", "rpc", { faults });
   await archived("plain", "rpc");

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { verifyRun } from "../../src/archive/verify.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
-import { run } from "../fixtures/command/command-process.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { KillWorld } from "../fixtures/command/kill-driver.ts";
 
 let world: KillWorld;
@@ -17,7 +18,7 @@ test("archive --widen auto widens the column that a value does not fit, in all r
   const archive = async (url: string, runId: string, ...args: string[]) => {
     const name = `${world.run.instanceId}/${runId}`;
     const named = ["archive", name, "--gateway", url, "--archive", dir, "--tables", "fills,orders", "--json"];
-    return await run([...named, ...args]);
+    return await runInside([...named, ...args]);
   };
   const sound = await world.serve();
   expect((await archive(sound.url, first!.runId)).status).toBe(0);
@@ -31,7 +32,7 @@ test("archive --widen auto widens the column that a value does not fit, in all r
   expect(made.exactTypes("fills").price).toBe("DECIMAL(38,18)");
   expect(made.formerTypes("fills")).toBeUndefined();
   for (const entry of [first!, second!]) {
-    const report = await verifyRun(made, entry, { deep: true });
+    const report = await verifyRun(made, entry, { deep: true, duckdb: sharedDuckDB });
     expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);
     expect((await made.manifest(entry))!.tables.fills!.exactTypes.price).toBe("DECIMAL(38,18)");
   }

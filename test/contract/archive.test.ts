@@ -6,6 +6,7 @@ import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { historySourceContract } from "../fixtures/source/history-source-contract.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
@@ -31,6 +32,7 @@ beforeAll(async () => {
     retry: quickRetry(),
     signal: new AbortController().signal,
     tool: "test",
+    duckdb: sharedDuckDB,
     settings: { segmentBytes: 50_000, sliceRows: 1_000 },
   });
 });

@@ -1,19 +1,16 @@
-import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { serve } from "../../src/serve/server.ts";
 import { tokenLine } from "../../src/serve/token-list.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
-import { runInside } from "../fixtures/command/command-inside.ts";
-import { type Running, start } from "../fixtures/command/command-process.ts";
+import { type RunningInside, runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 const token = "0123456789abcdef-round-trip";
 const tableArgs = ["--all", "--finished", "--quiet"];
 let folder: string;
-let served: Running;
+let served: RunningInside;
 let url: string;
 
 beforeAll(async () => {
@@ -25,7 +22,7 @@ beforeAll(async () => {
   await simulated.close();
   await writeFile(join(folder, "tokens"), tokenLine(token, "nightly", ["*"]));
   await writeFile(join(folder, "token"), token);
-  served = start([
+  served = startInside([
     "serve",
     "--archive",
     join(folder, "a"),
@@ -34,10 +31,10 @@ beforeAll(async () => {
     "--access-log",
     join(folder, "log"),
   ]);
-  [url] = (await once(createInterface(served.child.stdout), "line")) as [string];
-}, 60_000);
+  url = await served.firstLine();
+});
 afterAll(async () => {
-  if (served.child.exitCode === null) served.child.kill("SIGKILL");
+  served.signal("SIGTERM");
   await served.finished;
   await rm(folder, { recursive: true, force: true });
 });
@@ -45,17 +42,13 @@ afterAll(async () => {
 test.each([
   ["rest", "b"],
   ["rpc", "c"],
-])(
-  "an archive made over %s from a served archive equals it",
-  { timeout: 60_000 },
-  async (transport, name) => {
-    const copy = join(folder, name);
-    const to = ["--archive", copy, "--transport", transport, "--token-file", join(folder, "token")];
-    expect(await runInside(["archive", "--gateway", url, ...to, ...tableArgs])).toMatchObject({ status: 0 });
-    const { status, stdout } = await runInside(["diff", join(folder, "a"), copy]);
-    expect([status, stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "equal"]);
-  },
-);
+])("an archive made over %s from a served archive equals it", async (transport, name) => {
+  const copy = join(folder, name);
+  const to = ["--archive", copy, "--transport", transport, "--token-file", join(folder, "token")];
+  expect(await runInside(["archive", "--gateway", url, ...to, ...tableArgs])).toMatchObject({ status: 0 });
+  const { status, stdout } = await runInside(["diff", join(folder, "a"), copy]);
+  expect([status, stdout.trimEnd().split("\n").at(-1)]).toEqual([0, "equal"]);
+});
 
 test("both copies are equal, and rows went over both transports", async () => {
   expect(await runInside(["diff", join(folder, "b"), join(folder, "c")])).toMatchObject({ status: 0 });
@@ -69,9 +62,9 @@ test("both copies are equal, and rows went over both transports", async () => {
 });
 
 test("the server ends its work when it is told to", async () => {
-  served.child.kill("SIGTERM");
+  served.signal("SIGTERM");
   expect((await served.finished).status).toBe(0);
-}, 30_000);
+});
 
 test.each([
   [["--host", "0.0.0.0"], "--tokens FILE"],

@@ -10,6 +10,7 @@ import { RunvaultError } from "../../src/model/error.ts";
 import { type TableName, tableNames } from "../../src/model/table.ts";
 import { parseTime } from "../../src/model/time.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
@@ -35,6 +36,7 @@ function jobFor(source: ArraySource, more: Partial<ArchiveJob> = {}): ArchiveJob
     retry: quickRetry(),
     signal: new AbortController().signal,
     tool: "test",
+    duckdb: sharedDuckDB,
     ...more,
     settings,
   };

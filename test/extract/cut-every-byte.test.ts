@@ -11,14 +11,16 @@ import { tableNamed } from "../../src/model/table.ts";
 import { parseFault } from "../../src/serve/fault.ts";
 import { serve } from "../../src/serve/server.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { type ArrayRow, ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const run = { instanceId: "a", runId: "r" };
-const start = 1_640_995_200_000_000_001n;
-/** Metrics with empty strings, for few bytes to cut after. */
-const metricsAt = (...times: bigint[]): ArrayRow[] =>
-  rowsAt(run, "metrics", times).map((row) => ({ ...row, line: row.line.replace(/"[a-z_]+-\d+"/g, '""') }));
+/** Early enough to be written in few digits. */
+const start = 41n;
+/** Rows of the shortest lines there are, with empty strings, for few bytes to cut after. */
+const shortRows = (...times: bigint[]): ArrayRow[] =>
+  rowsAt(run, "factors", times).map((row) => ({ ...row, line: row.line.replace(/"[a-z_]+-\d+"/g, '""') }));
 
 const ways = [
   ["counted", false],
@@ -37,47 +39,50 @@ const textOf = (rows: readonly ArrayRow[]) =>
     .map((line) => `${line}\n`)
     .join("");
 
-/** A server that cuts its first answers of rows after so many bytes each, and a client of it. */
-async function openCutGateway(rows: readonly ArrayRow[], faults: readonly string[], literal: boolean) {
-  const source = new ArraySource(run, new Map([["metrics", [...rows]]]));
-  const served = await serve({ source, host: "127.0.0.1", port: 0, literal, faults: faults.map(parseFault) });
+/** A server of rows and a client of it, for trial after trial: each arms its own faults. */
+async function openCutGateway(rows: readonly ArrayRow[], literal: boolean) {
+  const source = new ArraySource(run, new Map([["factors", [...rows]]]));
+  const served = await serve({ source, host: "127.0.0.1", port: 0, literal });
   const gateway = openRestGateway({ baseUrl: served.url, retry: quickRetry() });
   return {
     source,
     gateway,
+    arm: (faults: readonly string[]) => served.arm(faults.map(parseFault)),
     [Symbol.asyncDispose]: async () => {
       await gateway[Symbol.asyncDispose]();
       await served.close();
     },
   };
 }
+type CutGateway = Awaited<ReturnType<typeof openCutGateway>>;
 
-async function archiveCut(rows: readonly ArrayRow[], faults: readonly string[], literal: boolean) {
+async function archiveCut(opened: CutGateway, faults: readonly string[]) {
   const archive = await openArchive(await mkdtemp(join(folder, "archive-")), { create: true });
-  await using opened = await openCutGateway(rows, faults, literal);
+  opened.arm(faults);
+  const before = opened.source.asked.length;
   const { manifest } = await archiveRun({
     source: opened.gateway,
     archive,
     run,
-    tables: ["metrics"],
+    tables: ["factors"],
     clock: () => start,
     retry: quickRetry({ retries: faults.length + 1 }),
     signal: new AbortController().signal,
     tool: "test",
+    duckdb: sharedDuckDB,
     settings: { segmentBytes: 1000, concurrency: 1 },
   });
-  const asked = opened.source.asked.length;
   return {
-    asked,
-    table: manifest.tables.metrics!,
-    lines: await segmentLines(archive, run, "metrics"),
-    parquet: await parquetLines(archive, run, "metrics"),
+    asked: opened.source.asked.length - before,
+    table: manifest.tables.factors!,
+    lines: await segmentLines(archive, run, "factors"),
+    parquet: await parquetLines(archive, run, "factors"),
   };
 }
 
 describe.each(ways)("a small stream cut after every byte, proof %s", (proof, literal) => {
   // the second and the third share a timestamp: a cut between them is no end of it
-  const rows = metricsAt(start, start + 5n, start + 5n);
+  const rows = shortRows(start, start + 5n, start + 5n);
   const bytes = Buffer.byteLength(textOf(rows));
 
   const ends = rows.map((_, i) => Buffer.byteLength(textOf(rows.slice(0, i + 1))));
@@ -89,11 +94,17 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
   const canTell = (kind: string, at: number) =>
     kind === "cut-bytes" || (at > 0 && !(literal && (at === ends[1]! - 1 || at === ends[1])));
 
+  let opened: CutGateway;
+  beforeAll(async () => {
+    opened = await openCutGateway(rows, literal);
+  });
+  afterAll(() => opened[Symbol.asyncDispose]());
+
   it.each(["cut-bytes", "cut-bytes-clean"])("brings every row once with %s", async (kind) => {
     for (let at = 0; at <= bytes; at += 1) {
-      await using opened = await openCutGateway(rows, [`${kind}@metrics:${at}`], literal);
+      opened.arm([`${kind}@factors:${at}`]);
       const stored: Buffer[] = [];
-      const slice = { run, table: tableNamed("metrics"), bucket: "all", from: start, to: start + 10n };
+      const slice = { run, table: tableNamed("factors"), bucket: "all", from: start, to: start + 10n };
       const { rows: count } = await fetchSlice(
         { ...slice, expected: literal ? undefined : rows.length },
         {
@@ -105,7 +116,7 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
           signal: new AbortController().signal,
           countRows: literal
             ? undefined
-            : async (from, to) => opened.source.rowsWithin("metrics", { from, to }).length,
+            : async (from, to) => opened.source.rowsWithin("factors", { from, to }).length,
           startOver: async () => {
             throw new Error("these rows are in order");
           },
@@ -127,10 +138,11 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
 
   it("is archived whole by one job that meets all the cuts in turn", async () => {
     // one timestamp, so that each answer after a cut is the same again
-    const tied = metricsAt(start, start);
+    const tied = shortRows(start, start);
     const size = Buffer.byteLength(textOf(tied));
-    const faults = Array.from({ length: size }, (_, i) => `cut-bytes@metrics:${size - 1 - i}`);
-    const { asked, table, lines, parquet } = await archiveCut(tied, faults, literal);
+    const faults = Array.from({ length: size }, (_, i) => `cut-bytes@factors:${size - 1 - i}`);
+    await using tiedGateway = await openCutGateway(tied, literal);
+    const { asked, table, lines, parquet } = await archiveCut(tiedGateway, faults);
     expect(asked).toBeGreaterThan(size);
     expect(table).toMatchObject({ state: "COMPLETE", error: null, certificate: { proof, rows: 2 } });
     expect([lines, parquet]).toEqual([linesOf(tied), linesOf(tied)]);
@@ -139,7 +151,7 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
   it.each(["cut-bytes", "cut-bytes-clean"])("is archived whole wherever %s falls", async (kind) => {
     // before the first byte, within a line, at and around line ends, ahead of the last byte
     for (const at of [0, 1, ends[0]! - 2, ends[0]!, ends[0]! + 1, ends[1]!, ends[2]! - 1]) {
-      const { table, lines, parquet } = await archiveCut(rows, [`${kind}@metrics:${at}`], literal);
+      const { table, lines, parquet } = await archiveCut(opened, [`${kind}@factors:${at}`]);
       if (at > 0 && !canTell(kind, at)) {
         expect(table, `cut at ${at}`).toMatchObject({
           state: "INCOMPLETE",

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type FaultKind, faultKinds, parseFault } from "../../src/serve/fault.ts";
 import {
-  archiveFrom,
   expectOutcome,
+  FaultyWorld,
   failing,
   type Outcome,
   whole,
@@ -92,11 +92,15 @@ const isRetried = new Set<FaultKind>([
   ...(["page-repeat", "token-expired", "connect-error", "deadline"] as const),
 ]);
 
+const world = new FaultyWorld();
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-faults-"));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
 
 it("has an expectation for each kind of fault that there is over RPC", () => {
   expect(Object.keys(cases).sort()).toEqual(kindsOverRpc.map(({ kind }) => kind).sort());
@@ -112,12 +116,12 @@ for (const { kind, meaning } of kindsOverRpc) {
       const ends = outcome.code === undefined ? outcome.state : `${outcome.state}, ${outcome.code}`;
       it(`${fault} over RPC ends ${ends}, and without it COMPLETE`, async () => {
         const dir = await mkdtemp(join(folder, "archive-"));
-        const archived = await archiveFrom(dir, [fault], "rpc");
+        const archived = await world.archive(dir, [fault], "rpc");
         await expectOutcome(archived, outcome);
         if (isRetried.has(kind)) expect(archived.retries).toBeGreaterThan(0);
         // a COMPLETE finished run is not asked for again; anything else is made good
         if (outcome.state === "COMPLETE") return;
-        await expectOutcome(await archiveFrom(dir, [], "rpc"), whole);
+        await expectOutcome(await world.archive(dir, [], "rpc"), whole);
       });
     }
   });
@@ -125,8 +129,8 @@ for (const { kind, meaning } of kindsOverRpc) {
 
 it("a refusal of what the token may not do ends the job, for every other table would meet it", async () => {
   const dir = await mkdtemp(join(folder, "archive-"));
-  await expect(archiveFrom(dir, ["connect-error@fills:permission_denied"], "rpc")).rejects.toMatchObject({
+  await expect(world.archive(dir, ["connect-error@fills:permission_denied"], "rpc")).rejects.toMatchObject({
     code: "permission_denied",
   });
-  await expectOutcome(await archiveFrom(dir, [], "rpc"), whole);
+  await expectOutcome(await world.archive(dir, [], "rpc"), whole);
 });

@@ -6,10 +6,10 @@ import { type FaultKind, faultKinds, parseFault, type RpcFaultKind } from "../..
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { worldRun } from "../fixtures/archive/archived-world.ts";
 import {
-  archiveFrom,
   aside,
   drifted,
   expectOutcome,
+  FaultyWorld,
   failing,
   fills,
   type Outcome,
@@ -133,11 +133,15 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
   "facts-ignore-bounds": passes("facts-ignore-bounds@fills", "facts-ignore-bounds@*"),
 };
 
+const world = new FaultyWorld();
 let folder: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-faults-"));
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await world[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
 
 it("has an expectation for each kind of fault that there is", () => {
   expect(Object.keys(cases).sort()).toEqual(restFaultKinds.map(({ kind }) => kind).sort());
@@ -156,10 +160,10 @@ for (const { kind, meaning } of restFaultKinds) {
         const how = mode === "facts" ? "with storage facts" : "from a literal gateway";
         it(`${fault} ${how} ends ${ends}, and without it COMPLETE`, async () => {
           const dir = await mkdtemp(join(folder, "archive-"));
-          await expectOutcome(await archiveFrom(dir, [fault], mode), outcome);
+          await expectOutcome(await world.archive(dir, [fault], mode), outcome);
           // a COMPLETE finished run is not asked for again; anything else is made good
           if (outcome.state === "COMPLETE") return;
-          await expectOutcome(await archiveFrom(dir, [], mode), whole);
+          await expectOutcome(await world.archive(dir, [], mode), whole);
         });
       }
     }
@@ -175,19 +179,19 @@ describe("a fault that outlives the retries", () => {
     it(`${fault} makes its table INCOMPLETE with ${code}, keeps the others, and is made good by the next call`, async () => {
       const dir = await mkdtemp(join(folder, "archive-"));
       const outcome: Outcome = { state: "INCOMPLETE", code, holds: "nothing" };
-      await expectOutcome(await archiveFrom(dir, [fault], "facts"), outcome);
-      await expectOutcome(await archiveFrom(dir, [], "facts"), whole);
+      await expectOutcome(await world.archive(dir, [fault], "facts"), outcome);
+      await expectOutcome(await world.archive(dir, [], "facts"), whole);
     });
   }
 
   it("keeps what an earlier call committed of a table that now fails", async () => {
     const dir = await mkdtemp(join(folder, "archive-"));
     // rows are missing at first, so that the table is not up to date
-    const first = await archiveFrom(dir, ["facts-disagree@fills:2"], "facts");
+    const first = await world.archive(dir, ["facts-disagree@fills:2"], "facts");
     await expectOutcome(first, cases["facts-disagree"][0]!.facts);
-    const second = await archiveFrom(dir, ["facts-disagree@fills:4", "foreign-run@fills:3"], "facts");
+    const second = await world.archive(dir, ["facts-disagree@fills:4", "foreign-run@fills:3"], "facts");
     expect(second.manifest.tables.fills!.state).toBe("INCOMPLETE");
     expect(await parquetLines(second.archive, worldRun, "fills")).toEqual(fills);
-    await expectOutcome(await archiveFrom(dir, [], "facts"), whole);
+    await expectOutcome(await world.archive(dir, [], "facts"), whole);
   });
 });

@@ -8,6 +8,7 @@ import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
 import { serve } from "../../src/serve/server.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
@@ -44,6 +45,7 @@ async function archived(name: string, transport: TransportChoice, manners: Manne
       retry: quickRetry({ retries: 1 }),
       signal: new AbortController().signal,
       tool: "test",
+      duckdb: sharedDuckDB,
     });
     return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
   } finally {
@@ -95,6 +97,7 @@ async function archivedPast(name: string, paged: (lines: readonly string[]) => r
     retry: quickRetry({ retries: 1 }),
     signal: new AbortController().signal,
     tool: "test",
+    duckdb: sharedDuckDB,
   });
   return { table: manifest.tables.metrics!, lines: await segmentLines(archive, run, "metrics") };
 }

@@ -12,6 +12,7 @@ import { finishWidening, startWidening } from "../../src/extract/widen.ts";
 import type { RunRef } from "../../src/model/source.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { fillsOf, RebuildWorld, second, third } from "../fixtures/archive/rebuild-world.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { at, run } from "../fixtures/archive/table-world.ts";
 import { filesBelow } from "../fixtures/command/kill-driver.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
@@ -117,6 +118,7 @@ describe("a widened column", () => {
       retry: quickRetry(),
       signal,
       tool: "test",
+      duckdb: sharedDuckDB,
     });
     const { equal, runs } = await diffArchives(await openArchive(under.archive.dir), other);
     expect(equal, JSON.stringify(runs)).toBe(true);

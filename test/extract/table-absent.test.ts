@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { verifyRun } from "../../src/archive/verify.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { StorageFacts } from "../../src/model/source.ts";
+import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
@@ -50,9 +50,9 @@ describe("a table that the gateway says it does not keep", () => {
         state: "INCOMPLETE",
         error: { code: "history_unavailable" },
       });
-      expect(
-        (await verifyRun(tables.archive, run)).checks.filter(({ level }) => level === "damaged"),
-      ).toEqual([]);
+      expect((await reportOf(tables.archive, run)).checks.filter(({ level }) => level === "damaged")).toEqual(
+        [],
+      );
       source.manners = { literal };
       expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
       await tables.expectRows("fills", source.tables.get("fills")!);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { verifyRun } from "../../src/archive/verify.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
@@ -28,7 +28,7 @@ describe("a table that fails after it has been archived", () => {
     expect(fills!.certificate!.rows).toBeGreaterThan(140);
     // readers of unfinished tables find all of it
     expect(fills!.parquet.reduce((sum, { rows }) => sum + rows, 0)).toBe(fills!.certificate!.rows);
-    const { checks } = await verifyRun(tables.archive, run);
+    const { checks } = await reportOf(tables.archive, run);
     expect(checks.filter(({ level }) => level === "damaged")).toEqual([]);
 
     source.manners = { final: false };
@@ -49,7 +49,7 @@ describe("a table that fails after it has been archived", () => {
     source.manners = failsBehind(150);
     const failed = await tables.archiveRun(source, { settings: { fingerprint: true } });
     expect(failed.manifest.tables.fills!.state).toBe("INCOMPLETE");
-    const { checks } = await verifyRun(tables.archive, run);
+    const { checks } = await reportOf(tables.archive, run);
     expect(checks.filter(({ level }) => level === "damaged")).toEqual([]);
     source.manners = {};
     const { manifest, rows } = await tables.archiveRun(source);

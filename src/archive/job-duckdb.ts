@@ -1,0 +1,42 @@
+import { type DuckDBOptions, type OpenDuckDB, openDuckDB } from "./duckdb.ts";
+import { makeFolder } from "./durable.ts";
+import { literal } from "./sql.ts";
+
+/**
+ * One DuckDB for one job after another: opening it takes longer than converting or verifying a small run does. Each
+ * job has its own limits, and a folder of its own to spill to. One that cannot go on to the next job's folder, because
+ * it has spilled or broken down, is replaced.
+ */
+export class JobDuckDB implements AsyncDisposable {
+  #opened: OpenDuckDB | undefined;
+
+  /** DuckDB for a job, which has it until the next job asks for it, and leaves it open. */
+  async forJob(options: Omit<DuckDBOptions, "file">): Promise<OpenDuckDB> {
+    const { memoryLimitMb, threads, tempDirectory } = options;
+    if (this.#opened !== undefined) {
+      await makeFolder(tempDirectory);
+      try {
+        await this.#opened.connection.run(
+          `SET temp_directory = ${literal(tempDirectory)}; SET memory_limit = '${memoryLimitMb}MiB'; SET threads = ${threads}`,
+        );
+        return this.#opened;
+      } catch {
+        // a new one goes wherever it is told to
+        this.#close();
+      }
+    }
+    this.#opened = await openDuckDB(options);
+    // a job reads a file once: kept in memory it would still be there through the next job
+    await this.#opened.connection.run("SET enable_external_file_cache = false");
+    return this.#opened;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#close();
+  }
+
+  #close(): void {
+    this.#opened?.close();
+    this.#opened = undefined;
+  }
+}
