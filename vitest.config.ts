@@ -1,39 +1,37 @@
 import { defineConfig } from "vitest/config";
 
-/** A project a room of `src/`; `contract`: what several rooms promise alike; `system`: processes, kills, Python. */
-const rooms = [
-  "model",
-  "gateway",
-  "simulator",
-  "archive",
-  "serve",
-  "extract",
-  "analytics",
-  "cli",
-  "contract",
-];
+const rooms = ["model", "gateway", "simulator", "archive", "serve", "extract", "analytics", "cli"];
+
+/**
+ * Tests that start no process share the modules of their worker: importing src/ anew for each file, or for each room,
+ * would take as long as the tests.
+ */
+const inside = {
+  setupFiles: ["test/fixtures/command/no-processes.ts"],
+  isolate: false,
+  // V8 would collect its whole heap, which holds all of src/, for every few of the buffers that rows pass through
+  execArgv: ["--external-memory-accounted-in-global-limit", "--initial-heap-size=400"],
+};
 
 export default defineConfig({
   test: {
     // limits are for what hangs: ten times what the slowest case takes alone
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    // two cores: each test file that starts servers and DuckDB takes one
-    maxWorkers: 2,
+    // two cores, and one more for those that wait
+    maxWorkers: 3,
     globalSetup: ["test/fixtures/command/scratch.ts", "test/fixtures/command/requirement-count.ts"],
     projects: [
-      ...rooms.map((name) => ({
-        extends: true as const,
-        test: {
-          name,
-          include: [`test/${name}/**/*.test.ts`],
-          setupFiles: ["test/fixtures/command/no-processes.ts"],
-          // importing src/ anew for each file would take as long as the tests
-          isolate: false,
-          // V8 would collect its whole heap, which holds all of src/, for every few of the buffers that rows pass through
-          execArgv: ["--external-memory-accounted-in-global-limit", "--initial-heap-size=400"],
-        },
-      })),
+      {
+        extends: true,
+        test: { name: "rooms", include: rooms.map((room) => `test/${room}/**/*.test.ts`), ...inside },
+      },
+      // what several rooms promise alike
+      {
+        extends: true,
+        test: { name: "contract", include: ["test/contract/**/*.test.ts"], ...inside },
+      },
+      // processes, kills, Python, and trials by the hundred
       {
         extends: true,
         test: {

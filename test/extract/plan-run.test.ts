@@ -56,7 +56,7 @@ interface Kind {
   readonly before?: (rows: ReturnType<typeof world>) => ReturnType<typeof world>;
 }
 
-const all = () => world({ fills: hours(150), orders: hours(60), metrics: [3] });
+const all = () => world({ fills: hours(90), orders: hours(60), metrics: [3] });
 const without = (rows: ReturnType<typeof world>, table: TableName, from: number, count: number) => {
   const changed = new Map(rows);
   changed.set(table, rows.get(table)!.toSpliced(from, count));
@@ -137,7 +137,7 @@ describe("a dry run", () => {
     expect(orders).toMatchObject({ table: "orders", rows: 60, error: null });
     const { manifest } = await tables.archiveRun(source);
     expect(manifest.tables.fills!.error).toMatchObject({ code: "shrunk", message: fills!.error!.message });
-    expect((await planned(tables, source, true)).tables[0]).toMatchObject({ rows: 149, error: null });
+    expect((await planned(tables, source, true)).tables[0]).toMatchObject({ rows: 89, error: null });
   });
 });
 
