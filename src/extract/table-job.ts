@@ -132,7 +132,10 @@ export class TableJob {
     if (own === undefined || Number(own.rows) === sumRows(windows) || this.#countRows === undefined)
       return false;
     await this.plan(facts);
-    return this.#plan !== undefined && this.#plan.rows > 0 && this.#plan.gaps.length > 0;
+    const plan = this.#plan;
+    if (plan === undefined) return false;
+    // what was dropped takes its bucket's Parquet with it, even where nothing comes in its place
+    return plan.drop.length > 0 || (plan.rows > 0 && plan.gaps.length > 0);
   }
 
   /** The table as the manifest will have it. */
