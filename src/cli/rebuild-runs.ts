@@ -1,5 +1,9 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
+<<<<<<< HEAD
 import { JobDuckDB } from "../archive/job-duckdb.ts";
+=======
+import type { Manifest } from "../archive/manifest.ts";
+>>>>>>> wt-small
 import { openRecord, type RebuildScope, removeRecord } from "../extract/rebuild-record.ts";
 import { type RebuildOutcome, rebuildRun } from "../extract/rebuild-run.ts";
 import {
@@ -28,11 +32,14 @@ interface Values {
 }
 
 interface RunReport extends RunRef {
-  readonly outcome: RebuildOutcome | null;
+  readonly outcome: ReportedRebuild | null;
   readonly seconds: number;
   readonly error: RunvaultError | null;
   readonly exit: number;
 }
+
+/** Without the manifest, which names every file of its run: over many runs that adds up. */
+type ReportedRebuild = Omit<RebuildOutcome, "manifest"> & Pick<Manifest, "generation" | "state">;
 
 /** What is rebuilt, and up to which generation of each run; null: what is not in the archive's types. */
 interface Work {
@@ -172,7 +179,7 @@ async function rebuildOne(
   progress.on(formatRun(run));
   try {
     session.signal.throwIfAborted();
-    const outcome = await rebuildRun({
+    const { manifest, ...made } = await rebuildRun({
       archive,
       run,
       tables,
@@ -185,6 +192,8 @@ async function rebuildOne(
       onPlan: (rows) => progress.expect(rows),
       onRows: (rows, bytes) => progress.add(rows, bytes),
     });
+    const { generation, state } = manifest;
+    const outcome = { generation, state, ...made };
     return { ...run, outcome, seconds: seconds(), error: null, exit: exit.done };
   } catch (thrown) {
     session.signal.throwIfAborted();
@@ -202,8 +211,7 @@ function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: Ru
     const { code, message, hint = null } = error!;
     return { instanceId, runId, exit: status, error: { code, message, hint } };
   }
-  const { manifest, changed, buckets, resumedBuckets, rows } = outcome;
-  const { generation, state } = manifest;
+  const { generation, state, changed, buckets, resumedBuckets, rows } = outcome;
   return {
     ...{ instanceId, runId, exit: status, state, generation, changed },
     ...{ buckets, resumedBuckets, rows, seconds },
@@ -237,8 +245,8 @@ function textOf({ reports, notTried, unfinished, goOn }: Result): string {
 function lineOf(report: RunReport): string {
   const { outcome, error, seconds } = report;
   if (outcome === null) return `${formatRun(report)}  failed: ${error!.code}`;
-  const { manifest, changed, buckets, resumedBuckets, rows } = outcome;
-  if (!changed) return `${formatRun(report)}  nothing to do, generation ${manifest.generation}`;
+  const { generation, changed, buckets, resumedBuckets, rows } = outcome;
+  if (!changed) return `${formatRun(report)}  nothing to do, generation ${generation}`;
   const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} were there from before`;
-  return `${formatRun(report)}  generation ${manifest.generation}: ${grouped(rows)} rows, ${buckets} buckets converted${resumed}, ${durationText(seconds * 1000)}`;
+  return `${formatRun(report)}  generation ${generation}: ${grouped(rows)} rows, ${buckets} buckets converted${resumed}, ${durationText(seconds * 1000)}`;
 }

@@ -135,7 +135,7 @@ export class TableJob {
     const plan = this.#plan;
     if (plan === undefined) return false;
     // what was dropped takes its bucket's Parquet with it, even where nothing comes in its place
-    return plan.drop.length > 0 || (plan.rows > 0 && plan.gaps.length > 0);
+    return plan.drop.length > 0 || plan.gaps.length > 0;
   }
 
   /** The table as the manifest will have it. */

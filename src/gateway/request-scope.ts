@@ -8,16 +8,22 @@ export interface RequestScope extends Disposable {
 /** Opens a scope; disposing it takes its listeners off the outer signals, which live longer. */
 export function openRequestScope(outer: readonly (AbortSignal | undefined)[]): RequestScope {
   const controller = new AbortController();
-  const ending = new AbortController();
+  const listening: Disposable[] = [];
   for (const signal of outer) {
     if (signal === undefined) continue;
     const onAbort = () => controller.abort(asInterrupted(signal.reason));
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true, signal: ending.signal });
+    if (signal.aborted) {
+      onAbort();
+      continue;
+    }
+    signal.addEventListener("abort", onAbort, { once: true });
+    listening.push({ [Symbol.dispose]: () => signal.removeEventListener("abort", onAbort) });
   }
   return {
     signal: controller.signal,
-    [Symbol.dispose]: () => ending.abort(),
+    [Symbol.dispose]: () => {
+      for (const listener of listening) listener[Symbol.dispose]();
+    },
   };
 }
 

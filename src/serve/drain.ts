@@ -25,7 +25,7 @@ export class Drain {
 
   /** Ends them, and waits until they have or the time is over. */
   async end(withinMs: number): Promise<void> {
-    this.#ending.abort();
+    this.#ending.abort("the server ends");
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, withinMs);

@@ -182,7 +182,7 @@ export class LiveConnection {
     if (subscription === undefined) return false;
     this.#subscriptions.delete(key);
     this.#options.metrics.subscriptions.dec();
-    subscription.ending.abort();
+    subscription.ending.abort("the subscription ended");
     for (const stream of subscription.streams) stream.close();
     return true;
   }

@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { barMicros } from "./bars.ts";
 import { renderRun } from "./render-run.ts";
@@ -49,7 +50,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
       return { at, runId: runIdOf(startMicros + barMicros, run), rendered };
     },
     async [Symbol.asyncDispose]() {
-      ending.abort();
+      ending.abort(new RunvaultError("interrupted", "the simulator was closed"));
       await Promise.all(rendering);
       if (folder !== undefined) await rm(await folder, { recursive: true, force: true });
     },
