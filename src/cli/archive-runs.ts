@@ -53,26 +53,17 @@ export async function archiveAll(
     archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
     return archive;
   };
-<<<<<<< HEAD
   await using duckdb = new JobDuckDB();
-  const reports: RunReport[] = [];
-  for (const run of runs) {
-    const report = await archiveOne(run, gateway, retry, archiveFor, values, session, step, duckdb);
-    reports.push(report);
-    if (report.error?.scope === "job") break;
-=======
   const statuses: number[] = [];
   const told: string[] = [];
   const toldAsJson: ReturnType<typeof jsonOf>[] = [];
   for (const run of runs) {
-    const report = await archiveOne(run, gateway, archiveFor, values, session, step);
+    const report = await archiveOne(run, gateway, retry, archiveFor, values, session, step, duckdb);
     statuses.push(report.exit);
     // what will be told is all that is kept: a manifest names every file of its run, which adds up over many runs
     if (session.json) toldAsJson.push(jsonOf(report));
     else told.push(reportText(report));
-    // what concerns the gateway or the disk as a whole would only fail again
-    if (report.error !== null && endsAll.has(report.error.code)) break;
->>>>>>> wt-small
+    if (report.error?.scope === "job") break;
   }
   const notTried = runs.slice(statuses.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
   const status = worstExit(statuses);
