@@ -32,10 +32,9 @@ export async function askPlan(
       if (survey === undefined) return null;
       surveyed = await survey();
     } else if (step.kind === "count") {
-      const asked = step.windows.map(async (window) => {
+      for (const window of step.windows) {
         counts.set(windowKey(window), await countRows!(window.from, window.to));
-      });
-      await Promise.all(asked);
+      }
     } else {
       return step;
     }

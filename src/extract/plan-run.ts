@@ -31,7 +31,7 @@ export interface TablePlan {
   readonly rows: number | null;
   readonly textBytes: number | null;
   readonly diskBytes: number | null;
-  /** Windows to ask for; null where that is not known, and where the disk has no room for their rows. */
+  /** Windows to ask for; null where that is not known, where the disk has no room for their rows, and beyond 100,000. */
   readonly slices: number | null;
   /** Why the job would leave the table as it is. */
   readonly error: RunvaultError | null;
@@ -118,14 +118,19 @@ function sizeOf(table: Table, plan: Planned) {
   return { rows, textBytes: text, diskBytes: diskBytes(text) };
 }
 
+/** As many as nobody asks for: facts with absurd times make more. */
+const mostLooked = 100_000;
+
 async function countSlices(
   run: RunRef,
   table: Table,
   plan: Planned,
   countRows: CountRows | undefined,
-): Promise<number> {
+): Promise<number | null> {
   let count = 0;
+  let looked = 0;
   for (const slice of isFetch(plan) ? slicesOf(run, table, plan) : []) {
+    if (++looked > mostLooked) return null;
     if ((await countSlice(slice, countRows)) !== null) count++;
   }
   return count;

@@ -123,7 +123,8 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   return {
     kind: "fetch",
     drop: [...drop],
-    rows: found.rows - sumRows(kept),
+    // counts that came one after another may contradict each other
+    rows: Math.max(0, found.rows - sumRows(kept)),
     ...slicePlan(input, found, kept),
   };
 }

@@ -95,7 +95,6 @@ export class TableJob {
       this.absent = true;
       return;
     }
-    if (held.grain === null && plan.spanRows > 0) await pending.setGrain(name, plan.grain);
     this.#plan = plan;
     this.rowsToFetch = plan.rows;
     this.#context.onPlan(this.table, plan.rows + this.#surveyedRows);
@@ -107,6 +106,8 @@ export class TableJob {
     if (plan === undefined) return;
     const { slices, pending, run, work } = this.#context;
     const { name } = this.table;
+    // not before: facts that nothing has room for decide nothing
+    if (pending.held.of(name).grain === null && plan.spanRows > 0) await pending.setGrain(name, plan.grain);
     // buckets that need no fetching, but lost or never got their Parquet
     const ready = pending.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
     const converted = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) => this.#convert(bucket));
@@ -147,6 +148,15 @@ export class TableJob {
       exactTypes: { ...exactTypes(this.table.name) },
       storageVersion: settledVersion(run),
     };
+    const own = facts?.get(this.table.name);
+    if (this.absent && own !== undefined && own.rows > 0n) {
+      this.absent = false;
+      this.error = new RunvaultError(
+        "incomplete",
+        `the gateway said that it keeps no such table, and now counts ${own.rows} rows of it`,
+        { hint: "Run the same command again." },
+      );
+    }
     if (this.absent) {
       const nothing = {
         certificate: null,
@@ -172,9 +182,15 @@ export class TableJob {
     const windows = new Set(segments.map(windowKey));
     const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
     const quarantined = quarantine.reduce((sum, { rows }) => sum + rows, 0);
-    const own = facts?.get(this.table.name);
     const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
     const proof = this.error === null ? await this.#proof(own, rows + quarantined) : "none";
+    const converted = parquet.reduce((sum, { file }) => sum + file.rows, 0);
+    if (this.error === null && converted !== rows) {
+      throw new RunvaultError(
+        "internal",
+        `${converted} of ${rows} rows of ${this.table.name} are in Parquet`,
+      );
+    }
     return {
       state: this.#state(proof, quarantined),
       ...common,
