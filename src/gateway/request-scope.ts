@@ -5,7 +5,11 @@ export interface RequestScope extends Disposable {
   readonly signal: AbortSignal;
 }
 
-/** Opens a scope; disposing it takes its listeners off the outer signals, which live longer. */
+/**
+ * Opens a scope; disposing it takes its listeners off the outer signals, which live longer. It does so by hand: what
+ * addEventListener's `signal` option takes them off by is held weakly, and of several scopes open at a time a collection
+ * leaves all but one on.
+ */
 export function openRequestScope(outer: readonly (AbortSignal | undefined)[]): RequestScope {
   const controller = new AbortController();
   const listening: Disposable[] = [];
