@@ -8,6 +8,7 @@ export default defineConfig({
     // limits are for what hangs: ten times what the slowest case takes alone
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000, interval: 20 } },
     // two cores: each test file that starts servers and DuckDB takes one
     maxWorkers: 2,
     globalSetup: ["test/fixtures/command/scratch.ts", "test/fixtures/command/requirement-count.ts"],
