@@ -1,7 +1,17 @@
 import { defineConfig } from "vitest/config";
 
 /** A project a room of `src/`; `contract`: what several rooms promise alike; `system`: processes, kills, Python. */
-const rooms = ["model", "gateway", "simulator", "archive", "serve", "extract", "analytics", "cli", "contract"];
+const rooms = [
+  "model",
+  "gateway",
+  "simulator",
+  "archive",
+  "serve",
+  "extract",
+  "analytics",
+  "cli",
+  "contract",
+];
 
 export default defineConfig({
   test: {

@@ -2,7 +2,10 @@ import { create, fromBinary, fromJson, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import fc from "fast-check";
 import { afterEach, expect, test } from "vitest";
-import { PreviewTableRequestSchema, PreviewTableResponseSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
+import {
+  PreviewTableRequestSchema,
+  PreviewTableResponseSchema,
+} from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { tableNamed } from "../../src/model/table.ts";
@@ -236,10 +239,10 @@ test("a client that leaves ends its answer of the source", async () => {
   const leaving = new AbortController();
   const server = await served(source);
   const call = historyClient(server).listMarketBars({ selection: run }, { signal: leaving.signal });
-  while (given === undefined) await new Promise((resolve) => setTimeout(resolve, 5));
+  await expect.poll(() => given).toBeDefined();
   leaving.abort();
   await expect(call).rejects.toMatchObject({ code: Code.Canceled });
-  while (!given.signal!.aborted) await new Promise((resolve) => setTimeout(resolve, 5));
+  await expect.poll(() => given!.signal!.aborted).toBe(true);
 });
 
 test("a token is refused with any other parameter, altered, cut, or made up", async () => {
@@ -297,11 +300,16 @@ test("pages stay within 4 MiB in every codec, as full as rows allow, and a large
   const url = `${new URL(server.url).origin}/example.history.v1.HistoryService/PreviewTable`;
   const codecs = {
     "application/proto": {
-      encode: (pageToken: string) => toBinary(PreviewTableRequestSchema, create(PreviewTableRequestSchema, { table: "fills", selection: run, pageToken })),
+      encode: (pageToken: string) =>
+        toBinary(
+          PreviewTableRequestSchema,
+          create(PreviewTableRequestSchema, { table: "fills", selection: run, pageToken }),
+        ),
       decode: (bytes: Uint8Array) => fromBinary(PreviewTableResponseSchema, bytes),
     },
     "application/json": {
-      encode: (pageToken: string) => Buffer.from(JSON.stringify({ table: "fills", selection: run, pageToken })),
+      encode: (pageToken: string) =>
+        Buffer.from(JSON.stringify({ table: "fills", selection: run, pageToken })),
       decode: (bytes: Uint8Array) =>
         fromJson(PreviewTableResponseSchema, JSON.parse(Buffer.from(bytes).toString())),
     },
