@@ -18,6 +18,7 @@ export default defineConfig({
     // limits are for what hangs: ten times what the slowest case takes alone
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 30_000, interval: 20 } },
     // two cores, and one more for those that wait
     maxWorkers: 3,
     globalSetup: ["test/fixtures/command/scratch.ts", "test/fixtures/command/requirement-count.ts"],

@@ -1,7 +1,6 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DuckDBInstance } from "@duckdb/node-api";
 import { type Decimal, tableFromIPC, type Vector } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { canonicalLineSql } from "../../src/archive/canonical-sql.ts";
@@ -16,6 +15,7 @@ import {
   rowsPerRun,
 } from "../fixtures/archive/extreme-archive.ts";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import type { Finished } from "../fixtures/command/command-process.ts";
 
@@ -38,14 +38,13 @@ async function exported(...args: string[]): Promise<Finished> {
 
 /** What DuckDB reads of a relation. */
 async function duckdbRows(sql: string, attach?: string): Promise<unknown[][]> {
-  const instance = await DuckDBInstance.create(":memory:");
-  const connection = await instance.connect();
+  const { connection } = await sharedDuckDB.forJob({ memoryLimitMb: 256, threads: 2, tempDirectory: folder });
+  if (attach === undefined) return (await connection.runAndReadAll(sql)).getRowsJson() as unknown[][];
+  await connection.run(`ATTACH ${literal(attach)} AS x (READ_ONLY)`);
   try {
-    if (attach !== undefined) await connection.run(`ATTACH ${literal(attach)} AS x (READ_ONLY)`);
     return (await connection.runAndReadAll(sql)).getRowsJson() as unknown[][];
   } finally {
-    connection.closeSync();
-    instance.closeSync();
+    await connection.run("DETACH x");
   }
 }
 

@@ -123,15 +123,15 @@ describe("formats", () => {
 
 describe("an answer is whole or an error", () => {
   it("gives every row, in the order asked for", async () => {
-    const text = await answer("SELECT hash(i) AS h FROM range(300000) r(i) ORDER BY h", "csv");
+    const text = await answer("SELECT hash(i) AS h FROM range(100000) r(i) ORDER BY h", "csv");
     const hashes = text.trimEnd().split("\n").slice(1).map(BigInt);
-    expect(hashes).toHaveLength(300_000);
+    expect(hashes).toHaveLength(100_000);
     expect(hashes.every((hash, index) => index === 0 || hashes[index - 1]! <= hash)).toBe(true);
   });
 
   it("throws when a row in the middle of a stream fails", async () => {
     const sql =
-      "SELECT CASE WHEN i = 500000 THEN error('boom') ELSE i::VARCHAR END AS a FROM range(1000000) r(i)";
+      "SELECT CASE WHEN i = 100000 THEN error('boom') ELSE i::VARCHAR END AS a FROM range(200000) r(i)";
     await expect(answer(sql)).rejects.toMatchObject({
       code: "query_invalid",
       message: expect.stringContaining("boom"),
@@ -140,15 +140,15 @@ describe("an answer is whole or an error", () => {
 
   it("throws when time is up in the middle of a stream", async () => {
     const sql = "SELECT md5(i::VARCHAR) AS a FROM range(1000000000000) r(i)";
-    await expect(answerWith({ timeoutMs: 400 }, sql)).rejects.toMatchObject({
+    await expect(answerWith({ timeoutMs: 200 }, sql)).rejects.toMatchObject({
       code: "query_invalid",
-      message: "the query took longer than 0.4 s",
+      message: "the query took longer than 0.2 s",
     });
   });
 
   it("throws when time is up before the first row", async () => {
     const sql = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b";
-    await expect(answerWith({ timeoutMs: 300 }, sql)).rejects.toMatchObject({
+    await expect(answerWith({ timeoutMs: 100 }, sql)).rejects.toMatchObject({
       hint: "Narrow it, or raise --timeout.",
     });
   });
@@ -164,9 +164,8 @@ describe("an answer is whole or an error", () => {
       "SELECT md5(i::VARCHAR) AS a FROM range(1000000000000) r(i)",
       controller.signal,
     );
-    setTimeout(() => controller.abort(new Error("enough")), 200);
     const read = async () => {
-      for await (const _ of result.batches());
+      for await (const _ of result.batches()) controller.abort(new Error("enough"));
     };
     await expect(read()).rejects.toThrow("enough");
     expect(await answer("SELECT 1 AS a")).toBe('{"a":1}\n');

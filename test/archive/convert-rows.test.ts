@@ -213,12 +213,12 @@ describe("conversion", () => {
   );
 
   it("keeps the order of many segments without a sort", async () => {
-    const lines = Array.from({ length: 20_000 }, (_, i) =>
+    const lines = Array.from({ length: 6_000 }, (_, i) =>
       sampleLine(fills, { seq: String(i), ts_event: String(1_000 + (i >> 3)), trade_id: `t${i}` }),
     );
     const segments = [];
-    for (let at = 0; at < lines.length; at += 1_700)
-      segments.push(await fixture.segment(`${lines.slice(at, at + 1_700).join("\n")}\n`));
+    for (let at = 0; at < lines.length; at += 500)
+      segments.push(await fixture.segment(`${lines.slice(at, at + 500).join("\n")}\n`));
     const result = await fixture.convert(fills, segments);
     expect(result.resorted).toBe(false);
     expect(await fixture.lines(fills, result.out)).toEqual(lines);

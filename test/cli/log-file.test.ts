@@ -55,9 +55,9 @@ describe.skipIf(!requires("full-device"))("on a full disk", () => {
     log.write("second");
     await become(join(folder, "roomy"));
     const text = () => readFile(join(folder, "roomy"), "utf8").catch(() => "");
-    await expect.poll(text, { timeout: 10_000 }).toBe("first\nsecond\n");
+    await expect.poll(text).toBe("first\nsecond\n");
     log.write("third");
-    await expect.poll(text, { timeout: 10_000 }).toBe("first\nsecond\nthird\n");
+    await expect.poll(text).toBe("first\nsecond\nthird\n");
     expect(told).toMatchObject([{ code: "storage_full", place: { file }, cause: { code: "ENOSPC" } }]);
   });
 

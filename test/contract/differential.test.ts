@@ -91,7 +91,7 @@ beforeAll(async () => {
       unlisted.push(sentence(difference, ["simulator", "twin"], told(requests[index]!)));
     }
   }
-}, 120_000);
+});
 afterAll(async () => {
   await sides?.[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });

@@ -16,7 +16,7 @@ let server: Served;
 
 beforeAll(async () => {
   cacheDir = await mkdtemp(join(tmpdir(), "history-source-"));
-  world = await openSimulator({ cacheDir, runs: 1, rows: 12_000, clock: () => 2n ** 62n });
+  world = await openSimulator({ cacheDir, runs: 1, rows: 4_000, clock: () => 2n ** 62n });
   server = await serve({ source: world, control: world, host: "127.0.0.1", port: 0 });
 });
 afterAll(async () => {

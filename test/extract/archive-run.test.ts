@@ -136,7 +136,7 @@ describe("archiving a run", () => {
       // an answer that only says whether there is more is cut, too
       { numRuns: 25, examples: [[[0], [], 1, [undefined, 0, undefined, 0], 500, 1, true]] },
     );
-  }, 120_000);
+  });
 
   it("archives a run that goes on up to its horizon, takes appended and late rows in, and ends COMPLETE", async () => {
     const all = world({ fills: hours(...Array(60).keys()), orders: hours(1, 5, 9) });
@@ -213,7 +213,7 @@ describe("archiving a run", () => {
       ),
       { numRuns: 15 },
     );
-  }, 120_000);
+  });
 
   it("fetches a window with rows set aside again, and is COMPLETE once the gateway has mended them", async () => {
     const source = new ArraySource(run, world({ fills: hours(1, 2, 3) }));

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
@@ -8,10 +9,11 @@ import { quickRetry } from "../fixtures/source/quick-retry.ts";
 const request = { instanceId: "i", runId: "r", table: "fills" } as const;
 const text = '{"seq":"1"}\n{"seq":"2"}\n{"seq":"3"}\n';
 
-/** Reads the rows; gives what came, and the error that ended it if one did. */
+/** Reads the rows, telling of each piece; gives what came, and the error that ended it if one did. */
 async function read(
   server: ScriptedServer,
   options: object = {},
+  onPiece: () => void = () => {},
 ): Promise<{ text: string; error?: RunvaultError }> {
   await using gateway = openRestGateway({
     baseUrl: server.url,
@@ -21,7 +23,10 @@ async function read(
   const parts: Uint8Array[] = [];
   const got = () => Buffer.concat(parts).toString();
   try {
-    for await (const chunk of gateway.rows(request)) parts.push(chunk);
+    for await (const chunk of gateway.rows(request)) {
+      parts.push(chunk);
+      onPiece();
+    }
   } catch (thrown) {
     if (!(thrown instanceof RunvaultError)) throw thrown;
     return { text: got(), error: thrown };
@@ -115,12 +120,12 @@ test("chunks are chunks however the word is written", async () => {
 });
 
 test("a reset connection in mid-body is a stream cut that tells how many bytes came", async () => {
+  let answering: Socket | undefined;
   await using server = await serveRaw((socket) => {
-    socket.write(rowsHead("Content-Length: 1000") + text, () =>
-      setTimeout(() => socket.resetAndDestroy(), 50),
-    );
+    answering = socket;
+    socket.write(rowsHead("Content-Length: 1000") + text);
   });
-  const { text: got, error } = await read(server);
+  const { text: got, error } = await read(server, {}, () => answering?.resetAndDestroy());
   expect(got).toBe(text);
   expect(error?.code).toBe("stream_cut");
   expect(error?.message).toContain(`after ${text.length} bytes`);
@@ -149,11 +154,14 @@ for (const [name, [coding, body, code]] of Object.entries(frames)) {
 }
 
 test("trailing bytes in a later packet than the end of the zstd frame are noticed too", async () => {
+  let answering: Socket | undefined;
   await using server = await serveRaw((socket) => {
+    answering = socket;
     socket.write(rowsHead(`Content-Length: ${zstd.length + 4}`, "Content-Encoding: zstd"));
-    socket.write(zstd, () => setTimeout(() => socket.write("rest"), 50));
+    socket.write(zstd);
   });
-  const { error } = await read(server);
+  const { text: got, error } = await read(server, {}, () => answering?.write("rest"));
+  expect(got).toBe(text);
   expect(error?.code).toBe("malformed_row");
 });
 

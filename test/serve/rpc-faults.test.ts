@@ -1,3 +1,4 @@
+import { channel } from "node:diagnostics_channel";
 import { gunzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -114,8 +115,9 @@ test("deadline answers nothing until the client's deadline, or until it leaves",
 
 test("closing the server ends a call that nothing answers", async () => {
   const server = await faulty(["deadline@fills*100"]);
+  const asked = new Promise((resolve) => channel("http.server.request.start").subscribe(resolve));
   const call = failure(pagesOf(historyClient(server), "fills"));
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await asked;
   await server.close();
   expect(await call).not.toBe("ok");
 });

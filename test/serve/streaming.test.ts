@@ -88,14 +88,6 @@ function callOf(message: object): RequestInit {
   };
 }
 
-async function until(isTrue: () => boolean): Promise<void> {
-  const deadline = Date.now() + 5000;
-  while (!isTrue()) {
-    if (Date.now() > deadline) throw new Error("it never became true");
-    await sleep(5);
-  }
-}
-
 test("an error of the source in mid-answer cuts the connection, and the owner is told", async () => {
   const source = new ArraySource({ fills: fills(100) });
   source.failAfterChunks = 3;
@@ -131,14 +123,12 @@ test("a slow client holds the source back, and leaving ends its iteration", asyn
   const socket = net.connect(server.port, "127.0.0.1");
   socket.write("GET /api/v1/history/fills?instance=alpha&run_id=r1 HTTP/1.1\r\nhost: t\r\n\r\n");
   await once(socket, "readable");
-  await sleep(200);
-  const taken = source.taken;
-  await sleep(200);
-  expect(source.taken).toBe(taken);
-  expect(taken).toBeLessThan(40);
+  // until nothing more is taken for a while
+  for (let before = 0; before !== source.taken; await sleep(200)) before = source.taken;
+  expect(source.taken).toBeLessThan(40);
   expect(source.ended).toBe(0);
   socket.destroy();
-  await until(() => source.ended === 1 && log.length === 1);
+  await expect.poll(() => [source.ended, log.length]).toEqual([1, 1]);
   expect(source.aborted).toBe(true);
   expect(log[0]?.ending).toBe("left");
 });
@@ -177,7 +167,7 @@ test("closing the server ends the answers under way, and logs them", async () =>
   const log: RequestLogEntry[] = [];
   const server = await served(source, log);
   const answer = rawGet(`${server.url}/history/fills?instance=alpha&run_id=r1`);
-  await until(() => source.taken > 5);
+  await expect.poll(() => source.taken).toBeGreaterThan(5);
   await server.close();
   expect(log).toMatchObject([{ table: "fills", ending: "left" }]);
   expect(source.ended).toBe(1);

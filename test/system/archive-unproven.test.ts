@@ -36,7 +36,7 @@ beforeAll(async () => {
   const made = await archived(simulated.url, "a", "rest");
   await simulated.close();
   expect(made.states).toMatchObject({ fills: "COMPLETE", orders: "INCOMPLETE", bars: "QUARANTINED" });
-}, 60_000);
+});
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 test.each([

@@ -15,7 +15,7 @@ let url: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-round-trip-"));
-  await using world = await openSimulator({ cacheDir: join(folder, "worlds"), runs: 2, rows: 4_000 });
+  await using world = await openSimulator({ cacheDir: join(folder, "worlds"), runs: 2, rows: 1_000 });
   const simulated = await serve({ source: world, control: world, host: "127.0.0.1", port: 0 });
   const args = ["archive", "--gateway", simulated.url, "--archive", join(folder, "a"), ...tableArgs];
   expect(await runInside(args)).toMatchObject({ status: 0 });
