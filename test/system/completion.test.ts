@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { tableNames } from "../../src/model/table.ts";
-import { run } from "../fixtures/command/command-process.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { builtMain as main } from "../fixtures/command/project.ts";
 
 /** What the shells' scripts are told for a command line whose last word is being typed. */
 async function told(...words: string[]): Promise<{ values: string[]; directive: string }> {
-  const { status, stdout, stderr } = await run(["complete", "--", ...words]);
+  const { status, stdout, stderr } = await runInside(["complete", "--", ...words]);
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   const lines = stdout.trimEnd().split("\n");
   return { values: lines.slice(0, -1).map((line) => line.split("\t")[0]!), directive: lines.at(-1)! };
@@ -17,7 +17,7 @@ async function told(...words: string[]): Promise<{ values: string[]; directive: 
 
 describe("a command line is completed", () => {
   test("by commands, with their summaries", async () => {
-    const { stdout } = await run(["complete", "--", "ex"]);
+    const { stdout } = await runInside(["complete", "--", "ex"]);
     expect(stdout).toBe("export\twrite tables as Parquet, Arrow, DuckDB, NDJSON or CSV\n:4\n");
     expect((await told("")).values).toEqual(expect.arrayContaining(["archive", "query", "completion"]));
   });
@@ -45,13 +45,13 @@ describe("a command line is completed", () => {
 
 describe("the script", () => {
   test.each(["bash", "zsh", "fish"])("for %s asks runvault", async (shell) => {
-    const { status, stdout } = await run(["completion", shell]);
+    const { status, stdout } = await runInside(["completion", shell]);
     expect(status).toBe(0);
     expect(stdout).toContain("runvault complete -- ");
   });
 
   test("for another shell is refused", async () => {
-    const { status, stderr } = await run(["completion", "tcsh"]);
+    const { status, stderr } = await runInside(["completion", "tcsh"]);
     expect(status).toBe(2);
     expect(stderr).toContain("Allowed choices are bash, zsh, fish");
   });
@@ -66,7 +66,7 @@ describe.skipIf(!bash)("bash", () => {
     const program = join(folder, "runvault");
     await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
     await chmod(program, 0o755);
-    const { stdout } = await run(["completion", "bash"]);
+    const { stdout } = await runInside(["completion", "bash"]);
     await writeFile(join(folder, "completion.bash"), stdout);
   });
   afterAll(() => rm(folder, { recursive: true, force: true }));

@@ -1,4 +1,4 @@
-import { readdir, readFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
@@ -14,13 +14,13 @@ import {
 } from "../fixtures/command/kill-driver.ts";
 import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";
 import { inProject } from "../fixtures/command/project.ts";
+import { diskFolderVariable } from "../fixtures/command/scratch.ts";
 
 /** Kinds of gateway, each of which makes a job come to other steps. */
 const kinds = {
   counted: { options: {}, status: 0 },
   literal: { options: { literal: true }, status: 0 },
   malformed: { options: { faults: ["malformed@fills:30"], transport: "rest" }, status: 4 },
-  rpc: { options: { transport: "rpc" }, status: 0 },
 } as const;
 type Kind = keyof typeof kinds;
 
@@ -60,31 +60,6 @@ const chains: readonly [Kind, readonly KillAt[]][] = [
   ],
 ];
 
-/** Over RPC every step that a job comes to there, twice. */
-const rpcChains: readonly [Kind, readonly KillAt[]][] = [
-  [
-    "rpc",
-    [
-      ...(["archive-file-written", "planned", "segment-written:2", "segment-renamed:3"] as const),
-      ...(["segment-journalled:4", "converted", "parquet-renamed:2", "parquet-journalled"] as const),
-      ...(["certified", "commit-moved-one:3", "commit-moved", "manifest-written"] as const),
-      "manifest-renamed",
-    ],
-  ],
-  [
-    "rpc",
-    [
-      ...(["archive-file-written", "planned", "segment-written:9", "segment-renamed:5"] as const),
-      ...(["segment-journalled:7", "converted:2", "parquet-renamed", "parquet-journalled:3"] as const),
-      ...(["certified", "commit-moved-one", "commit-moved", "manifest-written", "links-refreshed"] as const),
-    ],
-  ],
-  ["rpc", ["manifest-renamed"]],
-  ["rpc", ["links-refreshed"]],
-  ["rpc", ["pending-removed"]],
-  ["rpc", ["segment-journalled:12", "pending-removed"]],
-];
-
 let world: KillWorld;
 const gateways = {} as Record<Kind, LoggedGateway>;
 const undisturbed = {} as Record<Kind, Archive>;
@@ -116,11 +91,6 @@ describe("the kills", () => {
     // windows are dropped where rows come late: twice in kill-growing.test.ts
     for (const step of archiveSteps.filter((at) => at !== "segments-dropped"))
       expect(kills.filter((at) => at === step).length, step).toBeGreaterThan(1);
-    // there are always facts over RPC, and no line that is not a row
-    const rest = new Set<string>(["segments-dropped", "survey-journalled", "quarantine-journalled"]);
-    const overRpc = rpcChains.flatMap(([, at]) => at).map(stepOf);
-    for (const step of archiveSteps.filter((at) => !rest.has(at)))
-      expect(overRpc.filter((at) => at === step).length, step).toBeGreaterThan(1);
   });
 
   it("interrupt work in many slices and segments", async () => {
@@ -132,13 +102,30 @@ describe("the kills", () => {
 });
 
 describe("killed at any step and started again, archive fetches no journalled window twice and ends in an equal archive", () => {
-  it.each([...chains, ...rpcChains])(
+  const endsEqual = async (kind: Kind, steps: readonly KillAt[], dir: string) => {
+    const driver = new KillDriver(world, gateways[kind], dir);
+    await driver.killAtEach(steps, null, undefined, kinds[kind].status);
+    await driver.expectEqualTo(undisturbed[kind]);
+  };
+
+  it.each(chains)(
     "with a %s gateway, at %s",
-    async (kind, steps) => {
-      const driver = new KillDriver(world, gateways[kind], await world.archiveFolder());
-      await driver.killAtEach(steps, null, undefined, kinds[kind].status);
-      await driver.expectEqualTo(undisturbed[kind]);
-    },
+    async (kind, steps) => endsEqual(kind, steps, await world.archiveFolder()),
     400_000,
   );
+
+  it("on a disk, where syncing is at work", async () => {
+    const folder = await mkdtemp(join(process.env[diskFolderVariable]!, "runvault-kill-"));
+    try {
+      const steps = [
+        "segment-journalled:4",
+        "parquet-renamed",
+        "manifest-written",
+        "manifest-renamed",
+      ] as const;
+      await endsEqual("counted", steps, join(folder, "archive"));
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  }, 120_000);
 });

@@ -15,6 +15,7 @@ import {
   rowsPerRun,
 } from "../fixtures/archive/extreme-archive.ts";
 import type { buildArchive } from "../fixtures/archive/query-archive.ts";
+import { builtMain, inProject as fromRoot } from "../fixtures/command/project.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 
 const text = readFileSync(fromRoot("docs/notebooks.md"), "utf8");
@@ -48,7 +49,7 @@ beforeAll(async () => {
   await linkTables(await openArchive(built.dir));
   folder = await mkdtemp(join(tmpdir(), "runvault-notebooks-"));
   const program = join(folder, "runvault");
-  await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${fromRoot("src/cli/main.ts")}' "$@"\n`);
+  await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${builtMain}' "$@"\n`);
   await chmod(program, 0o755);
   const fills = tableNamed("fills");
   expected = oddRuns
@@ -83,7 +84,13 @@ afterAll(async () => {
 });
 
 function environment(): Record<string, string> {
-  return { PATH: `${folder}:${process.env.PATH}`, HOME: folder, RUNVAULT_ARCHIVE: built.dir };
+  const { NODE_COMPILE_CACHE = "" } = process.env;
+  return {
+    PATH: `${folder}:${process.env.PATH}`,
+    HOME: folder,
+    RUNVAULT_ARCHIVE: built.dir,
+    NODE_COMPILE_CACHE,
+  };
 }
 
 /** How the rows come out of each kind of reader, with the types that the document promises. */
@@ -127,8 +134,6 @@ for block in json.load(sys.stdin):
     except BaseException as error:
         print(json.dumps({"error": repr(error)}))
 `;
-
-import { inProject as fromRoot } from "../fixtures/command/project.ts";
 
 const pythonBlocks = blocks("python");
 

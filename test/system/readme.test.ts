@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { exit, exitPrecedence } from "../../src/model/error.ts";
-import { run, start } from "../fixtures/command/command-process.ts";
-import { inProject as fromRoot } from "../fixtures/command/project.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { start } from "../fixtures/command/command-process.ts";
+import { builtMain, inProject as fromRoot } from "../fixtures/command/project.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 
 const readme = readFileSync(fromRoot("README.md"), "utf8");
@@ -82,7 +83,8 @@ describe("the README's snippets", () => {
       }
       // npm ci is done already, and npx finds runvault in an installed package only
       const shims = `set -eu\nnpm() { :; }\nnpx() { shift; "$NODE" "$MAIN" "$@"; }\n`;
-      const env = { NODE: process.execPath, MAIN: fromRoot("src/cli/main.ts") };
+      const { NODE_COMPILE_CACHE = "" } = process.env;
+      const env = { NODE: process.execPath, MAIN: builtMain, NODE_COMPILE_CACHE };
       const done = await execute("sh", ["-s"], env, shims + script);
       expect(done).toMatchObject({ status: 0 });
       expect(done.stdout).toContain("nothing was fetched");
@@ -103,7 +105,7 @@ describe("the README's snippets", () => {
     const done = await execute("python3", ["-"], {}, `${script}\nprint(len(fills.df()))\n`);
     expect(done).toMatchObject({ status: 0, stderr: "" });
     const sql = "SELECT count(*) FROM fills WHERE run_id = '2022-01-01-001'";
-    const { stdout } = await run(["query", "--archive", join(folder, "archive"), "-f", "csv", sql]);
+    const { stdout } = await runInside(["query", "--archive", join(folder, "archive"), "-f", "csv", sql]);
     expect(done.stdout.trim()).toBe(stdout.trim().split("\n").at(-1));
     expect(Number(done.stdout)).toBeGreaterThan(0);
   });
@@ -150,13 +152,13 @@ describe("the documents", () => {
 
 describe("the README's tables", () => {
   test("name every command there is, and flags and variables that there are", async () => {
-    const { stdout: help } = await run(["--help"]);
+    const { stdout: help } = await runInside(["--help"]);
     const [, section = ""] = /^Commands:\n(.*?)\n\n/ms.exec(help) ?? [];
     const commands = [...section.matchAll(/^ {2}(\w+)/gm)].map(([, name]) => name!);
     const named = tableUnder("Commands").map(([cell]) => /^`runvault (\w+)/.exec(cell!)?.[1]);
     expect([...named, "help"].sort()).toEqual(commands.sort());
 
-    const helps = await Promise.all(named.map(async (name) => (await run([name!, "--help"])).stdout));
+    const helps = await Promise.all(named.map(async (name) => (await runInside([name!, "--help"])).stdout));
     const known = [help, ...helps].join("\n");
     const flags = new Set(readme.match(/(?<![\w-])--[a-z][a-z-]+/g));
     const variables = new Set(readme.match(/RUNVAULT_[A-Z_]+/g));

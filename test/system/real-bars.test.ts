@@ -1,8 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
+import { tableNames } from "../../src/model/table.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { run } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";
@@ -24,48 +26,62 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 const inside = (name: string) => join(folder, name);
 
+/** A simulator that is stopped with the stack, and then ends well. */
+async function simulatedFor(stack: AsyncDisposableStack, ...args: string[]) {
+  const simulator = await simulate(...args);
+  stack.defer(async () => expect((await simulator.stop()).status).toBe(0));
+  return simulator;
+}
+
 describe.skipIf(!requires("recordings"))("a month of recorded bars with volumes", () => {
   test("from the simulator, archived with and without storage facts, over REST, RPC and both, is the recording value by value", {
-    timeout: 180_000,
+    timeout: 300_000,
   }, async () => {
     const world = ["--bars", btc, "--runs", "1", "--cache", inside("cache")];
-    const counted = await simulate(...world);
-    let literal: Awaited<ReturnType<typeof simulate>> | undefined;
-    try {
-      const [done] = await archiveFinished(counted.url, inside("counted"), "counted");
-      literal = await simulate(...world, "--literal");
-      await archiveFinished(literal.url, inside("exhausted"), "exhausted");
-
-      const bars = recordedBars(btc);
-      expect(bars).toHaveLength(45_031);
+    await using simulators = new AsyncDisposableStack();
+    const counted = await simulatedFor(simulators, ...world);
+    const literal = await simulatedFor(simulators, ...world, "--literal");
+    const bars = recordedBars(btc);
+    expect(bars).toHaveLength(45_031);
+    for (const [name, { url }, proof, transport] of [
+      ["auto", counted, "counted", "auto"],
+      ["rest", counted, "counted", "rest"],
+      ["rpc", counted, "counted", "rpc"],
+      ["literal", literal, "exhausted", "rest"],
+    ] as const) {
+      const [done] = await archiveFinished(url, inside(name), proof, ["bars"], transport);
       expect(done!.tables.bars!.rows).toBe(45_031);
-      const [globbed, queried] = await Promise.all([
-        globbedBars(inside("counted"), done!.runId),
-        queriedBars(inside("exhausted")),
-      ]);
       // as one text: vitest compares tens of thousands of strings far slower than one
-      expect(globbed.join("\n")).toBe(bars.join("\n"));
-      expect(queried.join("\n")).toBe(bars.join("\n"));
-
-      for (const transport of ["rest", "rpc"]) {
-        await archiveFinished(counted.url, inside(transport), "counted", undefined, transport);
-        // row hashes of every table are what diff compares
-        const same = await run(["diff", inside("counted"), inside(transport)]);
-        expect(same.stdout).toMatch(/^equal$/m);
-        expect(same.status).toBe(0);
-      }
-
-      const [diff, verified] = await Promise.all([
-        run(["diff", inside("counted"), inside("exhausted")]),
-        run(["verify", "--deep", "--against", counted.url, "--archive", inside("counted")]),
-      ]);
-      expect(diff.stdout).toMatch(/^equal$/m);
-      expect(diff.status).toBe(0);
-      expect(verified.status).toBe(0);
-    } finally {
-      for (const { status } of [await counted.stop(), await literal?.stop()].filter((it) => it !== undefined))
-        expect(status).toBe(0);
+      expect((await globbedBars(inside(name), done!.runId)).join("\n"), name).toBe(bars.join("\n"));
     }
+    expect((await queriedBars(inside("literal"))).join("\n")).toBe(bars.join("\n"));
+  });
+});
+
+describe.skipIf(!requires("recordings"))("a week of recorded bars, and all that is made of them", () => {
+  test("is the same archive with and without storage facts, over REST and RPC, and verifies against the simulator", {
+    timeout: 300_000,
+  }, async () => {
+    const week = inside("week.csv.gz");
+    const [head, ...lines] = gunzipSync(await readFile(btc))
+      .toString("utf8")
+      .split("\n");
+    await writeFile(week, gzipSync([head, ...lines.slice(0, 7 * 24 * 60), ""].join("\n")));
+    const world = ["--bars", week, "--runs", "1", "--cache", inside("cache")];
+    await using simulators = new AsyncDisposableStack();
+    const counted = await simulatedFor(simulators, ...world);
+    const literal = await simulatedFor(simulators, ...world, "--literal");
+    await archiveFinished(counted.url, inside("week-rest"), "counted", tableNames, "rest");
+    await archiveFinished(counted.url, inside("week-rpc"), "counted", tableNames, "rpc");
+    await archiveFinished(literal.url, inside("week-literal"), "exhausted");
+    for (const other of ["week-rpc", "week-literal"]) {
+      // row hashes of every table are what diff compares
+      const { status, stdout } = await run(["diff", inside("week-rest"), inside(other)]);
+      expect(stdout).toMatch(/^equal$/m);
+      expect(status).toBe(0);
+    }
+    const verify = ["verify", "--deep", "--against", counted.url, "--archive", inside("week-rest")];
+    expect(await run(verify)).toMatchObject({ status: 0 });
   });
 });
 

@@ -1,19 +1,17 @@
-import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Row } from "../../src/model/line.ts";
 import type { RunRef } from "../../src/model/source.ts";
 import { type Table, type TableName, tables } from "../../src/model/table.ts";
 import { tokenLine } from "../../src/serve/token-list.ts";
 import { inProject } from "../fixtures/command/project.ts";
+import { PythonSession } from "../fixtures/command/python-session.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate } from "../fixtures/command/tls-files.ts";
 import { ServedArchive } from "../fixtures/served/served-archive.ts";
-
-const run = promisify(execFile);
 
 /** What `rows-client.py` says of a table, read in one of the ways. */
 interface Seen {
@@ -83,6 +81,7 @@ function expectedOf({ name, columns }: Table, lines: readonly string[]): Expecte
   };
 }
 
+let python: PythonSession;
 let world: ServedArchive;
 let last: RunRef;
 let seen: readonly Seen[];
@@ -101,24 +100,18 @@ async function pythonReads(some: readonly Table[], settings: Record<string, unkn
     })),
     ...settings,
   };
-  const lines = await python([inProject("test/fixtures/command/rows-client.py")], JSON.stringify(asked));
+  const lines = await python.run(clientText("rows-client.py"), [], JSON.stringify(asked));
   return lines
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line) as Seen);
 }
 
-/** Standard output of Python; throws, with what it says, where it fails. */
-async function python(args: readonly string[], input = ""): Promise<string> {
-  // no proxy of the machine stands between
-  const env = { ...process.env, NO_PROXY: "*", no_proxy: "*" };
-  const started = run("python3", [...args], { maxBuffer: 64 * 1024 * 1024, env });
-  started.child.stdin!.end(input);
-  return (await started).stdout;
-}
+const clientText = (name: string) => readFileSync(inProject("test/fixtures/command", name), "utf8");
 
 describe.skipIf(!requires("http-client"))("Python", () => {
   beforeAll(async () => {
+    python = new PythonSession();
     world = await ServedArchive.open({ rows: 1000 });
     last = world.runs.at(-1)!;
     seen = await pythonReads(tables);
@@ -126,7 +119,10 @@ describe.skipIf(!requires("http-client"))("Python", () => {
       expected.set(table.name, expectedOf(table, await world.simulatedLines(last, table.name)));
     }
   });
-  afterAll(() => world[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await python[Symbol.asyncDispose]();
+    await world[Symbol.asyncDispose]();
+  });
 
   test.each(readers.flatMap((reader) => tables.map(({ name }) => [reader, name] as const)))(
     "with %s reads the simulator's rows of %s",
@@ -165,7 +161,7 @@ for coding in ("gzip", "zstd"):
     assert answer.content == plain.content and len(plain.content) > 0
     assert answer.headers["runvault-rows"] == str(plain.content.count(b"\\n"))
 print(json.dumps(codings))`;
-    expect(JSON.parse(await python(["-c", script, world.rowsUrl(last, "bars")]))).toEqual([
+    expect(JSON.parse(await python.run(script, [world.rowsUrl(last, "bars")]))).toEqual([
       "zstd",
       "gzip",
       "zstd",
@@ -195,7 +191,7 @@ print(json.dumps(ended))`;
     const first = world.runs[0]!;
     const base = await world.serve();
     await world.withDamage(first, "factors", async () => {
-      const ended = JSON.parse(await python(["-c", script, world.rowsUrl(first, "factors", "", base)]));
+      const ended = JSON.parse(await python.run(script, [world.rowsUrl(first, "factors", "", base)]));
       expect(ended).toEqual([[200, true], [200, true], [200, true], "IncompleteRead"]);
     });
   });
@@ -206,13 +202,13 @@ import sys, requests, pyarrow as pa, polars as pl
 body = requests.get(sys.argv[1], headers={"Accept": "application/vnd.apache.arrow.stream"}).content
 table, frame = pa.ipc.open_stream(body).read_all(), pl.read_ipc_stream(body)
 print(table.num_rows, frame.height, table.schema.field("ts_event").type, frame.schema["seq"], sep=",")`;
-    const out = await python(["-c", script, world.rowsUrl(last, "fills", "&from=0&to=1")]);
+    const out = await python.run(script, [world.rowsUrl(last, "fills", "&from=0&to=1")]);
     expect(out.trim()).toBe("0,0,timestamp[ns],UInt64");
   });
 
   test("a Prometheus parser reads what discovery names", async () => {
     const { families, groups, contentTypes } = JSON.parse(
-      await python([inProject("test/fixtures/command/metrics-client.py"), new URL(world.url).origin]),
+      await python.run(clientText("metrics-client.py"), [new URL(world.url).origin]),
     );
     const { host } = new URL(world.url);
     expect(groups).toEqual([
@@ -275,16 +271,14 @@ try:
 except requests.exceptions.SSLError:
     told.append("SSLError")
 print(json.dumps(told))`;
-      const out = await python(["-c", script, world.rowsUrl(last, "fills", "", base), authority, token]);
+      const out = await python.run(script, [world.rowsUrl(last, "fills", "", base), authority, token]);
       const refused = [401, "Bearer", "unauthenticated"];
       expect(JSON.parse(out)).toEqual([refused, refused, "SSLError"]);
     });
 
     test("a Prometheus parser reads the metrics that discovery names, with the token", async () => {
       const args = [new URL(base).origin, authority, token];
-      const { families, groups } = JSON.parse(
-        await python([inProject("test/fixtures/command/metrics-client.py"), ...args]),
-      );
+      const { families, groups } = JSON.parse(await python.run(clientText("metrics-client.py"), args));
       expect(groups).toMatchObject([{ labels: { __scheme__: "https" } }]);
       expect(families.runvault_http_requests.type).toBe("counter");
     });

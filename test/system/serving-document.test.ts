@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inProject } from "../fixtures/command/project.ts";
+import { PythonSession } from "../fixtures/command/python-session.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import { ServedArchive } from "../fixtures/served/served-archive.ts";
 
@@ -43,10 +44,17 @@ test("the lines for curl give a header with five rows, and the equity of the lat
 });
 
 describe.skipIf(!requires("http-client"))("a notebook's lines give every row", () => {
-  test.each(blocks("python").map((code, index) => [index + 1, code] as const))("block %i", (_, code) => {
-    const script = `${places(code)}\nprint(len(fills), len(set(map(str, fills["seq"]))))`;
-    const { status, stdout, stderr } = spawnSync("python3", ["-c", script], { encoding: "utf8" });
-    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-    expect(stdout.trim()).toBe(`${rows} ${rows}`);
+  let python: PythonSession;
+  beforeAll(() => {
+    python = new PythonSession();
   });
+  afterAll(() => python[Symbol.asyncDispose]());
+
+  test.each(blocks("python").map((code, index) => [index + 1, code] as const))(
+    "block %i",
+    async (_, code) => {
+      const script = `${places(code)}\nprint(len(fills), len(set(map(str, fills["seq"]))))`;
+      expect((await python.run(script)).trim()).toBe(`${rows} ${rows}`);
+    },
+  );
 });
