@@ -37,17 +37,24 @@ const ways: Record<string, (folder: string) => string> = {
   "archive over rest": archived("rest"),
 };
 
-const results = new Map<string, Timed[]>(Object.keys(ways).map((name) => [name, []]));
+interface Round extends Timed {
+  /** The simulator's, beside the client's own. */
+  readonly serverSeconds: number;
+}
+
+const results = new Map<string, Round[]>(Object.keys(ways).map((name) => [name, []]));
 for (let round = 0; round <= rounds; round++) {
   for (const [name, command] of Object.entries(ways)) {
     const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
     try {
+      const before = gateway.processorSeconds();
       const run = await timed(command(folder), folder);
+      const serverSeconds = gateway.processorSeconds() - before;
       const rows = Number(await readFile(join(folder, "rows"), "utf8"));
       // a figure for rows that are not all there would be worth nothing
       if (rows !== fills) throw new Error(`${name}: ${rows} of ${fills} rows came`);
       // the first round warms caches up
-      if (round > 0) results.get(name)!.push(run);
+      if (round > 0) results.get(name)!.push({ ...run, serverSeconds });
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
@@ -66,8 +73,10 @@ for (const [name, runs] of results) {
       .join(", ")} s`,
     `${Math.round(fills / median(seconds)).toLocaleString("en")} rows/s`,
     `processor ${median(runs.map((run) => run.processorSeconds)).toFixed(1)} s`,
+    `simulator's ${median(runs.map((run) => run.serverSeconds)).toFixed(1)} s`,
     `peak ${Math.max(...runs.map((run) => run.peakMb)).toFixed(0)} MB`,
     `${median(ratios).toFixed(2)} of the rows over rpc`,
   ];
   process.stdout.write(`${name.padEnd(28)} ${figures.join("; ")}\n`);
 }
+process.stdout.write(`${"simulator".padEnd(28)} peak ${gateway.peakMb().toFixed(0)} MB\n`);

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -9,7 +10,14 @@ export interface Gateway extends AsyncDisposable {
   /** The first instance and its first run. */
   readonly instanceId: string;
   readonly runId: string;
+  /** Processor time that its process has taken so far. */
+  processorSeconds(): number;
+  /** The most memory that its process has held so far. */
+  peakMb(): number;
 }
+
+/** Clock ticks that /proc counts a second by, on every Linux. */
+const ticksPerSecond = 100;
 
 /** Starts `runvault simulate` as a process of its own; its rendered world is kept and used again. */
 export async function simulate(options: readonly string[]): Promise<Gateway> {
@@ -31,6 +39,13 @@ export async function simulate(options: readonly string[]): Promise<Gateway> {
     url,
     instanceId,
     runId: runIds[0]!,
+    processorSeconds: () => {
+      // the name of the process, in brackets, may have blanks in it; the third field follows it
+      const fields = readFileSync(`/proc/${child.pid}/stat`, "utf8").split(") ").at(-1)!.split(" ");
+      return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+    },
+    peakMb: () =>
+      Number(/^VmHWM:\s*(\d+) kB/m.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))![1]) / 1024,
     [Symbol.asyncDispose]: async () => {
       child.kill("SIGTERM");
       await once(child, "close");

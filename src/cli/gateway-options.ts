@@ -6,6 +6,7 @@ import type { GatewayOptions } from "../gateway/options.ts";
 import { transportChoices } from "../gateway/transport-choice.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
+import { countBuffersWithHeap } from "./external-memory.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import type { Session } from "./session.ts";
 
@@ -151,6 +152,7 @@ async function gatewaySettings(
     documentTimeoutMs: values.documentTimeout,
     acceptUnframed: values.acceptUnframed,
     compressed: values.compression ? undefined : false,
+    onRowPages: countBuffersWithHeap,
     ca: await pem("--ca", values.ca),
     cert: await pem("--cert", values.cert),
     key: await pem("--key", values.key),

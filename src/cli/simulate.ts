@@ -7,6 +7,7 @@ import { faultGrammar, faultKinds } from "../serve/fault.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
+import { countBuffersWithHeap } from "./external-memory.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { isLoopback } from "./loopback.ts";
 import { wholeNumber } from "./option-values.ts";
@@ -122,6 +123,7 @@ function wrapped(text: string, width: number): string {
 }
 
 async function simulate(values: z.output<typeof schema>, session: Session): Promise<number> {
+  countBuffersWithHeap();
   const faults = parseFaults(values.fault);
   for (const { kind, text, requests } of faults.answers) {
     if (kind !== "late" || Number.isFinite(requests)) continue;

@@ -33,6 +33,8 @@ export interface GatewayOptions {
   readonly acceptUnframed?: boolean | undefined;
   /** Whether http_proxy and https_proxy hold for loopback addresses too. Default false. */
   readonly proxyLoopback?: boolean | undefined;
+  /** Told each time that rows begin to come over RPC: page by page, in buffers that come and go outside V8's heap. */
+  readonly onRowPages?: (() => void) | undefined;
   /** Certificates to trust instead of the system's, PEM. */
   readonly ca?: string | undefined;
   /** Client certificate, PEM. */
@@ -69,6 +71,7 @@ const schema = z.strictObject({
   compressed: z.boolean().optional(),
   acceptUnframed: z.boolean().default(false),
   proxyLoopback: z.boolean().default(false),
+  onRowPages: z.custom<() => void>((value) => typeof value === "function", "must be a function").optional(),
   ca: pem.optional(),
   cert: pem.optional(),
   key: pem.optional(),

@@ -194,6 +194,7 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
       requireExactRun(request);
       const { table } = requireRows(request);
+      exchange.options.onRowPages?.();
       using scope = exchange.scope(request.signal);
       const { signal } = scope;
       using _place = await exchange.gate.rows(signal);
