@@ -1,0 +1,47 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { Layout } from "../../src/archive/layout.ts";
+import { lockAllRuns, lockArchive, lockRun } from "../../src/archive/lock.ts";
+
+let folder: string;
+let layout: Layout;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-lock-"));
+  layout = new Layout(join(folder, "it's an archive"));
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const run = { instanceId: "alpha", runId: "2022-01-01" };
+
+test("a run is one job's until that gives it back, whatever else is locked meanwhile", async () => {
+  const lock = await lockRun(layout, run);
+  // names that differ in their case alone are two runs
+  await using _other = await lockRun(layout, { ...run, instanceId: "Alpha" });
+  await using _archive = await lockArchive(layout);
+  const refusal = { code: "locked", message: expect.stringContaining(`pid ${process.pid}`) };
+  await expect(lockRun(layout, run)).rejects.toMatchObject(refusal);
+  await expect(lockAllRuns(layout)).rejects.toMatchObject(refusal);
+  await lock[Symbol.asyncDispose]();
+  await using _again = await lockRun(layout, run);
+});
+
+test("all runs at once are those that ever had a job, and none stays locked where one is not free", async () => {
+  const runs = ["a", "b", "c"].map((runId) => ({ ...run, runId }));
+  for (const each of runs) await (await lockRun(layout, each))[Symbol.asyncDispose]();
+  {
+    await using _all = await lockAllRuns(layout);
+    for (const each of runs) await expect(lockRun(layout, each)).rejects.toMatchObject({ code: "locked" });
+  }
+  await using _last = await lockRun(layout, runs[2]!);
+  await expect(lockAllRuns(layout)).rejects.toMatchObject({ code: "locked" });
+  for (const each of runs.slice(0, 2)) await (await lockRun(layout, each))[Symbol.asyncDispose]();
+});
+
+test("a lock whose file was removed meanwhile is given back without a word", async () => {
+  const lock = await lockRun(layout, run);
+  await rm(layout.locksDir, { recursive: true });
+  await lock[Symbol.asyncDispose]();
+  await using _again = await lockRun(layout, run);
+});
