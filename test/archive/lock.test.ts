@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -10,6 +10,7 @@ let layout: Layout;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-lock-"));
   layout = new Layout(join(folder, "it's an archive"));
+  await mkdir(layout.dir);
 });
 afterEach(() => rm(folder, { recursive: true, force: true }));
 
