@@ -52,4 +52,23 @@ describe("facts that move while a job goes on", () => {
       certificate: { rows: 10, gatewayRows: "0" },
     });
   });
+
+  it("do not leave a table ABSENT of which they count rows in the end", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: hours(10), orders: [1] }));
+    const facts = source.facts.bind(source);
+    let isForgotten = true;
+    source.facts = async (ref, bounds) => {
+      const answer = new Map(await facts(ref, bounds));
+      if (isForgotten) answer.delete("fills");
+      return answer;
+    };
+    const step = (name: string) => {
+      if (name === "converted") isForgotten = false;
+    };
+    const { manifest } = await tables.archiveRun(source, { step });
+    expect(manifest.tables.fills).toMatchObject({ state: "INCOMPLETE", error: { code: "incomplete" } });
+    await tables.archiveRun(source);
+    await tables.expectRows("fills", source.tables.get("fills")!);
+  });
 });
