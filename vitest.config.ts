@@ -38,6 +38,9 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["test/system/**/*.test.ts"],
+          // ten times what the slowest chain of kills takes alone
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
           globalSetup: ["test/fixtures/command/built.ts"],
         },
       },

@@ -19,7 +19,7 @@ const inside = (name: string) => join(folder, name);
 
 describe.skipIf(!requires("recordings"))("a month of recorded bars with volumes", () => {
   test("from a gateway that shares no code, archived with and without storage facts, is what it served", {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const gateways: IndependentGateway[] = [];
     try {

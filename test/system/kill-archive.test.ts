@@ -127,5 +127,5 @@ describe("killed at any step and started again, archive fetches no journalled wi
     } finally {
       await rm(folder, { recursive: true, force: true });
     }
-  }, 120_000);
+  });
 });

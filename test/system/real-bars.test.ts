@@ -87,7 +87,7 @@ describe.skipIf(!requires("recordings"))("a week of recorded bars, and all that 
 
 describe.skipIf(!requires("recordings"))("recorded bars without volumes", () => {
   test("have NULL for it in Parquet and the empty string in their lines, from either gateway", {
-    timeout: 120_000,
+    timeout: 300_000,
   }, async () => {
     const simulated = await simulate("--bars", gbpusd, "--runs", "1", "--cache", inside("cache"));
     const independent = await startIndependentGateway({ facts: false, bars: gbpusd });
