@@ -10,33 +10,51 @@ import { Limit } from "./limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
 import type { ResultColumn } from "./query.ts";
 import type { QueryArchive } from "./query-views.ts";
+import type { Shortfall } from "./shortfall.ts";
 
 export interface SessionOptions extends ViewOptions {
+  /** The tables that are to be exported; the others are not looked at. */
+  readonly tables: readonly Table[];
   readonly selection: ExportSelection;
 }
 
 /** One state of an archive, opened to be exported; the SQL that runs in it is all written here. */
 export class ExportSession implements AsyncDisposable {
   readonly #views: OpenViews;
+  readonly #tables: readonly Table[];
   readonly #signal: AbortSignal | undefined;
   readonly selection: ExportSelection;
 
   private constructor(views: OpenViews, options: SessionOptions) {
     this.#views = views;
+    this.#tables = options.tables;
     this.#signal = options.signal;
     this.selection = options.selection;
   }
 
+  /** Throws `archive_damaged` where a file of the tables is missing or not what was committed. */
   static async open(archive: QueryArchive, options: SessionOptions): Promise<ExportSession> {
-    return new ExportSession(await openViews(archive, options), options);
+    const views = await openViews(archive, options);
+    try {
+      await views.show(
+        options.tables.map(({ name }) => name),
+        options.signal,
+      );
+      return new ExportSession(views, options);
+    } catch (error) {
+      const reason = options.signal?.aborted ? options.signal.reason : await asExportError(error, views);
+      await views[Symbol.asyncDispose]();
+      throw reason;
+    }
   }
 
   get manifests(): readonly Manifest[] {
     return this.#views.manifests;
   }
 
-  get withheld(): OpenViews["withheld"] {
-    return this.#views.withheld;
+  /** Where the tables show less than all. */
+  get shortfall(): Shortfall {
+    return this.#views.shortfall(this.#tables.map(({ name }) => name));
   }
 
   /**

@@ -7,8 +7,8 @@ export class Limit implements Disposable {
   readonly #connection: DuckDBConnection;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort = () => this.#stop(RunvaultError.from(this.#signal?.reason));
+  readonly #stopped = new AbortController();
   #repeat: NodeJS.Timeout | undefined;
-  #reason: RunvaultError | undefined;
 
   /** Without `timeoutMs` only the signal ends the work. */
   constructor(connection: DuckDBConnection, timeoutMs: number | undefined, signal: AbortSignal | undefined) {
@@ -28,11 +28,17 @@ export class Limit implements Disposable {
   }
 
   reason(): RunvaultError | undefined {
-    return this.#reason;
+    return this.signal.aborted ? (this.signal.reason as RunvaultError) : undefined;
+  }
+
+  /** Aborts when the limit is reached: for what is done beside the connection. */
+  get signal(): AbortSignal {
+    return this.#stopped.signal;
   }
 
   #stop(reason: RunvaultError): void {
-    this.#reason ??= reason;
+    // the first reason stays
+    this.#stopped.abort(reason);
     this.#connection.interrupt();
     // an interrupt between two steps of a query is lost, so it is repeated until the query is gone
     this.#repeat ??= setInterval(() => this.#connection.interrupt(), 100);

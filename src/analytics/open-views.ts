@@ -4,16 +4,21 @@ import { join } from "node:path";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Manifest } from "../archive/manifest.ts";
 import { overtaken } from "../archive/overtaken.ts";
+import { WholeFiles } from "../archive/whole-files.ts";
 import type { RunvaultError } from "../model/error.ts";
-import { type WithheldTable, withheldTables } from "./committed-parquet.ts";
+import { type TableName, tableNamed } from "../model/table.ts";
+import { keepByteOrderMarks } from "./byte-order-marks.ts";
+import { requireWhole } from "./committed-parquet.ts";
 import { firstMissing, missingFile, pathsOf, presentFiles } from "./present-files.ts";
 import { asQueryError } from "./query-error.ts";
-import { createViews, type QueryArchive } from "./query-views.ts";
+import { createViews, type QueryArchive, showRows } from "./query-views.ts";
+import { type Shortfall, shortfallOf } from "./shortfall.ts";
+import type { TypedParquet } from "./typed-parquet.ts";
 
 export interface ViewOptions {
   /** Manifests of the runs whose rows the views show. */
   readonly readManifests: () => Promise<readonly Manifest[]>;
-  /** Also the tables that are neither COMPLETE nor OPEN. */
+  /** What the latest attempts brought, proven or not, in place of what is proven. */
   readonly allowIncomplete: boolean;
   /** Memory DuckDB may use before it spills to the temporary folder, in MiB. */
   readonly memoryLimitMb: number;
@@ -22,20 +27,29 @@ export interface ViewOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An in-memory DuckDB with the views of an archive, which show the generation that was committed when it was opened. */
+/**
+ * An in-memory DuckDB with the views of an archive, which show the generation that was committed when it was opened.
+ * Their rows have to be asked for, table by table, so that a file counts for no other table than its own.
+ */
 export interface OpenViews extends AsyncDisposable {
   readonly connection: DuckDBConnection;
   readonly manifests: readonly Manifest[];
-  /** Every committed file behind the views. */
+  /** Every committed file that the views may need. */
   readonly files: readonly string[];
+  /**
+   * Has the views of these tables show their rows, once every file of theirs is seen to be what was committed. Throws
+   * `archive_damaged` where one is not; the other tables can be shown all the same.
+   */
+  show(names: Iterable<TableName>, signal?: AbortSignal): Promise<void>;
   /** DuckDB's error as ours; `history_query_failed` where commits since the opening took files away. */
   errorOf(error: unknown): Promise<RunvaultError>;
-  /** Tables of runs that the views leave out for their state. */
-  readonly withheld: readonly WithheldTable[];
+  /** Where the views of these tables show less than all. */
+  shortfall(names: readonly TableName[]): Shortfall;
 }
 
-/** Opens the views of an archive. Throws `archive_damaged` where a committed file is missing. */
+/** Opens the views of an archive. */
 export async function openViews(archive: QueryArchive, options: ViewOptions): Promise<OpenViews> {
+  keepByteOrderMarks();
   const { readManifests, allowIncomplete, memoryLimitMb, threads, signal } = options;
   const { manifests, files } = await presentFiles(archive, readManifests, allowIncomplete);
   const every = pathsOf(files);
@@ -46,10 +60,13 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     // DuckDB looks for a missing file as for a glob, which a locked query may not
     const refused = known.message.startsWith("Permission Error");
     if (known.code !== "archive_damaged" && !refused) return known;
-    const missing = await firstMissing(every);
-    if (missing === null) return known;
-    return (await overtaken(archive, manifests, error)) ?? missingFile(missing, error);
+    const missing = refused ? await firstMissing(pathsOf(shown)) : null;
+    if (refused && missing === null) return known;
+    const later = await overtaken(archive, manifests, error);
+    return later ?? (missing === null ? known : missingFile(missing, error));
   };
+  const shown = new Map<TableName, readonly TypedParquet[]>();
+  const whole = new WholeFiles(archive.layout);
   let instance: DuckDBInstance | undefined;
   const close = async () => {
     instance?.closeSync();
@@ -67,14 +84,27 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     });
     const connection = await instance.connect();
     await connection.run("SET TimeZone = 'UTC'");
-    await createViews(connection, archive, manifests, files);
+    await createViews(connection, archive, manifests);
     signal?.throwIfAborted();
+    const showOne = async (name: TableName, until: AbortSignal | undefined) => {
+      const groups = files.get(name) ?? [];
+      await requireWhole(
+        whole,
+        groups.flatMap((group) => group.files),
+        until,
+      );
+      await showRows(connection, archive, tableNamed(name), groups);
+      shown.set(name, groups);
+    };
     return {
+      show: async (names, until) => {
+        for (const name of names) if (!shown.has(name)) await showOne(name, until);
+      },
       connection,
       manifests,
       files: every,
       errorOf,
-      withheld: allowIncomplete ? [] : withheldTables(manifests),
+      shortfall: (names) => shortfallOf(manifests, names, allowIncomplete),
       [Symbol.asyncDispose]: async () => {
         connection.closeSync();
         await close();

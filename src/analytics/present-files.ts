@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest } from "../archive/manifest.ts";
+import { damagedHint } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tables } from "../model/table.ts";
 import { committedParquet } from "./committed-parquet.ts";
@@ -13,15 +14,16 @@ export interface PresentFiles {
 }
 
 /**
- * The committed files of the manifests that `readManifests` gives, all of them seen to be there. Reads the manifests
- * again where a commit has just replaced a file. Throws `archive_damaged` where a file stays missing.
+ * The committed files of the manifests that `readManifests` gives. Reads the manifests again where a commit has just
+ * replaced a file; one that stays missing is for whoever wants its table.
  */
 export async function presentFiles(
   archive: Pick<Archive, "layout" | "exactTypes" | "refresh">,
   readManifests: () => Promise<readonly Manifest[]>,
   allowIncomplete: boolean,
 ): Promise<PresentFiles> {
-  for (let attempt = 1; ; attempt++) {
+  let missingBefore: string | null = null;
+  for (;;) {
     const manifests = await readManifests();
     // after the manifests: types only ever widen, so that the archive's then hold those of every file
     await archive.refresh();
@@ -30,11 +32,9 @@ export async function presentFiles(
       files.set(name, byTypes(committedParquet(archive, manifests, name, allowIncomplete)));
     }
     const missing = await firstMissing(pathsOf(files));
-    if (missing === null) return { manifests, files };
     // a commit between the reading of the manifests and here replaces files; then the new manifests name others
-    if (attempt === 3) {
-      throw missingFile(missing);
-    }
+    if (missing === null || missing === missingBefore) return { manifests, files };
+    missingBefore = missing;
   }
 }
 
@@ -42,7 +42,7 @@ export function missingFile(file: string, cause?: unknown): RunvaultError {
   return new RunvaultError("archive_damaged", "a committed file is missing", {
     cause,
     place: { file },
-    hint: "Run `runvault verify`; archiving the run again puts the file back.",
+    hint: damagedHint,
   });
 }
 

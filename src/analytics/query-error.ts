@@ -2,6 +2,7 @@ import { duckDBError } from "../archive/duckdb.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { tables } from "../model/table.ts";
+import { doublesOf } from "./double-sql.ts";
 
 /**
  * DuckDB's error as ours, by the kind that starts its message: what the query did wrong, what the archive has, or what
@@ -74,7 +75,7 @@ function storageError(error: unknown, namesFile: boolean): RunvaultError | null 
 const viewNames: readonly string[] = [
   "runs",
   ...tables.flatMap(({ name, columns }) =>
-    columns.some(({ kind }) => kind === "exact") ? [name, `${name}_f`] : [name],
+    columns.some(({ kind }) => kind === "exact") ? [name, doublesOf(name)] : [name],
   ),
 ];
 

@@ -1,32 +1,42 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
+import { timestampMax, timestampMin } from "../archive/convert-types.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { identifier, literal, parquetRows } from "../archive/sql.ts";
-import { type Column, type Table, type TableName, tables } from "../model/table.ts";
-import { doubleSql } from "./double-sql.ts";
+import { type Column, type Table, tables } from "../model/table.ts";
+import { doubleSql, doublesOf } from "./double-sql.ts";
 import type { TypedParquet } from "./typed-parquet.ts";
 
 /** The part of an archive that queries need. */
 export type QueryArchive = Pick<Archive, "dir" | "layout" | "manifests" | "exactTypes" | "refresh">;
 
 /**
- * Makes the views: every table (typed, also when it has no file), `<table>_f` with doubles where a table has exact
- * columns, and `runs`, one row a run.
+ * Makes the views: every table, typed, `<table>_f` with doubles where a table has exact columns, and `runs`, one row a
+ * run. The tables have no rows yet, and reading one is an error until `showRows` was called for it.
  */
 export async function createViews(
   connection: DuckDBConnection,
   archive: QueryArchive,
   manifests: readonly Manifest[],
-  files: ReadonlyMap<TableName, readonly TypedParquet[]>,
 ): Promise<void> {
   for (const table of tables) {
-    const types = archive.exactTypes(table.name);
-    await connection.run(
-      `CREATE VIEW ${identifier(table.name)} AS ${tableSql(table, types, files.get(table.name) ?? [])}`,
-    );
+    const refusal = `error(${literal(`the rows of ${table.name} were not opened`)})`;
+    const row = rowSql(table, archive.exactTypes(table.name), refusal);
+    await connection.run(`CREATE VIEW ${identifier(table.name)} AS ${row} WHERE CAST(${refusal} AS BOOLEAN)`);
     await createDoubleView(connection, table);
   }
   await createRuns(connection, manifests);
+}
+
+/** Has the view of a table show the rows of these files, or none where there is no file. */
+export async function showRows(
+  connection: DuckDBConnection,
+  archive: QueryArchive,
+  table: Table,
+  files: readonly TypedParquet[],
+): Promise<void> {
+  const sql = tableSql(table, archive.exactTypes(table.name), files);
+  await connection.run(`CREATE OR REPLACE VIEW ${identifier(table.name)} AS ${sql}`);
 }
 
 /** Makes `<table>_f` over the relation `<table>`, where the table has exact columns. */
@@ -35,7 +45,7 @@ export async function createDoubleView(connection: DuckDBConnection, table: Tabl
   if (exact.length === 0) return;
   const doubles = exact.map(({ name }) => `${doubleSql(identifier(name))} AS ${identifier(name)}`).join(", ");
   await connection.run(
-    `CREATE VIEW ${identifier(`${table.name}_f`)} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
+    `CREATE VIEW ${identifier(doublesOf(table.name))} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
   );
 }
 
@@ -45,12 +55,7 @@ function tableSql(
   groups: readonly TypedParquet[],
 ): string {
   const typed = (column: Column) => `CAST(${identifier(column.name)} AS ${sqlType(column, types)})`;
-  if (groups.length === 0) {
-    const nulls = table.columns.map(
-      (column) => `CAST(NULL AS ${sqlType(column, types)}) AS ${identifier(column.name)}`,
-    );
-    return `SELECT ${nulls.join(", ")} WHERE false`;
-  }
+  if (groups.length === 0) return `${rowSql(table, types, "NULL")} WHERE false`;
   // the casts change no value: the archive's types hold those of every group, which differ only while one is widened
   const columns = table.columns.map((column) => `${typed(column)} AS ${identifier(column.name)}`);
   return groups
@@ -59,6 +64,14 @@ function tableSql(
       return `SELECT ${columns.join(", ")} FROM ${rows}`;
     })
     .join(" UNION ALL ");
+}
+
+/** One row of a table, with the same value in every column. */
+function rowSql(table: Table, types: Readonly<Record<string, string>>, value: string): string {
+  const columns = table.columns.map(
+    (column) => `CAST(${value} AS ${sqlType(column, types)}) AS ${identifier(column.name)}`,
+  );
+  return `SELECT ${columns.join(", ")}`;
 }
 
 function sqlType(column: Column, types: Readonly<Record<string, string>>): string {
@@ -93,7 +106,7 @@ const runColumns: readonly [string, string, (manifest: Manifest) => string][] = 
   ["generation", "BIGINT", ({ generation }) => String(generation)],
   ["storage_version", "VARCHAR", ({ run }) => nullable(run.storageVersion)],
   ["source", "VARCHAR", ({ source }) => literal(source)],
-  ["committed_at", "VARCHAR", ({ committedAt }) => literal(committedAt)],
+  ["committed_at", "TIMESTAMP_NS", ({ committedAt }) => instant(nanosecondsOf(committedAt))],
 ];
 
 /** Makes the table `runs`, one row a run. */
@@ -121,8 +134,9 @@ function runValues(manifest: Manifest): string[] {
     ...tables.flatMap(({ name }) => {
       const entry = manifest.tables[name];
       if (entry === undefined) return ["NULL", "NULL", "NULL"];
-      const rows = entry.parquet.reduce((sum, file) => sum + BigInt(file.rows), 0n);
-      return [literal(entry.state), `${rows}::UBIGINT`, nullable(entry.certificate?.proof ?? null)];
+      const { parquet = [], certificate } = entry.proven ?? {};
+      const rows = parquet.reduce((sum, file) => sum + BigInt(file.rows), 0n);
+      return [literal(entry.state), `${rows}::UBIGINT`, nullable(certificate?.proof ?? null)];
     }),
   ];
 }
@@ -131,6 +145,15 @@ function nullable(text: string | null): string {
   return text === null ? "NULL" : literal(text);
 }
 
+/** Times beyond those that a timestamp holds are not told: DuckDB ends the statement over one. */
 function instant(ns: string | null): string {
-  return ns === null ? "NULL" : `make_timestamp_ns(${BigInt(ns)}::BIGINT)`;
+  const time = ns === null ? null : BigInt(ns);
+  const isHeld = time !== null && time >= timestampMin && time <= timestampMax;
+  return isHeld ? `make_timestamp_ns(${time}::BIGINT)` : "NULL";
+}
+
+/** A time in a manifest, which has milliseconds. */
+function nanosecondsOf(text: string): string | null {
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? null : `${BigInt(ms) * 1_000_000n}`;
 }

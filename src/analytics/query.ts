@@ -2,14 +2,14 @@ import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/n
 import { fileList, literal } from "../archive/sql.ts";
 import { CutStream, markedStream, type RowChunk } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { WithheldTable } from "./committed-parquet.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";
 import type { QueryArchive } from "./query-views.ts";
+import type { Shortfall } from "./shortfall.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
 
 export interface QueryOptions {
-  /** Also the tables that are neither COMPLETE nor OPEN; default false. */
+  /** What the latest attempts brought, proven or not, in place of what is proven; default false. */
   readonly allowIncomplete?: boolean;
   /** Memory DuckDB may use before it spills to the temporary folder, in MiB; default 1024. */
   readonly memoryLimitMb?: number;
@@ -29,6 +29,8 @@ export interface ResultColumn {
 /** The rows of one answer, read once. */
 export interface QueryResult {
   readonly columns: readonly ResultColumn[];
+  /** Where the tables that the statement names show less than all; null where it names none. */
+  readonly shortfall: Shortfall | null;
   /**
    * Rows in batches, as they are computed, in bounded memory. Ends only when the answer is whole; throws
    * `query_invalid` when the query fails, is over its time, or is aborted.
@@ -40,16 +42,16 @@ export interface QueryResult {
 
 /** Views over an archive's committed files, and SQL over them that can only read. */
 export interface Query extends AsyncDisposable {
-  /** Tables of runs that the views leave out for their state. */
-  readonly withheld: readonly WithheldTable[];
-  /** Runs one SELECT, or an EXPLAIN of one. Throws `query_invalid` with DuckDB's message. One at a time. */
+  /**
+   * Runs one SELECT, or an EXPLAIN of one. Throws `query_invalid` with DuckDB's message, and `archive_damaged` where a
+   * committed file of a table that it names is missing or not what was committed. One at a time.
+   */
   run(sql: string, signal?: AbortSignal): Promise<QueryResult>;
 }
 
 /**
  * Opens an in-memory DuckDB with the views of an archive, and locks it: no file but the committed ones, no
  * configuration, no extension. The views show the generation committed now, for as long as this is open.
- * Throws `archive_damaged` where a committed file is missing.
  */
 export async function openQuery(archive: QueryArchive, options: QueryOptions = {}): Promise<Query> {
   const { allowIncomplete = false, memoryLimitMb = 1024, timeoutMs = 300_000, threads = 4, signal } = options;
@@ -82,14 +84,11 @@ class LockedQuery implements Query {
     this.#timeoutMs = timeoutMs;
   }
 
-  get withheld(): readonly WithheldTable[] {
-    return this.#views.withheld;
-  }
-
   async run(sql: string, signal?: AbortSignal): Promise<QueryResult> {
     const statement = await readStatement(this.#views.connection, sql);
     const limit = new Limit(this.#views.connection, this.#timeoutMs, signal);
     try {
+      await this.#views.show(statement.tables, limit.signal);
       const asked = await this.#prepare(statement.text, statement.kind);
       const columns = Array.from({ length: asked.columnCount }, (_, index) => ({
         name: asked.columnName(index),
@@ -99,7 +98,12 @@ class LockedQuery implements Query {
         statement.kind === "explain"
           ? this.#whole(asked, limit)
           : this.#stream(statement, columns.length, limit);
-      return { columns, chunks: () => chunks, batches: () => rowsOf(chunks, columns.length) };
+      return {
+        columns,
+        shortfall: statement.tables.length === 0 ? null : this.#views.shortfall(statement.tables),
+        chunks: () => chunks,
+        batches: () => rowsOf(chunks, columns.length),
+      };
     } catch (error) {
       limit[Symbol.dispose]();
       throw limit.reason() ?? (await this.#views.errorOf(error));

@@ -3,11 +3,15 @@ import { StatementType } from "@duckdb/node-api";
 import { literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import { doublesOf } from "./double-sql.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. */
 export interface ReadStatement {
   readonly kind: "select" | "explain";
   readonly text: string;
+  /** The tables whose rows it may need, those behind a view with doubles among them. */
+  readonly tables: readonly TableName[];
 }
 
 /**
@@ -46,13 +50,16 @@ const refusedFunctions: ReadonlySet<string> = new Set(["write_log", "nextval", "
 export async function readStatement(connection: DuckDBConnection, sql: string): Promise<ReadStatement> {
   const explain = /^\s*explain(?:\s+analyze)?(?=[\s(])/i.exec(sql);
   if (explain !== null) {
-    const inner = await readSelect(connection, sql.slice(explain[0].length));
-    return { kind: "explain", text: `${explain[0].trim()} ${inner}` };
+    const { text, tables } = await readSelect(connection, sql.slice(explain[0].length));
+    return { kind: "explain", text: `${explain[0].trim()} ${text}`, tables };
   }
-  return { kind: "select", text: await readSelect(connection, sql) };
+  return { kind: "select", ...(await readSelect(connection, sql)) };
 }
 
-async function readSelect(connection: DuckDBConnection, sql: string): Promise<string> {
+async function readSelect(
+  connection: DuckDBConnection,
+  sql: string,
+): Promise<Pick<ReadStatement, "text" | "tables">> {
   const tree = await parse(connection, sql);
   const statements = await count(connection, sql);
   if (statements !== 1) {
@@ -61,13 +68,28 @@ async function readSelect(connection: DuckDBConnection, sql: string): Promise<st
     });
   }
   refuseActing(tree);
+  const tables = tablesIn(tree);
   // the text must fit inside parentheses; what is cut off is proven to be no part of the statement
   for (let end = sql.lastIndexOf(";"); end >= 0; end = end === 0 ? -1 : sql.lastIndexOf(";", end - 1)) {
     const shorter = sql.slice(0, end);
     const fits = await fitsParentheses(connection, shorter, tree);
-    if (fits) return shorter.trim();
+    if (fits) return { text: shorter.trim(), tables };
   }
-  return sql.trim();
+  return { text: sql.trim(), tables };
+}
+
+/** The archive's tables among the names in a statement. A name that a WITH defines counts too, though it is no table. */
+function tablesIn(tree: unknown): TableName[] {
+  const named = new Set<string>();
+  const look = (node: unknown) => {
+    if (typeof node !== "object" || node === null) return;
+    for (const [key, value] of Object.entries(node)) {
+      if (key === "table_name" && typeof value === "string") named.add(value.toLowerCase());
+      else look(value);
+    }
+  };
+  look(tree);
+  return tableNames.filter((name) => named.has(name) || named.has(doublesOf(name)));
 }
 
 /** Whether the text parses inside parentheses, and by itself to the same tree: then nothing of the statement is lost. */

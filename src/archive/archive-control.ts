@@ -17,7 +17,7 @@ export interface ArchiveControlOptions {
   readonly source: HistorySource;
   /** What the inventory says that the archive is kept by. */
   readonly version: string;
-  /** Also tables that are neither COMPLETE nor OPEN: as the source has it. Default false. */
+  /** What the latest attempts brought in place of what is proven: as the source has it. Default false. */
   readonly allowIncomplete?: boolean;
   readonly clock?: () => Nanoseconds;
 }
@@ -257,7 +257,7 @@ function partialTables(runs: readonly RunOverview[]): DoctorCheck[] {
   return [...Map.groupBy(concerned, ({ instanceId }) => instanceId)].map(([instanceId, own]) => {
     const named = own.slice(-mostNamed).reverse();
     const texts = named.map(({ runId, partial }) => {
-      const states = partial.map(({ table, state }) => `${table} ${state}`);
+      const states = partial.map(({ table, state, since }) => `${table} ${state} since ${since}`);
       return `${instanceId}/${runId} has ${states.join(", ")}`;
     });
     if (own.length > named.length) texts.push(`and ${own.length - named.length} more`);

@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { AcceptedRows, RowAnswer, RowForm } from "../model/row-answer.ts";
+import { fieldsFingerprint } from "../model/schema-fingerprint.ts";
 import type {
   DocumentKind,
+  FactsRequest,
   HistorySource,
   InstanceEntry,
   RowRequest,
@@ -18,10 +20,10 @@ import { type FilterName, type Table, type TableName, tableNamed, tableNames } f
 import type { TimeBounds } from "../model/time.ts";
 import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { readableStates } from "./commit.ts";
+import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { isMissing } from "./durable.ts";
-import type { Manifest, TableManifest } from "./manifest.ts";
+import type { Manifest, ParquetFile } from "./manifest.ts";
 import { ManifestCache } from "./manifest-cache.ts";
 import { overtaken } from "./overtaken.ts";
 import { parquetLines } from "./parquet-lines.ts";
@@ -40,9 +42,11 @@ import {
   type TableBucket,
   wholeSegment,
 } from "./table-rows.ts";
+import { isPresent, latestView, shownView, type TableView } from "./table-view.ts";
+import { inData, WholeFiles } from "./whole-files.ts";
 
 export interface ArchiveSourceOptions {
-  /** Also tables that are neither COMPLETE nor OPEN, as far as the archive holds them. Default false. */
+  /** Serves what the latest attempts brought, proven or not, in place of what is proven. Default false. */
   readonly allowIncomplete?: boolean;
   /**
    * Text of segments decompressed ahead of all readers together, in bytes; the segment that a reader waits for always is.
@@ -65,7 +69,7 @@ export interface ArchiveSourceOptions {
 interface AskedRows {
   readonly manifest: Manifest;
   readonly table: Table;
-  readonly held: TableManifest;
+  readonly held: TableView;
   readonly buckets: readonly TableBucket[];
   readonly filters: readonly (readonly [FilterName, string])[];
   readonly request: RowRequest;
@@ -99,6 +103,7 @@ class ArchiveSource implements HistorySource {
   readonly #texts: SegmentTexts;
   readonly #ahead: AheadBudget;
   readonly #overviews: RunOverviews;
+  readonly #whole: WholeFiles;
   /** Damage that the owner has heard of; what is read once stays the same error. */
   #told: ReadonlySet<RunvaultError> = new Set();
   /** Opened for the first request that needs it. */
@@ -115,6 +120,7 @@ class ArchiveSource implements HistorySource {
     const { readAheadBytes = 32 * mib, keptBytes = 64 * mib } = options;
     this.#ahead = { left: readAheadBytes };
     this.#texts = new SegmentTexts(keptBytes);
+    this.#whole = new WholeFiles(archive.layout);
     this.#overviews = new RunOverviews(archive, options.allowIncomplete ?? false);
   }
 
@@ -157,19 +163,43 @@ class ArchiveSource implements HistorySource {
     }));
   }
 
-  async facts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts> {
+  /**
+   * Row hashes are computed from Parquet, but for whole tables whose certificate has one. A table that is not served has
+   * none, nor has one of which some rows are missing here, or have no Parquet.
+   */
+  async facts(
+    run: RunRef,
+    bounds: TimeBounds,
+    signal?: AbortSignal,
+    { withHash = false, table: only }: FactsRequest = {},
+  ): Promise<StorageFacts> {
     const manifest = await this.#manifestOf(run);
     const facts = new Map<TableName, TableFacts>();
-    for (const name of tableNames) {
-      const table = manifest.tables[name];
-      if (table === undefined || table.state === "ABSENT") continue;
+    for (const name of only === undefined ? tableNames : [only]) {
+      const shown = this.#shown(manifest, name);
+      const latest = latestView(manifest.tables[name]);
+      // of a table of which nothing is proven, what was fetched says at least that there are rows
+      const table = shown ?? latest;
+      if (!isPresent(table)) continue;
       refuseWhenAborted(signal);
       const counted = await this.#guarded(manifest, () => this.#count(manifest, name, table, bounds, signal));
+      const isProven = shown?.state === "COMPLETE" || shown?.state === "OPEN";
+      const rows = isOpen(bounds) && !isProven ? rowsToBe(table, counted.rows) : counted.rows;
+      const ofHeld = { manifest, name, table, bounds, signal, rows: counted.rows };
+      const rowHash =
+        withHash && shown !== undefined && rows === counted.rows
+          ? await this.#guarded(manifest, () => this.#rowHash(ofHeld))
+          : undefined;
       facts.set(name, {
         ...counted,
-        rows: isOpen(bounds) ? this.#rowsToBe(table, counted.rows) : counted.rows,
-        schemaFingerprint: table.certificate?.schemaFingerprint ?? "",
-        final: manifest.run.final,
+        rows,
+        // a hash made here covers the fields of our own lines, whatever the gateway calls its own
+        schemaFingerprint:
+          rowHash === undefined
+            ? (table.certificate?.schemaFingerprint ?? "")
+            : fieldsFingerprint(tableNamed(name)),
+        final: manifest.run.final && shown?.state === "COMPLETE",
+        ...(rowHash === undefined ? {} : { rowHash }),
       });
     }
     return facts;
@@ -300,27 +330,42 @@ class ArchiveSource implements HistorySource {
   }
 
   async *#formed(asked: AskedRows, write: ParquetForm, counted?: Counted): AsyncGenerator<RowPiece> {
-    const { table, held, filters, request } = asked;
-    const files = this.#parquetOf(asked);
-    const duckdb = await this.#openDuckDB();
-    using reading = await ParquetReading.open(duckdb, {
-      table,
-      files,
-      exactTypes: held.exactTypes,
-      bounds: request,
-      filters,
-      limit: request.limit,
-      signal: AbortSignal.any([this.#closed.signal, ...(request.signal ? [request.signal] : [])]),
-      track: (work) => this.#track(work),
-    });
+    using reading = await this.#reading(asked);
     if (counted !== undefined) counted.rows = await reading.rows();
     yield* write(reading);
   }
 
-  #parquetOf({ manifest, table: { name }, buckets }: AskedRows): string[] {
-    const dir = this.#archive.layout.dataDir(manifest);
+  async #reading(asked: AskedRows): Promise<ParquetReading> {
+    const { table, held, filters, request } = asked;
+    const parquet = this.#parquetOf(asked);
+    const signal = AbortSignal.any([this.#closed.signal, ...(request.signal ? [request.signal] : [])]);
+    await this.#requireWhole(asked.manifest, parquet, signal);
+    const dir = this.#archive.layout.dataDir(asked.manifest);
+    const duckdb = await this.#openDuckDB();
+    return await ParquetReading.open(duckdb, {
+      table,
+      files: parquet.map(({ file }) => join(dir, file)),
+      exactTypes: held.exactTypes,
+      bounds: request,
+      filters,
+      limit: request.limit,
+      signal,
+      track: (work) => this.#track(work),
+    });
+  }
+
+  async #requireWhole(run: RunRef, parquet: readonly ParquetFile[], signal: AbortSignal): Promise<void> {
+    try {
+      await this.#whole.require(run, inData(parquet), signal);
+    } catch (error) {
+      refuseWhenAborted(signal);
+      throw error;
+    }
+  }
+
+  #parquetOf({ manifest, table: { name }, buckets }: AskedRows): ParquetFile[] {
     return buckets.flatMap(({ parquet, rows }) => {
-      if (parquet !== undefined) return [join(dir, parquet.file)];
+      if (parquet !== undefined) return [parquet];
       if (rows === 0) return [];
       throw new RunvaultError("history_unavailable", `not all of ${name} was converted to Parquet`, {
         place: placeOf(manifest, name),
@@ -333,7 +378,7 @@ class ArchiveSource implements HistorySource {
   async #count(
     manifest: Manifest,
     name: TableName,
-    held: TableManifest,
+    held: TableView,
     bounds: TimeBounds,
     signal: AbortSignal | undefined,
   ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
@@ -350,6 +395,34 @@ class ArchiveSource implements HistorySource {
         request,
       });
     });
+  }
+
+  /** The row hash of the rows counted within the bounds; undefined where they are not all served from Parquet. */
+  async #rowHash(of: {
+    manifest: Manifest;
+    name: TableName;
+    table: TableView;
+    bounds: TimeBounds;
+    signal: AbortSignal | undefined;
+    rows: bigint;
+  }): Promise<bigint | undefined> {
+    const { manifest, name, table: held, bounds, signal, rows } = of;
+    if (rows === 0n) return 0n;
+    const certified = held.certificate?.rowHash ?? null;
+    if (isOpen(bounds) && certified !== null && BigInt(certified.rows) === rows) return BigInt(certified.sum);
+    const buckets = bucketsOf(held, bounds);
+    if (buckets.some((bucket) => bucket.parquet?.rows !== bucket.rows)) return undefined;
+    const { instanceId, runId } = manifest;
+    const request = { instanceId, runId, table: name, ...bounds, signal };
+    const asked = { manifest, table: tableNamed(name), held, buckets, filters: [], request };
+    using reading = await this.#reading(asked);
+    const sql = rowHashSql(canonicalLineSql(asked.table), `(${reading.rowsSql()})`);
+    const [found, hash] = (await reading.firstRow(sql)) as [bigint, bigint];
+    if (found === rows) return hash;
+    throw damaged(
+      `its Parquet has ${found} of ${rows} rows of ${name}`,
+      this.#archive.layout.dataDir(manifest),
+    );
   }
 
   #openDuckDB(): Promise<OpenDuckDB> {
@@ -397,32 +470,21 @@ class ArchiveSource implements HistorySource {
     return overview;
   }
 
-  /**
-   * The rows that a whole table has: of one that is not proven those that its gateway counted, served or not. Who
-   * archives from here must see that they are missing, where it could take the table for absent, or for whole.
-   */
-  #rowsToBe(table: TableManifest, held: bigint): bigint {
-    if (readableStates.has(table.state)) return held;
-    const counted = table.certificate?.gatewayRows ?? null;
-    if (counted !== null) return BigInt(counted);
-    // how many nobody knows: one says that there are some
-    return this.#isServed(table) || held > 0n ? held : 1n;
+  #shown(manifest: Manifest, name: TableName): TableView | undefined {
+    return shownView(manifest.tables[name], this.#options.allowIncomplete === true);
   }
 
-  #isServed({ state }: TableManifest): boolean {
-    return readableStates.has(state) || (this.#options.allowIncomplete === true && state !== "ABSENT");
-  }
-
-  #servedTable(manifest: Manifest, name: TableName): TableManifest {
+  #servedTable(manifest: Manifest, name: TableName): TableView {
+    const shown = this.#shown(manifest, name);
+    if (isPresent(shown)) return shown;
     const table = manifest.tables[name];
-    if (table !== undefined && this.#isServed(table)) return table;
     const why =
       table === undefined
         ? `${name} of this run is not archived`
-        : table.state === "ABSENT"
+        : shown !== undefined
           ? `the run has no ${name}`
-          : `${name} of this run is ${table.state}`;
-    const isHeld = table !== undefined && table.state !== "ABSENT";
+          : `nothing of ${name} of this run is proven: it is ${table.state}`;
+    const isHeld = table !== undefined && shown === undefined;
     const hint = isHeld
       ? "Archive the run again; with --allow-incomplete unfinished tables are served as they are."
       : "The run's storage facts name the tables that there are.";
@@ -439,16 +501,15 @@ class ArchiveSource implements HistorySource {
   #versionOf(manifest: Manifest): string {
     const { final, storageVersion } = manifest.run;
     const whole = tableNames.every((name) => {
-      const table = manifest.tables[name];
-      return (
-        (table?.state === "COMPLETE" || table?.state === "ABSENT") && table.storageVersion === storageVersion
-      );
+      const shown = this.#shown(manifest, name);
+      const isWhole = shown?.state === "COMPLETE" || shown?.state === "ABSENT";
+      return isWhole && shown.storageVersion === storageVersion;
     });
     if (final && storageVersion !== null && whole) return storageVersion;
     const hash = createHash("sha256");
     for (const name of tableNames) {
-      const table = manifest.tables[name];
-      if (table === undefined || !this.#isServed(table)) continue;
+      const table = this.#shown(manifest, name);
+      if (!isPresent(table)) continue;
       hash.update(`${name}\n`);
       for (const { from, to, sha256 } of table.segments) hash.update(`${from} ${to} ${sha256}\n`);
     }
@@ -473,6 +534,17 @@ class ArchiveSource implements HistorySource {
     const manifests = async () => (now === null ? [] : [now]);
     return (await overtaken({ layout, manifests }, [manifest], thrown)) ?? thrown.at(place);
   }
+}
+
+/**
+ * The rows that a table of which nothing is proven has: those that its gateway counted. Who archives from here must see
+ * that they are missing, where it could take the table for absent, or for whole.
+ */
+function rowsToBe({ certificate }: TableView, held: bigint): bigint {
+  const counted = certificate?.gatewayRows ?? null;
+  if (counted !== null) return BigInt(counted);
+  // how many nobody knows: one says that there are some
+  return held > 0n ? held : 1n;
 }
 
 function rowAnswer(

@@ -8,7 +8,8 @@ import { type TableName, tableNamed, tables } from "../model/table.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
 import { asideOwner, createFile, isMissing, makeFolder, removeAsides, replaceFile } from "./durable.ts";
 import { Layout } from "./layout.ts";
-import { type Manifest, parseManifest } from "./manifest.ts";
+import type { Manifest } from "./manifest.ts";
+import { parseManifest } from "./parse-manifest.ts";
 
 const typesByTable = z.record(
   z.string(),
@@ -45,6 +46,10 @@ export interface Archive {
   manifest(run: RunRef): Promise<Manifest | null>;
   /** Every committed run, by instance and run id. Throws `archive_damaged`. */
   manifests(): Promise<Manifest[]>;
+  /** The files of all manifests, unread: for who goes through an archive of any size. */
+  manifestFiles(): Promise<string[]>;
+  /** The manifest in one of these files; null where it was removed meanwhile. Throws `archive_damaged`. */
+  manifestIn(file: string): Promise<Manifest | null>;
 }
 
 /** Types of exact columns by table, and those of tables that are being changed as they were before. */
@@ -128,6 +133,8 @@ export async function findArchive(dir: string): Promise<Archive | null> {
     },
     manifest: (run) => readManifest(layout, run),
     manifests: () => readManifests(layout),
+    manifestFiles: () => listManifests(layout),
+    manifestIn: (file) => readManifestIn(layout, file),
   };
 }
 
@@ -190,19 +197,30 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
   });
 }
 
-async function readManifests(layout: Layout): Promise<Manifest[]> {
-  const found: Manifest[] = [];
+async function listManifests(layout: Layout): Promise<string[]> {
+  const files: string[] = [];
   for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
     for (const name of await namesIn(join(layout.runsDir, instance))) {
-      if (name.startsWith(".") || !name.endsWith(".json")) continue;
-      const file = join(layout.runsDir, instance, name);
-      const text = await readIfThere(file);
-      // a run removed between the listing and the reading is simply not there any more
-      if (text === null) continue;
-      const manifest = parseManifest(text, file);
-      if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
-      found.push(manifest);
+      if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(layout.runsDir, instance, name));
     }
+  }
+  return files;
+}
+
+async function readManifestIn(layout: Layout, file: string): Promise<Manifest | null> {
+  const text = await readIfThere(file);
+  if (text === null) return null;
+  const manifest = parseManifest(text, file);
+  if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
+  return manifest;
+}
+
+async function readManifests(layout: Layout): Promise<Manifest[]> {
+  const found: Manifest[] = [];
+  for (const file of await listManifests(layout)) {
+    const manifest = await readManifestIn(layout, file);
+    // a run removed between the listing and the reading is simply not there any more
+    if (manifest !== null) found.push(manifest);
   }
   const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
   return found.sort((a, b) => order(a.instanceId, b.instanceId) || order(a.runId, b.runId));

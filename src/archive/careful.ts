@@ -1,5 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
-import { type CheckedLine, checkLine, type LineRules } from "./convert-line.ts";
+import { type CheckedLine, checkLine, type LineRules, withoutOddZeros } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
 
 export interface CarefulInput extends LineRules {
@@ -33,7 +33,7 @@ export interface CarefulResult {
   readonly bad: number;
   /**
    * How many lines had what the contract does not know: `field NAME` for an unknown field, `blank line` for lines that
-   * hold nothing and are no rows, `byte order mark`.
+   * hold nothing and are no rows, `byte order mark`, `odd zeros in decimals`.
    */
   readonly drift: Readonly<Record<string, number>>;
 }
@@ -44,8 +44,8 @@ export const lineLimitBytes = 16 * 1024 * 1024;
 /**
  * Reads a segment line by line and sorts its lines into proper rows and others.
  *
- * A good line is kept byte for byte, unknown fields included; only blanks around it go, and a carriage return between
- * its tokens becomes a blank, for it would end the line to other readers. The new segment is then `checked`.
+ * A good line is kept byte for byte, unknown fields included; only blanks around it go, a carriage return between its
+ * tokens becomes a blank, for it would end the line to other readers, and exact numbers lose odd zeros. The new segment is then `checked`.
  * Throws `history_identity_conflict` and `value_out_of_range` at the first such row: these are no damage to a line but
  * stop the table. Throws `line_too_long` beyond 16 MiB.
  */
@@ -71,11 +71,14 @@ export async function carefulSegment(input: CarefulInput, sink: CarefulSink): Pr
     const checked: CheckedLine =
       text === undefined ? { kind: "bad", reason: "not UTF-8" } : checkLine(text, input);
     switch (checked.kind) {
-      case "row":
+      case "row": {
         good++;
+        const canonical = input.oddZeros ? text! : withoutOddZeros(text!, input.table);
+        if (canonical !== text) drifted("odd zeros in decimals");
         for (const name of new Set(checked.unknown)) drifted(`field ${name}`);
-        await sink.good(cleanLine(bytes));
+        await sink.good(cleanLine(canonical === text ? bytes : Buffer.from(canonical)));
         break;
+      }
       case "bad":
         bad++;
         await sink.bad({

@@ -1,18 +1,18 @@
+import type { Stats } from "node:fs";
 import { readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { sameTypes } from "./convert-types.ts";
-import { linkOrCopy, removeAsides, replaceFile, syncFolder } from "./durable.ts";
-import { type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
+import { isMissing, linkOrCopy, removeAsides, replaceFile, syncFolder } from "./durable.ts";
+import { type Holding, type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
 import { ownFiles } from "./own-names.ts";
 import { holdsCommittedWork, type Pending, removeWork, type Step } from "./pending.ts";
 import { lstatOrNull, makeRealFolder, requireRealFoldersOf, requireReplaceable } from "./real-folder.ts";
 import { removeOwnFiles } from "./remove-own.ts";
-
-/** States whose rows readers see unless they ask for more. */
-export const readableStates: ReadonlySet<string> = new Set(["COMPLETE", "OPEN"]);
+import { holdingsOf } from "./table-view.ts";
+import type { CommittedFile } from "./whole-files.ts";
 
 /**
  * Makes `next` the committed truth of its run: files moved into the data folder, then the manifest replaced by one
@@ -41,10 +41,11 @@ export async function commitRun(
   const quarantineDir = layout.quarantineDir(next);
   await makeRealFolder(layout, dataDir);
   const wanted = filesOf(next);
-  await moveInto(dataDir, wanted.data, pending, step);
+  const named = before === null ? null : filesOf(before);
+  await moveInto(dataDir, wanted.data, named?.data, pending, step);
   if (wanted.quarantine.size > 0) {
     await makeRealFolder(layout, quarantineDir);
-    await moveInto(quarantineDir, wanted.quarantine, pending, step);
+    await moveInto(quarantineDir, wanted.quarantine, named?.quarantine, pending, step);
   }
   step("commit-moved");
   await makeRealFolder(layout, dirname(layout.manifestFile(next)));
@@ -56,7 +57,7 @@ export async function commitRun(
   await refreshTables(archive, next);
   step("links-refreshed");
   // a reader in mid-stream may still be on the generation before, so only what neither names goes
-  const kept = before === null ? [wanted] : [wanted, filesOf(before)];
+  const kept = named === null ? [wanted] : [wanted, named];
   const names = {
     data: kept.flatMap(({ data }) => [...data]),
     aside: kept.flatMap((of) => [...of.quarantine]),
@@ -68,11 +69,12 @@ export async function commitRun(
 /** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
 function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Manifest): void {
   for (const name of tableNames) {
-    const table = next.tables[name];
-    if (table === undefined || table.parquet.length === 0) continue;
-    const former = before?.tables[name]?.exactTypes;
-    if (sameTypes(table.exactTypes, archive.exactTypes(name))) continue;
-    if (former !== undefined && sameTypes(table.exactTypes, former)) continue;
+    const former = heldIn(before, name);
+    const isKnown = ({ parquet, exactTypes }: Holding) =>
+      parquet.length === 0 ||
+      sameTypes(exactTypes, archive.exactTypes(name)) ||
+      former.some((holding) => sameTypes(exactTypes, holding.exactTypes));
+    if (heldIn(next, name).every(isKnown)) continue;
     throw new RunvaultError("locked", `another job changed the types of ${name} in this archive`, {
       place: { instance: next.instanceId, run: next.runId, table: name },
       hint: "Run the same command again: what is fetched is kept, and converted to the new types.",
@@ -80,10 +82,14 @@ function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Mani
   }
 }
 
-/** Moves what is pending of the named files; the others have to be in the folder already. */
+/**
+ * Moves what is pending of the named files; the others have to be in the folder already. What the generation before
+ * names, too, may have been lost since: that is no reason to keep back what this job has of other tables.
+ */
 async function moveInto(
   folder: string,
   files: ReadonlySet<string>,
+  before: ReadonlySet<string> | undefined,
   pending: Pending,
   step: Step,
 ): Promise<void> {
@@ -91,7 +97,7 @@ async function moveInto(
   const there = new Set(await readdir(folder));
   for (const file of files) {
     if (held.has(file)) await rename(pending.pendingFile(file), join(folder, file));
-    else if (!there.has(file)) {
+    else if (!there.has(file) && before?.has(file) !== true) {
       throw new RunvaultError("archive_damaged", "a file that was to be committed is gone", {
         place: { instance: pending.run.instanceId, run: pending.run.runId, file: join(folder, file) },
         hint: "Something else works in the archive's folder. Nothing was committed: run the same command again.",
@@ -141,27 +147,65 @@ export async function refreshTables(archive: Archive, manifest: Manifest): Promi
 
 /** The Parquet files of a table that people see in `tables/`. */
 export function linkedParquet(manifest: Manifest, name: TableName): readonly ParquetFile[] {
-  const table = manifest.tables[name];
-  return table !== undefined && readableStates.has(table.state) ? table.parquet : [];
+  return manifest.tables[name]?.proven?.parquet ?? [];
 }
 
-/** Every file a manifest names. */
+function heldIn(manifest: Manifest | null, name: TableName): Holding[] {
+  const table = manifest?.tables[name];
+  return table === undefined ? [] : holdingsOf(table);
+}
+
+/** The names of all files that a manifest names, by their folder. */
 export function filesOf(manifest: Manifest): { data: Set<string>; quarantine: Set<string> } {
-  const data = new Set<string>();
-  const quarantine = new Set<string>();
+  const files = everyFile(manifest);
+  const namesIn = (folder: ManifestFile["folder"]) =>
+    new Set(files.flatMap((one) => (one.folder === folder ? [one.file] : [])));
+  return { data: namesIn("data"), quarantine: namesIn("quarantine") };
+}
+
+/** A file that a manifest names, with whose it is; null for a document of the run. */
+export interface ManifestFile extends CommittedFile {
+  readonly table: TableName | null;
+}
+
+/** Every file that a manifest names. */
+export function everyFile(manifest: Manifest): ManifestFile[] {
+  // what is proven and what an attempt brought beside it share files
+  const found = new Map<string, ManifestFile>();
+  const add = (
+    table: TableName | null,
+    folder: CommittedFile["folder"],
+    files: readonly Omit<CommittedFile, "folder">[],
+  ) => {
+    for (const { file, storedBytes, sha256 } of files)
+      found.set(file, { table, folder, file, storedBytes, sha256 });
+  };
   for (const name of Object.keys(manifest.tables) as TableName[]) {
-    const table = manifest.tables[name]!;
-    for (const { file } of [...table.segments, ...table.parquet]) data.add(file);
-    for (const { file } of table.quarantine) quarantine.add(file);
+    for (const { segments, parquet, quarantine } of holdingsOf(manifest.tables[name]!)) {
+      add(name, "data", segments);
+      add(name, "data", parquet);
+      add(name, "quarantine", quarantine);
+    }
   }
-  for (const document of Object.values(manifest.documents)) data.add(document.file);
-  return { data, quarantine };
+  add(null, "data", Object.values(manifest.documents));
+  return [...found.values()];
+}
+
+async function statOrNull(file: string): Promise<Stats | null> {
+  try {
+    return await stat(file);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
 }
 
 async function linkOver(from: string, to: string): Promise<void> {
   // of a symbolic link its own: it is replaced, wherever it points to
-  const [source, target] = await Promise.all([stat(from), lstatOrNull(to)]);
+  const [source, target] = await Promise.all([statOrNull(from), lstatOrNull(to)]);
   requireReplaceable(to, target);
+  // the file is lost, which its readers are told; what people glob may still be whole
+  if (source === null) return;
   if (target !== null && target.ino === source.ino && target.dev === source.dev) return;
   // a copy, where files cannot be linked
   if (target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs) return;

@@ -74,10 +74,12 @@ function wholeGrammarSql({ table }: LineRules): string {
   );
 }
 
-function decimalsSql({ table, exactTypes }: LineRules): string {
+function decimalsSql({ table, exactTypes, oddZeros = false }: LineRules): string {
   return grammarSql(
     table.columns.flatMap((column) =>
-      column.kind === "exact" ? [{ column, pattern: `(?:${fittingDecimal(column, exactTypes)})?` }] : [],
+      column.kind === "exact"
+        ? [{ column, pattern: `(?:${fittingDecimal(column, exactTypes, oddZeros)})?` }]
+        : [],
     ),
   );
 }
@@ -208,12 +210,18 @@ function rangeSql(column: Column): string[] {
   }
 }
 
-/** Decimals that the column holds without rounding: further zeros at either end are no digits of the value. */
-function fittingDecimal(column: Column, exactTypes: LineRules["exactTypes"]): string {
+/**
+ * Decimals that the column holds without rounding: further zeros at the end are no digits of the value. Without odd
+ * zeros: no sign on a zero, and no zero ahead of another digit.
+ */
+function fittingDecimal(column: Column, exactTypes: LineRules["exactTypes"], oddZeros: boolean): string {
   const { precision, scale } = exactType(exactTypes, column.name);
   const whole = precision - scale;
-  const digits = whole === 0 ? "0+" : `0*[0-9]{1,${whole}}`;
-  return `-?${digits}(?:\\.${scale === 0 ? "" : `[0-9]{1,${scale}}`}0${scale === 0 ? "+" : "*"})?`;
+  const fraction = `(?:\\.${scale === 0 ? "" : `[0-9]{1,${scale}}`}0${scale === 0 ? "+" : "*"})?`;
+  if (oddZeros) return `-?${whole === 0 ? "0+" : `0*[0-9]{1,${whole}}`}${fraction}`;
+  const small = scale === 0 ? [] : [`-0\\.[0-9]{0,${scale - 1}}[1-9]0*`];
+  const large = whole === 0 ? [] : [`-?[1-9][0-9]{0,${whole - 1}}${fraction}`];
+  return [...large, `0${fraction}`, ...small].join("|");
 }
 
 function shapePattern(shape: Shape): string {

@@ -7,6 +7,11 @@ export interface LineRules {
   readonly instanceId: string;
   readonly runId: string;
   readonly exactTypes: ExactTypes;
+  /**
+   * Whether exact numbers keep a sign on a zero and zeros ahead: in segments that are committed already, which were so
+   * before such lines were made canonical.
+   */
+  readonly oddZeros?: boolean;
 }
 
 /** One member of a line's object, as it stands there. */
@@ -18,6 +23,9 @@ export interface Member {
   readonly name: string;
   /** True where the value is an object or array, which only unknown fields may hold. */
   readonly nested: boolean;
+  /** Where the value's token begins and ends. */
+  readonly at: number;
+  readonly end: number;
 }
 
 /**
@@ -67,47 +75,110 @@ class BadLine extends Error {}
  */
 export function checkLine(line: string, rules: LineRules): CheckedLine {
   try {
-    return new LineReader(line, rules).read();
+    return new LineReader(line, rules.table).read(rules);
   } catch (thrown) {
     if (thrown instanceof BadLine) return { kind: "bad", reason: thrown.message };
     throw thrown;
   }
 }
 
+/**
+ * The line with its exact numbers free of a sign on a zero and of zeros ahead, which say nothing: `-0.00` is 0, `007` is
+ * 7. What reads a decimal drops them, so that a stored line that had them would not be the line that is certified. Any
+ * other line comes back as it is, one that is no row included.
+ */
+export function withoutOddZeros(line: string, table: Table): string {
+  // hardly any line has such a number, and few have escapes, in which one may hide
+  if (!oddZerosOf(table).test(line) && !line.includes("\\u")) return line;
+  let members: readonly Member[];
+  try {
+    members = new LineReader(line, table).members();
+  } catch (thrown) {
+    if (thrown instanceof BadLine) return line;
+    throw thrown;
+  }
+  let text = line;
+  for (const { column, at, end } of members.toReversed()) {
+    const token = line.slice(at, end);
+    if (column?.kind !== "exact" || !token.startsWith('"')) continue;
+    const [odd, sign = "", digits = ""] = oddDecimal.exec(textOf(token)) ?? [];
+    if (odd === undefined) continue;
+    const decimal = /[1-9]/.test(digits) ? sign + digits : "0";
+    text = `${text.slice(0, at)}"${decimal}"${text.slice(end)}`;
+  }
+  return text;
+}
+
+/** The same of many lines, as bytes. */
+export function linesWithoutOddZeros(text: Buffer, table: Table): Buffer {
+  // a character a byte: what is looked for is ASCII, and all else stays as it is
+  const lines = text.toString("latin1");
+  if (!oddZerosOf(table).test(lines)) return text;
+  const clean = lines.split("\n").map((line) => withoutOddZeros(line, table));
+  return Buffer.from(clean.join("\n"), "latin1");
+}
+
+/** Its sign, and what is behind the zeros ahead; neither for a zero. */
+const oddDecimal = /^(?:(-?)0+([0-9]+(?:\.[0-9]+)?)|-0(?:\.0+)?)$/;
+
+/** What a line with odd zeros has in it, escapes aside. */
+function oddZerosOf(table: Table): RegExp {
+  let pattern = oddZeros.get(table);
+  if (pattern === undefined) {
+    const names = table.columns.flatMap(({ name, kind }) => (kind === "exact" ? [name] : []));
+    pattern = new RegExp(`"(?:${names.join("|")})"[ \\t\\r]*:[ \\t\\r]*"(?:-?0[0-9]|-0(?:\\.0+)?")`);
+    oddZeros.set(table, pattern);
+  }
+  return pattern;
+}
+
+const oddZeros = new Map<Table, RegExp>();
+
 type TokenKind = "string" | "number" | "word" | "nested";
+
+interface Token {
+  readonly kind: TokenKind;
+  readonly text: string;
+}
 
 class LineReader {
   readonly #line: string;
-  readonly #rules: LineRules;
+  readonly #table: Table;
   #at = 0;
 
-  constructor(line: string, rules: LineRules) {
+  constructor(line: string, table: Table) {
     this.#line = line;
-    this.#rules = rules;
+    this.#table = table;
   }
 
-  read(): CheckedLine {
+  read(rules: LineRules): CheckedLine {
+    const values = new Map<string, Token>();
+    return this.#judge(rules, this.members(values), values);
+  }
+
+  /** The members of the line's object; their values by name go into `values`. */
+  members(values: Map<string, Token> = new Map()): readonly Member[] {
     this.#skipBlanks();
     if (this.#line[this.#at] !== "{") throw new BadLine("not a JSON object");
     const members: Member[] = [];
-    const values = new Map<string, { kind: TokenKind; text: string }>();
     this.#object((rawKey, name) => {
       if (values.has(name)) throw new BadLine(`key ${JSON.stringify(name)} stands twice`);
+      const at = this.#at;
       const token = this.#value(1);
       values.set(name, token);
       const column = this.#column(name);
-      members.push({ rawKey, name, column, nested: token.kind === "nested" });
+      members.push({ rawKey, name, column, nested: token.kind === "nested", at, end: this.#at });
     });
     this.#skipBlanks();
     if (this.#at < this.#line.length) throw new BadLine(`text after the object at character ${this.#at + 1}`);
-    return this.#judge(members, values);
+    return members;
   }
 
   #judge(
+    { table, runId, instanceId, exactTypes }: LineRules,
     members: readonly Member[],
-    values: ReadonlyMap<string, { kind: TokenKind; text: string }>,
+    values: ReadonlyMap<string, Token>,
   ): CheckedLine {
-    const { table, runId, instanceId, exactTypes } = this.#rules;
     const texts = new Map<string, string>();
     for (const column of table.columns) {
       const token = values.get(column.name);
@@ -135,7 +206,7 @@ class LineReader {
   }
 
   #column(name: string): Column | undefined {
-    return this.#rules.table.columns.find((column) => column.name === name);
+    return this.#table.columns.find((column) => column.name === name);
   }
 
   /** Reads an object from its brace on; `member` reads the value of each key. */
@@ -168,7 +239,7 @@ class LineReader {
     if (!this.#take("]")) throw this.#unexpected("a comma or the end of the array");
   }
 
-  #value(depth: number): { kind: TokenKind; text: string } {
+  #value(depth: number): Token {
     const text = this.#match(stringToken);
     if (text !== undefined) return { kind: "string", text: textOf(text) };
     const number = this.#match(numberToken);

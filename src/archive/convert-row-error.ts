@@ -32,7 +32,7 @@ export function rowError(
             : { wider: { table: table.name, column: checked.column, type: `DECIMAL(${wider})` } }),
           hint:
             wider !== null
-              ? `Widen the column with \`runvault rebuild --widen ${column}=${wider}\` and archive the run again; a new archive takes \`--decimal ${column}=${wider}\`.`
+              ? `Widen the column with \`runvault rebuild --widen ${column}=${wider}\` and archive the run again, or archive it with \`--widen auto\`; a new archive takes \`--decimal ${column}=${wider}\`.`
               : "No column type can hold this value; the gateway has to correct it.",
         },
       );

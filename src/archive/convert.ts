@@ -12,7 +12,7 @@ import {
   typedSql,
   wholeNumbersSql,
 } from "./convert-guard.ts";
-import { checkLine, type LineRules, shorten } from "./convert-line.ts";
+import { checkLine, type LineRules, shorten, withoutOddZeros } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
 import { type ExactTypes, parquetType } from "./convert-types.ts";
 import { duckDBError } from "./duckdb.ts";
@@ -41,6 +41,8 @@ export interface ConvertInput {
   readonly segments: readonly SegmentInput[];
   /** The type of each exact column, such as `DECIMAL(18,9)`. */
   readonly exactTypes: ExactTypes;
+  /** As the line rules have it. */
+  readonly oddZeros?: boolean;
   /** The Parquet file to write; replaced if it exists, removed if conversion fails. */
   readonly out: string;
   readonly codec: "zstd";
@@ -236,8 +238,9 @@ async function newShape(
   if (offending === undefined) throw duckDBError(cause, "conversion failed");
   const { line, file } = offending;
   const row = shapeOfLine(line, input, { file });
+  const odd = !input.oddZeros && withoutOddZeros(line, input.table) !== line;
   const known = shapes.some((shape) => shapeText(shape) === shapeText(row));
-  if (known || shapes.length === shapeLimit || row.some(({ nested }) => nested)) {
+  if (odd || known || shapes.length === shapeLimit || row.some(({ nested }) => nested)) {
     throw new RunvaultError("malformed_row", `a row that only the careful path can read: ${shorten(line)}`, {
       place: { file },
     });

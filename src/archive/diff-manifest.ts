@@ -1,4 +1,6 @@
+import { isOtherSchema } from "../model/schema-fingerprint.ts";
 import type { Manifest, TableManifest } from "./manifest.ts";
+import { latestView, type TableView } from "./table-view.ts";
 
 /** What two manifests disagree about. */
 export interface Disagreement {
@@ -31,12 +33,15 @@ export function compareManifests(a: Manifest, b: Manifest): Disagreement {
 }
 
 /** One table in two manifests, its rows apart. */
-export function compareTables(a: TableManifest | undefined, b: TableManifest | undefined): Disagreement {
+export function compareTables(inA: TableManifest | undefined, inB: TableManifest | undefined): Disagreement {
   const found = new Comparison();
-  if (a === undefined || b === undefined) {
-    found.differ("archived", a !== undefined, b !== undefined);
+  if (inA === undefined || inB === undefined) {
+    found.differ("archived", inA !== undefined, inB !== undefined);
     return found;
   }
+  found.differ("proven", provenText(inA), provenText(inB));
+  found.note("notes", inA.attempt.notes.join("; "), inB.attempt.notes.join("; "));
+  const [a, b] = [latestView(inA), latestView(inB)];
   found.differ("state", a.state, b.state);
   found.differ("grain", a.grain, b.grain);
   found.differ("buckets", buckets(a), buckets(b));
@@ -57,7 +62,10 @@ export function compareTables(a: TableManifest | undefined, b: TableManifest | u
   found.differ("certified until", left.until, right.until);
   found.note("proof", left.proof, right.proof);
   found.unlessUnknown("gateway's rows", left.gatewayRows, right.gatewayRows);
-  found.unlessUnknown("schema fingerprint", left.schemaFingerprint, right.schemaFingerprint);
+  const schemas = [left.schemaFingerprint, right.schemaFingerprint] as const;
+  if (schemas[0] !== null && schemas[1] !== null && isOtherSchema(schemas[0], schemas[1])) {
+    found.differ("schema fingerprint", ...schemas);
+  } else found.note("schema fingerprint", ...schemas);
   if (left.rowHash !== null && right.rowHash !== null) {
     found.differ("certified row hash", sortedJson(left.rowHash), sortedJson(right.rowHash));
   }
@@ -86,14 +94,21 @@ function sentence(what: string, a: unknown, b: unknown): string {
   return `${what}: ${a === null ? "unknown" : String(a)} and ${b === null ? "unknown" : String(b)}`;
 }
 
-function buckets(table: TableManifest): string {
+function provenText({ proven }: TableManifest): string | null {
+  if (proven === null) return null;
+  const { state, certificate } = proven;
+  const upTo = certificate?.until == null ? "" : ` up to ${certificate.until}`;
+  return `${state}${upTo}, ${certificate?.rows ?? 0} rows`;
+}
+
+function buckets(table: TableView): string {
   const shown = table.parquet.map(
     ({ bucket, rows, first, last }) => `${bucket}=${rows} ${keyText(first)}..${keyText(last)}`,
   );
   return shown.join(", ");
 }
 
-function asideRows(table: TableManifest): number {
+function asideRows(table: TableView): number {
   return table.quarantine.reduce((sum, { rows }) => sum + rows, 0);
 }
 

@@ -7,13 +7,16 @@ import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../model/table.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
+import { canonicalLineSql } from "./canonical-sql.ts";
 import { firstDifference, type LineDifference } from "./diff-lines.ts";
 import { compareManifests, compareTables } from "./diff-manifest.ts";
 import { duckDBError, openDuckDB } from "./duckdb.ts";
 import type { Manifest } from "./manifest.ts";
+import { rowHashWithin } from "./row-hash-within.ts";
 import { readSegment } from "./segment.ts";
 import { parquetRows } from "./sql.ts";
+import { latestView, type TableView } from "./table-view.ts";
+import { inData, WholeFiles } from "./whole-files.ts";
 
 export interface DiffOptions {
   /** Only these runs; every run of both archives unless given. */
@@ -72,13 +75,14 @@ export async function diffArchives(a: Archive, b: Archive, options: DiffOptions 
   try {
     await using duckdb = await openDuckDB({ memoryLimitMb: 256, threads: 2, tempDirectory });
     const second = await duckdb.connect();
+    const wholes = [new WholeFiles(a.layout), new WholeFiles(b.layout)] as const;
     for (const [key, manifest] of left) {
       const other = right.get(key);
       if (other === undefined) continue;
       signal?.throwIfAborted();
       const sides: [Side, Side] = [
-        { archive: a, manifest, connection: duckdb.connection },
-        { archive: b, manifest: other, connection: second },
+        { archive: a, whole: wholes[0], manifest, connection: duckdb.connection },
+        { archive: b, whole: wholes[1], manifest: other, connection: second },
       ];
       compared.push(await diffRun(sides, options));
     }
@@ -90,6 +94,7 @@ export async function diffArchives(a: Archive, b: Archive, options: DiffOptions 
 }
 
 interface Side {
+  readonly whole: WholeFiles;
   readonly archive: Archive;
   readonly manifest: Manifest;
   /** One for each side: a connection runs one query at a time, and both sides are read at once. */
@@ -117,9 +122,13 @@ async function diffTable(
   name: TableName,
   signal: AbortSignal | undefined,
 ): Promise<TableDiff> {
-  const [a, b] = sides.map(({ manifest }) => manifest.tables[name]);
-  const { differences, notes } = compareTables(a, b);
+  const [inA, inB] = sides.map(({ manifest }) => manifest.tables[name]);
+  const { differences, notes } = compareTables(inA, inB);
+  const [a, b] = [latestView(inA), latestView(inB)];
   const rows = { a: rowsOf(a), b: rowsOf(b) };
+  for (const { whole, manifest } of sides) {
+    await whole.require(manifest, inData(latestView(manifest.tables[name])?.parquet ?? []), signal);
+  }
   // one after the other: where one fails, no query of the other may still run when DuckDB is closed
   const rowHash = { a: await rowHashOf(sides[0], name), b: await rowHashOf(sides[1], name) };
   if (rowHash.a !== rowHash.b)
@@ -159,7 +168,7 @@ async function* segmentText(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
   const dir = archive.layout.dataDir(manifest);
-  for (const segment of manifest.tables[name]?.segments ?? []) {
+  for (const segment of latestView(manifest.tables[name])?.segments ?? []) {
     signal?.throwIfAborted();
     yield await readSegment(join(dir, segment.file), segment);
   }
@@ -182,7 +191,7 @@ async function* parquetText(
     if (rows.length > 0) yield Buffer.from(rows.map(([line]) => `${line}\n`).join(""));
   }
   // a stream of DuckDB's client that fails ends as if it were whole
-  const promised = side.manifest.tables[name]?.parquet.reduce((sum, { rows }) => sum + rows, 0);
+  const promised = latestView(side.manifest.tables[name])?.parquet.reduce((sum, { rows }) => sum + rows, 0);
   if (seen === promised) return;
   throw unreadable(side, name, `${seen} of ${promised} rows could be read`);
 }
@@ -191,8 +200,7 @@ async function rowHashOf(side: Side, name: TableName): Promise<string | null> {
   const files = parquetFiles(side, name);
   if (files.length === 0) return null;
   try {
-    const sql = rowHashSql(canonicalLineSql(tableNamed(name)), parquetRows(files));
-    const [rows, hash] = (await side.connection.runAndReadAll(sql)).getRows()[0] ?? [];
+    const { rows, hash } = await rowHashWithin(side.connection, tableNamed(name), files);
     return `${rows}:${hash}`;
   } catch (thrown) {
     const { message } = duckDBError(thrown, "its Parquet files cannot be read");
@@ -216,7 +224,7 @@ function unreadable(
 
 function parquetFiles({ archive, manifest }: Side, name: TableName): string[] {
   const dir = archive.layout.dataDir(manifest);
-  return (manifest.tables[name]?.parquet ?? []).map(({ file }) => join(dir, file));
+  return (latestView(manifest.tables[name])?.parquet ?? []).map(({ file }) => join(dir, file));
 }
 
 async function manifestsOf(
@@ -242,6 +250,6 @@ function refOf({ instanceId, runId }: RunRef): RunRef {
   return { instanceId, runId };
 }
 
-function rowsOf(table: Manifest["tables"][TableName]): number | null {
+function rowsOf(table: TableView | undefined): number | null {
   return table === undefined ? null : table.segments.reduce((sum, { rows }) => sum + rows, 0);
 }

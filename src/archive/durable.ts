@@ -1,5 +1,17 @@
 import { constants } from "node:fs";
-import { access, copyFile, link, mkdir, open, readdir, rename, rm, rmdir, stat } from "node:fs/promises";
+import {
+  access,
+  copyFile,
+  link,
+  mkdir,
+  open,
+  readdir,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 
@@ -30,6 +42,18 @@ export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?
     throw error;
   }
   await syncFolder(dirname(file));
+}
+
+/** The same for what may be lost: a reader sees old or new, and after a loss of power perhaps neither. */
+export async function replaceUnsynced(file: string, bytes: Uint8Array): Promise<void> {
+  const aside = asideOf(file);
+  try {
+    await writeFile(aside, bytes);
+    await rename(aside, file);
+  } catch (error) {
+    await rm(aside, { force: true });
+    throw error;
+  }
 }
 
 /** Writes a new file as a whole, unless it is there already: the first of two writers wins. */

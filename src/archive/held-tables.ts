@@ -7,7 +7,8 @@ import { isMissing, sizeOf } from "./durable.ts";
 import { hashFile } from "./file-hash.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
 import type { Layout } from "./layout.ts";
-import type { Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
+import type { Holding, Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
+import { holdingsOf, latestView } from "./table-view.ts";
 
 /** What is held of one table, committed and pending together. */
 export interface HeldTable {
@@ -15,9 +16,13 @@ export interface HeldTable {
   survey: SurveyRecord | null;
   /** In order of their windows; parts of one unsorted answer share theirs. */
   segments: Segment[];
-  /** Each with the names of the segments it was made of. */
+  /** Each with the names of the segments it was made of; a bucket may have several, of which one is of those held now. */
   parquet: { file: ParquetFile; of: string[]; drift: string[] }[];
   quarantine: QuarantineFile[];
+  /** Names of segments whose rows were the same when this job, or one that was interrupted, streamed them once more. */
+  compared: Set<string>;
+  /** Names of segments that are parts of committed ones. */
+  parts: Set<string>;
 }
 
 /** What says which work is held of a run: where it is, and what it would be a continuation of. */
@@ -27,6 +32,12 @@ export interface HeldWork {
   readonly committed: Manifest | null;
   /** Of the finished run whose rows are wanted; null while the run goes on: counts tell then. */
   readonly storageVersion: string | null;
+  /** Whether the run is final: rows that were fetched while it went on may have changed since. */
+  readonly final: boolean;
+  /** Committed files that are missing, or not what was committed: they count for nothing. Default: none. */
+  readonly lost?: ReadonlySet<string>;
+  /** What an interrupted job last noted before this, in milliseconds since 1970, does not count. Default: all counts. */
+  readonly notedSinceMs?: number;
   /** Parquet of other types does not count, committed or not: its bucket is converted again. */
   readonly exactTypes: (table: TableName) => ExactTypes;
 }
@@ -46,6 +57,10 @@ export class HeldTables {
   readonly generation: number;
   /** Segments that an earlier, interrupted job had fetched. */
   resumedSegments = 0;
+  /** True where some of them were fetched while the run went on. */
+  resumedGrowing = false;
+  /** Committed segments that count for nothing, because files of theirs are lost. */
+  readonly lostSegments = new Map<TableName, readonly string[]>();
   readonly #tables = new Map<TableName, HeldTable>();
   /** Files that the committed generation names. */
   readonly #committed = new Set<string>();
@@ -63,25 +78,35 @@ export class HeldTables {
    * versions would make a table that never was.
    */
   static async read(work: HeldWork): Promise<TakenUp> {
-    const { layout, run, storageVersion } = work;
+    const { layout, run, storageVersion, notedSinceMs = 0 } = work;
     const held = new HeldTables(work);
-    const { entries, wholeBytes, bytes } = await readJournal(layout.journalFile(run));
+    const { entries, wholeBytes, bytes, notedMs } = await readJournal(layout.journalFile(run));
     const [head] = entries;
     const ours =
       head?.kind === "open" &&
       head.instanceId === run.instanceId &&
       head.runId === run.runId &&
       head.generation === held.generation &&
+      notedMs >= notedSinceMs &&
       (head.storageVersion === null || head.storageVersion === storageVersion);
     if (!ours) return { held, entries: [], wholeBytes, isTorn: false };
-    for (const entry of entries) await held.#replay(entry);
+    for (const entry of entries) await held.#replay(entry, head.final);
+    held.resumedGrowing = !head.final && held.resumedSegments > 0;
     return { held, entries, wholeBytes, isTorn: wholeBytes < bytes };
   }
 
   of(name: TableName): HeldTable {
     let held = this.#tables.get(name);
     if (held === undefined) {
-      held = { grain: null, survey: null, segments: [], parquet: [], quarantine: [] };
+      held = {
+        grain: null,
+        survey: null,
+        segments: [],
+        parquet: [],
+        quarantine: [],
+        compared: new Set(),
+        parts: new Set(),
+      };
       this.#tables.set(name, held);
     }
     return held;
@@ -92,7 +117,7 @@ export class HeldTables {
     return await this.#locateIn(this.#work.layout.dataDir(this.#work.run), name);
   }
 
-  /** True for files of the committed generation: what became of them since is not known. */
+  /** True for segments and Parquet of the committed generation: what became of them since is not known. */
   isCommitted(name: string): boolean {
     return this.#committed.has(name);
   }
@@ -102,15 +127,10 @@ export class HeldTables {
     return this.of(name).segments.filter((segment) => segment.bucket === bucket);
   }
 
-  /** True when the bucket's Parquet was made of exactly the segments held now. */
-  isConverted(name: TableName, bucket: string): boolean {
-    const made = this.of(name).parquet.find(({ file }) => file.bucket === bucket);
-    const segments = this.segmentsOf(name, bucket).map(({ file }) => file);
-    return (
-      made !== undefined &&
-      made.of.length === segments.length &&
-      made.of.every((file, i) => file === segments[i])
-    );
+  /** The bucket's Parquet that was made of exactly these segments, those held now unless others are given. */
+  converted(name: TableName, bucket: string, segments: readonly Segment[] = this.segmentsOf(name, bucket)) {
+    const of = segments.map(({ file }) => file);
+    return this.of(name).parquet.find((made) => made.file.bucket === bucket && sameNames(made.of, of));
   }
 
   addSegments(name: TableName, segments: readonly Segment[]): void {
@@ -119,7 +139,7 @@ export class HeldTables {
 
   addParquet(name: TableName, file: ParquetFile, of: readonly string[], drift: readonly string[]): void {
     const held = this.of(name);
-    held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== file.bucket);
+    held.parquet = held.parquet.filter((made) => made.file.bucket !== file.bucket || !sameNames(made.of, of));
     held.parquet.push({ file, of: [...of], drift: [...drift] });
   }
 
@@ -138,6 +158,15 @@ export class HeldTables {
     if (quarantine !== null) held.quarantine.push(quarantine);
   }
 
+  /** Puts the parts of a segment in its place. */
+  splitSegment(name: TableName, replaces: string, parts: readonly Segment[]): void {
+    const held = this.of(name);
+    const at = held.segments.findIndex(({ file }) => file === replaces);
+    if (at < 0) return;
+    held.segments.splice(at, 1, ...parts);
+    for (const { file } of parts) held.parts.add(file);
+  }
+
   /** Segments stop counting. */
   forget(name: TableName, files: readonly string[]): void {
     const held = this.of(name);
@@ -148,25 +177,36 @@ export class HeldTables {
   }
 
   #adopt(committed: Manifest | null): void {
-    for (const [key, { grain, segments, parquet, quarantine, drift, exactTypes }] of Object.entries(
-      committed?.tables ?? {},
-    )) {
+    const { lost = new Set() } = this.#work;
+    for (const [key, table] of Object.entries(committed?.tables ?? {})) {
       const name = key as TableName;
+      const { grain, segments, quarantine } = latestView(table);
       const held = this.of(name);
       // a table that never held a row has decided nothing yet
       held.grain = segments.length === 0 ? null : grain;
-      held.segments.push(...segments);
-      for (const { file } of segments) this.#committed.add(file);
-      held.quarantine.push(...quarantine);
-      if (!sameTypes(exactTypes, this.#work.exactTypes(name))) continue;
-      for (const file of parquet) {
-        const of = segments.filter(({ bucket }) => bucket === file.bucket).map(({ file }) => file);
-        held.parquet.push({ file, of, drift });
+      const gone = lostWindows({ segments, quarantine }, lost);
+      const isGone = (file: Segment | QuarantineFile) => gone.has(windowOf(file));
+      held.segments.push(...segments.filter((segment) => !isGone(segment)));
+      if (gone.size > 0) {
+        this.lostSegments.set(
+          name,
+          segments.filter(isGone).map(({ file }) => file),
+        );
+      }
+      held.quarantine.push(...quarantine.filter((file) => !isGone(file)));
+      for (const { segments, parquet, drift, exactTypes } of holdingsOf(table)) {
+        for (const { file } of [...segments, ...parquet]) this.#committed.add(file);
+        if (!sameTypes(exactTypes, this.#work.exactTypes(name))) continue;
+        for (const file of parquet) {
+          if (lost.has(file.file)) continue;
+          const of = segments.filter(({ bucket }) => bucket === file.bucket).map(({ file }) => file);
+          this.addParquet(name, file, of, drift);
+        }
       }
     }
   }
 
-  async #replay(entry: Entry): Promise<void> {
+  async #replay(entry: Entry, wasFinal: boolean): Promise<void> {
     if (entry.kind === "open") return;
     const held = this.of(entry.table);
     switch (entry.kind) {
@@ -179,16 +219,25 @@ export class HeldTables {
       case "drop":
         this.forget(entry.table, entry.files);
         return;
+      case "compared":
+        for (const file of entry.files) held.compared.add(file);
+        return;
+      case "split": {
+        const whole = await Promise.all(entry.segments.map((segment) => this.#isWhole(segment)));
+        if (whole.every(Boolean)) this.splitSegment(entry.table, entry.replaces, entry.segments);
+        return;
+      }
       case "segments": {
         const whole = await Promise.all(entry.segments.map((segment) => this.#isWhole(segment)));
         if (!whole.every(Boolean)) return;
         this.addSegments(entry.table, entry.segments);
         this.resumedSegments += entry.segments.length;
+        // what came of a finished run came once nothing of it changed any more
+        if (wasFinal) for (const { file } of entry.segments) held.compared.add(file);
         return;
       }
       case "parquet": {
         const { table, parquet, of, drift, exactTypes } = entry;
-        held.parquet = held.parquet.filter(({ file: { bucket } }) => bucket !== parquet.bucket);
         if (sameTypes(exactTypes, this.#work.exactTypes(table)) && (await this.#isWhole(parquet))) {
           this.addParquet(table, parquet, of, drift);
         }
@@ -225,6 +274,22 @@ export class HeldTables {
     const pending = join(this.#work.layout.pendingDir(this.#work.run), name);
     return (await sizeOf(pending)) === null ? join(committed, name) : pending;
   }
+}
+
+function sameNames(one: readonly string[], other: readonly string[]): boolean {
+  return one.length === other.length && one.every((name, i) => name === other[i]);
+}
+
+/** Windows of a table that have to be fetched again: parts of one answer are in one window, and count together. */
+function lostWindows(
+  { segments, quarantine }: Pick<Holding, "segments" | "quarantine">,
+  lost: ReadonlySet<string>,
+): ReadonlySet<string> {
+  return new Set([...segments, ...quarantine].filter(({ file }) => lost.has(file)).map(windowOf));
+}
+
+function windowOf({ from, to }: Segment | QuarantineFile): string {
+  return `${from} ${to}`;
 }
 
 /** Keeps the order of windows; among segments of one window, the order of adding. */

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { z } from "zod";
 import { type TableName, tableNames } from "../model/table.ts";
 import { grains } from "./bucket.ts";
@@ -12,6 +12,15 @@ const surveySchema = z.strictObject({
   last: z.string().nullable(),
   sha256: z.string(),
   until: z.string().nullable(),
+  /** Rows of the last timestamp that a cap may have cut off: nothing else that was answered shows them to be all. */
+  openEnd: z
+    .strictObject({
+      from: z.string(),
+      to: z.string(),
+      rows: z.int().nonnegative(),
+      bytes: z.int().nonnegative(),
+    })
+    .nullable(),
 });
 export type SurveyRecord = z.infer<typeof surveySchema>;
 
@@ -25,11 +34,22 @@ const entrySchema = z.discriminatedUnion("kind", [
     generation: z.int(),
     /** Of the finished run whose rows these are; null where none was said, and while the run went on. */
     storageVersion: z.string().nullable(),
+    /** Whether the run was final when its rows were fetched. */
+    final: z.boolean().default(false),
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
   z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema }),
   // the parts of one unsorted answer count together or not at all
   z.strictObject({ kind: z.literal("segments"), table, segments: z.array(segmentSchema) }),
+  // their rows were streamed once more, and were the same
+  z.strictObject({ kind: z.literal("compared"), table, files: z.array(z.string()) }),
+  // the parts take the place of the segment at once, so that no row of it is ever without one
+  z.strictObject({
+    kind: z.literal("split"),
+    table,
+    replaces: z.string(),
+    segments: z.array(segmentSchema),
+  }),
   z.strictObject({ kind: z.literal("drop"), table, files: z.array(z.string()) }),
   z.strictObject({
     kind: z.literal("parquet"),
@@ -55,6 +75,8 @@ export interface Journal {
   readonly entries: readonly Entry[];
   readonly wholeBytes: number;
   readonly bytes: number;
+  /** When something was last noted in it, in milliseconds since 1970. */
+  readonly notedMs: number;
 }
 
 /**
@@ -63,14 +85,16 @@ export interface Journal {
  */
 export async function readJournal(file: string): Promise<Journal> {
   let bytes: Buffer;
+  let notedMs: number;
   try {
     bytes = await readFile(file);
+    notedMs = (await stat(file)).mtimeMs;
   } catch (error) {
-    if (isMissing(error)) return { entries: [], wholeBytes: 0, bytes: 0 };
+    if (isMissing(error)) return { entries: [], wholeBytes: 0, bytes: 0, notedMs: 0 };
     throw error;
   }
   const wholeBytes = bytes.lastIndexOf(10) + 1;
-  const sizes = { wholeBytes, bytes: bytes.byteLength };
+  const sizes = { wholeBytes, bytes: bytes.byteLength, notedMs };
   const entries: Entry[] = [];
   for (const line of bytes.toString("utf8", 0, wholeBytes).split("\n").slice(0, -1)) {
     const parsed = entrySchema.safeParse(jsonOrNull(line));

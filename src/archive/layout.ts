@@ -48,6 +48,11 @@ export class Layout {
     return join(this.dir, "archive.json");
   }
 
+  /** What is remembered of the sources that rows came from. */
+  get sourcesFile(): string {
+    return join(this.dir, "sources.json");
+  }
+
   get runsDir(): string {
     return join(this.dir, "runs");
   }
@@ -114,6 +119,11 @@ export class Layout {
   /** Held by whoever changes what concerns all runs. No instance's folder begins with a dot. */
   get archiveLockFile(): string {
     return join(this.locksDir, ".archive.duckdb");
+  }
+
+  /** What readers remember of a run's files; see `whole-files.ts`. */
+  cacheFile(run: RunRef): string {
+    return join(this.dir, "cache", pathName(run.instanceId), `${pathName(run.runId)}.json`);
   }
 
   /** What a job over several runs has to remember beyond its own end. */

@@ -39,11 +39,11 @@ export class ManifestCache {
   }
 }
 
-/** What tells a file from the one that replaces it; null where there is none. */
+/** What tells a file from the one that replaces it, and from itself after a write; null where there is none. */
 export async function markOf(file: string): Promise<string | null> {
   try {
-    const { ino, mtimeNs, size } = await stat(file, { bigint: true });
-    return `${ino} ${mtimeNs} ${size}`;
+    const { ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
   } catch (error) {
     if (isMissing(error)) return null;
     throw RunvaultError.from(error, { place: { file } });

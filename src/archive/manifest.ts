@@ -1,16 +1,25 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import { RunvaultError } from "../model/error.ts";
 import { documentKinds } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { grains, isBucketName } from "./bucket.ts";
 
 /**
- * State of an archived table, best first. COMPLETE: proven whole. OPEN: proven whole up to the horizon of a run that
- * goes on. ABSENT: the gateway says there is none. QUARANTINED: whole, but rows were set aside. UNVERIFIED: fetched,
- * not proven. INCOMPLETE: rows are missing, or the table failed.
+ * What of a table was last proven, and readers show. COMPLETE: whole. OPEN: whole up to the horizon of a run that goes
+ * on. ABSENT: the gateway says that there is no such table.
  */
-export const tableStates = ["COMPLETE", "OPEN", "ABSENT", "QUARANTINED", "UNVERIFIED", "INCOMPLETE"] as const;
+export const provenStates = ["COMPLETE", "OPEN", "ABSENT"] as const;
+export type ProvenState = (typeof provenStates)[number];
+
+/**
+ * What became of the latest attempt to bring a table up to date. QUARANTINED: whole, but rows were set aside.
+ * UNVERIFIED: fetched, not proven. INCOMPLETE: rows are missing, or the table failed.
+ */
+export const attemptOutcomes = ["ok", "QUARANTINED", "UNVERIFIED", "INCOMPLETE"] as const;
+export type AttemptOutcome = (typeof attemptOutcomes)[number];
+
+/** State of an archived table, best first: what is proven, unless the latest attempt went wrong. */
+export const tableStates = [...provenStates, "QUARANTINED", "UNVERIFIED", "INCOMPLETE"] as const;
 export type TableState = (typeof tableStates)[number];
 
 const count = z.int().nonnegative();
@@ -70,35 +79,47 @@ export type QuarantineFile = z.infer<typeof quarantineSchema>;
 export const rowHashSchema = z.strictObject({ rows: uint64, sum: z.string().regex(/^\d{1,39}$/) });
 export type RowHash = z.infer<typeof rowHashSchema>;
 
-const certificateSchema = z.strictObject({
-  /** counted: the gateway's storage facts match. exhausted: clean ends, probes and a second pass agree. */
-  proof: z.enum(["counted", "exhausted", "none"]),
+export const certificateSchema = z.strictObject({
+  /**
+   * hashed: counted, and the gateway's row checksum is our row hash. counted: the gateway's storage facts match.
+   * exhausted: clean ends, probes and a second pass agree.
+   */
+  proof: z.enum(["hashed", "counted", "exhausted", "none"]),
   /** How the last stream ended. */
   ended: z.enum(["clean", "cut"]),
   rows: count,
   quarantined: count,
+  /** True where the operator takes the table for proven without the rows set aside. */
+  quarantineAccepted: z.boolean(),
   /** Rows the gateway says it holds within the same bounds; null where it says nothing. */
   gatewayRows: uint64.nullable(),
+  /**
+   * Where the gateway's rows began: those before were proven by earlier jobs, and are gone at the gateway since. Null
+   * where the gateway still had all of them.
+   */
+  gatewayFrom: int64.nullable(),
   first: key.nullable(),
   last: key.nullable(),
   /** Exclusive upper bound of ts_event; null is the whole run. */
   until: int64.nullable(),
   schemaFingerprint: z.string().nullable(),
   rowHash: rowHashSchema.nullable(),
+  /** What the proof rests on beside its kind, in words; nothing where a format before this one did not say. */
+  restsOn: z.array(z.string()),
   checkedAt: instant,
 });
 export type Certificate = z.infer<typeof certificateSchema>;
 
-const failureSchema = z.strictObject({
+export const failureSchema = z.strictObject({
   code: z.string(),
   message: z.string(),
   hint: z.string().nullable(),
   at: instant,
 });
+export type Failure = z.infer<typeof failureSchema>;
 
-const tableSchema = z.strictObject({
-  state: z.enum(tableStates),
-  grain: z.enum(grains),
+const holding = {
+  /** Null for a table that is absent. */
   certificate: certificateSchema.nullable(),
   /** DuckDB types of the exact columns in this table's Parquet files. */
   exactTypes: z.record(z.string(), z.string()),
@@ -112,14 +133,39 @@ const tableSchema = z.strictObject({
    * Null where the source has no versions, and while the run goes on.
    */
   storageVersion: z.string().nullable(),
+};
+export const holdingSchema = z.strictObject(holding);
+export type Holding = z.infer<typeof holdingSchema>;
+
+const provenSchema = z.strictObject({ state: z.enum(provenStates), ...holding });
+export type Proven = z.infer<typeof provenSchema>;
+
+const attemptSchema = z.strictObject({
+  outcome: z.enum(attemptOutcomes),
+  at: instant,
+  /** Since when attempts have gone wrong; null after one that was ok. */
+  behindSince: instant.nullable(),
   error: failureSchema.nullable(),
+  /** What was seen and is no error: rows that the gateway no longer keeps, a version that moved for nothing. */
+  notes: z.array(z.string()),
+  /** What an attempt that went wrong brought; null after one that was ok, or where it brought nothing worth keeping. */
+  holding: holdingSchema.nullable(),
+});
+export type Attempt = z.infer<typeof attemptSchema>;
+
+const tableSchema = z.strictObject({
+  state: z.enum(tableStates),
+  grain: z.enum(grains),
+  /** What was last proven, whatever became of later attempts; null where nothing ever was. */
+  proven: provenSchema.nullable(),
+  attempt: attemptSchema,
 });
 export type TableManifest = z.infer<typeof tableSchema>;
 
 const documentSchema = z.strictObject({ file: fileName, storedBytes: count, sha256 });
 
 export const manifestSchema = z.strictObject({
-  format: z.literal(1),
+  format: z.literal(2),
   instanceId: z.string().min(1),
   runId: z.string().min(1),
   generation: z.int().positive(),
@@ -136,6 +182,8 @@ export const manifestSchema = z.strictObject({
   source: z.string(),
   /** Instant up to which a run that goes on is archived; null for a finished run. */
   horizon: int64.nullable(),
+  /** When the operator closed a run that its gateway no longer knows; null otherwise. */
+  closedAt: instant.nullable(),
   tables: z.partialRecord(z.enum(tableNames as [TableName, ...TableName[]]), tableSchema),
   documents: z.partialRecord(z.enum(documentKinds), documentSchema),
   tool: z.string(),
@@ -151,38 +199,16 @@ export function manifestText(manifest: Manifest): string {
   return `${JSON.stringify({ ...manifest, sha256: hashOf(manifest) }, null, 1)}\n`;
 }
 
-function hashOf(rest: object): string {
+/** The hash of a manifest without its hash. */
+export function hashOf(rest: object): string {
   return createHash("sha256").update(JSON.stringify(rest)).digest("hex");
 }
 
-/** Reads a manifest's text. Throws `archive_damaged` with the file and what is wrong with it. */
-export function parseManifest(text: string, file: string): Manifest {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw new RunvaultError("archive_damaged", "the manifest is not JSON", { cause, place: { file } });
-  }
-  const { sha256: written, ...rest } = (typeof value === "object" && value !== null ? value : {}) as Record<
-    string,
-    unknown
-  >;
-  if (written !== hashOf(rest)) {
-    throw new RunvaultError(
-      "archive_damaged",
-      "the manifest is not what was committed: its own hash differs",
-      { place: { file } },
-    );
-  }
-  const parsed = manifestSchema.safeParse(rest);
-  if (!parsed.success) {
-    throw new RunvaultError(
-      "archive_damaged",
-      `the manifest is not valid: ${z.prettifyError(parsed.error)}`,
-      { place: { file } },
-    );
-  }
-  return parsed.data;
+/** The state of a table by its parts. */
+export function tableState({ proven, attempt }: Pick<TableManifest, "proven" | "attempt">): TableState {
+  if (attempt.outcome !== "ok") return attempt.outcome;
+  // an attempt that was ok has proven something; a manifest that says otherwise is caught by `verify`
+  return proven?.state ?? "INCOMPLETE";
 }
 
 /** The run's state: the worst of its tables; without one present table a run is never COMPLETE. */

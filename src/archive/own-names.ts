@@ -46,6 +46,7 @@ export function foldersOf(layout: Layout, run: RunRef): string[] {
   return [
     dirname(layout.manifestFile(run)),
     dirname(layout.lockFile(run)),
+    dirname(layout.cacheFile(run)),
     layout.jobsDir,
     ...ownFoldersOf(layout, run).map(({ folder }) => folder),
   ];
@@ -88,6 +89,7 @@ function replaced(isFile: IsOwn): IsOwn {
   return (name) => isFile(asideOwner(name) ?? name);
 }
 
+const perRun = byInstance(files(replaced((name) => /^[^.].*\.json$/.test(name))));
 const staged = byRun(ownFiles.staging);
 const swapped = named(each(["next", "former"], byRun(ownFiles.tables)));
 const tablesAside = named(
@@ -100,7 +102,8 @@ const tablesAside = named(
 /** The archive from its root down: every name that runvault itself gives. */
 export const archiveShape: FolderShape = named(
   {
-    runs: byInstance(files(replaced((name) => /^[^.].*\.json$/.test(name)))),
+    runs: perRun,
+    cache: perRun,
     data: byRun(ownFiles.data),
     tables: named(each(tableNames, byRun(ownFiles.tables))),
     quarantine: byRun(ownFiles.quarantine),
@@ -112,5 +115,5 @@ export const archiveShape: FolderShape = named(
       (name) => /^\.archive\.duckdb(?:\.wal)?$/.test(name),
     ),
   },
-  replaced((name) => name === "archive.json"),
+  replaced((name) => name === "archive.json" || name === "sources.json"),
 );

@@ -2,7 +2,8 @@ import type { DuckDBConnection, DuckDBType } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
 import type { FilterName, Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
-import { type ExactTypes, parquetType, timestampMax, timestampMin } from "./convert-types.ts";
+import { boundsSql } from "./bounds-sql.ts";
+import { type ExactTypes, parquetType } from "./convert-types.ts";
 import { duckDBError, type OpenDuckDB } from "./duckdb.ts";
 import { identifier, literal, parquetRows } from "./sql.ts";
 import { CutStream, countedStream, type RowChunk } from "./whole-stream.ts";
@@ -162,16 +163,4 @@ export class ParquetReading implements Disposable {
 /** No text in Parquet has a zero byte: conversion sets such rows aside. So none is equal to one that has. */
 function filterSql([name, value]: readonly [FilterName, string]): string {
   return value.includes("\0") ? "false" : `${identifier(name)} = ${literal(value)}`;
-}
-
-/** Bounds outside what a timestamp can be are open, or leave nothing. */
-function boundsSql({ from, to }: TimeBounds): string[] {
-  const tests: string[] = [];
-  if (from !== undefined && from > timestampMin) {
-    tests.push(from > timestampMax ? "false" : `ts_event >= make_timestamp_ns(${from})`);
-  }
-  if (to !== undefined && to <= timestampMax) {
-    tests.push(to < timestampMin ? "false" : `ts_event < make_timestamp_ns(${to})`);
-  }
-  return tests;
 }

@@ -12,6 +12,7 @@ import { ownFiles } from "./own-names.ts";
 import { makeRealFolder, requireRealFile } from "./real-folder.ts";
 import { removeOwnFiles, removeOwnFolder } from "./remove-own.ts";
 import { packSegment, sha256Of } from "./segment.ts";
+import { type CommittedFile, inData, WholeFiles } from "./whole-files.ts";
 
 /** Named moments of a job, in its order: a test kills the process at each. */
 export type Step = (name: string) => void;
@@ -26,6 +27,7 @@ export class Pending implements AsyncDisposable {
   readonly #work: HeldWork;
   readonly #journal: FileHandle;
   readonly #step: Step;
+  readonly #whole: WholeFiles;
   #names: number;
   #tail: Promise<void> = Promise.resolve();
 
@@ -36,11 +38,12 @@ export class Pending implements AsyncDisposable {
     this.#journal = journal;
     this.#names = names;
     this.#step = step;
+    this.#whole = new WholeFiles(work.layout);
   }
 
   /** Goes on with the work that is held of a run; what is not taken up of an interrupted job's is removed. */
   static async open(work: HeldWork, step: Step): Promise<Pending> {
-    const { layout, run, storageVersion } = work;
+    const { layout, run, storageVersion, final } = work;
     const file = layout.journalFile(run);
     await makeRealFolder(layout, layout.pendingDir(run));
     await makeRealFolder(layout, layout.stagingDir(run));
@@ -56,7 +59,15 @@ export class Pending implements AsyncDisposable {
     if (entries.length === 0) {
       const { instanceId, runId } = run;
       const { generation } = held;
-      await pending.#record({ kind: "open", format: 1, instanceId, runId, generation, storageVersion });
+      await pending.#record({
+        kind: "open",
+        format: 1,
+        instanceId,
+        runId,
+        generation,
+        storageVersion,
+        final,
+      });
     }
     return pending;
   }
@@ -69,6 +80,12 @@ export class Pending implements AsyncDisposable {
   /** A new file name, unique in this generation. */
   nextName(table: string, suffix: string): string {
     return `${table}.g${this.generation}.${String(++this.#names).padStart(6, "0")}.${suffix}`;
+  }
+
+  /** Where a held file is. Throws `archive_damaged` where one of the committed generation is not whole any more. */
+  async locateWhole(file: Omit<CommittedFile, "folder">): Promise<string> {
+    if (this.held.isCommitted(file.file)) await this.#whole.require(this.run, inData([file]));
+    return await this.held.locate(file.file);
   }
 
   /** Where a half-written file goes before it is moved to its place. */
@@ -113,6 +130,20 @@ export class Pending implements AsyncDisposable {
     this.#step("segment-journalled");
   }
 
+  /** Notes segments whose rows were the same when they were streamed once more, so that no later job does it again. */
+  async addCompared(name: TableName, files: readonly string[]): Promise<void> {
+    for (const file of files) this.held.of(name).compared.add(file);
+    await this.#record({ kind: "compared", table: name, files: [...files] });
+    this.#step("window-compared");
+  }
+
+  /** Puts the parts of a segment in its place, all at once. */
+  async splitSegment(name: TableName, replaces: Segment, parts: readonly Segment[]): Promise<void> {
+    this.held.splitSegment(name, replaces.file, parts);
+    await this.#record({ kind: "split", table: name, replaces: replaces.file, segments: [...parts] });
+    this.#step("segment-split");
+  }
+
   /** Stops segments from counting: their windows will be fetched again. */
   async dropSegments(name: TableName, segments: readonly Segment[]): Promise<void> {
     if (segments.length === 0) return;
@@ -120,6 +151,22 @@ export class Pending implements AsyncDisposable {
     this.held.forget(name, files);
     await this.#record({ kind: "drop", table: name, files });
     this.#step("segments-dropped");
+  }
+
+  /** Segments count in this job, but in none that goes on with its work: that one fetches their windows again. */
+  async doubtSegments(name: TableName, segments: readonly Segment[]): Promise<void> {
+    if (segments.length === 0) return;
+    await this.#record({ kind: "drop", table: name, files: segments.map(({ file }) => file) });
+  }
+
+  /**
+   * Has the journal say that lost segments do not count: their windows are fetched again, and should a lost file come
+   * back from a copy while this work is interrupted, its rows would count twice.
+   */
+  async dropLost(): Promise<void> {
+    for (const [table, files] of this.held.lostSegments) {
+      await this.#record({ kind: "drop", table, files: [...files] });
+    }
   }
 
   /** Makes a converted bucket count. The file stands in staging under its name. */
@@ -182,10 +229,9 @@ export class Pending implements AsyncDisposable {
   }
 
   /** True when the bucket's Parquet was made in this generation, by this job or by an interrupted one. */
-  isConvertedAnew(name: TableName, bucket: string): boolean {
-    const made = this.held.of(name).parquet.find(({ file }) => file.bucket === bucket);
-    const isNew = made !== undefined && generationOf(made.file.file) === this.generation;
-    return isNew && this.held.isConverted(name, bucket);
+  isConvertedAnew(name: TableName, bucket: string, segments: readonly Segment[]): boolean {
+    const made = this.held.converted(name, bucket, segments);
+    return made !== undefined && generationOf(made.file.file) === this.generation;
   }
 
   /** Forgets everything: after a commit. */

@@ -4,7 +4,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { isMissing, removeIfEmpty, syncFolder } from "./durable.ts";
+import { isMissing, removeAsides, removeIfEmpty, syncFolder } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { lockRun } from "./lock.ts";
 import { ownFoldersOf } from "./own-names.ts";
@@ -51,10 +51,20 @@ export async function removeRun(
       step("remove-folder");
     }
     await removeIfEmpty(dirname(manifest));
+    await removeCache(layout, run);
     return foreign;
   } catch (error) {
     throw RunvaultError.from(error, { place: { instance: run.instanceId, run: run.runId } });
   }
+}
+
+/** What readers remember of the run's files, and what kills left of it. */
+async function removeCache(layout: Layout, run: RunRef): Promise<void> {
+  const file = layout.cacheFile(run);
+  if (!(await requireRealFolder(layout, dirname(file)))) return;
+  await rm(file, { force: true });
+  await removeAsides(file);
+  await removeIfEmpty(dirname(file));
 }
 
 /** Ids over 200 bytes are shortened with a hash: should two share a path, only its owner may be removed. */

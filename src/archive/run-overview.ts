@@ -5,10 +5,12 @@ import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
-import { filesOf, readableStates } from "./commit.ts";
+import { filesOf } from "./commit.ts";
 import { sizeOf } from "./durable.ts";
-import { type Manifest, parseManifest, type TableState } from "./manifest.ts";
+import type { Manifest, TableState } from "./manifest.ts";
 import { markOf } from "./manifest-cache.ts";
+import { parseManifest } from "./parse-manifest.ts";
+import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 
 /** What there is to say of an archived run without its segments. */
 export interface RunOverview extends RunRef {
@@ -16,8 +18,12 @@ export interface RunOverview extends RunRef {
   readonly committed: Nanoseconds;
   /** Tables whose rows are served. */
   readonly tables: readonly TableName[];
-  /** Tables that the archive does not hold whole, served or not. */
-  readonly partial: readonly { readonly table: TableName; readonly state: TableState }[];
+  /** Tables whose latest attempt went wrong; of what was proven before, the rows are served. */
+  readonly partial: readonly {
+    readonly table: TableName;
+    readonly state: TableState;
+    readonly since: string;
+  }[];
 }
 
 /** A manifest that cannot be used. */
@@ -126,18 +132,19 @@ export class RunOverviews {
   }
 
   #overviewOf({ instanceId, runId, run, tables, committedAt }: Manifest): RunOverview {
-    const held = tableNames.flatMap((table) => {
-      const { state = "ABSENT" } = tables[table] ?? {};
-      return state === "ABSENT" ? [] : [{ table, state }];
+    const isServed = (name: TableName) => isPresent(shownView(tables[name], this.#allowIncomplete));
+    const partial = tableNames.flatMap((table) => {
+      const { state, attempt } = tables[table] ?? {};
+      const since = attempt?.behindSince ?? null;
+      return state === undefined || since === null ? [] : [{ table, state, since }];
     });
-    const whole = held.filter(({ state }) => readableStates.has(state));
     return {
       instanceId,
       runId,
       started: BigInt(run.started ?? 0),
       committed: parseTime(committedAt),
-      tables: (this.#allowIncomplete ? held : whole).map(({ table }) => table),
-      partial: held.filter(({ state }) => !readableStates.has(state)),
+      tables: tableNames.filter(isServed),
+      partial,
     };
   }
 
@@ -193,7 +200,8 @@ function isSameTrouble(one: Read, other: Read): boolean {
 }
 
 function sizesOf({ tables, documents }: Manifest): Map<string, number> {
-  const held = Object.values(tables).flatMap(({ segments, parquet }) => [...segments, ...parquet]);
+  const holdings = Object.values(tables).flatMap(holdingsOf);
+  const held = holdings.flatMap(({ segments, parquet }) => [...segments, ...parquet]);
   return new Map([...held, ...Object.values(documents)].map(({ file, storedBytes }) => [file, storedBytes]));
 }
 

@@ -4,8 +4,8 @@ import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { RunvaultError } from "../model/error.ts";
 import { isMissing } from "./durable.ts";
-import { hashFile } from "./file-hash.ts";
 import type { Segment } from "./manifest.ts";
+import { damagedHint } from "./whole-files.ts";
 
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
@@ -63,21 +63,6 @@ export async function readSegment(
   return text;
 }
 
-/** Throws `archive_damaged` where a segment's file is not, byte for byte, what was committed. */
-export async function requireStored(
-  file: string,
-  segment: Pick<Segment, "sha256" | "storedBytes">,
-): Promise<void> {
-  const found = await hashFile(file).catch((cause) => {
-    throw isMissing(cause)
-      ? damaged(file, "it is missing", cause)
-      : RunvaultError.from(cause, { place: { file } });
-  });
-  if (found.storedBytes !== segment.storedBytes || found.sha256 !== segment.sha256) {
-    throw damaged(file, "its bytes are not those that were committed");
-  }
-}
-
 // a segment that a single timestamp stretched may exceed the usual limit by one line
 const mostText = mostSegmentBytes * 2;
 
@@ -98,5 +83,6 @@ function damaged(file: string, what: string, cause?: unknown): RunvaultError {
   return new RunvaultError("archive_damaged", `a segment is damaged: ${what}`, {
     cause,
     place: { file },
+    hint: damagedHint,
   });
 }

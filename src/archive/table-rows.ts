@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef, TableFacts } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
-import type { ParquetFile, Segment, TableManifest } from "./manifest.ts";
+import type { Holding, ParquetFile, Segment } from "./manifest.ts";
 import type { RowPiece } from "./parquet-reading.ts";
 import { type AheadBudget, readAhead } from "./read-ahead.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
@@ -17,7 +17,7 @@ export interface TableBucket {
 }
 
 /** The buckets that may hold rows within the bounds, in their order. */
-export function bucketsOf(table: TableManifest, bounds: TimeBounds): TableBucket[] {
+export function bucketsOf(table: Holding, bounds: TimeBounds): TableBucket[] {
   const parquet = new Map(table.parquet.map((file) => [file.bucket, file]));
   const byBucket = Map.groupBy(
     table.segments.filter((segment) => segment.rows > 0),

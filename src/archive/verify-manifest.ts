@@ -1,6 +1,7 @@
+import { acceptedAside, attemptText } from "./attempt-text.ts";
 import { bucketAt } from "./bucket.ts";
-import { readableStates } from "./commit.ts";
-import { type Manifest, runState, type Segment, type TableManifest } from "./manifest.ts";
+import { type Manifest, runState, type Segment, type TableManifest, tableState } from "./manifest.ts";
+import { latestView, provenView, type TableView } from "./table-view.ts";
 import { tablesOf } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
@@ -10,27 +11,63 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
   const state = runState(tables.map(([, table]) => table.state));
   if (state !== manifest.state) {
     list.add(null, "state", "damaged", `the run is ${manifest.state}, its tables make it ${state}`);
-  } else if (!readableStates.has(state)) {
+  } else if (tables.some(([, { attempt }]) => attempt.outcome !== "ok")) {
     list.add(null, "state", "unproven", `the run is ${state}`);
   } else list.add(null, "state", "ok", `the run is ${state}`);
   for (const [name, table] of tables) {
-    list.faults(name, "state", stateFaults(table), `${table.state}`);
-    if (table.state !== "ABSENT" && !readableStates.has(table.state)) {
-      const reason = table.error === null ? "" : `: ${table.error.code}: ${table.error.message}`;
-      list.add(name, "state", "unproven", `${table.state}${reason}`);
+    list.faults(name, "state", partFaults(table), table.state);
+    const attempt = attemptText(table);
+    if (attempt !== null) list.add(name, "state", "unproven", attempt);
+    const aside = acceptedAside(table);
+    if (aside > 0) {
+      list.add(name, "quarantine", "notice", `rows set aside, as the operator accepted: ${aside}`);
     }
-    list.faults(name, "certificate", certificateFaults(table), certificateSummary(table));
-    list.faults(
-      name,
-      "segment-windows",
-      windowFaults(table),
-      `${table.segments.length} windows, disjoint and in order`,
-    );
-    list.faults(name, "parquet-buckets", bucketFaults(table), `${table.parquet.length} buckets`);
+    for (const view of viewsOf(table)) {
+      const { segments, parquet } = view;
+      list.faults(name, "state", stateFaults(view), view.state);
+      list.faults(name, "certificate", certificateFaults(view), certificateSummary(view));
+      list.faults(
+        name,
+        "segment-windows",
+        windowFaults(view),
+        `${segments.length} windows, disjoint and in order`,
+      );
+      list.faults(name, "parquet-buckets", bucketFaults(view), `${parquet.length} buckets`);
+    }
   }
 }
 
-function stateFaults({ state, certificate, error, segments, parquet, quarantine }: TableManifest): Fault[] {
+/** What is proven of a table, and what an attempt brought beside it: each has to make sense by itself. */
+export function viewsOf(table: TableManifest): TableView[] {
+  const proven = provenView(table);
+  const views = proven === undefined ? [] : [proven];
+  return table.attempt.holding === null ? views : [...views, latestView(table)];
+}
+
+/** What is proven, the latest attempt and the state that stands above both. */
+function partFaults(table: TableManifest): Fault[] {
+  const { state, proven, attempt } = table;
+  const faults: Fault[] = [];
+  const must = (holds: boolean, detail: string) => {
+    if (!holds) faults.push({ detail });
+  };
+  const own = tableState(table);
+  must(state === own, `the table is ${state}, its parts make it ${own}`);
+  const isOk = attempt.outcome === "ok";
+  must(!isOk || proven !== null, "its latest attempt was ok, but nothing is proven");
+  must(!isOk || attempt.holding === null, "its latest attempt was ok, and yet has rows of its own");
+  must(isOk === (attempt.behindSince === null), "it is behind, and does not say since when, or the reverse");
+  must(isOk || proven !== null || attempt.holding !== null, "nothing is proven, and nothing was brought");
+  // rows set aside, and a proof weaker than required, are no errors
+  must(attempt.outcome !== "INCOMPLETE" || attempt.error !== null, "it names no error");
+  must(
+    !isOk || attempt.error === null,
+    `its latest attempt was ok, but has the error ${attempt.error?.code}`,
+  );
+  return faults;
+}
+
+function stateFaults({ state, certificate, segments, parquet, quarantine }: TableView): Fault[] {
   const faults: Fault[] = [];
   const must = (holds: boolean, what: string) => {
     if (!holds) faults.push({ detail: `${state}, but ${what}` });
@@ -45,17 +82,17 @@ function stateFaults({ state, certificate, error, segments, parquet, quarantine 
   if (state === "COMPLETE" || state === "OPEN" || state === "QUARANTINED") {
     must(certificate.proof !== "none", "nothing proves it");
     must(certificate.ended === "clean", "its last stream was cut");
-    must(error === null, `it has the error ${error?.code}`);
   }
   if (state === "COMPLETE") must(certificate.until === null, "only up to an instant");
   if (state === "OPEN") must(certificate.until !== null, "it names no instant up to which");
-  if (state === "COMPLETE" || state === "OPEN") must(certificate.quarantined === 0, "rows were set aside");
+  if (state === "COMPLETE" || state === "OPEN") {
+    must(certificate.quarantined === 0 || certificate.quarantineAccepted, "rows were set aside");
+  }
   if (state === "QUARANTINED") must(certificate.quarantined > 0, "no rows were set aside");
-  if (state === "INCOMPLETE") must(error !== null, "it names no error");
   return faults;
 }
 
-function certificateFaults(table: TableManifest): Fault[] {
+function certificateFaults(table: TableView): Fault[] {
   const { certificate, segments, parquet, quarantine, state } = table;
   if (certificate === null) return [];
   const faults: Fault[] = [];
@@ -72,7 +109,11 @@ function certificateFaults(table: TableManifest): Fault[] {
     aside === certificate.quarantined,
     `${certificate.quarantined} rows certified as set aside, the quarantine has ${aside}`,
   );
-  if (certificate.proof === "counted") {
+  // rows that the gateway no longer keeps are not among those it counts
+  if (
+    (certificate.proof === "counted" || certificate.proof === "hashed") &&
+    certificate.gatewayFrom === null
+  ) {
     const counted = BigInt(certificate.rows + certificate.quarantined);
     must(
       certificate.gatewayRows !== null && BigInt(certificate.gatewayRows) === counted,
@@ -90,6 +131,7 @@ function certificateFaults(table: TableManifest): Fault[] {
   must(sameKey(certificate.first, parquet[0]?.first), "its first key is not that of its first Parquet file");
   must(sameKey(certificate.last, parquet.at(-1)?.last), "its last key is not that of its last Parquet file");
   const { until, rowHash } = certificate;
+  must(certificate.proof !== "hashed" || rowHash !== null, "proven by a row hash that it does not have");
   if (until !== null) {
     const beyond = segments.find(({ to }) => BigInt(to) > BigInt(until));
     must(beyond === undefined, `certified up to ${until}, a segment goes up to ${beyond?.to}`);
@@ -103,14 +145,14 @@ function certificateFaults(table: TableManifest): Fault[] {
   return faults;
 }
 
-function certificateSummary({ certificate }: TableManifest): string {
+function certificateSummary({ certificate }: TableView): string {
   if (certificate === null) return "absent";
   const { rows, proof, gatewayRows } = certificate;
   return `${rows} rows, proof ${proof}${gatewayRows === null ? "" : `, the gateway said ${gatewayRows}`}`;
 }
 
 /** Windows are disjoint, in order, and inside their buckets; only parts of an unsorted answer share theirs. */
-function windowFaults({ segments, grain }: TableManifest): Fault[] {
+function windowFaults({ segments, grain }: TableView): Fault[] {
   const faults: Fault[] = [];
   let before: Segment | undefined;
   for (const segment of segments) {
@@ -135,7 +177,7 @@ function windowFaults({ segments, grain }: TableManifest): Fault[] {
 }
 
 /** Each bucket with rows has one Parquet file with as many rows, in order, with keys inside the bucket. */
-function bucketFaults({ segments, parquet, grain, state }: TableManifest): Fault[] {
+function bucketFaults({ segments, parquet, grain, state }: TableView): Fault[] {
   const faults: Fault[] = [];
   const rows = new Map<string, number>();
   for (const segment of segments) rows.set(segment.bucket, (rows.get(segment.bucket) ?? 0) + segment.rows);

@@ -114,7 +114,12 @@ function onPathsOf(layout: Layout, runs: readonly RunRef[]): (path: string) => b
   const own = new Set<string>();
   for (const run of runs) {
     for (const { folder } of ownFoldersOf(layout, run)) own.add(folder);
-    for (const path of [layout.manifestFile(run), layout.lockFile(run), ...foldersOf(layout, run)]) {
+    for (const path of [
+      layout.manifestFile(run),
+      layout.lockFile(run),
+      layout.cacheFile(run),
+      ...foldersOf(layout, run),
+    ]) {
       for (let part = path; part !== layout.dir && !parts.has(part); part = dirname(part)) parts.add(part);
     }
   }

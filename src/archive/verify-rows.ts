@@ -1,14 +1,14 @@
-import { createHash } from "node:crypto";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { lineHash } from "../model/row-hash.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { canonicalLineSql } from "./canonical-sql.ts";
-import { readableStates } from "./commit.ts";
 import { duckDBError } from "./duckdb.ts";
-import type { Manifest, ParquetFile, Segment, TableManifest } from "./manifest.ts";
+import type { Holding, Manifest, ParquetFile, Segment } from "./manifest.ts";
 import { shownLines } from "./shown-line.ts";
 import { fileList, identifier, literal, parquetRows } from "./sql.ts";
+import { provenView } from "./table-view.ts";
 import { normalizedLine } from "./verify-line.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 
@@ -17,7 +17,7 @@ interface TableRows {
   readonly dir: string;
   readonly manifest: Manifest;
   readonly name: TableName;
-  readonly table: TableManifest;
+  readonly table: Holding;
   readonly connection: DuckDBConnection;
   readonly onRows: (rows: number) => void;
   readonly signal: AbortSignal | undefined;
@@ -155,8 +155,7 @@ async function compareDiffering(
     signal?.throwIfAborted();
     for (const [file, row, line, stored] of rows) {
       const normalized = stored === null ? null : normalizedLine(table, String(stored));
-      if (normalized !== null)
-        segmentHash += createHash("md5").update(normalized).digest().readBigUInt64BE(0);
+      if (normalized !== null) segmentHash += lineHash(normalized);
       if (normalized === line) continue;
       wrong++;
       if (example !== undefined) continue;
@@ -238,19 +237,19 @@ export async function checkFills(
   manifest: Manifest,
   connection: DuckDBConnection,
 ): Promise<void> {
-  const { fills, orders } = manifest.tables;
+  const [fills, orders] = [provenView(manifest.tables.fills), provenView(manifest.tables.orders)];
   if (fills === undefined || fills.parquet.length === 0) return;
-  if (orders?.state !== "COMPLETE" || !readableStates.has(fills.state)) {
+  if (orders?.state !== "COMPLETE") {
     list.add(
       "fills",
       "fills-have-orders",
       "notice",
-      `not checked: orders is ${orders?.state ?? "not archived"}`,
+      `not checked: orders is ${manifest.tables.orders?.state ?? "not archived"}`,
     );
     return;
   }
   const dir = archive.layout.dataDir(manifest);
-  const scan = (table: TableManifest) => parquetRows(table.parquet.map(({ file }) => join(dir, file)));
+  const scan = (table: Holding) => parquetRows(table.parquet.map(({ file }) => join(dir, file)));
   const column = identifier("client_order_id");
   const missing =
     orders.parquet.length === 0

@@ -1,22 +1,27 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, sep } from "node:path";
+import { basename, join, sep } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
+import { everyFile } from "./commit.ts";
 import type { OpenDuckDB } from "./duckdb.ts";
+import { type FoundRun, foundRuns } from "./found-runs.ts";
 import { JobDuckDB } from "./job-duckdb.ts";
-import { type Manifest, parseManifest, type TableManifest } from "./manifest.ts";
+import type { Holding, Manifest, Segment } from "./manifest.ts";
 import { ownFiles } from "./own-names.ts";
 import { lstatOrNull } from "./real-folder.ts";
+import { holdingsOf } from "./table-view.ts";
 import { checkDocuments, checkLinks, checkUnreferenced, namesIn, tablesOf } from "./verify-files.ts";
 import { checkManifest } from "./verify-manifest.ts";
 import { checkParquet } from "./verify-parquet.ts";
 import { CheckList, damageOf, type VerifyReport } from "./verify-report.ts";
 import { checkFills, checkRows } from "./verify-rows.ts";
+import type { Sample } from "./verify-sample.ts";
 import { checkSegments } from "./verify-segments.ts";
+import { WholeFiles } from "./whole-files.ts";
 
 export type { CheckLevel, CheckName, VerifyCheck, VerifyReport } from "./verify-report.ts";
 
@@ -31,6 +36,8 @@ export interface VerifyProgress {
 export interface VerifyOptions {
   /** Compares every row, too. Default false. */
   readonly deep?: boolean;
+  /** The files that are read; of the others only presence and size are checked. Default: all. */
+  readonly sample?: Sample | undefined;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: VerifyProgress) => void;
   /** Memory DuckDB may take, in MiB. 256: rows stream through; only a table whose seq falls and rises needs more. */
@@ -71,7 +78,8 @@ export async function verifyRun(
     options.onProgress?.({ run: list.run, table, rows, totalRows });
   };
   checkManifest(list, manifest);
-  await checkDocuments(list, archive, manifest);
+  const isRead = options.sample?.has ?? (() => true);
+  const found = await checkDocuments(list, archive, manifest, isRead);
   await checkUnreferenced(list, archive, manifest);
   const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-verify-"));
   try {
@@ -79,10 +87,14 @@ export async function verifyRun(
     const duckdb = await (options.duckdb ?? ownDuckDB).forJob({ memoryLimitMb, threads, tempDirectory });
     using _interrupt = interruptOn(signal, duckdb);
     let whole = true;
-    for (const [name, table] of tablesOf(manifest)) {
-      const segments = await checkSegments(list, archive, manifest, name, table, signal);
-      const parquet = await checkParquet(list, archive, manifest, name, table, duckdb.connection, signal);
+    for (const [name, view] of ownViews(manifest)) {
+      const table = view.own;
+      const segments = await checkSegments(list, archive, manifest, name, table, isRead, signal);
+      const { connection } = duckdb;
+      const parquet = await checkParquet(list, archive, manifest, name, table, connection, isRead, signal);
       onRows(name, rowsIn(table));
+      for (const file of segments) found.add(file);
+      for (const path of parquet) found.add(basename(path));
       if (segments.size + parquet.size > 0) {
         whole = false;
         continue;
@@ -93,50 +105,68 @@ export async function verifyRun(
         dir: archive.layout.dataDir(manifest),
         manifest,
         name,
-        table,
+        // its Parquet may be made of segments that are proven, too
+        table: { ...table, segments: view.segments },
         connection: duckdb.connection,
         onRows: (count) => onRows(name, count),
         signal,
       });
     }
-    await checkLinks(list, archive, manifest);
+    await checkLinks(list, archive, manifest, isRead);
     if (deep && whole) await checkFills(list, archive, manifest, duckdb.connection);
   } finally {
     await rm(tempDirectory, { recursive: true, force: true });
   }
+  // nothing here goes by what is remembered, but jobs do: what is damaged is made anew by the next one
+  if (found.size > 0) {
+    const files = everyFile(manifest).filter(({ file }) => found.has(file));
+    await new WholeFiles(archive.layout).damagedOf(manifest, files);
+  }
   return list.report(manifest.generation);
 }
 
+export interface VerifyArchiveOptions extends VerifyOptions {
+  /** The runs to verify. Default: all. */
+  readonly runs?: readonly FoundRun[];
+  /** Also what people glob of runs that are not archived. Default true. */
+  readonly leftovers?: boolean;
+}
+
 /**
- * Verifies every run of the archive, one report each, as they are done. A manifest that cannot be read is a report of
+ * Verifies the runs of the archive, one report each, as they are done. A manifest that cannot be read is a report of
  * its own, under the ids that its path names; so is what people glob of a run that is not archived.
  */
 export async function* verifyArchive(
   archive: Archive,
-  options: VerifyOptions = {},
+  options: VerifyArchiveOptions = {},
 ): AsyncGenerator<VerifyReport> {
   await using ownDuckDB = new JobDuckDB();
-  const { duckdb = ownDuckDB } = options;
-  const { runsDir } = archive.layout;
-  for (const instance of await namesIn(runsDir)) {
-    for (const name of await namesIn(join(runsDir, instance))) {
-      if (name.startsWith(".") || !name.endsWith(".json")) continue;
-      options.signal?.throwIfAborted();
-      const file = join(runsDir, instance, name);
-      const found = await readManifestFile(archive, file);
-      if (typeof found !== "string") {
-        yield await verifyRun(archive, found, { ...options, duckdb });
-        continue;
-      }
-      const list = new CheckList(
-        { instanceId: idOf(instance), runId: idOf(name.slice(0, -".json".length)) },
-        archive.dir,
-      );
-      list.add(null, "manifest", "damaged", found, [file]);
-      yield list.report(null);
+  const { duckdb = ownDuckDB, runs = foundRuns(archive), leftovers = true } = options;
+  for await (const found of runs) {
+    options.signal?.throwIfAborted();
+    const report = await verifyFound(archive, found, { ...options, duckdb });
+    if (report !== null) yield report;
+  }
+  if (leftovers) yield* verifyLeftovers(archive);
+}
+
+/** The report of a run that was found; null where it was removed since. */
+async function verifyFound(
+  archive: Archive,
+  { run, file, damage }: FoundRun,
+  options: VerifyOptions,
+): Promise<VerifyReport | null> {
+  if (damage === null) {
+    try {
+      return await verifyRun(archive, run, options);
+    } catch (error) {
+      if (error instanceof RunvaultError && error.code === "not_archived") return null;
+      throw error;
     }
   }
-  yield* verifyLeftovers(archive);
+  const list = new CheckList(run, archive.dir);
+  list.add(null, "manifest", "damaged", damage, [file]);
+  return list.report(null);
 }
 
 /** The folders that people glob show what no manifest stands for: `rm` was killed, or something else wrote there. */
@@ -171,17 +201,6 @@ async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> 
   }
 }
 
-/** The run a manifest file is about, or what is wrong with the file. */
-async function readManifestFile(archive: Archive, file: string): Promise<RunRef | string> {
-  try {
-    const { instanceId, runId } = parseManifest(await readFile(file, "utf8"), file);
-    if (archive.layout.manifestFile({ instanceId, runId }) === file) return { instanceId, runId };
-    return `the manifest is that of ${instanceId}/${runId}, whose place is another`;
-  } catch (error) {
-    return damageOf(RunvaultError.from(error, { place: { file } }));
-  }
-}
-
 function idOf(name: string): string {
   try {
     return decodeURIComponent(name);
@@ -197,9 +216,34 @@ function interruptOn(signal: AbortSignal | undefined, { connection }: OpenDuckDB
 }
 
 function rowsOf(manifest: Manifest): number {
-  return tablesOf(manifest).reduce((sum, [, table]) => sum + rowsIn(table), 0);
+  return ownViews(manifest).reduce((sum, [, { own }]) => sum + rowsIn(own), 0);
 }
 
-function rowsIn(table: TableManifest): number {
-  return table.segments.reduce((sum, { rows }) => sum + rows, 0);
+function rowsIn({ segments }: Holding): number {
+  return segments.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+/**
+ * What is to be read of each table: what is proven, and of what an attempt brought beside it the files (`own`) that are
+ * not proven as well, so that none is read twice.
+ */
+function ownViews(
+  manifest: Manifest,
+): [TableName, { readonly segments: Segment[]; readonly own: Holding }][] {
+  return tablesOf(manifest).flatMap(([name, table]) => {
+    const seen = new Set<string>();
+    const unseen = <F extends { readonly file: string }>(files: readonly F[]) =>
+      files.filter(({ file }) => !seen.has(file));
+    return holdingsOf(table).map((holding) => {
+      const { segments, parquet, quarantine } = holding;
+      const own = {
+        ...holding,
+        segments: unseen(segments),
+        parquet: unseen(parquet),
+        quarantine: unseen(quarantine),
+      };
+      for (const { file } of [...segments, ...parquet, ...quarantine]) seen.add(file);
+      return [name, { segments, own }] satisfies [TableName, { segments: Segment[]; own: Holding }];
+    });
+  });
 }

@@ -2,10 +2,17 @@ import { alignedTable } from "../analytics/aligned-table.ts";
 import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
 import { holds } from "../archive/convert-types.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
-import type { Manifest, TableState } from "../archive/manifest.ts";
+import type { Manifest, TableManifest } from "../archive/manifest.ts";
+import { exampleSetAside, type SetAside } from "../archive/set-aside.ts";
+import { knownSource, rememberSource } from "../archive/sources.ts";
+import { latestView } from "../archive/table-view.ts";
 import { type ArchiveJob, archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
+import { finishedRuns, type HeldRuns, type RunToArchive } from "../extract/finished-runs.ts";
+import { type ListFinding, listNote } from "../extract/list-finding.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
-import { describeRun, finishedRuns } from "../extract/run-knowledge.ts";
+import { SeenSource } from "../extract/proof/seen-source.ts";
+import { recogniseSource } from "../extract/recognise-source.ts";
+import { RunLists } from "../extract/run-lists.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { byteText } from "../model/byte-text.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
@@ -16,6 +23,7 @@ import { wallClock } from "../model/time.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
 import { openGatewayFor, retryPolicyFor } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
+import { exitsOf, findingJson, tellFindings } from "./list-findings.ts";
 import { durationText, grouped, showProgress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -29,7 +37,9 @@ interface RunReport extends RunRef {
   readonly retries: number;
   readonly error: RunvaultError | null;
   readonly exit: number;
-  /** Where rows set aside are, with the reason. */
+  /** By table, one of the rows set aside, with the reason. */
+  readonly setAside: Readonly<Partial<Record<string, SetAside>>>;
+  /** Where all of them are. */
   readonly quarantineDir: string | null;
 }
 
@@ -41,35 +51,73 @@ export async function archiveAll(
 ): Promise<number> {
   const retry = retryPolicyFor(values, session);
   await using gateway = await openGatewayFor(values, session, retry);
-  const runs = await runsOf(target, gateway, session.signal);
-  if (values.dryRun) return await dryRun(runs, gateway, values, session);
-  const step = killStep(session.terminal.env);
   let archive = await findArchive(values.archive);
-  if (archive !== null) refuseOtherTypes(archive, values.decimal);
+  if (archive !== null && !values.dryRun) refuseOtherTypes(archive, values.decimal);
+  // nobody relies yet on the types of an archive that this command makes
+  const widen = values.widen ?? (archive === null ? "auto" : "never");
+  const rules = { settled: () => wallClock() - settingsOf(values).settleNs };
+  if (archive !== null && !values.dryRun) {
+    const lists = new RunLists(gateway, { ...rules, finishedStatus: values.finishedStatus ?? [] });
+    const { signal } = session;
+    await recogniseSource({ archive, source: gateway, lists, isMoved: values.sourceMoved, retry, signal });
+  }
+  const known = archive === null ? null : await knownSource(archive.layout, gateway.label);
+  const lists = new RunLists(gateway, {
+    ...rules,
+    finishedStatus: values.finishedStatus ?? known?.finishedStatus ?? [],
+  });
+  const held = archive === null || known === null ? null : { archive, addresses: known.addresses };
+  const { runs, findings } = await runsOf(target, lists, held, session);
+  if (values.dryRun) return await dryRun(runs, findings, gateway, lists, archive, values, session);
+  const step = killStep(session.terminal.env);
   /** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
   const archiveFor = async (run: RunRef) => {
     if (archive !== null) return archive;
-    await describeRun(gateway, run, session.signal);
+    await lists.describe(run, session.signal);
     archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
     return archive;
   };
   await using duckdb = new JobDuckDB();
+  const seen = new SeenSource(known ?? undefined, values.empty);
   const statuses: number[] = [];
   const told: string[] = [];
   const toldAsJson: ReturnType<typeof jsonOf>[] = [];
   for (const run of runs) {
-    const report = await archiveOne(run, gateway, retry, archiveFor, values, session, step, duckdb);
+    const report = await archiveOne(
+      run,
+      gateway,
+      lists,
+      retry,
+      archiveFor,
+      { ...values, widen },
+      session,
+      step,
+      { duckdb, seen },
+    );
     statuses.push(report.exit);
+    // only of a source that answers as one
+    if (report.outcome !== null && archive !== null) await rememberWords(archive, gateway, values);
+    if (target.kind === "runs" && report.error === null) {
+      const remarks = await remarkOn(run, lists, session.signal);
+      tellFindings(remarks, session);
+      findings.push(...remarks);
+    }
     // what will be told is all that is kept: a manifest names every file of its run, which adds up over many runs
     if (session.json) toldAsJson.push(jsonOf(report));
     else told.push(reportText(report));
     if (report.error?.scope === "job") break;
   }
   const notTried = runs.slice(statuses.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
-  const status = worstExit(statuses);
+  const status = worstExit([...statuses, ...exitsOf(findings)]);
   const peakMemoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
   if (session.json) {
-    const body = { exit: status, peakMemoryMb, runs: toldAsJson, notTried };
+    const body = {
+      exit: status,
+      peakMemoryMb,
+      lists: findings.map(findingJson),
+      runs: toldAsJson,
+      notTried,
+    };
     await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
   } else {
     await session.terminal.out(textOf(told, notTried));
@@ -95,27 +143,47 @@ function refuseOtherTypes(archive: Archive, asked: ArchiveValues["decimal"]): vo
   }
 }
 
+/** The runs to archive, with what there is to tell of the lists that named them, told. */
 async function runsOf(
   target: ArchiveTarget,
-  gateway: HistorySource,
-  signal: AbortSignal,
-): Promise<readonly RunRef[]> {
-  if (target.kind === "runs") return target.runs;
-  if (target.instances === undefined) return await finishedRuns(gateway, undefined, signal);
-  const runs: RunRef[] = [];
-  for (const instance of target.instances) runs.push(...(await finishedRuns(gateway, instance, signal)));
-  return runs;
+  lists: RunLists,
+  held: HeldRuns | null,
+  session: Session,
+): Promise<{ runs: readonly RunToArchive[]; findings: ListFinding[] }> {
+  if (target.kind === "runs") {
+    return { runs: target.runs.map((run) => ({ ...run, listed: true })), findings: [] };
+  }
+  const { runs, findings } = await finishedRuns(lists, target.instances, held, session.signal);
+  tellFindings(findings, session);
+  return { runs, findings: [...findings] };
+}
+
+/** What is odd about the description of a run that was named. */
+async function remarkOn(run: RunRef, lists: RunLists, signal: AbortSignal): Promise<ListFinding[]> {
+  const { remark } = (await lists.look(run, signal)).standing;
+  return remark === null ? [] : [listNote(run.instanceId, [run.runId], `${run.runId} ${remark}`)];
+}
+
+/** Keeps the source's own words for a run that has ended, where they were given. */
+async function rememberWords(
+  archive: Archive,
+  { label }: HistorySource,
+  { finishedStatus }: ArchiveValues,
+): Promise<void> {
+  if (finishedStatus === undefined) return;
+  await rememberSource(archive.layout, label, (known) => ({ ...known, finishedStatus }));
 }
 
 async function archiveOne(
-  run: RunRef,
+  run: RunToArchive,
   source: Gateway,
+  lists: RunLists,
   retry: RetryPolicy,
   archiveFor: (run: RunRef) => Promise<Archive>,
   values: ArchiveValues,
   session: Session,
   step: (name: string) => void,
-  duckdb: JobDuckDB,
+  shared: Required<Pick<ArchiveJob, "duckdb" | "seen">>,
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
@@ -129,15 +197,16 @@ async function archiveOne(
     const archive = await archiveFor(run);
     const job: ArchiveJob = {
       source,
+      lists,
       archive,
-      run,
+      run: { instanceId, runId },
       ...(values.tables === undefined ? {} : { tables: values.tables }),
       settings: settingsOf(values),
       clock: wallClock,
       retry,
       signal: session.signal,
       tool: `runvault ${version()}`,
-      duckdb,
+      ...shared,
       step,
       onPlan: (table, rows) => {
         if (rows === undefined) return;
@@ -157,6 +226,7 @@ async function archiveOne(
       retries: clientRetries() + (outcome.changed ? outcome.manifest.retries : 0),
       error: null,
       exit: exitOf(outcome.manifest, values),
+      setAside: await setAsideOf(archive, outcome.manifest),
       quarantineDir: archive.layout.quarantineDir(run),
     };
   } catch (thrown) {
@@ -170,26 +240,48 @@ async function archiveOne(
       retries: clientRetries(),
       error,
       exit: status,
+      setAside: {},
       quarantineDir: null,
     };
   }
+}
+
+/** Of each table that has rows set aside, one of them. */
+async function setAsideOf(archive: Archive, manifest: Manifest): Promise<RunReport["setAside"]> {
+  const examples: Record<string, SetAside> = {};
+  for (const [name, table] of Object.entries(manifest.tables)) {
+    const example = await exampleSetAside(archive.layout, manifest, latestView(table).quarantine);
+    if (example !== null) examples[name] = example;
+  }
+  return examples;
 }
 
 function settingsOf(values: ArchiveValues) {
   return {
     concurrency: values.concurrency,
     settleNs: BigInt(values.settle) * 1_000_000n,
-    requireCounted: values.require === "counted",
+    require: values.require,
     acceptShrink: values.acceptShrink,
+    acceptQuarantine: values.acceptQuarantine,
+    finalPass: values.finalPass,
+    sourceMoved: values.sourceMoved,
+    close: values.close,
+    recheckBefore: recheckBefore(values.recheck),
     fingerprint: values.fingerprint,
     ...(values.segmentBytes === undefined ? {} : { segmentBytes: values.segmentBytes }),
     ...(values.sliceRows === undefined ? {} : { sliceRows: values.sliceRows }),
   };
 }
 
+/** The instant before which what was last checked is asked again; null where nothing is. */
+function recheckBefore(age: ArchiveValues["recheck"]): bigint | null {
+  if (age === undefined) return null;
+  return wallClock() - BigInt(age === true ? 0 : age) * 1_000_000n;
+}
+
 /**
- * Archives a run; with `--widen auto` again for as long as values turn up that do not fit their columns, which are
- * widened in between: once for nearly any data, for then they are as wide as there is.
+ * Archives a run; with `--widen auto`, as a new archive has it by itself, again for as long as values turn up that do
+ * not fit their columns, which are widened in between: once for nearly any data, for then they are as wide as there is.
  */
 async function archiveWidening(
   job: ArchiveJob,
@@ -228,8 +320,8 @@ function exitOf(manifest: Manifest, values: ArchiveValues): number {
     ([name]) => values.tables === undefined || (values.tables as readonly string[]).includes(name),
   );
   const statuses = tables.flatMap(([, table]) => {
-    if (proven.has(table.state)) return [exit.done];
-    const code = table.error?.code;
+    if (table.attempt.outcome === "ok") return [exit.done];
+    const code = table.attempt.error?.code;
     const own =
       code !== undefined && code in errorCodes
         ? errorCodes[code as keyof typeof errorCodes].exit
@@ -239,8 +331,6 @@ function exitOf(manifest: Manifest, values: ArchiveValues): number {
   if (tables.every(([, { state }]) => state === "ABSENT")) statuses.push(exit.incomplete);
   return worstExit(statuses);
 }
-
-const proven = new Set<TableState>(["COMPLETE", "OPEN", "ABSENT"]);
 
 function jsonOf(report: RunReport) {
   const { instanceId, runId, outcome, seconds, retries, error } = report;
@@ -254,13 +344,14 @@ function jsonOf(report: RunReport) {
       error: { code: error!.code, message: error!.message, hint: error!.hint ?? null },
     };
   }
-  const { manifest, changed, resumedSegments, rows, bytes } = outcome;
-  const tables = Object.entries(manifest.tables).map(
-    ([name, { state, certificate, drift, error: failure }]) => [
-      name,
-      { state, ...certificate, drift, error: failure },
-    ],
-  );
+  const { manifest, changed, resumedSegments, rows, bytes, warnings } = outcome;
+  const tables = Object.entries(manifest.tables).map(([name, table]) => {
+    const { state, certificate, drift, error: failure } = latestView(table);
+    const { behindSince, notes } = table.attempt;
+    const proven = provenJson(table);
+    const setAside = report.setAside[name] ?? null;
+    return [name, { state, ...certificate, drift, setAside, error: failure, proven, behindSince, notes }];
+  });
   return {
     instanceId,
     runId,
@@ -274,8 +365,25 @@ function jsonOf(report: RunReport) {
     fetchedBytes: bytes,
     seconds,
     retries,
+    warnings,
     tables: Object.fromEntries(tables),
   };
+}
+
+/** What readers show of a table. */
+function provenJson({ proven }: TableManifest) {
+  if (proven === null) return null;
+  const { state, certificate } = proven;
+  const { rows = 0, quarantined = 0, until = null, checkedAt = null } = certificate ?? {};
+  return { state, rows, setAside: quarantined, until, checkedAt };
+}
+
+/** What readers show of a table whose latest attempt went wrong. */
+function shownText({ proven, attempt }: TableManifest): string {
+  if (attempt.outcome === "ok") return "";
+  if (proven === null) return "nothing proven is shown";
+  const { state, certificate } = proven;
+  return `shown as proven before: ${state}, ${grouped(certificate?.rows ?? 0)} rows; behind since ${attempt.behindSince}`;
 }
 
 function textOf(told: readonly string[], notTried: readonly RunRef[]): string {
@@ -287,7 +395,7 @@ function textOf(told: readonly string[], notTried: readonly RunRef[]): string {
 function reportText(report: RunReport): string {
   const { outcome, seconds, retries } = report;
   if (outcome === null) return `${formatRun(report)}  failed: ${report.error!.code}\n`;
-  const { manifest, changed, rows, bytes, resumedSegments } = outcome;
+  const { manifest, changed, rows, bytes, resumedSegments, warnings } = outcome;
   const rate = seconds > 0 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
   const resumed = resumedSegments > 0 ? `, ${resumedSegments} segments were there from before` : "";
   const repeated = retries === 0 ? "" : `, ${retries} ${retries === 1 ? "retry" : "retries"}`;
@@ -295,11 +403,14 @@ function reportText(report: RunReport): string {
     ? `${grouped(rows)} rows fetched, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${repeated}${resumed}`
     : `up to date, nothing fetched${repeated}`;
   const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
-  const lines = Object.entries(manifest.tables).map(([name, { state, certificate, drift, error }]) => {
+  const lines = Object.entries(manifest.tables).map(([name, entry]) => {
+    const { state, certificate, drift, error } = latestView(entry);
     const notes = [
       certificate !== null && certificate.quarantined > 0 ? `${certificate.quarantined} set aside` : "",
       drift.length > 0 ? `unknown: ${drift.join(", ")}` : "",
       error === null ? "" : `${error.code}: ${error.message}`,
+      shownText(entry),
+      ...entry.attempt.notes,
     ];
     const note = notes.filter((text) => text !== "").join("; ");
     const counted =
@@ -315,8 +426,12 @@ function reportText(report: RunReport): string {
   const columns = ["table", "state", "rows", "gateway", "proof"];
   const right = [false, false, true, true, false];
   const table = notedTable(columns, lines, right);
-  const aside = Object.values(manifest.tables).some(({ quarantine }) => quarantine.length > 0);
-  return head + table + (aside ? `  rows set aside, with the reason: ${report.quarantineDir}\n` : "");
+  const examples = Object.entries(report.setAside).map(
+    ([name, example]) => `  set aside of ${name}, one of them: ${example!.reason}: ${example!.row}\n`,
+  );
+  const aside = Object.values(manifest.tables).some((entry) => latestView(entry).quarantine.length > 0);
+  if (aside) examples.push(`  rows set aside, each with its reason: ${report.quarantineDir}\n`);
+  return [head, table, ...warnings.map((text) => `  warning: ${text}\n`), ...examples].join("");
 }
 
 /** A table whose last cells are notes, which are rare: a column of blanks would only be a rule over nothing. */
@@ -335,27 +450,32 @@ function indented(text: string): string {
 }
 
 async function dryRun(
-  runs: readonly RunRef[],
+  runs: readonly RunToArchive[],
+  findings: readonly ListFinding[],
   source: HistorySource,
+  lists: RunLists,
+  archive: Archive | null,
   values: ArchiveValues,
   session: Session,
 ): Promise<number> {
-  const archive = await findArchive(values.archive);
   const settings = { ...defaultSettings, ...settingsOf(values) };
   const plans: RunPlan[] = [];
-  for (const run of runs) {
+  // what the gateway no longer names cannot be planned: the job says so of it
+  for (const run of runs.filter(({ listed }) => listed)) {
     plans.push(
       await planRun({
         source,
+        lists,
         archive,
         folder: values.archive,
         run,
         tables: values.tables,
         sliceRows: settings.sliceRows,
         settled: wallClock() - settings.settleNs,
-        requireCounted: settings.requireCounted,
+        require: settings.require,
         fingerprint: settings.fingerprint,
         acceptShrink: settings.acceptShrink,
+        recheckBefore: settings.recheckBefore,
         signal: session.signal,
       }),
     );
@@ -367,13 +487,19 @@ async function dryRun(
   const free = plans[0]?.freeBytes ?? 0;
   const fits = plans.length > 0 && known > free ? false : need === null ? null : true;
   if (session.json) {
-    const body = { runs: plans.map(planJson), neededBytes: need, freeBytes: free, fits };
+    const body = {
+      lists: findings.map(findingJson),
+      runs: plans.map(planJson),
+      neededBytes: need,
+      freeBytes: free,
+      fits,
+    };
     await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
   } else {
     await session.terminal.out(planText(plans, need, free));
   }
   const failures = plans.flatMap(({ tables }) => tables.flatMap(({ error }) => error?.exit ?? []));
-  if (fits !== false) return worstExit(failures);
+  if (fits !== false) return worstExit([...failures, ...exitsOf(findings)]);
   throw new RunvaultError(
     "storage_full",
     `the plan needs about ${byteText(known)}, the disk has ${byteText(free)} free`,

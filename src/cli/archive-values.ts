@@ -3,7 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { archiveShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";
-import { decimalTypes, durationMs, tableList, wholeNumber } from "./option-values.ts";
+import { ageMs, decimalTypes, durationMs, finishedWords, tableList, wholeNumber } from "./option-values.ts";
 import { parseInstance, parseRun } from "./run-argument.ts";
 
 /** As `archive/segment.ts` has it, whose zlib this command does not load before it runs. */
@@ -16,14 +16,21 @@ export const archiveSchema = z.object({
   runs: z.array(z.string()).default([]),
   all: z.boolean().default(false),
   finished: z.boolean().default(false),
+  finishedStatus: finishedWords.optional(),
   tables: tableList.optional(),
   dryRun: z.boolean().default(false),
-  require: z.enum(["counted", "any"]),
+  require: z.enum(["hashed", "counted", "any"]),
   settle: durationMs,
   acceptShrink: z.boolean().default(false),
+  acceptQuarantine: z.boolean().default(false),
+  finalPass: z.enum(["rows", "counts"]),
+  sourceMoved: z.boolean().default(false),
+  close: z.boolean().default(false),
+  recheck: z.union([ageMs, z.literal(true)]).optional(),
   fingerprint: z.boolean().default(false),
+  empty: tableList.default([]),
   decimal: decimalTypes.default({}),
-  widen: z.enum(["auto"]).optional(),
+  widen: z.enum(["auto", "never"]).optional(),
   segmentBytes: wholeNumber(1, mostSegmentBytes).optional(),
   sliceRows: wholeNumber(1).optional(),
 });

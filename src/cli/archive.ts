@@ -22,6 +22,10 @@ export const archiveCommand = commandEntry({
         .argument("[runs...]", `${runArgumentHelp}; with --finished, INSTANCE`)
         .option("--all", "runs of every instance; needs --finished")
         .option("--finished", "every finished run of the instances named, or of all")
+        .option(
+          "--finished-status <words>",
+          "the gateway's own words for a run that has ended, as COMPLETED,STOPPED; the archive remembers them",
+        )
         .option("--tables <names>", "only these tables, as a,b")
         .addOption(archiveOption()),
     )
@@ -29,9 +33,9 @@ export const archiveCommand = commandEntry({
       .addOption(
         new Option(
           "--require <proof>",
-          "weakest proof that counts as complete; counted wants the gateway's storage facts",
+          "weakest proof that counts as complete; counted wants the gateway's storage facts, hashed also its row checksums",
         )
-          .choices(["counted", "any"])
+          .choices(["hashed", "counted", "any"])
           .default("any"),
       )
       .addOption(
@@ -40,6 +44,29 @@ export const archiveCommand = commandEntry({
           .default("60s"),
       )
       .option("--accept-shrink", "replace archived rows even when the gateway now holds fewer")
+      .option("--accept-quarantine", "take tables for proven without the rows that were set aside")
+      .addOption(
+        new Option(
+          "--final-pass <how>",
+          "how rows of a run that turned final are held against the gateway's: rows streams them once more",
+        )
+          .choices(["rows", "counts"])
+          .default("rows"),
+      )
+      .option("--source-moved", "the gateway is the one that was archived from, at another address")
+      .option("--close", "take what is proven of a run that its gateway no longer knows for all there is")
+      .option(
+        "--recheck [age]",
+        "stream rows once more that were last checked that long ago, such as 30d; all without AGE",
+      )
+      .addOption(
+        new Option(
+          "--empty <names>",
+          "tables that rightly hold no rows, as a,b, where the gateway cannot prove it; kept for the instance; repeatable",
+        ).argParser((text: string, before: string | undefined) =>
+          before === undefined ? text : `${before},${text}`,
+        ),
+      )
       .option("--fingerprint", "put the row hash of every table into its certificate")
       .addOption(
         new Option(
@@ -50,8 +77,9 @@ export const archiveCommand = commandEntry({
       .addOption(
         new Option(
           "--widen <when>",
-          "auto: where a value does not fit its column, widen that column in the whole archive and go on",
-        ).choices(["auto"]),
+          "auto: where a value does not fit its column, widen that column in the whole archive and go on; never: " +
+            "leave its table INCOMPLETE (default: auto for a new archive, never for one that is there)",
+        ).choices(["auto", "never"]),
       )
       // for tests of interruption: many segments and slices out of few rows
       .addOption(new Option("--segment-bytes <n>", "text of a segment").hideHelp())

@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
+import { createScrubber } from "../model/scrubber.ts";
 import { archiveCommand } from "./archive.ts";
 import type { CommandEntry } from "./command-entry.ts";
 import { completionCommand, completions, isCompletionRequest } from "./completion.ts";
@@ -16,7 +17,6 @@ import { queryCommand } from "./query.ts";
 import { rebuildCommand } from "./rebuild.ts";
 import { rmCommand } from "./rm.ts";
 import { runsCommand } from "./runs.ts";
-import { createScrubber } from "./scrubber.ts";
 import { serveCommand } from "./serve.ts";
 import type { Session } from "./session.ts";
 import { simulateCommand } from "./simulate.ts";

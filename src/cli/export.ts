@@ -8,14 +8,16 @@ import {
   isStreamFormat,
   streamFormats,
 } from "../analytics/export-format.ts";
+import type { Shortfall } from "../analytics/shortfall.ts";
 import { byteText } from "../model/byte-text.ts";
-import { exit, RunvaultError } from "../model/error.ts";
+import { RunvaultError } from "../model/error.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../model/table.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { killStep } from "./kill-step.ts";
 import { instant, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import { grouped } from "./progress.ts";
+import { allowIncompleteOption, readerShape, strictOption, tellShortfall } from "./reader-options.ts";
 import { parseRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
@@ -35,7 +37,7 @@ const schema = z.object({
   from: instant.optional(),
   to: instant.optional(),
   decimals: z.enum(decimalForms),
-  allowIncomplete: z.boolean().default(false),
+  ...readerShape,
   memory: mebibytes,
   threads: wholeNumber(1, 256),
 });
@@ -79,14 +81,18 @@ export const exportCommand = commandEntry({
           .choices(decimalForms)
           .default("exact"),
       )
-      .option("--allow-incomplete", "also tables that are neither COMPLETE nor OPEN")
+      .addOption(allowIncompleteOption())
+      .addOption(strictOption())
       .addOption(
         new Option("--memory <size>", "memory before spilling to disk")
           .env("RUNVAULT_MEMORY")
           .default("512MB"),
       )
       .addOption(new Option("--threads <n>", "threads to compute with").env("RUNVAULT_THREADS").default("4"))
-      .option("--json", "report as JSON: the files with their tables, rows and bytes")
+      .option(
+        "--json",
+        "report as JSON: the files with their tables, rows and bytes; withheld, behind, setAside",
+      )
       .addHelpText(
         "after",
         `
@@ -120,7 +126,7 @@ async function runExport(values: Values, session: Session): Promise<number> {
     to: values.to,
     decimals: values.decimals,
   };
-  const { openArchive, ExportSession, exportStream, exportTables, manifestsOf, refuseWrongFilters, note } =
+  const { openArchive, ExportSession, exportStream, exportTables, manifestsOf, refuseWrongFilters } =
     await loadExport();
   refuseWrongFilters(chosen, selection);
   if (values.from !== undefined && values.to !== undefined && values.from >= values.to) {
@@ -132,18 +138,18 @@ async function runExport(values: Values, session: Session): Promise<number> {
   const started = performance.now();
   await using opened = await ExportSession.open(archive, {
     readManifests: () => manifestsOf(archive, runs),
+    tables: chosen,
     allowIncomplete: values.allowIncomplete,
     memoryLimitMb: values.memory,
     threads: values.threads,
     selection,
     signal: session.signal,
   });
-  const names = new Set(chosen.map(({ name }) => name));
-  const withheld = note(opened.withheld.filter(({ table }) => names.has(table)));
-  if (withheld !== null) session.note(`note: ${withheld}`);
+  const { shortfall } = opened;
+  const status = await tellShortfall(shortfall, values, session);
   if (toStdout && isStreamFormat(format)) {
     await exportStream(opened, chosen[0]!, format, (piece) => session.terminal.out(piece));
-    return exit.done;
+    return status;
   }
   let files: ExportedFile[];
   {
@@ -157,8 +163,11 @@ async function runExport(values: Values, session: Session): Promise<number> {
       step: killStep(session.terminal.env),
     });
   }
-  await session.terminal.out(report(files, format, (performance.now() - started) / 1000, session.json));
-  return exit.done;
+  const seconds = (performance.now() - started) / 1000;
+  await session.terminal.out(
+    session.json ? reportJson(files, format, seconds, shortfall) : reportText(files),
+  );
+  return status;
 }
 
 /** The tables named, in the order of the table of tables, each once. */
@@ -195,23 +204,23 @@ function filtersOf(values: Values): Partial<Record<FilterName, string>> {
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
-function report(
+function reportJson(
   files: readonly ExportedFile[],
   format: ExportFormat,
   seconds: number,
-  json: boolean,
+  { withheld, behind, setAside }: Shortfall,
 ): string {
-  const all = files.flatMap(({ tables: written }) => written);
-  const rows = all.reduce((sum, { rows }) => sum + rows, 0n);
+  const rows = files.flatMap(({ tables: written }) => written).reduce((sum, { rows }) => sum + rows, 0n);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  if (json) {
-    const listed = files.map(({ tables: written, ...file }) => ({
-      ...file,
-      tables: written.map((table) => ({ ...table, rows: Number(table.rows) })),
-    }));
-    const told = { format, files: listed, rows: Number(rows), bytes, seconds: Number(seconds.toFixed(3)) };
-    return `${JSON.stringify(told, null, 2)}\n`;
-  }
+  const listed = files.map(({ tables: written, ...file }) => ({
+    ...file,
+    tables: written.map((table) => ({ ...table, rows: Number(table.rows) })),
+  }));
+  const told = { format, files: listed, rows: Number(rows), bytes, seconds: Number(seconds.toFixed(3)) };
+  return `${JSON.stringify({ ...told, withheld, behind, setAside }, null, 2)}\n`;
+}
+
+function reportText(files: readonly ExportedFile[]): string {
   return files
     .map(({ file, tables: written, bytes: size }) => {
       const counts = written.map(({ table, rows: n }) => `${table} ${grouped(Number(n))}`).join(", ");
@@ -226,7 +235,6 @@ async function loadExport() {
   const { ExportSession } = await import("../analytics/export-session.ts");
   const { exportStream, exportTables } = await import("../analytics/export.ts");
   const { refuseWrongFilters } = await import("../analytics/export-selection.ts");
-  const { withheldNote: note } = await import("../analytics/committed-parquet.ts");
   const { manifestsOf } = await import("./manifests-of.ts");
-  return { openArchive, ExportSession, exportStream, exportTables, refuseWrongFilters, note, manifestsOf };
+  return { openArchive, ExportSession, exportStream, exportTables, refuseWrongFilters, manifestsOf };
 }

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import { exit } from "../model/error.ts";
 import { tableNamed } from "../model/table.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
+import { allowIncompleteOption, readerShape, strictOption, tellShortfall } from "./reader-options.ts";
 import { parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
@@ -11,7 +11,7 @@ const schema = z.object({
   ...archiveShape,
   table: z.string(),
   runs: z.array(z.string()).default([]),
-  allowIncomplete: z.boolean().default(false),
+  ...readerShape,
 });
 
 /** `runvault files TABLE [INSTANCE/RUN…]` */
@@ -24,13 +24,17 @@ export const filesCommand = commandEntry({
       .summary("list the committed Parquet files of a table")
       .description(
         "Prints the committed Parquet files of a table, one path a line, as one state of the archive: what to give to " +
-          "a reader of Parquet. Files replaced by a commit stay until the run's next one; open them soon.",
+          "a reader of Parquet. Each is seen to be what was committed. Files replaced by a commit stay until the run's next one; open them soon.",
       )
       .argument("<table>", "name of the table")
       .argument("[runs...]", runArgumentHelp)
       .addOption(archiveOption())
-      .option("--allow-incomplete", "also of tables that are neither COMPLETE nor OPEN")
-      .option("--json", "an array of objects with file, instance, run, bucket, rows, bytes and sha256")
+      .addOption(allowIncompleteOption())
+      .addOption(strictOption())
+      .option(
+        "--json",
+        "an array of objects with file, instance, run, bucket, rows, bytes and sha256; what is withheld, on standard error",
+      )
       .addHelpText("after", "\nExample:\n  runvault files fills alpha-1/2022-01-01-001\n"),
   run: listFiles,
 });
@@ -39,22 +43,20 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const table = tableNamed(values.table).name;
   const runs = values.runs.map(parseRun);
   const { openArchive } = await import("../archive/archive.ts");
-  const { committedParquet, withheldNote, withheldTables } = await import(
-    "../analytics/committed-parquet.ts"
-  );
+  const { committedParquet, requireWhole } = await import("../analytics/committed-parquet.ts");
+  const { shortfallOf } = await import("../analytics/shortfall.ts");
+  const { WholeFiles } = await import("../archive/whole-files.ts");
   const { byTypes, refuseMixedTypes } = await import("../analytics/typed-parquet.ts");
   const archive = await openArchive(values.archive);
   const { manifestsOf } = await import("./manifests-of.ts");
   const manifests = await manifestsOf(archive, runs);
   const committed = committedParquet(archive, manifests, table, values.allowIncomplete);
   refuseMixedTypes(table, byTypes(committed));
+  await requireWhole(new WholeFiles(archive.layout), committed, session.signal);
   const files = committed.map(({ exactTypes: _, ...file }) => file);
   const text = session.json
     ? `${JSON.stringify(files, null, 2)}\n`
     : files.map(({ file }) => `${file}\n`).join("");
   await session.terminal.out(text);
-  const withheld = values.allowIncomplete ? [] : withheldTables(manifests);
-  const note = withheldNote(withheld.filter((entry) => entry.table === table));
-  if (note !== null) session.note(`note: ${note}`);
-  return exit.done;
+  return await tellShortfall(shortfallOf(manifests, [table], values.allowIncomplete), values, session);
 }

@@ -153,6 +153,7 @@ async function gatewaySettings(
     acceptUnframed: values.acceptUnframed,
     compressed: values.compression ? undefined : false,
     onRowPages: countBuffersWithHeap,
+    onNotice: (text) => session.log.warn({ gateway: new URL(values.gateway!).host }, text),
     ca: await pem("--ca", values.ca),
     cert: await pem("--cert", values.cert),
     key: await pem("--key", values.key),

@@ -19,6 +19,24 @@ export const durationMs = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** How long ago: `12h`, `7d`, `4w`, or a duration as above → milliseconds. */
+export const ageMs = z.string().transform((text, context) => {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|min|h|d|w)$/.exec(text);
+  const units: Readonly<Record<string, number>> = { ...unitMs, d: 86_400_000, w: 7 * 86_400_000 };
+  const ms = match === null ? Number.NaN : Math.round(Number(match[1]) * units[match[2]!]!);
+  if (Number.isSafeInteger(ms)) return ms;
+  context.addIssue("is a time with its unit, such as 12h, 7d or 4w");
+  return z.NEVER;
+});
+
+/** `5%` → 0.05; above zero, at most all. */
+export const percentage = z.string().transform((text, context) => {
+  const share = /^\d+(\.\d+)?%$/.test(text) ? Number(text.slice(0, -1)) / 100 : Number.NaN;
+  if (share > 0 && share <= 1) return share;
+  context.addIssue("is a percentage above 0% and up to 100%, such as 5%");
+  return z.NEVER;
+});
+
 /** Digits, with `_` between them where wanted → an integer in the range. */
 export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGER) {
   return z.string().transform((text, context) => {
@@ -130,6 +148,15 @@ function exactColumnTypes<T>(
     return types;
   });
 }
+
+/** `COMPLETED,STOPPED`: a source's own words for a run that has ended. */
+export const finishedWords = z.string().transform((text, context) => {
+  const words = [...new Set(text.split(",").map((word) => word.trim()))];
+  if (words.includes("")) context.addIssue("names no word between two commas");
+  const running = words.find((word) => word.toUpperCase() === "RUNNING");
+  if (running !== undefined) context.addIssue(`${running} is the word for a run that goes on`);
+  return words;
+});
 
 /** An http or https address. */
 export const httpAddress = z.string().refine(isHttpAddress, "is an http:// or https:// address");

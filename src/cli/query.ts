@@ -7,13 +7,14 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
+import { allowIncompleteOption, readerShape, strictOption, tellShortfall } from "./reader-options.ts";
 import type { Session } from "./session.ts";
 
 const schema = z.object({
   ...archiveShape,
   sql: z.string(),
   format: z.enum(formats),
-  allowIncomplete: z.boolean().default(false),
+  ...readerShape,
   timeout: durationMs,
   memory: mebibytes,
   threads: wholeNumber(1, 256),
@@ -41,7 +42,8 @@ export const queryCommand = commandEntry({
           .conflicts("json"),
       )
       .option("--json", "same as --format json; errors as JSON too")
-      .option("--allow-incomplete", "also read tables that are neither COMPLETE nor OPEN")
+      .addOption(allowIncompleteOption())
+      .addOption(strictOption())
       .addOption(
         new Option("--timeout <time>", "longest time the query may take")
           .env("RUNVAULT_TIMEOUT")
@@ -58,6 +60,9 @@ export const queryCommand = commandEntry({
 In json and ndjson, decimals are strings with all their digits, and integers beyond 2^53 are strings too. Times are
 RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed.
 
+Rows are those that are proven. Where a table has none, or its latest attempt went wrong, or rows of it are set aside,
+standard error says so; with --json as one object, {"runs", "withheld": […], "behind": […], "setAside": […]}.
+
 Examples:
   runvault query "SELECT symbol, count(*) AS fills, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
   runvault query --format csv "SELECT * FROM equity WHERE instance_id = 'alpha-1' AND run_id = '2022-01-01-001'" > equity.csv
@@ -73,7 +78,7 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
       hint: "Send it to a program or a file, or leave out --format.",
     });
   }
-  const { openArchive, openQuery, render, withheldNote } = await loadQuery();
+  const { openArchive, openQuery, render } = await loadQuery();
   const sql = values.sql === "-" ? await readStandardInput(session.signal) : values.sql;
   const archive = await openArchive(values.archive);
   await using query = await openQuery(archive, {
@@ -84,19 +89,18 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
     signal: session.signal,
   });
   const result = await query.run(sql, session.signal);
-  // what was asked for and is not all there must not look like an answer
-  const asked = query.withheld.filter(({ table }) => new RegExp(`\\b${table}(_f)?\\b`, "i").test(sql));
-  const note = withheldNote(asked);
-  if (note !== null) session.note(`note: ${note}`);
+  // ahead of the rows: what is not all there must not look like an answer
+  const status =
+    result.shortfall === null ? exit.done : await tellShortfall(result.shortfall, values, session);
   if (format === "arrow") {
     await sendArrow(result, session);
-    return exit.done;
+    return status;
   }
   const options = { tableRows: values.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
   for await (const text of render(result, format, options)) {
     if (!(await session.terminal.out(text))) break;
   }
-  return exit.done;
+  return status;
 }
 
 async function sendArrow(result: QueryResult, session: Session): Promise<void> {
@@ -114,8 +118,7 @@ async function loadQuery() {
   const { openArchive } = await import("../archive/archive.ts");
   const { openQuery } = await import("../analytics/query.ts");
   const { render } = await import("../analytics/render.ts");
-  const { withheldNote } = await import("../analytics/committed-parquet.ts");
-  return { openArchive, openQuery, render, withheldNote };
+  return { openArchive, openQuery, render };
 }
 
 async function readStandardInput(signal: AbortSignal): Promise<string> {

@@ -22,6 +22,11 @@ export function parseRun(text: string): RunRef {
   return { instanceId, runId };
 }
 
+/** Reads INSTANCE/RUN, or INSTANCE for all of its runs. Throws `invalid_argument` as `parseRun` does. */
+export function parseRunOrInstance(text: string): RunRef | { readonly instanceId: string } {
+  return text.includes("/") ? parseRun(text) : { instanceId: parseInstance(text) };
+}
+
 /** Reads INSTANCE: %2F is a slash and %25 a percent sign, everything else stands as it is. Throws `invalid_argument`. */
 export function parseInstance(text: string): string {
   const instanceId = text.replace(/%(2f|25)/gi, (code) => (code === "%25" ? "%" : "/"));

@@ -1,11 +1,15 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { alignedTable } from "../analytics/aligned-table.ts";
-import { exit, RunvaultError } from "../model/error.ts";
-import { formatTime } from "../model/time.ts";
+import { acceptedAside, attemptReason, attemptText } from "../archive/attempt-text.ts";
+import type { Manifest } from "../archive/manifest.ts";
+import { exit, RunvaultError, worstExit } from "../model/error.ts";
+import { formatTime, wallClock } from "../model/time.ts";
+import { instanceNotArchived, instanceNotFound } from "../model/usual-errors.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape, openGatewayFor } from "./gateway-options.ts";
+import { exitsOf, tellFindings } from "./list-findings.ts";
 import { httpAddress } from "./option-values.ts";
 import { grouped } from "./progress.ts";
 import { formatRun, parseInstance } from "./run-argument.ts";
@@ -40,7 +44,15 @@ export const runsCommand = commandEntry({
       false,
     ).addHelpText(
       "after",
-      "\nExamples:\n  runvault runs\n  runvault runs --gateway http://127.0.0.1:8080/api/v1 --json\n",
+      `
+A table whose latest attempt went wrong is named below the list, with what is still shown of it, since when, and why.
+With --json every table of an archived run has state, and of what is proven: proven (its state), proof, rows and
+setAside; behindSince, error (a code) and reason say what became of the latest attempts, null after one that was ok.
+
+Examples:
+  runvault runs
+  runvault runs --gateway http://127.0.0.1:8080/api/v1 --json
+`,
     ),
   run: listRuns,
 });
@@ -53,47 +65,79 @@ interface Listed {
 
 async function listRuns(values: z.output<typeof schema>, session: Session): Promise<number> {
   const instanceId = values.instance === undefined ? undefined : parseInstance(values.instance);
-  const runs =
-    values.gateway === undefined
-      ? await archivedRuns(values.archive, instanceId)
-      : await gatewayRuns(values, instanceId, session);
-  await session.terminal.out(session.json ? `${JSON.stringify({ runs }, null, 2)}\n` : tableOf(runs));
-  return exit.done;
+  if (values.gateway === undefined) {
+    const manifests = await manifestsIn(values.archive, instanceId);
+    const runs = listedOf(manifests);
+    await session.terminal.out(session.json ? jsonOf(runs) : `${tableOf(runs)}${shortfallText(manifests)}`);
+    return exit.done;
+  }
+  const { runs, status } = await gatewayRuns(values, instanceId, session);
+  await session.terminal.out(session.json ? jsonOf(runs) : tableOf(runs));
+  return status;
 }
 
-async function archivedRuns(dir: string, instanceId: string | undefined): Promise<Listed[]> {
+/** The manifests of an archive's runs. Throws `not_archived` where an instance is named of which it has none. */
+async function manifestsIn(dir: string, instanceId: string | undefined): Promise<Manifest[]> {
   const { openArchive } = await import("../archive/archive.ts");
   const manifests = await (await openArchive(dir)).manifests();
-  return manifests
-    .filter((manifest) => instanceId === undefined || manifest.instanceId === instanceId)
-    .map((manifest) => ({
-      instanceId: manifest.instanceId,
-      runId: manifest.runId,
-      state: manifest.state,
-      status: manifest.run.status,
-      started: timeOrNull(manifest.run.started),
-      ended: timeOrNull(manifest.run.ended),
-      rows: Object.values(manifest.tables).reduce((sum, table) => sum + (table?.certificate?.rows ?? 0), 0),
-      generation: manifest.generation,
-      tables: Object.fromEntries(
-        Object.entries(manifest.tables).map(([name, { state, certificate, error }]) => [
-          name,
-          {
-            state,
-            proof: certificate?.proof ?? null,
-            rows: certificate?.rows ?? null,
-            error: error?.code ?? null,
-          },
-        ]),
-      ),
-    }));
+  if (instanceId === undefined) return manifests;
+  const own = manifests.filter((manifest) => manifest.instanceId === instanceId);
+  if (own.length === 0) throw instanceNotArchived(instanceId);
+  return own;
+}
+
+function listedOf(manifests: readonly Manifest[]): Listed[] {
+  return manifests.map((manifest) => ({
+    instanceId: manifest.instanceId,
+    runId: manifest.runId,
+    state: manifest.state,
+    status: manifest.run.status,
+    started: timeOrNull(manifest.run.started),
+    ended: timeOrNull(manifest.run.ended),
+    // what readers show
+    rows: Object.values(manifest.tables).reduce(
+      (sum, { proven }) => sum + (proven?.certificate?.rows ?? 0),
+      0,
+    ),
+    generation: manifest.generation,
+    tables: Object.fromEntries(
+      Object.entries(manifest.tables).map(([name, { state, proven, attempt }]) => [
+        name,
+        {
+          state,
+          proven: proven?.state ?? null,
+          proof: proven?.certificate?.proof ?? null,
+          rows: proven?.certificate?.rows ?? null,
+          setAside: proven?.certificate?.quarantined ?? null,
+          behindSince: attempt.behindSince,
+          error: attempt.error?.code ?? null,
+          reason: attemptReason({ proven, attempt }),
+        },
+      ]),
+    ),
+  }));
+}
+
+/** A line for each table that is behind, or proven without rows set aside; nothing where there is none. */
+function shortfallText(manifests: readonly Manifest[]): string {
+  const lines = manifests.flatMap((manifest) =>
+    Object.entries(manifest.tables).flatMap(([name, table]) => {
+      const aside = acceptedAside(table);
+      const told = [
+        attemptText(table),
+        aside === 0 ? null : `rows set aside, as the operator accepted: ${aside}`,
+      ];
+      return told.filter((text) => text !== null).map((text) => `${formatRun(manifest)}  ${name}: ${text}\n`);
+    }),
+  );
+  return lines.length === 0 ? "" : `\n${lines.join("")}`;
 }
 
 async function gatewayRuns(
   values: z.output<typeof schema>,
   instanceId: string | undefined,
   session: Session,
-): Promise<Listed[]> {
+): Promise<{ runs: Listed[]; status: number }> {
   if (values.gateway === true && !session.terminal.env.RUNVAULT_GATEWAY) {
     throw new RunvaultError("invalid_argument", "--gateway is given without an address", {
       hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
@@ -108,21 +152,37 @@ async function gatewayRuns(
     );
   }
   await using gateway = await openGatewayFor({ ...values, gateway: checked.data }, session);
-  const runsOf = await loadRunsOf();
-  return (await runsOf(gateway, instanceId, session.signal)).map((run) => ({
-    instanceId: run.instanceId,
-    runId: run.runId,
-    status: run.status,
-    started: run.started === undefined ? null : formatTime(run.started),
-    ended: run.ended === undefined ? null : formatTime(run.ended),
-    final: run.final,
-  }));
+  const { namedRuns, RunLists } = await loadLists();
+  const lists = new RunLists(gateway, { finishedStatus: [], settled: wallClock });
+  const only = instanceId === undefined ? undefined : [instanceId];
+  const { instances, findings, unknown } = await namedRuns(lists, only, session.signal);
+  for (const unknownId of unknown) throw instanceNotFound(unknownId);
+  tellFindings(
+    findings.filter(({ error }) => error !== null),
+    session,
+  );
+  const runs = instances.flatMap((instance) =>
+    instance.runs.map(({ run }) => ({
+      instanceId: run.instanceId,
+      runId: run.runId,
+      status: run.status,
+      started: run.started === undefined ? null : formatTime(run.started),
+      ended: run.ended === undefined ? null : formatTime(run.ended),
+      final: run.final,
+    })),
+  );
+  return { runs, status: worstExit(exitsOf(findings)) };
+}
+
+function jsonOf(runs: readonly Listed[]): string {
+  return `${JSON.stringify({ runs }, null, 2)}\n`;
 }
 
 /** Loaded when a gateway is asked, so that listing an archive starts without it. */
-async function loadRunsOf() {
-  const { listRuns } = await import("../extract/run-knowledge.ts");
-  return listRuns;
+async function loadLists() {
+  const { namedRuns } = await import("../extract/named-runs.ts");
+  const { RunLists } = await import("../extract/run-lists.ts");
+  return { namedRuns, RunLists };
 }
 
 function tableOf(runs: readonly Listed[]): string {

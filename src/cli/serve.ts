@@ -37,6 +37,7 @@ const schema = z.object({
   maxConcurrent: wholeNumber(1, 10_000),
   maxConnections: wholeNumber(1).optional(),
   queryTimeout: durationMs,
+  checksumTimeout: durationMs,
   idleTimeout: durationMs,
   drainTimeout: durationMs,
   accessLog: nonEmpty.optional(),
@@ -61,7 +62,7 @@ export const serveCommand = commandEntry({
         .addOption(archiveOption()),
     )
       .option("--insecure", "answer everybody who reaches an address beyond this machine")
-      .option("--allow-incomplete", "serve unfinished tables too, as they are")
+      .option("--allow-incomplete", "serve what the latest attempts brought, proven or not")
       .addOption(
         new Option(
           "--cors <origin>",
@@ -84,6 +85,12 @@ export const serveCommand = commandEntry({
           "--query-timeout <time>",
           "how long a query may compute before it gives rows, and again between them, else 413",
         ).default("1m"),
+      )
+      .addOption(
+        new Option(
+          "--checksum-timeout <time>",
+          "how long a scan for row checksums may take, else 413; one runs at a time, eight wait, others get 429",
+        ).default("30s"),
       )
       .addOption(
         new Option(
@@ -159,6 +166,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
       bytes: values.maxBytes === undefined ? undefined : values.maxBytes * 1024 * 1024,
       queries: values.maxConcurrent,
       queryMs: values.queryTimeout,
+      checksumMs: values.checksumTimeout,
     },
     connections: { most: values.maxConnections },
     idleReaderMs: values.idleTimeout,

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
+import type { Scrubber } from "../model/scrubber.ts";
 import type { Progress } from "./progress.ts";
-import type { Scrubber } from "./scrubber.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** What a command's body has to work with. */

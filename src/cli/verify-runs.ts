@@ -1,18 +1,29 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
+import { type FoundRun, foundRuns, type RunChoice } from "../archive/found-runs.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
+import type { Manifest } from "../archive/manifest.ts";
 import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
 import { type PlacesReport, verifyPlaces } from "../archive/verify-places.ts";
 import type { VerifyCheck, VerifyReport } from "../archive/verify-report.ts";
+import { drawSample, type Sample } from "../archive/verify-sample.ts";
+import { damagedHint } from "../archive/whole-files.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
+import { byteText } from "../model/byte-text.ts";
 import { exit, RunvaultError, usualHints, worstExit } from "../model/error.ts";
-import type { HistorySource, RunRef } from "../model/source.ts";
+import type { HistorySource } from "../model/source.ts";
 import { type GatewayValues, openGatewayFor } from "./gateway-options.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
+import { type Repair, repairRun } from "./verify-repair.ts";
 
 interface Values extends GatewayValues {
   readonly archive: string;
   readonly deep: boolean;
+  /** The share of the files' bytes to read; all of them unless given. */
+  readonly sample?: number | undefined;
+  /** Only runs committed within so many milliseconds. */
+  readonly since?: number | undefined;
+  readonly repair: boolean;
   readonly against?: string | undefined;
 }
 
@@ -20,36 +31,93 @@ interface Values extends GatewayValues {
 interface RunReport extends VerifyReport {
   /** Whether the gateway's facts were there to compare with; null where no gateway was to be asked. */
   readonly compared: boolean | null;
+  /** What was done about its damage; null where there was none, or nothing was to be done. */
+  readonly repair: Repair | null;
+}
+
+/** What of the archive was looked at. */
+interface Scope {
+  readonly found: readonly FoundRun[];
+  /** Runs committed too long ago. */
+  readonly skipped: number;
+  readonly sample: Sample | undefined;
 }
 
 /** Verifies the runs named, or all. Findings are the result, on standard output; the exit status sums them up. */
-export async function verifyRuns(runs: readonly RunRef[], values: Values, session: Session): Promise<number> {
+export async function verifyRuns(
+  chosen: readonly RunChoice[],
+  values: Values,
+  session: Session,
+): Promise<number> {
   const archive = await openArchive(values.archive);
   await using gateway = await gatewayToAsk(values, session);
-  const places = await verifyPlaces(archive, runs.length === 0 ? undefined : runs);
-  const reports = await collected(archive, runs, gateway, values.deep, session);
+  const scope = await scopeOf(archive, chosen, values);
+  const runs = chosen.length === 0 ? undefined : scope.found.map(({ run }) => run);
+  const places = await verifyPlaces(archive, runs);
+  const reports = await collected(archive, scope, chosen.length === 0, gateway, values, session);
   const status = worstExit([places.exit, ...reports.map((report) => report.exit)]);
+  const { skipped, sample } = scope;
+  const { has: _, ...covered } = sample ?? { has: null };
+  const told = { skipped, sample: sample === undefined ? null : covered };
   const text = session.json
-    ? `${JSON.stringify({ exit: status, places, runs: reports }, null, 2)}\n`
-    : placesText(places) + (reports.map(textOf).join("") || "no runs to verify\n");
+    ? `${JSON.stringify({ exit: status, places, ...told, runs: reports }, null, 2)}\n`
+    : placesText(places) + (reports.map(textOf).join("") || "no runs to verify\n") + scopeText(scope);
   await session.terminal.out(text);
   return status;
+}
+
+async function scopeOf(archive: Archive, chosen: readonly RunChoice[], values: Values): Promise<Scope> {
+  const since = values.since === undefined ? Number.NEGATIVE_INFINITY : Date.now() - values.since;
+  const found: FoundRun[] = [];
+  const manifests: Manifest[] = [];
+  const seen = new Set<string>();
+  let skipped = 0;
+  for await (const one of foundRuns(archive, chosen)) {
+    if (seen.has(one.file)) continue;
+    seen.add(one.file);
+    // a time that nobody can read hides no run
+    if (one.manifest !== null && Date.parse(one.manifest.committedAt) < since) {
+      skipped++;
+      continue;
+    }
+    // manifests name every file of their runs: they are read again one by one, unless a sample needs them all
+    if (values.sample !== undefined && one.manifest !== null) manifests.push(one.manifest);
+    found.push({ ...one, manifest: null });
+  }
+  const sample =
+    values.sample === undefined ? undefined : drawSample(archive.layout, manifests, values.sample);
+  return { found, skipped, sample };
+}
+
+function scopeText({ skipped, sample }: Scope): string {
+  const lines: string[] = [];
+  if (skipped > 0) lines.push(`${skipped} runs were committed before, and not looked at`);
+  if (sample !== undefined) {
+    const { files, ofFiles, bytes, ofBytes } = sample;
+    const read = `${files} of ${ofFiles} files were read, ${byteText(bytes)} of ${byteText(ofBytes)}`;
+    lines.push(`${read}; the others are there, in their size`);
+  }
+  return lines.map((line) => `${line}\n`).join("");
 }
 
 /** The reports, with progress shown until the last is there. */
 async function collected(
   archive: Archive,
-  runs: readonly RunRef[],
+  scope: Scope,
+  all: boolean,
   gateway: HistorySource | undefined,
-  deep: boolean,
+  { deep, repair }: Values,
   session: Session,
 ): Promise<RunReport[]> {
   const reports: RunReport[] = [];
   using progress = session.progress();
   let before = 0;
   let done = 0;
+  await using duckdb = new JobDuckDB();
   const options = {
     deep,
+    duckdb,
+    sample: scope.sample,
     signal: session.signal,
     onProgress: ({ run, table, rows, totalRows }: VerifyProgress) => {
       progress.on(`${formatRun(run)} ${table}`);
@@ -59,7 +127,13 @@ async function collected(
     },
   };
   let unreachable = false;
-  for await (const report of reportsOf(archive, runs, options)) {
+  const reported = verifyArchive(archive, { ...options, runs: scope.found, leftovers: all });
+  for await (const first of reported) {
+    const repaired = repair && first.damaged && first.generation !== null;
+    const mended = repaired ? await repairRun(archive, first.run, duckdb, session) : null;
+    // what was made anew is looked at like everything else
+    const again = mended?.changed ? await verifyRun(archive, first.run, options) : first;
+    const report = { ...again, repair: mended, exit: worstExit([again.exit, mended?.exit ?? exit.done]) };
     before = done;
     if (gateway === undefined || report.generation === null) {
       reports.push({ ...report, compared: null });
@@ -83,7 +157,7 @@ async function collected(
 }
 
 async function compared(
-  report: VerifyReport,
+  report: Omit<RunReport, "compared">,
   archive: Archive,
   gateway: HistorySource,
   signal: AbortSignal,
@@ -102,7 +176,7 @@ async function compared(
   };
 }
 
-function notCompared(report: VerifyReport, why: string, status: number): RunReport {
+function notCompared(report: Omit<RunReport, "compared">, why: string, status: number): RunReport {
   const check = {
     run: report.run,
     table: null,
@@ -124,16 +198,6 @@ function notCompared(report: VerifyReport, why: string, status: number): RunRepo
 async function gatewayToAsk(values: Values, session: Session): Promise<HistorySource | undefined> {
   if (values.against === undefined) return undefined;
   return await openGatewayFor({ ...values, gateway: values.against }, session);
-}
-
-async function* reportsOf(
-  archive: Archive,
-  runs: readonly RunRef[],
-  options: Parameters<typeof verifyArchive>[1],
-): AsyncIterable<VerifyReport> {
-  if (runs.length === 0) yield* verifyArchive(archive, options);
-  await using duckdb = new JobDuckDB();
-  for (const run of runs) yield await verifyRun(archive, run, { ...options, duckdb });
 }
 
 /** Nothing where there is nothing to tell. */
@@ -159,10 +223,19 @@ function textOf(report: RunReport): string {
   // where tables are named, the run's state only says it again
   const told = bad.some(({ check, table }) => check === "state" && table !== null);
   const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
-  const next = report.damaged ? usualHints.archive_damaged : report.unproven ? unprovenHint : undefined;
+  const next = report.damaged ? nextOf(report) : report.unproven ? unprovenHint : undefined;
   const end = next === undefined ? "" : `  next: ${next}\n`;
   const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
-  return `${formatRun(report.run)}  ${verdict}${passed}\n${lines.join("")}${end}`;
+  const { buckets = 0 } = report.repair ?? {};
+  const repaired = buckets === 0 ? "" : `  repaired: ${buckets} buckets of Parquet made anew\n`;
+  return `${formatRun(report.run)}  ${verdict}${passed}\n${lines.join("")}${repaired}${end}`;
+}
+
+/** What to do about a damaged run. */
+function nextOf({ generation, repair }: RunReport): string | undefined {
+  if (generation === null) return usualHints.archive_damaged;
+  if (repair === null) return damagedHint;
+  return repair.archive === null ? usualHints.archive_damaged : `fetch what is lost: \`${repair.archive}\``;
 }
 
 const unprovenHint =

@@ -3,8 +3,8 @@ import { z } from "zod";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "./gateway-options.ts";
-import { httpAddress } from "./option-values.ts";
-import { parseRun, runArgumentHelp } from "./run-argument.ts";
+import { ageMs, httpAddress, percentage } from "./option-values.ts";
+import { parseRunOrInstance, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
 const schema = z.object({
@@ -12,6 +12,9 @@ const schema = z.object({
   ...gatewayShape,
   runs: z.array(z.string()).default([]),
   deep: z.boolean().default(false),
+  sample: percentage.optional(),
+  since: ageMs.optional(),
+  repair: z.boolean().default(false),
   against: httpAddress.optional(),
 });
 
@@ -30,23 +33,32 @@ export const verifyCommand = commandEntry({
         .description(
           "Checks the runs named, or all: hashes of files, rows counted again from Parquet and segments, order, bounds; " +
             "and the folders of the archive: links, and what is not the archive's own. " +
-            "With --deep also every line against its Parquet row, row hashes, and that fills refer to orders.",
+            "With --deep also every line against its Parquet row, row hashes, and that fills refer to orders. " +
+            "Nothing that commands remember of files is believed: every file is read.",
         )
-        .argument("[runs...]", runArgumentHelp)
+        .argument("[runs...]", `${runArgumentHelp}; INSTANCE is all of its runs`)
         .addOption(archiveOption())
-        .option("--deep", "compare every segment line with its Parquet row")
+        .addOption(
+          new Option("--deep", "compare every segment line with its Parquet row").conflicts("sample"),
+        )
+        .option(
+          "--sample <share>",
+          "read this share of the bytes, such as 5%, in files drawn anew each time; of the others check presence and size",
+        )
+        .option("--since <age>", "only runs committed within this time, such as 7d")
+        .option("--repair", "make damaged Parquet anew from segments, and name what has to be archived again")
         .addOption(new Option("--against <url>", "ask this gateway's storage facts again and compare"))
         .option("--json", "report as JSON"),
       false,
     ).addHelpText(
       "after",
-      "\nExamples:\n  runvault verify\n  runvault verify --deep alpha-1/2022-01-01-001\n",
+      "\nExamples:\n  runvault verify\n  runvault verify --deep alpha-1/2022-01-01-001\n  runvault verify --since 7d --repair alpha-1\n  runvault verify --sample 5%\n",
     ),
   run: verify,
 });
 
 async function verify(values: VerifyValues, session: Session): Promise<number> {
-  const runs = values.runs.map(parseRun);
+  const runs = values.runs.map(parseRunOrInstance);
   const { verifyRuns } = await import("./verify-runs.ts");
   return await verifyRuns(runs, values, session);
 }

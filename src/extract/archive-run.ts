@@ -1,33 +1,40 @@
-import type { DuckDBConnection } from "@duckdb/node-api";
+import { setTimeout } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
-import { canonicalLineSql, rowHashSql } from "../archive/canonical-sql.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
+import { requireDistinctSeq } from "../archive/distinct-seq.ts";
 import { writeSynced } from "../archive/durable.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
-import {
-  type Manifest,
-  type RowHash,
-  runState,
-  type TableManifest,
-  type TableState,
-} from "../archive/manifest.ts";
+import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
+import { type Manifest, runState, type TableManifest, type TableState } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
 import { makeRealFolder } from "../archive/real-folder.ts";
+import { rowHashWithin } from "../archive/row-hash-within.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
-import { parquetRows } from "../archive/sql.ts";
-import type { WiderColumn } from "../model/error.ts";
+import { knownSource, rememberSource } from "../archive/sources.ts";
+import { latestView } from "../archive/table-view.ts";
+import { exit, RunvaultError, type WiderColumn } from "../model/error.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { BufferPool } from "./buffer-pool.ts";
+import { isDue } from "./committed-table.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "./disk-need.ts";
-import { describeRun, settledVersion } from "./run-knowledge.ts";
+import { differingTables } from "./other-facts.ts";
+import { SeenSource } from "./proof/seen-source.ts";
+import { filledTables } from "./proof/zero-rows.ts";
+import { markOf, provenStanding } from "./proven-standing.ts";
+import { recordAttempt } from "./record-attempt.ts";
+import type { RequiredProof } from "./required-proof.ts";
+import { requireSameRun } from "./run-identity.ts";
+import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+import { RunLists } from "./run-lists.ts";
 import { isUpToDate, lookAhead } from "./run-outlook.ts";
+import { SteadyFacts } from "./steady-facts.ts";
 import { type RunContext, TableJob } from "./table-job.ts";
 
 export interface ArchiveSettings {
@@ -39,9 +46,21 @@ export interface ArchiveSettings {
   readonly concurrency: number;
   /** How long rows of a run that goes on may still arrive late and yet be waited for, in nanoseconds. */
   readonly settleNs: bigint;
-  /** Calls a table UNVERIFIED whose proof is weaker than the gateway's own counts. */
-  readonly requireCounted: boolean;
+  /** How long facts that do not agree with a finished run's rows are given to catch up; no longer than `settleNs`. */
+  readonly factsPauseNs: bigint;
+  /** Calls a table UNVERIFIED whose proof is weaker than this. */
+  readonly require: RequiredProof;
   readonly acceptShrink: boolean;
+  /** Takes tables for proven without the rows set aside. */
+  readonly acceptQuarantine: boolean;
+  /** Whether the rows of a run that turned final are streamed once more, or its counts are trusted. */
+  readonly finalPass: "rows" | "counts";
+  /** The operator's word that a source at another address is the one that the run was archived from. */
+  readonly sourceMoved: boolean;
+  /** Takes what is proven of a run that its source does not know any more for all there is. */
+  readonly close: boolean;
+  /** Streams rows once more that were last checked before this instant, where nothing else would; null: never. */
+  readonly recheckBefore: Nanoseconds | null;
   /** Puts the row hash of every table into its certificate. */
   readonly fingerprint: boolean;
   /** Memory DuckDB may take for the conversion, in MiB. With less than 300 it no longer uses two threads. */
@@ -54,8 +73,14 @@ export const defaultSettings: ArchiveSettings = {
   sliceRows: 500_000,
   concurrency: 3,
   settleNs: 60_000_000_000n,
-  requireCounted: false,
+  factsPauseNs: 10_000_000_000n,
+  require: "any",
   acceptShrink: false,
+  acceptQuarantine: false,
+  finalPass: "rows",
+  sourceMoved: false,
+  close: false,
+  recheckBefore: null,
   fingerprint: false,
   memoryLimitMb: 320,
   threads: 2,
@@ -63,6 +88,8 @@ export const defaultSettings: ArchiveSettings = {
 
 export interface ArchiveJob {
   readonly source: HistorySource;
+  /** What the source says of its runs, for a caller with several jobs. Default: asked for by this job alone. */
+  readonly lists?: RunLists;
   readonly archive: Archive;
   readonly run: RunRef;
   /** All tables unless given. */
@@ -76,6 +103,10 @@ export interface ArchiveJob {
   readonly tool: string;
   /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
   readonly duckdb?: JobDuckDB;
+  /** What was seen of the source, for a caller with several jobs on one. Default: what the archive remembers of it. */
+  readonly seen?: SeenSource;
+  /** Waits; a test need not. Default: the system's timer. */
+  readonly wait?: (ns: bigint, signal: AbortSignal) => Promise<void>;
   readonly step?: Step;
   /** Rows of a table that will pass in all: where a survey comes first, its rows as well as those fetched. */
   readonly onPlan?: (table: Table, rows: number | undefined) => void;
@@ -93,6 +124,8 @@ export interface RunOutcome {
   readonly tooNarrow: readonly WiderColumn[];
   readonly rows: number;
   readonly bytes: number;
+  /** What is no error of a table, and yet has to be told with the run. */
+  readonly warnings: readonly string[];
 }
 
 /**
@@ -100,6 +133,17 @@ export interface RunOutcome {
  * without fetching what is safe. A table that fails keeps what the archive holds of it; the others are committed.
  */
 export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
+  const facts = new SteadyFacts(job.source);
+  try {
+    return await archiveWith(facts, job);
+  } catch (error) {
+    job.signal.throwIfAborted();
+    if (!facts.lost) throw error;
+    return await archiveWith(facts, job);
+  }
+}
+
+async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutcome> {
   const settings = { ...defaultSettings, ...job.settings };
   const { source, archive, clock } = job;
   const step = job.step ?? (() => {});
@@ -111,21 +155,81 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   let retries = 0;
   let rows = 0;
   let bytes = 0;
+  /** The version that what is here was last held against. */
+  let version: string | undefined;
 
-  const run = await describeRun(source, job.run, signal);
+  const settledBefore = () => clock() - settings.settleNs;
+  const lists = job.lists ?? new RunLists(source, { finishedStatus: [], settled: settledBefore });
+  let run: RunKnowledge;
+  try {
+    run = await lists.describe(job.run, signal);
+  } catch (thrown) {
+    return await keepGoneRun(job, wanted, startedAt, RunvaultError.from(thrown));
+  }
   await using _lock = await lockRun(archive.layout, run);
   await archive.refresh();
   const exactTypes = typesNow(archive);
   const committed = await archive.manifest(run);
-  if (committed !== null && (await isUpToDate(source, committed, run, wanted, settings, signal))) {
+  facts.expectAsBefore(committed);
+  version = run.storageVersion;
+  const { warnings } = facts;
+  const identity = { source, archive, run, isMoved: settings.sourceMoved, retry: job.retry, signal };
+  /** Whether the run is the one that is archived; if not, that is recorded, and nothing else done. */
+  const isOther = async (isToFetch: boolean): Promise<RunOutcome | null> => {
+    if (committed === null) return null;
+    try {
+      await requireSameRun({ ...identity, committed, isToFetch });
+      return null;
+    } catch (thrown) {
+      const error = RunvaultError.from(thrown);
+      if (error.code !== "history_identity_conflict") throw error;
+      const names = wanted.map(({ name }) => name);
+      const { tool } = job;
+      const attempt = { archive, committed, tables: names, error, at: startedAt, exactTypes, tool, step };
+      return outcomeOf(await recordAttempt(attempt), committed, [error.message]);
+    }
+  };
+  const other = await isOther(false);
+  if (other !== null) return other;
+  job.seen?.learn(await knownSource(archive.layout, source.label));
+  const lost = await lostFiles(archive.layout, committed);
+  const toMend = concerning(lost, wanted);
+  if (
+    committed !== null &&
+    toMend.length === 0 &&
+    (await isUpToDate(facts, committed, run, wanted, settings, signal))
+  ) {
     await tidyCommitted(archive, committed);
-    return { manifest: committed, changed: false, resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0 };
+    return outcomeOf(committed, committed, warnings);
   }
-  const held = { layout: archive.layout, run, committed, storageVersion: settledVersion(run), exactTypes };
+  const another = await isOther(true);
+  if (another !== null) return another;
+  if (toMend.length > 0) job.onNote?.(`files missing or damaged, made anew: ${toMend.length}`);
+  const outlook = await lookAhead(facts, run, committed, settledBefore(), signal);
+  // nothing but time tells whether rows of such a run still come, or whether those of an interrupted job are still right
+  const isUnmarked = run.storageVersion === undefined && outlook.facts === null;
+  const held = {
+    layout: archive.layout,
+    run,
+    committed,
+    storageVersion: settledVersion(run),
+    final: run.final,
+    lost: namesOf(lost),
+    ...(isUnmarked ? { notedSinceMs: Date.now() - Number(settings.settleNs / 1_000_000n) } : {}),
+    exactTypes,
+  };
   await using pending = await Pending.open(held, step);
-  const settled = clock() - settings.settleNs;
-  const outlook = await lookAhead(source, run, committed, settled, signal);
+  await pending.dropLost();
   const { until } = outlook;
+  const wait = async (ns: bigint, why: string) => {
+    if (ns <= 0n) return;
+    job.onNote?.(`${why}: waiting ${ns / 1_000_000_000n} s for rows that may still arrive`);
+    await (job.wait ?? waitFor)(ns, signal);
+  };
+  if (isUnmarked && run.final && run.ended !== undefined) {
+    const now = source.now?.() ?? clock();
+    await wait(run.ended + settings.settleNs - now, "the run has only just ended");
+  }
   step("planned");
 
   await makeRealFolder(archive.layout, archive.layout.stagingDir(run));
@@ -136,6 +240,7 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
     tempDirectory: archive.layout.stagingDir(run),
   });
   await using converter = new BucketConverter(duckdb.connection, (table) => exactTypes(table.name), step);
+  const seen = job.seen ?? new SeenSource(await knownSource(archive.layout, source.label));
   const context: RunContext = {
     exactTypes,
     pending,
@@ -153,13 +258,19 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
         retries++;
       }),
       signal,
+      seen,
     },
     sliceRows: settings.sliceRows,
     acceptShrink: settings.acceptShrink,
-    requireCounted: settings.requireCounted,
-    fingerprint: settings.fingerprint
-      ? (table, files) => rowHashOf(duckdb.connection, table, files)
-      : undefined,
+    acceptQuarantine: settings.acceptQuarantine,
+    finalPass: settings.finalPass,
+    versionNow: () => (run.final ? (version ?? null) : null),
+    recheck: isDue(committed, settings.recheckBefore),
+    require: settings.require,
+    fingerprint: settings.fingerprint,
+    hashOf: (table, files, bounds) => rowHashWithin(duckdb.connection, table, files, bounds),
+    requireDistinctSeq: (table, files) => requireDistinctSeq(duckdb.connection, table, files),
+    versionMoved: () => run.final && version !== run.storageVersion,
     onPlan: job.onPlan ?? (() => {}),
     onRows: (table, count, size) => {
       rows += count;
@@ -188,28 +299,110 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   };
 
   await together((table) => table.plan(outlook.facts));
+  if (isUnmarked && run.final && run.ended === undefined && jobs.some((table) => table.isSurveyed)) {
+    await wait(settings.settleNs, "nobody says when the run ended");
+  }
   const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
   await refuseWhenFull(archive.dir, diskBytes(text));
   await together((table) => table.fetch());
   let latest = await outlook.factsNow();
-  for (let round = 0; round < 2; round++) {
+  const reconcile = async (rounds: number) => {
+    for (let round = 0; round < rounds; round++) {
+      let more = false;
+      await together(async (table) => {
+        if (await table.reconcile(latest)) more = true;
+      });
+      if (!more) break;
+      job.onNote?.("counts differ from the gateway's: fetching the changed windows again");
+      await together((table) => table.fetch());
+      latest = await outlook.factsNow();
+    }
+  };
+  await reconcile(2);
+  // asked again, so that a version that moved meanwhile is seen, and the documents are of what was fetched
+  let now = await describedAgain(lists, run, warnings, signal);
+  for (let round = 0; run.final && now.storageVersion !== version; round++) {
+    if (round === 2) {
+      for (const table of jobs) table.contradict(restless(now.storageVersion));
+      break;
+    }
+    job.onNote?.("the run's storage version moved meanwhile: its rows are streamed once more, and compared");
+    version = now.storageVersion;
     let more = false;
     await together(async (table) => {
-      if (await table.reconcile(latest)) more = true;
+      if (await table.streamAgain(latest)) more = true;
     });
-    if (!more) break;
-    job.onNote?.("counts differ from the gateway's: fetching the changed windows again");
-    await together((table) => table.fetch());
+    if (more) {
+      await together((table) => table.fetch());
+      latest = await outlook.factsNow();
+      await reconcile(2);
+    }
+    now = await describedAgain(lists, run, warnings, signal);
+    if (more || now.storageVersion === version) continue;
+    warnings.push("the gateway's storage version moves while rows stay the same: it counts as none");
+    version = undefined;
+    break;
+  }
+  if (run.final && jobs.some((table) => table.disagrees(latest))) {
+    const { settleNs, factsPauseNs } = settings;
+    await wait(
+      settleNs < factsPauseNs ? settleNs : factsPauseNs,
+      "the gateway's counts may lag behind its rows",
+    );
     latest = await outlook.factsNow();
+    await reconcile(1);
+  }
+  const agreed: Nanoseconds[] = [];
+  await together(async (table) => {
+    const until = await table.findAgreedUntil(latest);
+    if (until !== undefined) agreed.push(until);
+  });
+  if (agreed.length > 0) {
+    const until = agreed.reduce((a, b) => (a < b ? a : b));
+    context.until = until;
+    latest = await facts.facts(run, { to: until }, signal);
+    await together((table) => table.fallBack(latest));
+    await together((table) => table.fetch());
+    latest = await facts.facts(run, { to: until }, signal);
+  }
+  const bounds = context.until === undefined ? {} : { to: context.until };
+  const warn = (text: string) => warnings.push(text);
+  const differing = await differingTables(source, run, bounds, latest, warn, signal);
+  for (const table of jobs) table.contradict(differing.get(table.table.name));
+  await together((table) => table.proveFilled(latest));
+  // what these have shown is what a table without rows is held against
+  let summary: Promise<Uint8Array | null> | undefined;
+  const summaryOnce = () => {
+    summary ??= source.document(run, "summary", signal);
+    return summary;
+  };
+  const filled = filledTables(latest, pending.held, context.committed);
+  let isMore = false;
+  await together(async (table) => {
+    if (await table.proveEmpty(latest, filled, summaryOnce)) isMore = true;
+  });
+  if (isMore) {
+    await together((table) => table.fetch());
+    await together((table) => table.proveFilled(latest));
   }
   step("certified");
 
   const checkedAt = isoOf(clock());
   const results: Partial<Record<TableName, TableManifest>> = { ...committed?.tables };
   for (const table of jobs) results[table.table.name] = await table.result(latest, checkedAt);
-  const documents = await fetchDocuments(source, run, pending, signal);
+  const former = Object.entries(committed?.documents ?? {}).filter(([, { file }]) => !held.lost.has(file));
+  const documents = await fetchDocuments(
+    source,
+    lists,
+    run,
+    pending,
+    now !== run,
+    Object.fromEntries(former),
+    warnings,
+    signal,
+  );
   const manifest: Manifest = {
-    format: 1,
+    format: 2,
     instanceId: run.instanceId,
     runId: run.runId,
     generation: pending.generation,
@@ -219,10 +412,11 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
       started: run.started?.toString() ?? null,
       ended: run.ended?.toString() ?? null,
       final: run.final,
-      storageVersion: run.storageVersion ?? null,
+      storageVersion: run.final ? (version ?? null) : (run.storageVersion ?? null),
     },
     source: source.label,
-    horizon: until?.toString() ?? null,
+    horizon: context.until?.toString() ?? null,
+    closedAt: null,
     tables: Object.fromEntries(
       tableNames.flatMap((name) => (results[name] === undefined ? [] : [[name, results[name]]])),
     ),
@@ -235,23 +429,101 @@ export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
   };
   const { resumedSegments } = pending.held;
   await commitRun(archive, manifest, pending, step);
+  const named = (isEmpty: boolean) =>
+    wanted.flatMap(({ name }) => {
+      const rows = latestView(manifest.tables[name])?.certificate?.rows;
+      return rows !== undefined && (rows === 0) === isEmpty ? [name] : [];
+    });
+  await rememberSource(archive.layout, source.label, (known) =>
+    seen.toRemember(known, run.instanceId, { filled: named(false), empty: named(true) }),
+  );
   await pending.remove();
   step("pending-removed");
   const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
-  return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes };
+  return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes, warnings };
 }
 
-/** The row hash of a table's Parquet files. */
-export async function rowHashOf(
-  connection: DuckDBConnection,
-  table: Table,
-  files: readonly string[],
-): Promise<RowHash> {
-  if (files.length === 0) return { rows: "0", sum: "0" };
-  const sql = rowHashSql(canonicalLineSql(table), parquetRows(files));
-  const reader = await connection.runAndReadAll(sql);
-  const [[rows, sum]] = reader.getRows() as [[bigint, bigint]];
-  return { rows: rows.toString(), sum: sum.toString() };
+/**
+ * A run that its source does not know any more stays as it was proven. That is recorded where more of it was to come,
+ * unless the operator closed it. Throws the source's own error where nothing of the run is archived.
+ */
+async function keepGoneRun(
+  job: ArchiveJob,
+  wanted: readonly Table[],
+  at: string,
+  error: RunvaultError,
+): Promise<RunOutcome> {
+  const { archive, run, tool, step = () => {} } = job;
+  const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
+  const before = isGone ? await archive.manifest(run) : null;
+  if (before === null) throw error;
+  await using _lock = await lockRun(archive.layout, run);
+  await archive.refresh();
+  const committed = (await archive.manifest(run)) ?? before;
+  const isClosed = committed.closedAt !== null || job.settings?.close === true;
+  const standings = wanted.map(({ name }) => {
+    const mark = markOf(committed.tables[name]?.proven ?? null);
+    return { name, ...provenStanding(mark, null, "gone", isClosed) };
+  });
+  const behind = standings.filter((standing) => standing.exit !== exit.done).map(({ name }) => name);
+  const attempt = { archive, committed, at, exactTypes: typesNow(archive), tool, step };
+  if (behind.length === 0) {
+    const note = `${error.message}: it stays as it was proven`;
+    const isToClose = isClosed && committed.closedAt === null;
+    const names = wanted.map(({ name }) => name);
+    const manifest = isToClose ? await recordAttempt({ ...attempt, tables: names, error: null }) : committed;
+    return outcomeOf(manifest, committed, [note]);
+  }
+  const gone = new RunvaultError("incomplete", `${error.message}, and the archive does not hold all of it`, {
+    hint: "Look at the gateway's retention; where no more is to come, `archive --close` takes what is proven for all.",
+  });
+  return outcomeOf(await recordAttempt({ ...attempt, tables: behind, error: gone }), committed, []);
+}
+
+/**
+ * The run as its source describes it now. Where it cannot say, it is taken to be as it was, with a warning: the rows were
+ * proven without. Throws where the run is not there any more.
+ */
+async function describedAgain(
+  lists: RunLists,
+  run: RunKnowledge,
+  warnings: string[],
+  signal: AbortSignal,
+): Promise<RunKnowledge> {
+  try {
+    return await lists.describeAgain(run, signal);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    const error = RunvaultError.from(thrown);
+    const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
+    if (isGone || error.exit !== exit.gateway || error.retry === "again" || error.scope === "job")
+      throw error;
+    warnings.push(`the document run cannot be had: ${error.message}`);
+    return run;
+  }
+}
+
+function restless(version: string | undefined): RunvaultError {
+  return new RunvaultError(
+    "unverified",
+    `the run's rows changed each time they were fetched, its storage version is now ${JSON.stringify(version)}`,
+    { hint: "Run the same command again once the gateway has come to rest." },
+  );
+}
+
+async function waitFor(ns: bigint, signal: AbortSignal): Promise<void> {
+  try {
+    await setTimeout(Number(ns / 1_000_000n), undefined, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/** What a job came to that fetched nothing. */
+function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly string[]): RunOutcome {
+  const nothing = { resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0 };
+  return { manifest, changed: manifest !== before, ...nothing, warnings };
 }
 
 /** The types as they are now: those of one job are the same from its first bucket to its commit. */
@@ -260,15 +532,43 @@ export function typesNow(archive: Archive): (table: TableName) => ExactTypes {
   return (name) => types.get(name)!;
 }
 
+/**
+ * The run's documents. One that the gateway refuses stays as it is held, with a warning: rows are proven without.
+ * A run that is not there any more is an error.
+ */
 async function fetchDocuments(
   source: HistorySource,
+  lists: RunLists,
   run: RunRef,
   pending: Pending,
+  isDescribed: boolean,
+  former: Manifest["documents"],
+  warnings: string[],
   signal: AbortSignal,
 ): Promise<Manifest["documents"]> {
   const documents: Manifest["documents"] = {};
   for (const kind of documentKinds) {
-    const bytes = await source.document(run, kind, signal);
+    if (kind === "run" && !isDescribed) {
+      if (former.run !== undefined) documents.run = former.run;
+      continue;
+    }
+    let bytes: Uint8Array | null;
+    try {
+      // what describes the run was asked for again once the rows were here
+      const isDescription = isDescribed && (kind === "run" || kind === "summary");
+      bytes = isDescription
+        ? await lists.document(run, kind, signal)
+        : await source.document(run, kind, signal);
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const error = RunvaultError.from(thrown);
+      if (error.exit !== exit.gateway || error.retry === "again" || error.scope === "job") throw error;
+      if (kind === "run" && (error.code === "run_not_found" || error.code === "instance_not_found"))
+        throw error;
+      warnings.push(`the document ${kind} cannot be had: ${error.message}`);
+      if (former[kind] !== undefined) documents[kind] = former[kind];
+      continue;
+    }
     if (bytes === null) continue;
     const file = pending.nextName(kind, "json");
     await writeSynced(pending.pendingFile(file), bytes);

@@ -1,6 +1,13 @@
 import type { SurveyRecord } from "../archive/journal.ts";
 import { windowKey } from "./held-window.ts";
-import { type AbsentPlan, type FetchPlan, type PlanInput, planTable } from "./plan.ts";
+import {
+  type AbsentPlan,
+  type FetchPlan,
+  type LapsedPlan,
+  type PlanInput,
+  planTable,
+  type SplitStep,
+} from "./plan.ts";
 import type { CountRows } from "./run-outlook.ts";
 
 /** Who answers the planner's questions. */
@@ -9,25 +16,31 @@ export interface PlanAsks {
   readonly countRows: CountRows | undefined;
   /** Passes over all of the table; undefined where nothing may be fetched. */
   readonly survey: (() => Promise<SurveyRecord | "absent">) | undefined;
+  /** Splits a segment that is held; undefined where nothing may be changed. */
+  readonly split: ((step: SplitStep) => Promise<void>) | undefined;
 }
 
-type Known = Omit<PlanInput, "isCounted">;
+type Known = Omit<PlanInput, "isCounted" | "maySplit">;
+
+/** What is to be done about a table. */
+export type TablePlan = AbsentPlan | LapsedPlan | FetchPlan;
 
 /** Answers the planner's questions until it knows what to do; null where that takes a survey, and none may be made. */
 export async function askPlan(
   input: Known,
   asks: PlanAsks & { readonly survey: NonNullable<PlanAsks["survey"]> },
-): Promise<AbsentPlan | FetchPlan>;
-export async function askPlan(input: Known, asks: PlanAsks): Promise<AbsentPlan | FetchPlan | null>;
+): Promise<TablePlan>;
+export async function askPlan(input: Known, asks: PlanAsks): Promise<TablePlan | null>;
 export async function askPlan(
   input: Known,
-  { countRows, survey }: PlanAsks,
-): Promise<AbsentPlan | FetchPlan | null> {
+  { countRows, survey, split }: PlanAsks,
+): Promise<TablePlan | null> {
   const counts = new Map<string, number>();
   let surveyed: SurveyRecord | "absent" | undefined;
   for (;;) {
     const answers = surveyed === undefined ? { counts } : { counts, survey: surveyed };
-    const step = planTable({ ...input, isCounted: countRows !== undefined }, answers);
+    const known = { ...input, isCounted: countRows !== undefined, maySplit: split !== undefined };
+    const step = planTable(known, answers);
     if (step.kind === "survey") {
       if (survey === undefined) return null;
       surveyed = await survey();
@@ -35,6 +48,8 @@ export async function askPlan(
       for (const window of step.windows) {
         counts.set(windowKey(window), await countRows!(window.from, window.to));
       }
+    } else if (step.kind === "split") {
+      await split!(step);
     } else {
       return step;
     }

@@ -5,7 +5,7 @@ import type { ExactTypes } from "../archive/convert-types.ts";
 import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";
 import type { Pending, Step } from "../archive/pending.ts";
-import { readSegment, requireStored } from "../archive/segment.ts";
+import { readSegment } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
@@ -40,9 +40,18 @@ export class BucketConverter implements AsyncDisposable {
     this.#step = step;
   }
 
-  /** Converts a bucket, after those asked for before. Throws as `convertBucket` does, but for `malformed_row`. */
-  convert(pending: Pending, run: RunRef, table: Table, bucket: string): Promise<void> {
-    const turn = this.#tail.then(() => this.#convert(pending, run, table, bucket));
+  /**
+   * Converts a bucket, after those asked for before: of the segments held now when its turn comes, unless others are
+   * given. Throws as `convertBucket` does, but for `malformed_row`.
+   */
+  convert(
+    pending: Pending,
+    run: RunRef,
+    table: Table,
+    bucket: string,
+    segments: () => readonly Segment[] = () => pending.held.segmentsOf(table.name, bucket),
+  ): Promise<void> {
+    const turn = this.#tail.then(() => this.#convert(pending, run, table, bucket, segments));
     this.#tail = turn.catch(() => {
       // the caller has the error; the next bucket has its turn all the same
     });
@@ -54,16 +63,22 @@ export class BucketConverter implements AsyncDisposable {
     await this.#tail;
   }
 
-  async #convert(pending: Pending, run: RunRef, table: Table, bucket: string): Promise<void> {
+  async #convert(
+    pending: Pending,
+    run: RunRef,
+    table: Table,
+    bucket: string,
+    segmentsNow: () => readonly Segment[],
+  ): Promise<void> {
     try {
-      await this.#convertOnce(pending, run, table, bucket);
+      await this.#convertOnce(pending, run, table, bucket, segmentsNow());
     } catch (error) {
       if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
       const drift: string[] = [];
-      for (const segment of pending.held.segmentsOf(table.name, bucket)) {
+      for (const segment of segmentsNow()) {
         drift.push(...(await this.#setAside(pending, run, table, segment)));
       }
-      await this.#convertOnce(pending, run, table, bucket, drift);
+      await this.#convertOnce(pending, run, table, bucket, segmentsNow(), drift);
     }
   }
 
@@ -73,10 +88,10 @@ export class BucketConverter implements AsyncDisposable {
     run: RunRef,
     table: Table,
     bucket: string,
+    segments: readonly Segment[],
     carefulDrift?: readonly string[],
   ): Promise<void> {
     const checked = carefulDrift !== undefined;
-    const segments = pending.held.segmentsOf(table.name, bucket);
     const filled = segments.filter(({ rows }) => rows > 0);
     if (filled.length === 0) return;
     const file = pending.nextName(table.name, "parquet");
@@ -87,6 +102,8 @@ export class BucketConverter implements AsyncDisposable {
       runId: run.runId,
       segments: await locateWhole(pending, filled, checked),
       exactTypes: this.#exactTypes(table),
+      // what is committed stays as it is
+      oddZeros: this.#badLines === "refuse",
       out,
       codec: "zstd",
     });
@@ -121,6 +138,7 @@ export class BucketConverter implements AsyncDisposable {
         instanceId,
         runId,
         exactTypes: this.#exactTypes(table),
+        oddZeros: this.#badLines === "refuse",
         file: segment.file,
       },
       { good: (line) => void good.push(line), bad: (record) => void bad.push(record) },
@@ -149,9 +167,7 @@ export class BucketConverter implements AsyncDisposable {
 async function locateWhole(pending: Pending, segments: readonly Segment[], checked: boolean) {
   const located: (Segment & { readonly checked: boolean })[] = [];
   for (const segment of segments) {
-    const file = await pending.held.locate(segment.file);
-    if (pending.held.isCommitted(segment.file)) await requireStored(file, segment);
-    located.push({ ...segment, file, checked });
+    located.push({ ...segment, file: await pending.locateWhole(segment), checked });
   }
   return located;
 }

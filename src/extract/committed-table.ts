@@ -1,8 +1,9 @@
-import type { TableManifest } from "../archive/manifest.ts";
+import type { Holding, Manifest } from "../archive/manifest.ts";
+import { type Nanoseconds, parseTime } from "../model/time.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 
 /** Rows that a table's certificate accounts for, those set aside among them. */
-export function certifiedRows({ certificate }: TableManifest): number {
+export function certifiedRows({ certificate }: Pick<Holding, "certificate">): number {
   return certificate === null ? 0 : certificate.rows + certificate.quarantined;
 }
 
@@ -10,14 +11,23 @@ export function certifiedRows({ certificate }: TableManifest): number {
  * True when rows of a table that was archived as finished may have changed in place since: its storage version is
  * another, and counts do not tell which rows did, so that only fetching all of them again brings them.
  */
-export function isOutdated(table: TableManifest, run: RunKnowledge): boolean {
+export function isOutdated(table: Holding, run: RunKnowledge): boolean {
   const version = settledVersion(run);
   // up to an instant: archived while the run went on, and brought up to date by counts
   const settled = table.certificate !== null && table.certificate.until === null;
   return settled && version !== null && table.storageVersion !== version;
 }
 
+/** True when some table was last checked before an instant. */
+export function isDue(committed: Manifest | null, before: Nanoseconds | null): boolean {
+  if (committed === null || before === null) return false;
+  const checked = Object.values(committed.tables).map(({ proven, attempt }) => {
+    return proven?.certificate?.checkedAt ?? attempt.at;
+  });
+  return checked.some((at) => parseTime(at) <= before);
+}
+
 /** Every stream ended well, and yet counts or a second pass did not agree: nobody knows which rows are right. */
-export function isDisproven({ certificate }: TableManifest): boolean {
+export function isDisproven({ certificate }: Pick<Holding, "certificate">): boolean {
   return certificate?.proof === "none" && certificate.ended === "clean";
 }

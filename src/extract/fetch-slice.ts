@@ -3,12 +3,28 @@ import type { Segment } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import { withRetries } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
-import type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
+import type { HistorySource, RunRef } from "../model/source.ts";
 import type { FilterName, Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
-import { formatTime, int64Max, int64Min } from "../model/time.ts";
+import { formatTime } from "../model/time.ts";
 import type { BufferPool } from "./buffer-pool.ts";
+import type { Window } from "./held-window.ts";
+import type { SeenSource } from "./proof/seen-source.ts";
 import { type Cut, OutOfOrder, SegmentText } from "./segment-text.ts";
+import {
+  asked,
+  askSmall,
+  filterFields,
+  type GroupRow,
+  isRefusal,
+  jsonOf,
+  linesOf,
+  pagesOf,
+  probe,
+  rowsOf,
+  rowsWithin,
+  type TableAsks,
+} from "./table-asks.ts";
 
 /** A window of one table of one run: the unit of fetch and retry. */
 export interface Slice {
@@ -39,6 +55,21 @@ export interface SliceWork {
   /** Forgets the segments stored of this slice: it starts over. */
   readonly startOver: () => Promise<void>;
   readonly onRows: (rows: number, bytes: number) => void;
+  /** Takes note of every answer that ended whole. */
+  readonly seen: SeenSource;
+}
+
+/** What a slice came to. */
+export interface FetchedSlice {
+  readonly rows: number;
+  /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
+  readonly openEnd: OpenEnd | null;
+}
+
+/** Rows that a cap may have cut off inside their timestamp, which the slice ends with. */
+export interface OpenEnd extends Window {
+  readonly rows: number;
+  readonly bytes: number;
 }
 
 /**
@@ -49,7 +80,7 @@ export interface SliceWork {
  * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
  * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole.
  */
-export async function fetchSlice(slice: Slice, work: SliceWork): Promise<{ rows: number }> {
+export async function fetchSlice(slice: Slice, work: SliceWork): Promise<FetchedSlice> {
   try {
     return await fetchSorted(slice, work);
   } catch (error) {
@@ -59,7 +90,7 @@ export async function fetchSlice(slice: Slice, work: SliceWork): Promise<{ rows:
   }
 }
 
-async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: number }> {
+async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice> {
   const { from, to, expected, table } = slice;
   let start = from;
   const text = gather(slice, work, false, async (cut, release) => {
@@ -68,11 +99,10 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
     start = end;
   });
   const asker = new Asker(slice, work, () => text);
+  const asks = asksOf(slice, work);
   /** The group that a whole answer ended with: dropped, and asked for again. */
   let held: { ts: Nanoseconds; rows: number; answerRows: number } | undefined;
-  /** Largest whole answer, and the largest that yet had more behind it. */
-  let largest = 0;
-  let provenCap = 0;
+  let openEnd: OpenEnd | null = null;
   let ask = from;
   let limit: number | undefined;
   /** Holds an answer against the group it was asked for: whether it has others behind that one. */
@@ -81,7 +111,6 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
     const several = rows > firstRows;
     if (held !== undefined && (ended || several)) {
       if (first !== held.ts || firstRows < held.rows) throw vanished(slice, held.ts);
-      if (several || rows > held.rows) provenCap = Math.max(provenCap, held.answerRows);
     }
     return several;
   };
@@ -111,7 +140,6 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
       const last = text.lastTs;
       // an answer of lines that are no rows begins where it was asked for, behind every row
       if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
-      largest = Math.max(largest, rows);
       if (several || held === undefined || rows > held.rows) {
         // more than one group, the first look at this one, or more of it than before: is there anything behind?
         held = { ...text.dropLastGroup()!, answerRows: rows };
@@ -124,12 +152,18 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
       const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
       const wanted = await work.countRows?.(group.from, group.to);
       if (wanted === undefined) {
-        const capped =
-          rows === provenCap ||
-          (await anyFrom(slice, work, group.to)) ||
-          (rows === largest && (await anyUnseen(slice, work, text, group)));
-        // there is nothing behind
-        if (!capped) break;
+        if (!(await anyFrom(slice, work, group.to))) {
+          // an answer that held others ahead of the whole group was not cut in it
+          const bytes = text.lastGroup().byteLength;
+          const isWhole =
+            held.answerRows > rows ||
+            (await isWholeBehind(asks, text, group)) ||
+            work.seen.gaveMoreThan(rows, bytes) ||
+            (rows > 1 && (await appendPaged(slice, work, text, group, undefined)));
+          if (!isWhole) openEnd = { ...group, bytes };
+          break;
+        }
+        work.seen.foundCap();
         if (!(await appendPaged(slice, work, text, group, undefined))) throw tooFew(group, undefined, true);
       } else if (wanted > rows) {
         await appendSplit(slice, work, text, group, wanted);
@@ -143,48 +177,37 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<{ rows: numbe
       ask = group.to;
     }
     await text.finish();
-    return { rows: text.totalRows };
+    return { rows: text.totalRows, openEnd };
   } catch (error) {
     text.discard();
     throw place(error, table, slice);
   }
 }
 
+/**
+ * True when an answer asked for from the timestamp ahead of the group on has the whole group in it, and more: then no
+ * cap ended the answer inside the group.
+ */
+async function isWholeBehind(asks: TableAsks, text: SegmentText, group: Group): Promise<boolean> {
+  const before = text.beforeGroupTs;
+  if (before === undefined) return false;
+  const rows = (await rowsWithin(asks, { from: before, to: group.to })) ?? [];
+  const own = rows.filter((row) => row === undefined || row.ts_event >= group.from);
+  return own.length === group.rows && rows.length > own.length;
+}
+
 /** Rows that can only be asked for together: those of one timestamp, unless lines that are no rows join several. */
-interface Group {
-  readonly from: Nanoseconds;
-  readonly to: Nanoseconds;
+interface Group extends Window {
   readonly rows: number;
 }
 
 /** True when the slice has anything from `from` on. */
 async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
-  if (from >= slice.to) return false;
-  const request = { ...slice.run, table: slice.table.name, ...asked(from, slice.to), limit: 1 };
-  return await askSmall(work, async () => {
-    for await (const chunk of work.source.rows({ ...request, signal: work.signal })) {
-      if (chunk.byteLength > 0) return true;
-    }
-    return false;
-  });
+  return from < slice.to && (await probe(asksOf(slice, work), { from, to: slice.to })) !== undefined;
 }
 
-/**
- * True when a filter brings a row of the group that the answer did not: it was capped. For groups that no facts count
- * and no larger answer was seen beside, which is a slice of one timestamp. A cap takes the last rows away, so the last
- * row's value is the one to ask for: one request a filter at most, none where all rows share the value. A cap that no
- * such part shows stays unseen.
- */
-async function anyUnseen(slice: Slice, work: SliceWork, text: SegmentText, group: Group): Promise<boolean> {
-  const seen = rowsOf(text.lastGroup());
-  const seqs = new Set(seen.map((row) => row?.seq));
-  for (const filter of slice.table.filters) {
-    const value = seen.at(-1)?.[filter] ?? "";
-    if (value === "" || seen.every((row) => row?.[filter] === value)) continue;
-    const part = await partOf(slice, work, group, filter, value);
-    if (part?.some((row) => row !== undefined && !seqs.has(row.seq))) return true;
-  }
-  return false;
+function asksOf({ run, table }: Slice, { source, retry, signal }: SliceWork): TableAsks {
+  return { source, run, table, retry, signal };
 }
 
 /**
@@ -205,7 +228,7 @@ async function appendSplit(
     values.delete("");
     const parts: (GroupRow | undefined)[][] = [];
     for (const value of [...values].sort()) {
-      parts.push((await partOf(slice, work, group, filter, value, wanted)) ?? []);
+      parts.push((await rowsWithin(asksOf(slice, work), group, { [filter]: value }, wanted)) ?? []);
     }
     const lines = parts.flat();
     if (lines.length !== wanted) continue;
@@ -232,7 +255,8 @@ async function appendPaged(
   group: Group,
   wanted: number | undefined,
 ): Promise<boolean> {
-  const pages = await askSmall(work, () => pagesOf(slice, work, group, wanted === undefined));
+  const asks = asksOf(slice, work);
+  const pages = await askSmall(asks, () => pagesOf(asks, group, work.mostBytes, wanted === undefined));
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
@@ -240,53 +264,6 @@ async function appendPaged(
   await text.push(pages);
   return true;
 }
-
-/** Answers that are small enough to be asked for anew when they were cut. */
-function askSmall<T>(work: SliceWork, ask: () => Promise<T>): Promise<T> {
-  return withRetries(ask, work.retry, work.signal);
-}
-
-/**
- * The group's lines page by page; undefined where the source has no such way. When the listing is to pass the group,
- * it goes on until it has a row behind it, and is undefined when there is none.
- */
-async function pagesOf(
-  slice: Slice,
-  work: SliceWork,
-  group: Group,
-  isToPassGroup: boolean,
-): Promise<Buffer | undefined> {
-  const { run, table } = slice;
-  const { source, signal, mostBytes } = work;
-  const bounds = isToPassGroup ? { from: group.from } : asked(group.from, group.to);
-  const kept: Buffer[] = [];
-  let left: Buffer = Buffer.alloc(0);
-  let bytes = 0;
-  let isPassed = false;
-  try {
-    for await (const chunk of source.pagedRows?.({ ...run, table: table.name, ...bounds, signal }) ?? []) {
-      const text = Buffer.concat([left, chunk]);
-      const whole = text.lastIndexOf(10) + 1;
-      left = text.subarray(whole);
-      for (const line of linesOf(text.subarray(0, whole))) {
-        const { data } = rowSchema.safeParse(jsonOf(line));
-        if (data !== undefined && data.ts_event >= group.to) isPassed = true;
-        else kept.push(line, lineEnd);
-      }
-      if (isPassed) break;
-      bytes += chunk.byteLength;
-      if (bytes > mostBytes) return undefined;
-    }
-  } catch (thrown) {
-    if (thrown instanceof RunvaultError && thrown.code === "route_not_found") return undefined;
-    throw thrown;
-  }
-  if (isToPassGroup && !isPassed) return undefined;
-  if (!isPassed && left.byteLength > 0) kept.push(left, lineEnd);
-  return Buffer.concat(kept);
-}
-
-const lineEnd = Buffer.from("\n");
 
 function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {
   return new RunvaultError(
@@ -303,43 +280,6 @@ function tooFew(group: Group, wanted: number | undefined, capped: boolean): Runv
   );
 }
 
-/** The group's rows with one value of a filter; undefined where the source does not take the filter. */
-async function partOf(
-  slice: Slice,
-  work: SliceWork,
-  group: Group,
-  filter: FilterName,
-  value: string,
-  limit?: number,
-): Promise<(GroupRow | undefined)[] | undefined> {
-  const request: RowRequest = {
-    ...slice.run,
-    table: slice.table.name,
-    ...asked(group.from, group.to),
-    filters: { [filter]: value },
-    limit,
-    signal: work.signal,
-  };
-  try {
-    return await askSmall(work, async () => {
-      const answer: Uint8Array[] = [];
-      for await (const chunk of work.source.rows(request)) answer.push(chunk);
-      return rowsOf(Buffer.concat(answer));
-    });
-  } catch (error) {
-    if (!isRefusal(error)) throw error;
-    return limit === undefined ? undefined : await partOf(slice, work, group, filter, value);
-  }
-}
-
-/** What a source says to a limit or a filter that it does not take. */
-function isRefusal(error: unknown): boolean {
-  if (!(error instanceof RunvaultError)) return false;
-  return error.status === 400 || error.code === "invalid_argument" || error.code === "limit_exceeded";
-}
-
-const value = z.string().optional();
-const filterFields = { resource_key: value, symbol: value, venue: value, account: value, portfolio: value };
 type Filters = Partial<Record<FilterName, string | undefined>>;
 
 const resourcesSchema = z.object({
@@ -353,41 +293,13 @@ async function resourcesOf(slice: Slice, work: SliceWork): Promise<Filters[]> {
   return (parsed.data?.resources ?? []).filter(({ table }) => table === slice.table.name);
 }
 
-const integer = z
-  .string()
-  .regex(/^-?\d{1,20}$/)
-  .transform((digits) => BigInt(digits));
-const rowSchema = z.object({ ts_event: integer, seq: integer, ...filterFields });
-
-/** A row by what a split needs to know of it. */
-interface GroupRow extends z.output<typeof rowSchema> {
-  readonly line: Buffer;
-}
-
-/** The lines of a text as rows; undefined for a line that is none. */
-function rowsOf(text: Buffer): (GroupRow | undefined)[] {
-  return linesOf(text).map((line) => {
-    const { data } = rowSchema.safeParse(jsonOf(line));
-    return data && { ...data, line };
-  });
-}
-
 function inKeyOrder(rows: readonly GroupRow[]): GroupRow[] {
   const order = (a: bigint, b: bigint) => Number(a > b) - Number(a < b);
   return [...rows].sort((a, b) => order(a.ts_event, b.ts_event) || order(a.seq, b.seq));
 }
 
-/** The JSON value of some bytes; undefined where they are none. */
-function jsonOf(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"));
-  } catch {
-    return undefined;
-  }
-}
-
 /** Any order, one answer: every row of the slice at once, or none. */
-async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<{ rows: number }> {
+async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<FetchedSlice> {
   const { from, to, expected, table } = slice;
   if (expected === undefined) {
     throw place(
@@ -429,7 +341,7 @@ async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<{ rows: num
       );
     }
     await text.finish();
-    return { rows: text.totalRows };
+    return { rows: text.totalRows, openEnd: null };
   } catch (error) {
     text.discard();
     throw place(error, table, slice);
@@ -491,7 +403,7 @@ class Asker {
     wanted: number | undefined,
     countBytes: (bytes: number) => void,
   ): Promise<void> {
-    const { source, signal, onRows } = this.#work;
+    const { source, signal, onRows, seen } = this.#work;
     const { run, table, to } = this.#slice;
     const text = this.#text();
     const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
@@ -512,6 +424,7 @@ class Asker {
         onRows(text.answer.rows - before, chunk.byteLength);
       }
       await text.endAnswer();
+      seen.answered(table.name, text.answer.rows, received);
     } catch (thrown) {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);
@@ -544,11 +457,6 @@ function gather(
   });
 }
 
-/** Bounds as they are sent: the ends of the int64 range are no bounds. */
-export function asked(from: Nanoseconds, to: Nanoseconds) {
-  return { from: from <= int64Min ? undefined : from, to: to >= int64Max ? undefined : to };
-}
-
 function draftOf(slice: Slice, cut: Cut, from: Nanoseconds, to: Nanoseconds, sorted: boolean): SegmentDraft {
   return {
     bucket: slice.bucket,
@@ -559,17 +467,6 @@ function draftOf(slice: Slice, cut: Cut, from: Nanoseconds, to: Nanoseconds, sor
     longestLine: cut.longestLine,
     sorted,
   };
-}
-
-function linesOf(text: Buffer): Buffer[] {
-  const lines: Buffer[] = [];
-  for (let start = 0; start < text.byteLength; ) {
-    const end = text.indexOf(10, start);
-    const stop = end < 0 ? text.byteLength : end;
-    if (stop > start) lines.push(text.subarray(start, stop));
-    start = stop + 1;
-  }
-  return lines;
 }
 
 function withoutTimes(rows: number): RunvaultError {

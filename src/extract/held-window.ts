@@ -45,6 +45,21 @@ export function contiguous(windows: readonly HeldWindow[]): HeldWindow[][] {
   return stretches;
 }
 
+/** A stretch in parts of about so many rows. */
+export function ofAboutRows(stretch: readonly HeldWindow[], most: number): HeldWindow[][] {
+  const parts: HeldWindow[][] = [];
+  let rows = 0;
+  for (const window of stretch) {
+    if (parts.length === 0 || rows + window.rows > most) {
+      parts.push([]);
+      rows = 0;
+    }
+    parts.at(-1)!.push(window);
+    rows += window.rows;
+  }
+  return parts;
+}
+
 /** What of `[from, to)` no window covers. */
 export function gapsBetween(windows: readonly HeldWindow[], from: Nanoseconds, to: Nanoseconds): Window[] {
   const gaps: Window[] = [];

@@ -1,5 +1,6 @@
 import type { Archive } from "../archive/archive.ts";
 import { type HeldTable, HeldTables } from "../archive/held-tables.ts";
+import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -7,10 +8,12 @@ import type { HistorySource, RunRef } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { typesNow } from "./archive-run.ts";
-import { askPlan } from "./ask-plan.ts";
+import { askPlan, type TablePlan as Planning } from "./ask-plan.ts";
 import { diskBytes, freeBytes, textBytes } from "./disk-need.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
-import { describeRun, type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+import type { RequiredProof } from "./required-proof.ts";
+import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+import { RunLists } from "./run-lists.ts";
 import { type CountRows, isUpToDate, lookAhead } from "./run-outlook.ts";
 import { countSlice, slicesOf } from "./slices.ts";
 
@@ -38,7 +41,7 @@ export interface TablePlan {
 }
 
 /** The plan of one table; null where only a survey could tell, an error where the job would leave the table alone. */
-type Planned = FetchPlan | AbsentPlan | RunvaultError | null;
+type Planned = Planning | RunvaultError | null;
 
 /**
  * Plans a run as its job would, by the same planner, without fetching or writing anything. `archive` is null where it
@@ -46,28 +49,34 @@ type Planned = FetchPlan | AbsentPlan | RunvaultError | null;
  */
 export async function planRun(input: {
   source: HistorySource;
+  /** What the source says of its runs, for a caller with several plans. Default: asked for by this plan alone. */
+  lists?: RunLists;
   archive: Archive | null;
   folder: string;
   run: RunRef;
   tables: readonly TableName[] | undefined;
   sliceRows: number;
   settled: Nanoseconds;
-  requireCounted: boolean;
+  require: RequiredProof;
   fingerprint: boolean;
   acceptShrink: boolean;
+  recheckBefore: Nanoseconds | null;
   signal: AbortSignal;
 }): Promise<RunPlan> {
   const { source, archive, sliceRows, acceptShrink, signal } = input;
   const wanted = tables.filter(({ name }) => input.tables === undefined || input.tables.includes(name));
-  const run = await describeRun(source, input.run, signal);
+  const lists = input.lists ?? new RunLists(source, { finishedStatus: [], settled: () => input.settled });
+  const run = await lists.describe(input.run, signal);
   const committed = (await archive?.manifest(run)) ?? null;
   const { instanceId, runId, status } = run;
   const free = await freeBytes(input.folder);
   const common = { instanceId, runId, status, freeBytes: free };
-  if (committed !== null && (await isUpToDate(source, committed, run, wanted, input, signal))) {
+  const lost = archive === null ? [] : await lostFiles(archive.layout, committed);
+  const isWhole = concerning(lost, wanted).length === 0;
+  if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, input, signal))) {
     return { ...common, upToDate: true, horizon: undefined, tables: [] };
   }
-  const held = archive === null ? null : await heldNow(archive, run, committed);
+  const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost));
   const { until, facts, countRows } = await lookAhead(source, run, committed, input.settled, signal);
 
   const planOf = async ({ name }: Table, countRows: CountRows | undefined): Promise<Planned> => {
@@ -75,7 +84,7 @@ export async function planRun(input: {
     const ownHeld = held?.of(name) ?? nothingHeld;
     const known = { table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink };
     try {
-      return await askPlan(known, { countRows, survey: undefined });
+      return await askPlan(known, { countRows, survey: undefined, split: undefined });
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId, table: name });
@@ -101,14 +110,28 @@ export async function planRun(input: {
   return { ...common, upToDate: false, horizon: until, tables: plans };
 }
 
-async function heldNow(archive: Archive, run: RunKnowledge, committed: Manifest | null): Promise<HeldTables> {
+async function heldNow(
+  archive: Archive,
+  run: RunKnowledge,
+  committed: Manifest | null,
+  lost: ReadonlySet<string>,
+): Promise<HeldTables> {
   // as the job does when it takes the run's lock
   await requireRealFoldersOf(archive.layout, run);
-  const work = { run, committed, storageVersion: settledVersion(run), exactTypes: typesNow(archive) };
+  const exactTypes = typesNow(archive);
+  const work = { run, committed, storageVersion: settledVersion(run), final: run.final, exactTypes, lost };
   return (await HeldTables.read({ layout: archive.layout, ...work })).held;
 }
 
-const nothingHeld: HeldTable = { grain: null, survey: null, segments: [], parquet: [], quarantine: [] };
+const nothingHeld: HeldTable = {
+  grain: null,
+  survey: null,
+  segments: [],
+  parquet: [],
+  quarantine: [],
+  compared: new Set(),
+  parts: new Set(),
+};
 
 /** What a plan's rows come to; null where the plan does not know. */
 function sizeOf(table: Table, plan: Planned) {

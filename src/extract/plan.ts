@@ -2,20 +2,14 @@ import { chooseGrain, type Grain } from "../archive/bucket.ts";
 import type { HeldTable } from "../archive/held-tables.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
 import type { Segment, TableManifest } from "../archive/manifest.ts";
+import { latestView, provenView, type TableView } from "../archive/table-view.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { StorageFacts } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import { int64Max, type Nanoseconds } from "../model/time.ts";
+import { compareCounts } from "./changed-windows.ts";
 import { certifiedRows, isDisproven, isOutdated } from "./committed-table.ts";
-import {
-  contiguous,
-  gapsBetween,
-  type HeldWindow,
-  heldWindows,
-  sumRows,
-  type Window,
-  windowKey,
-} from "./held-window.ts";
+import { gapsBetween, type HeldWindow, heldWindows, sumRows, type Window, windowKey } from "./held-window.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
 import { type SlicePlan, smallest } from "./slices.ts";
 
@@ -34,6 +28,8 @@ export interface PlanInput {
   readonly former: TableManifest | undefined;
   readonly sliceRows: number;
   readonly acceptShrink: boolean;
+  /** True where segments may be split; where not, one that the gateway's rows now begin in is not looked into. */
+  readonly maySplit: boolean;
 }
 
 /** What the gateway answered so far to the questions of one plan. */
@@ -45,7 +41,7 @@ export interface PlanAnswers {
 }
 
 /** Either what must be asked before more can be said, or what to do. */
-export type PlanStep = CountStep | SurveyStep | AbsentPlan | FetchPlan;
+export type PlanStep = CountStep | SurveyStep | SplitStep | AbsentPlan | LapsedPlan | FetchPlan;
 
 /** The rows in these windows must be counted. */
 export interface CountStep {
@@ -56,6 +52,22 @@ export interface CountStep {
 /** Only a pass over all of the table can tell what it holds. */
 export interface SurveyStep {
   readonly kind: "survey";
+}
+
+/**
+ * The gateway's rows begin within this segment now: its rows ahead of that are kept as they were proven, the others held
+ * against the gateway's.
+ */
+export interface SplitStep {
+  readonly kind: "split";
+  readonly segment: Segment;
+  readonly at: Nanoseconds;
+}
+
+/** The gateway keeps nothing of a finished run's table any more: what was proven stays. */
+export interface LapsedPlan {
+  readonly kind: "lapsed";
+  readonly rows: number;
 }
 
 /** The gateway keeps no such table. */
@@ -70,6 +82,8 @@ export interface FetchPlan extends SlicePlan {
   readonly drop: readonly Segment[];
   /** Rows to fetch. */
   readonly rows: number;
+  /** Where the gateway's rows begin, if proven rows ahead of that are gone there; undefined where none are. */
+  readonly gatewayFrom: Nanoseconds | undefined;
 }
 
 /** What a table holds, by facts or by a survey. */
@@ -86,47 +100,93 @@ interface Extent {
  * Throws `shrunk` or `history_unavailable` where the gateway holds less than the archive, and nobody accepted that.
  */
 export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
-  const { held, former, run } = input;
+  const { held, run } = input;
   const found = extentOf(input, answers);
   if (found === undefined) return { kind: "survey" };
+  const lapsed = lapsedWhole(input, found);
+  if (lapsed !== null) return lapsed;
   if (found === "absent") {
     refuseToVanish(input);
     return { kind: "absent", drop: held.segments };
   }
-  refuseToShrink(input, found.rows);
+  const gatewayFrom = retainedFrom(input, found);
+  const straddling = held.segments.find((segment) => straddles(segment, gatewayFrom));
+  if (straddling !== undefined && input.maySplit) {
+    return { kind: "split", segment: straddling, at: gatewayFrom! };
+  }
+  const isLapsed = (segment: Segment) =>
+    segment === straddling || (gatewayFrom !== undefined && BigInt(segment.to) <= gatewayFrom);
+  const compared = { ...held, segments: held.segments.filter((segment) => !isLapsed(segment)) };
+  refuseToShrink(input, found.rows, gatewayFrom);
+
+  const former = latestView(input.former);
   const formerFiles = filesOf(former);
   const isFormer = ({ file }: Segment) => formerFiles.has(file);
+  const provenFiles = filesOf(provenView(input.former));
   const drop = new Set<Segment>();
 
   // no count tells which of its windows is wrong
   const disproven = former !== undefined && isDisproven(former) && !input.isCounted;
-  // the gateway may have mended rows that were set aside
-  const aside = new Set(former?.quarantine.map(windowKey));
-  const outdated = former !== undefined && isOutdated(former, run);
-  for (const segment of held.segments.filter(isFormer)) {
+  // the gateway may have mended rows that were set aside, but for those that the operator took as they are
+  const accepted = filesAside(provenView(input.former));
+  const aside = new Set(former?.quarantine.filter(({ file }) => !accepted.has(file)).map(windowKey));
+  // where windows are counted, what is held is compared before it is fetched again
+  const outdated = former !== undefined && isOutdated(former, run) && !input.isCounted;
+  for (const segment of compared.segments.filter(isFormer)) {
     if (disproven || outdated || aside.has(windowKey(segment))) drop.add(segment);
   }
 
   if (input.isCounted) {
-    const { ask, changed } = compareCounts(heldWindows(held), answers.counts);
+    const isProven = ({ segments }: HeldWindow) =>
+      segments.every(({ file }) => provenFiles.has(file) || held.parts.has(file));
+    // counts of several windows that were disproven may make up for one another
+    const isSuspect = (window: HeldWindow) =>
+      former !== undefined && isDisproven(former) && !isProven(window);
+    const { ask, changed } = compareCounts(heldWindows(compared), answers.counts, isSuspect);
     if (ask.length > 0) return { kind: "count", windows: ask };
     for (const { window, rows } of changed) {
-      // a committed window that lost rows, whatever others gained
-      if (rows < window.rows && window.segments.every(isFormer) && mustNotShrink(input)) {
+      // a proven window that lost rows, whatever others gained
+      if (rows < window.rows && isProven(window) && !input.acceptShrink) {
         throw shrunk(rows, window.rows, ` in [${window.from}, ${window.to})`);
       }
       for (const segment of window.segments) drop.add(segment);
     }
   }
 
-  const kept = heldWindows({ ...held, segments: held.segments.filter((segment) => !drop.has(segment)) });
+  const kept = heldWindows({
+    ...compared,
+    segments: compared.segments.filter((segment) => !drop.has(segment)),
+  });
   return {
     kind: "fetch",
     drop: [...drop],
     // counts that came one after another may contradict each other
     rows: Math.max(0, found.rows - sumRows(kept)),
+    gatewayFrom,
     ...slicePlan(input, found, kept),
   };
+}
+
+/** What was proven of a finished run's table of which the gateway keeps nothing any more; null where it keeps some. */
+function lapsedWhole({ former, run, acceptShrink }: PlanInput, found: Extent | "absent"): LapsedPlan | null {
+  const rows = provenRows(former);
+  const isEmpty = found === "absent" || found.rows === 0;
+  return isEmpty && rows > 0 && run.final && !acceptShrink ? { kind: "lapsed", rows } : null;
+}
+
+/**
+ * Where the gateway's rows begin, if proven rows ahead of that are gone there, as they are where a gateway keeps rows for
+ * some time only. Undefined where none are, and where the operator took it that the archive may shrink.
+ */
+function retainedFrom({ former, acceptShrink }: PlanInput, { first }: Extent): Nanoseconds | undefined {
+  const proven = provenView(former)?.certificate?.first;
+  if (proven == null || first === undefined || acceptShrink) return undefined;
+  return first > BigInt(proven.ts) ? first : undefined;
+}
+
+function straddles({ from, to, rows, sorted }: Segment, at: Nanoseconds | undefined): boolean {
+  // rows that came in no order cannot be told apart by their place: then the counts decide
+  return at !== undefined && sorted && rows > 0 && BigInt(from) < at && BigInt(to) > at;
 }
 
 /** What the table holds; undefined where only a survey can tell. */
@@ -143,29 +203,6 @@ function extentOf(
   if (survey === undefined || survey === "absent") return survey;
   const time = (text: string | null) => (text === null ? undefined : BigInt(text));
   return { rows: survey.rows, first: time(survey.first), last: time(survey.last) };
-}
-
-/**
- * The held windows whose rows changed at the gateway since (late rows, corrections), found by halving the range while
- * the counts differ; or the windows whose counts that takes. Equal counts are taken as unchanged.
- */
-function compareCounts(windows: readonly HeldWindow[], counts: PlanAnswers["counts"]) {
-  const ask: Window[] = [];
-  const changed: { readonly window: HeldWindow; readonly rows: number }[] = [];
-  const compare = (stretch: readonly HeldWindow[]) => {
-    const whole = { from: stretch[0]!.from, to: stretch.at(-1)!.to };
-    const rows = counts.get(windowKey(whole));
-    if (rows === undefined) ask.push(whole);
-    else if (rows === sumRows(stretch)) return;
-    else if (stretch.length === 1) changed.push({ window: stretch[0]!, rows });
-    else {
-      const middle = stretch.length >> 1;
-      compare(stretch.slice(0, middle));
-      compare(stretch.slice(middle));
-    }
-  };
-  for (const stretch of contiguous(windows)) compare(stretch);
-  return { ask, changed };
 }
 
 function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]): SlicePlan {
@@ -197,7 +234,7 @@ function grainOf({ held, run }: PlanInput, { rows, first, last }: Extent): Grain
 function refuseToVanish({ former, held, acceptShrink }: PlanInput): void {
   if (acceptShrink) return;
   const hint = "If the rows are rightly gone at the gateway, run again with --accept-shrink.";
-  if (filesOf(former).size > 0) {
+  if (provenRows(former) > 0) {
     throw new RunvaultError(
       "shrunk",
       "the gateway says that it keeps no such table, the archive holds rows of it",
@@ -213,20 +250,24 @@ function refuseToVanish({ former, held, acceptShrink }: PlanInput): void {
   }
 }
 
-function refuseToShrink(input: PlanInput, rows: number): void {
-  if (input.former === undefined || !mustNotShrink(input)) return;
-  const committed = certifiedRows(input.former);
+function refuseToShrink(input: PlanInput, rows: number, gatewayFrom: Nanoseconds | undefined): void {
+  if (input.acceptShrink) return;
+  const proven = provenView(input.former);
+  if (proven === undefined) return;
+  const windows = heldWindows(proven).filter(({ to }) => gatewayFrom === undefined || to > gatewayFrom);
+  // a window that was split is counted whole here: the parts of it are compared one by one
+  const isSplit = gatewayFrom !== undefined && windows.some(({ from }) => from < gatewayFrom);
+  const committed = sumRows(isSplit ? windows.filter(({ from }) => from >= gatewayFrom) : windows);
   if (rows < committed) throw shrunk(rows, committed, "");
 }
 
-/** Rows that the gateway's own count or second pass contradicted protect nothing. */
-function mustNotShrink({ acceptShrink, former }: PlanInput): boolean {
-  if (acceptShrink || former === undefined) return false;
-  const agreed = former.certificate?.gatewayRows === certifiedRows(former).toString();
-  return agreed || !isDisproven(former);
+function provenRows(former: TableManifest | undefined): number {
+  const proven = provenView(former);
+  return proven === undefined ? 0 : certifiedRows(proven);
 }
 
-function shrunk(now: number, held: number, where: string): RunvaultError {
+/** What it means that the gateway holds fewer rows than are proven. */
+export function shrunk(now: number, held: number, where: string): RunvaultError {
   return new RunvaultError(
     "shrunk",
     `the gateway now holds ${now} rows${where}, the archive ${held}: the archive never shrinks by itself`,
@@ -234,6 +275,10 @@ function shrunk(now: number, held: number, where: string): RunvaultError {
   );
 }
 
-function filesOf(table: TableManifest | undefined): ReadonlySet<string> {
+function filesOf(table: TableView | undefined): ReadonlySet<string> {
   return new Set(table?.segments.map(({ file }) => file));
+}
+
+function filesAside(table: TableView | undefined): ReadonlySet<string> {
+  return new Set(table?.quarantine.map(({ file }) => file));
 }

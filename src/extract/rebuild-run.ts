@@ -3,7 +3,8 @@ import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { sameTypes } from "../archive/convert-types.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
-import type { Manifest, ParquetFile, TableManifest } from "../archive/manifest.ts";
+import { lostFiles, namesOf } from "../archive/lost-files.ts";
+import type { Holding, Manifest, ParquetFile, Segment, TableManifest } from "../archive/manifest.ts";
 import {
   generationOf,
   holdsCommittedWork,
@@ -11,12 +12,14 @@ import {
   Pending,
   type Step,
 } from "../archive/pending.ts";
+import { rowHashWithin } from "../archive/row-hash-within.ts";
+import { holdingsOf } from "../archive/table-view.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { notArchived } from "../model/usual-errors.ts";
-import { defaultSettings, isoOf, rowHashOf, typesNow } from "./archive-run.ts";
+import { defaultSettings, isoOf, typesNow } from "./archive-run.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { refuseWhenFull } from "./disk-need.ts";
 
@@ -27,7 +30,7 @@ export interface RebuildJob {
   readonly tables?: readonly TableName[] | undefined;
   /**
    * Parquet of this generation and those before is made anew; null: none of these, only what is not in the archive's
-   * types.
+   * types. What is lost and has whole segments is made anew in any case.
    */
   readonly upTo: number | null;
   readonly clock: () => Nanoseconds;
@@ -53,10 +56,11 @@ export interface RebuildOutcome {
   readonly rows: number;
 }
 
-/** One bucket of a table whose Parquet is made anew. */
+/** One bucket of a table whose Parquet is made anew, of the segments that the former was made of. */
 interface Bucket {
   readonly table: Table;
   readonly former: ParquetFile;
+  readonly segments: readonly Segment[];
 }
 
 /**
@@ -82,7 +86,10 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   const names = tableNames.filter(
     (name) => committed.tables[name] !== undefined && (job.tables === undefined || job.tables.includes(name)),
   );
-  const buckets = names.flatMap((name) => bucketsToMake(archive, name, committed.tables[name]!, job.upTo));
+  const lost = namesOf(await lostFiles(archive.layout, committed));
+  const buckets = names.flatMap((name) =>
+    bucketsToMake(archive, name, committed.tables[name]!, job.upTo, lost),
+  );
   const retyped = names.some((name) => isOfOtherTypes(archive, name, committed.tables[name]!));
   if (buckets.length === 0 && !retyped) {
     return { manifest: committed, changed: false, buckets: 0, resumedBuckets: 0, rows: 0 };
@@ -95,7 +102,10 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   const exactTypes = typesNow(archive);
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
   const { layout } = archive;
-  await using pending = await Pending.open({ layout, run, committed, storageVersion, exactTypes }, step);
+  await using pending = await Pending.open(
+    { layout, run, committed, storageVersion, final: committed.run.final, exactTypes, lost },
+    step,
+  );
   await using ownDuckDB = new JobDuckDB();
   const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
     memoryLimitMb: defaultSettings.memoryLimitMb,
@@ -114,33 +124,52 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
 
   job.onPlan?.(sumOf(buckets, ({ rows }) => rows));
   let resumedBuckets = 0;
-  for (const { table, former } of buckets) {
+  for (const { table, former, segments } of buckets) {
     signal.throwIfAborted();
-    if (pending.isConvertedAnew(table.name, former.bucket)) resumedBuckets++;
-    else await converter.convert(pending, run, table, former.bucket);
-    refuseOtherRows(committed, table, former, parquetOf(pending, table.name, former.bucket));
+    for (const segment of segments) await pending.locateWhole(segment);
+    if (pending.isConvertedAnew(table.name, former.bucket, segments)) resumedBuckets++;
+    else await converter.convert(pending, run, table, former.bucket, () => segments);
+    refuseOtherRows(committed, table, former, parquetOf(pending, table.name, former.bucket, segments).file);
     job.onRows?.(former.rows, former.storedBytes);
   }
   const tables: Manifest["tables"] = { ...committed.tables };
   for (const name of names) {
     const table = committed.tables[name]!;
-    const made = new Set(buckets.flatMap((b) => (b.table.name === name ? [b.former.bucket] : [])));
-    const parquet = table.parquet.map((file) =>
-      made.has(file.bucket) ? parquetOf(pending, name, file.bucket) : file,
-    );
-    const drift = pending.held.of(name).parquet.flatMap((held) => held.drift);
+    const made = new Map(buckets.map((bucket) => [bucket.former.file, bucket.segments]));
+    const rebuilt = async <H extends Holding>(holding: H): Promise<H> => {
+      const found = holding.parquet.map((file) => {
+        const segments = made.get(file.file);
+        return segments === undefined ? undefined : parquetOf(pending, name, file.bucket, segments);
+      });
+      const parquet = holding.parquet.map((file, i) => found[i]?.file ?? file);
+      const drift = found.every((one) => one !== undefined)
+        ? found.flatMap((one) => one.drift)
+        : holding.drift;
+      const sum = holding.certificate?.rowHash?.sum;
+      // with a bucket lost whose segments are lost, too, there is nothing to compare with
+      const isWhole = parquet.every(({ file }) => !lost.has(file));
+      if (sum !== undefined && isWhole && found.some((one) => one !== undefined)) {
+        const files = await Promise.all(parquet.map((file) => pending.locateWhole(file)));
+        if ((await rowHashWithin(duckdb.connection, tableNamed(name), files)).hash !== BigInt(sum)) {
+          throw otherRows(committed, name, "the row hash is not the certified one");
+        }
+      }
+      return {
+        ...holding,
+        exactTypes: { ...exactTypes(name) },
+        parquet,
+        drift: parquet.length === 0 ? holding.drift : [...new Set(drift)].sort(),
+      };
+    };
+    const { proven, attempt } = table;
     tables[name] = {
       ...table,
-      exactTypes: { ...exactTypes(name) },
-      parquet,
-      drift: parquet.length === 0 ? table.drift : [...new Set(drift)].sort(),
+      proven: proven === null ? null : await rebuilt(proven),
+      attempt: {
+        ...attempt,
+        holding: attempt.holding === null ? null : await rebuilt(attempt.holding),
+      },
     };
-    const sum = table.certificate?.rowHash?.sum;
-    if (sum === undefined || made.size === 0) continue;
-    const files = await Promise.all(parquet.map(({ file }) => pending.held.locate(file)));
-    if ((await rowHashOf(duckdb.connection, tableNamed(name), files)).sum !== sum) {
-      throw otherRows(committed, name, "the row hash is not the certified one");
-    }
   }
   signal.throwIfAborted();
   const manifest: Manifest = {
@@ -167,7 +196,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
 
 /** Whether a table of a run is not in the types that the archive has now. */
 export function isOfOtherTypes(archive: Archive, name: TableName, table: TableManifest): boolean {
-  return !sameTypes(table.exactTypes, archive.exactTypes(name));
+  return holdingsOf(table).some(({ exactTypes }) => !sameTypes(exactTypes, archive.exactTypes(name)));
 }
 
 async function committedOf(archive: Archive, run: RunRef): Promise<Manifest> {
@@ -182,11 +211,20 @@ function bucketsToMake(
   name: TableName,
   table: TableManifest,
   upTo: number | null,
+  lost: ReadonlySet<string>,
 ): Bucket[] {
   const all = isOfOtherTypes(archive, name, table);
-  return table.parquet
-    .filter(({ file }) => all || (upTo !== null && generationOf(file) <= upTo))
-    .map((former) => ({ table: tableNamed(name), former }));
+  const isAsked = ({ file }: ParquetFile) => all || (upTo !== null && generationOf(file) <= upTo);
+  const buckets = new Map<string, Bucket>();
+  for (const { parquet, segments } of holdingsOf(table)) {
+    for (const former of parquet) {
+      const of = segments.filter(({ bucket }) => bucket === former.bucket);
+      const isToMend = lost.has(former.file) && of.every(({ file }) => !lost.has(file));
+      if (isAsked(former) || isToMend)
+        buckets.set(former.file, { table: tableNamed(name), former, segments: of });
+    }
+  }
+  return [...buckets.values()];
 }
 
 async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Promise<void> {
@@ -197,11 +235,11 @@ async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Prom
   });
 }
 
-function parquetOf(pending: Pending, name: TableName, bucket: string): ParquetFile {
-  const made = pending.held.of(name).parquet.find(({ file }) => file.bucket === bucket);
+function parquetOf(pending: Pending, name: TableName, bucket: string, segments: readonly Segment[]) {
+  const made = pending.held.converted(name, bucket, segments);
   if (made === undefined)
     throw new RunvaultError("internal", `bucket ${bucket} of ${name} was not converted`);
-  return made.file;
+  return made;
 }
 
 /** Segments are what the Parquet was made of, so that the same rows come of them again. */

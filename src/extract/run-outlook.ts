@@ -1,9 +1,10 @@
-import type { Manifest } from "../archive/manifest.ts";
+import type { Certificate, Manifest } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
-import { certifiedRows } from "./committed-table.ts";
+import { isDue } from "./committed-table.ts";
+import { isProofEnough, type RequiredProof } from "./required-proof.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 
 /** Rows in a window by the gateway's facts. */
@@ -22,9 +23,12 @@ export interface RunOutlook {
   readonly countRows: (table: Table) => CountRows | undefined;
 }
 
+/** Who tells what is held: a source, or what watches over its facts. */
+type Facts = Pick<HistorySource, "facts">;
+
 /** Asks the source what it holds of a run. `settleNs` is how long rows of a run that goes on may arrive late. */
 export async function lookAhead(
-  source: HistorySource,
+  source: Facts,
   run: RunKnowledge,
   committed: Manifest | null,
   settled: Nanoseconds,
@@ -49,30 +53,47 @@ export async function lookAhead(
  * COMPLETE is taken to be so still, and not asked again.
  */
 export async function isUpToDate(
-  source: HistorySource,
+  source: Facts,
   committed: Manifest,
   run: RunKnowledge,
   wanted: readonly Table[],
-  asked: { readonly requireCounted: boolean; readonly fingerprint: boolean },
+  asked: {
+    readonly require: RequiredProof;
+    readonly fingerprint: boolean;
+    readonly recheckBefore: Nanoseconds | null;
+  },
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (!committed.run.final || !run.final) return false;
+  if (!committed.run.final || !run.final || isDue(committed, asked.recheckBefore)) return false;
   const done = wanted.every(({ name }) => {
     const table = committed.tables[name];
-    if (table?.state === "ABSENT") return true;
-    const certificate = table?.certificate;
-    if (asked.requireCounted && certificate?.proof !== "counted") return false;
+    if (table?.attempt.outcome !== "ok" || table.proven === null) return false;
+    const { state, certificate } = table.proven;
+    if (state === "ABSENT") return true;
+    if (!isProofEnough(certificate?.proof ?? "none", asked.require)) return false;
     if (asked.fingerprint && certificate?.rowHash == null) return false;
-    return table?.state === "COMPLETE";
+    return state === "COMPLETE" && !isToBeAskedAgain(certificate);
   });
   if (!done) return false;
   const version = settledVersion(run);
-  if (version !== null) return wanted.every(({ name }) => committed.tables[name]!.storageVersion === version);
+  const proven = wanted.map(({ name }) => [name, committed.tables[name]!.proven!] as const);
+  if (version !== null && proven.every(([, { storageVersion }]) => storageVersion !== null)) {
+    return proven.every(([, { storageVersion }]) => storageVersion === version);
+  }
   const facts = await source.facts(run, {}, signal);
   return (
     facts === null ||
-    wanted.every(({ name }) => Number(facts.get(name)?.rows ?? 0n) === certifiedRows(committed.tables[name]!))
+    proven.every(([name, { certificate }]) => {
+      const rows = facts.get(name)?.rows ?? 0n;
+      // a finished run's table of which the gateway keeps nothing any more stays as it was proven
+      return rows === 0n || rows.toString() === (certificate?.gatewayRows ?? "0");
+    })
   );
+}
+
+/** No rows, and nothing that says what this rests on: a format before the present one took an empty answer for a proof. */
+function isToBeAskedAgain(certificate: Certificate | null): boolean {
+  return certificate?.rows === 0 && certificate.proof === "exhausted" && certificate.restsOn.length === 0;
 }
 
 /**
@@ -80,7 +101,7 @@ export async function isUpToDate(
  * the one ignores `to`, in the other `from`. Without any row nothing can be told.
  */
 async function keepsToBounds(
-  source: HistorySource,
+  source: Facts,
   run: RunRef,
   whole: StorageFacts,
   signal: AbortSignal,
@@ -109,18 +130,19 @@ function horizonOf(
   committed: Manifest | null,
 ): Nanoseconds {
   const lasts = [...(facts?.values() ?? [])].flatMap(({ last }) => (last === undefined ? [] : [last]));
-  const largest = lasts.length === 0 ? settled : lasts.reduce((a, b) => (a > b ? a : b));
-  const horizon = largest < settled ? largest : settled;
+  // the last timestamp gets in once it is too old for rows to join it
+  const behind = lasts.length === 0 ? settled : lasts.reduce((a, b) => (a > b ? a : b)) + 1n;
+  const horizon = behind < settled ? behind : settled;
   // a clock that was set back must not cut off what is held already
   const held = committed?.horizon == null ? undefined : BigInt(committed.horizon);
   return held !== undefined && held > horizon ? held : horizon;
 }
 
-function countRowsOf(source: HistorySource, run: RunRef, table: Table, signal: AbortSignal): CountRows {
+function countRowsOf(source: Facts, run: RunRef, table: Table, signal: AbortSignal): CountRows {
   return async (from, to) => {
     const facts = await source.facts(run, { from, to }, signal);
     if (facts === null)
-      throw new RunvaultError("incomplete", "the gateway's storage facts went away in mid-job");
+      throw new RunvaultError("incomplete", "the gateway no longer says how many rows a window holds");
     return Number(facts.get(table.name)?.rows ?? 0n);
   };
 }

@@ -83,6 +83,9 @@ export class SegmentText {
   #lastLow = 0;
   #lastSeqHigh = 0;
   #lastSeqLow = 0;
+  /** The newest ts_event ahead of the last group; NaN while there is none. */
+  #beforeHigh = Number.NaN;
+  #beforeLow = Number.NaN;
   #asked: Instant = { high: 0, low: 0 };
   #atAnswerStart = true;
   #inFirstGroup = true;
@@ -237,6 +240,11 @@ export class SegmentText {
         this.#beginGroup(start);
         this.#groupHigh = isRow ? this.#tsHigh : this.#asked.high;
         this.#groupLow = isRow ? this.#tsLow : this.#asked.low;
+        // the same group asked for again has the same ahead of it
+        if (this.#anyRow && (this.#groupLow !== this.#lastLow || this.#groupHigh !== this.#lastHigh)) {
+          this.#beforeHigh = this.#lastHigh;
+          this.#beforeLow = this.#lastLow;
+        }
         if (this.answer.rows > 0) this.#inFirstGroup = false;
         else this.answer.first = this.#groupTs();
       } else if (lineEnd + 1 > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
@@ -286,6 +294,12 @@ export class SegmentText {
   /** ts_event of the newest row held; undefined when none was ever held. */
   get lastTs(): Nanoseconds | undefined {
     return this.#anyRow ? toNanoseconds({ high: this.#lastHigh, low: this.#lastLow }) : undefined;
+  }
+
+  /** The newest ts_event ahead of the last group's; undefined where there is none. */
+  get beforeGroupTs(): Nanoseconds | undefined {
+    if (Number.isNaN(this.#beforeHigh)) return undefined;
+    return toNanoseconds({ high: this.#beforeHigh, low: this.#beforeLow });
   }
 
   async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<void> {

@@ -1,17 +1,26 @@
 import { createHash } from "node:crypto";
+import { linesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
+import type { Window } from "./held-window.ts";
+import { timeOf } from "./table-asks.ts";
+
+/** The bounds of a survey's first try: none, but for the horizon of a run that goes on. */
+export function openWindow(until: Nanoseconds | undefined): Window {
+  return { from: int64Min, to: until ?? int64Max };
+}
 
 /**
- * A full pass over a table without storing anything: what a source without storage facts holds. With open bounds, so
- * that the pass that stores, in slices, asks with others: both must bring the same bytes.
+ * A full pass over a table without storing anything: what a source without storage facts holds. With wide bounds, or
+ * none, so that the pass that stores, in slices, asks with others: both must bring the same bytes.
  */
 export async function surveyTable(
   run: RunRef,
   table: Table,
+  window: Window,
   until: Nanoseconds | undefined,
   work: Omit<SliceWork, "store" | "startOver" | "countRows">,
 ): Promise<SurveyRecord> {
@@ -19,14 +28,15 @@ export async function surveyTable(
   let rows = 0;
   let first: string | null = null;
   let last: string | null = null;
-  await fetchSlice(
-    { run, table, bucket: "", from: int64Min, to: until ?? int64Max, expected: undefined },
+  const { openEnd } = await fetchSlice(
+    { run, table, bucket: "", from: window.from, to: window.to, expected: undefined },
     {
       ...work,
       countRows: undefined,
       startOver: async () => {},
       store: async (draft, text, release) => {
-        hash.update(text);
+        // as conversion leaves the lines that are stored
+        hash.update(linesWithoutOddZeros(text, table));
         rows += draft.rows;
         first ??= firstTime(text);
         last = lastTime(text) ?? last;
@@ -34,11 +44,19 @@ export async function surveyTable(
       },
     },
   );
-  return { rows, first, last, sha256: hash.digest("hex"), until: until?.toString() ?? null };
+  return {
+    rows,
+    first,
+    last,
+    sha256: hash.digest("hex"),
+    until: until?.toString() ?? null,
+    openEnd:
+      openEnd === null ? null : { ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() },
+  };
 }
 
 /** ts_event of the first line that tells one; null where none does. */
-function firstTime(text: Buffer): string | null {
+export function firstTime(text: Buffer): string | null {
   for (let start = 0; start < text.byteLength; ) {
     const end = text.indexOf(newline, start);
     const time = timeOf(text.toString("utf8", start, end));
@@ -60,9 +78,3 @@ function lastTime(text: Buffer): string | null {
 }
 
 const newline = 10;
-
-/** ts_event of a line, of one that is cut or otherwise no JSON as well: its window has to reach it. */
-function timeOf(line: string): string | null {
-  const time = /"ts_event":\s*"(-?\d{1,19})"/.exec(line)?.[1] ?? null;
-  return time !== null && BigInt.asIntN(64, BigInt(time)) === BigInt(time) ? time : null;
-}

@@ -1,25 +1,61 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
+import { linesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
-import type { RowHash, TableManifest, TableState } from "../archive/manifest.ts";
+import {
+  type Attempt,
+  type AttemptOutcome,
+  type Certificate,
+  type Holding,
+  type Manifest,
+  type ParquetFile,
+  type Proven,
+  type QuarantineFile,
+  type Segment,
+  type TableManifest,
+  tableState,
+} from "../archive/manifest.ts";
 import type { Pending } from "../archive/pending.ts";
 import { readSegment } from "../archive/segment.ts";
+import { latestView } from "../archive/table-view.ts";
 import { exit, RunvaultError } from "../model/error.ts";
+import type { RowHash } from "../model/row-hash.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";
 import { type Table, type TableName, tableNames } from "../model/table.ts";
-import type { Nanoseconds } from "../model/time.ts";
+import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
+import { changedWindows } from "./changed-windows.ts";
 import { isDisproven, isOutdated } from "./committed-table.ts";
+import { compareHeld, type DifferingWindow } from "./compare-held.ts";
 import { fetchBuckets } from "./fetch-buckets.ts";
 import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
-import { heldWindows, sumRows, windowKey } from "./held-window.ts";
-import type { FetchPlan } from "./plan.ts";
-import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+import { comparableHash, type GatewayHash, gatewayHash } from "./hashed.ts";
+import {
+  contiguous,
+  type HeldWindow,
+  heldWindows,
+  ofAboutRows,
+  sumRows,
+  type Window,
+  windowKey,
+} from "./held-window.ts";
+import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.ts";
+import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
+import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
+import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
+import { proveEmpty } from "./proof/zero-rows.ts";
+import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "./proven-standing.ts";
+import { isProofEnough, type RequiredProof } from "./required-proof.ts";
+import type { RunKnowledge } from "./run-knowledge.ts";
 import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
-import { surveyTable } from "./survey.ts";
+import { splitSegment } from "./split-segment.ts";
+import { firstTime, openWindow, surveyTable } from "./survey.ts";
+import { probe, type TableAsks } from "./table-asks.ts";
+
+type Proof = Certificate["proof"];
 
 /** What the tables of one run's job share. */
 export interface RunContext {
@@ -27,21 +63,40 @@ export interface RunContext {
   readonly exactTypes: (table: TableName) => ExactTypes;
   readonly pending: Pending;
   readonly run: RunKnowledge;
-  /** Exclusive upper bound of ts_event; undefined for a finished run. */
-  readonly until: Nanoseconds | undefined;
-  readonly committed: Partial<Record<string, TableManifest>>;
+  /** Exclusive upper bound of ts_event; undefined for a finished run. It falls back where facts lag behind the rows. */
+  until: Nanoseconds | undefined;
+  readonly committed: Manifest["tables"];
   readonly slices: PQueue;
   readonly converter: BucketConverter;
   readonly work: Omit<SliceWork, "store" | "startOver" | "countRows" | "onRows">;
   readonly sliceRows: number;
   readonly acceptShrink: boolean;
-  readonly requireCounted: boolean;
-  /** Gives the row hash of Parquet files; undefined where none is wanted. */
-  readonly fingerprint: ((table: Table, files: readonly string[]) => Promise<RowHash>) | undefined;
+  readonly acceptQuarantine: boolean;
+  readonly require: RequiredProof;
+  /** Whether rows of a run that turned final are streamed once more, or its counts are trusted. */
+  readonly finalPass: "rows" | "counts";
+  /** The storage version that rows here are of by now; null where there is none, and while the run goes on. */
+  readonly versionNow: () => string | null;
+  /** Streams what is held once more, whatever the source says of its versions. */
+  readonly recheck: boolean;
+  /** Puts the row hash into every certificate. */
+  readonly fingerprint: boolean;
+  /** Gives the row hash of the rows that Parquet files hold within bounds. */
+  readonly hashOf: (table: Table, files: readonly string[], bounds?: TimeBounds) => Promise<RowHash>;
+  /** Throws `duplicate_row` where two rows in Parquet files have the same seq. */
+  readonly requireDistinctSeq: (table: Table, files: readonly string[]) => Promise<void>;
+  /** True once the run's storage version moved while the job went on: then one row may have come in two windows. */
+  readonly versionMoved: () => boolean;
   readonly onPlan: (table: Table, rows: number | undefined) => void;
   readonly onRows: (table: Table, rows: number, bytes: number) => void;
   /** Rows of a survey, which stores nothing. */
   readonly onSurveyed: (table: Table, rows: number, bytes: number) => void;
+}
+
+/** A window that brought another number of rows than the gateway counts in it, asked before and after. */
+interface Disagreement extends Window {
+  readonly rows: number;
+  readonly counted: number;
 }
 
 /** One table of one run on its way into the archive. */
@@ -53,15 +108,38 @@ export class TableJob {
   readonly #countRows: CountRows | undefined;
   readonly #former: TableManifest | undefined;
   #surveyedRows = 0;
+  /** The rung on which the survey's ends were shown to be empty. */
+  #rung: Rung | undefined;
+  /** Why the rows are not proven, though counts or two passes agree. */
+  #doubt: RunvaultError | null = null;
   #plan: FetchPlan | undefined;
+  #lapsed: LapsedPlan | undefined;
+  /** The row hash of all that is held, once it was needed. */
+  #wholeHash: RowHash | null = null;
+  /** True once what was held has been streamed again. */
+  #compared = false;
+  /** What was held is the gateway's by its row checksum, and so was not streamed. */
+  #isSameByHash = false;
+  /** Windows fetched by this job that the gateway counts otherwise. */
+  #disagreeing: Disagreement[] = [];
+  /** Where the facts of a run that goes on stop to agree with its rows, as they do where they lag behind. */
+  #agreedUntil: Nanoseconds | undefined;
+  /** Where the gateway's rows begin, if proven rows ahead of that are gone there. */
+  #gatewayFrom: Nanoseconds | undefined;
+
+  /** Segments that an earlier job committed. */
+  readonly #formerFiles: ReadonlySet<string>;
 
   constructor(table: Table, context: RunContext, countRows: CountRows | undefined) {
     this.table = table;
     this.#context = context;
     this.#countRows = countRows;
     this.#former = context.committed[table.name];
+    this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
   }
 
+  /** What the proof rests on, in words, beside counts or two passes. */
+  restsOn: readonly string[] = [];
   /** Rows the last plan found missing. */
   rowsToFetch = 0;
 
@@ -83,21 +161,132 @@ export class TableJob {
     }
   }
 
+  /** Takes up what speaks against the table as a whole, ahead of its result; one that is absent is so no more. */
+  contradict(error: RunvaultError | undefined): void {
+    if (error === undefined || this.error !== null) return;
+    this.absent = false;
+    this.error = error;
+  }
+
   /** Decides what is still to fetch, from the facts within the horizon or, without any, from a survey. */
   async plan(facts: StorageFacts | null): Promise<void> {
     const { pending, until, run, sliceRows, acceptShrink } = this.#context;
     const { name } = this.table;
     const held = pending.held.of(name);
     const known = { table: name, run, until, facts, held, former: this.#former, sliceRows, acceptShrink };
-    const plan = await askPlan(known, { countRows: this.#countRows, survey: () => this.#survey() });
+    const plan = await askPlan(known, {
+      countRows: this.#countRows,
+      survey: () => this.#survey(),
+      split: (step) => this.#split(step),
+    });
+    this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
+    if (plan.kind === "lapsed") return;
     await pending.dropSegments(name, plan.drop);
     if (plan.kind === "absent") {
+      if (facts !== null && this.#former?.proven?.state !== "ABSENT") await this.#requireUnavailable();
       this.absent = true;
       return;
     }
+    this.#gatewayFrom = plan.gatewayFrom;
+    if (this.#isToCompare && !this.#compared && (await this.#compare())) return await this.plan(facts);
     this.#plan = plan;
     this.rowsToFetch = plan.rows;
     this.#context.onPlan(this.table, plan.rows + this.#surveyedRows);
+  }
+
+  /** True when this job made a pass over all of the table. */
+  get isSurveyed(): boolean {
+    return this.#surveyedRows > 0;
+  }
+
+  /**
+   * Holds all that is here against the source's rows once more, for its version moved meanwhile. True where some of it
+   * differs, which is then planned.
+   */
+  async streamAgain(facts: StorageFacts | null): Promise<boolean> {
+    if (this.#lapsed !== undefined || !(await this.#compare(true))) return false;
+    await this.plan(facts);
+    return true;
+  }
+
+  /**
+   * True where what is held has to be streamed once more, for counts cannot tell what changed in place: the run is final
+   * and was archived while it grew, or has another version than it was archived under, or that is asked for.
+   */
+  get #isToCompare(): boolean {
+    const { run, finalPass, recheck } = this.#context;
+    if (!run.final || this.#countRows === undefined) return false;
+    if (recheck || (this.#grewHere && finalPass === "rows")) return true;
+    return this.#former !== undefined && isOutdated(latestView(this.#former), run);
+  }
+
+  /** True where rows that are held came while the run went on. */
+  get #grewHere(): boolean {
+    const former = this.#former;
+    if (this.#context.pending.held.resumedGrowing || former?.proven?.state === "OPEN") return true;
+    return former !== undefined && (latestView(former).certificate?.until ?? null) !== null;
+  }
+
+  /**
+   * Compares what is held with the source's rows, once a job, and drops what differs. True where anything does. `afresh`:
+   * also what was compared or fetched before.
+   */
+  async #compare(afresh = false): Promise<boolean> {
+    const { pending, run, work, slices, sliceRows } = this.#context;
+    const { name } = this.table;
+    const held = pending.held.of(name);
+    const from = this.#gatewayFrom;
+    const isEqual = ({ segments }: HeldWindow) => segments.every(({ file }) => held.compared.has(file));
+    // where rows are not counted, what this job fetched is held against its own survey
+    const isOwn = ({ segments }: HeldWindow) =>
+      !afresh && this.#countRows === undefined && segments.some(({ file }) => !this.#formerFiles.has(file));
+    const windows = heldWindows(held).filter(
+      (window) => (from === undefined || window.to > from) && (afresh || !isEqual(window)) && !isOwn(window),
+    );
+    const onEqual = ({ segments }: HeldWindow) =>
+      pending.addCompared(
+        name,
+        segments.map(({ file }) => file),
+      );
+    const compare = (stretch: readonly HeldWindow[]) =>
+      slices.add(() =>
+        compareHeld({
+          run,
+          table: this.table,
+          windows: stretch,
+          work: {
+            ...work,
+            countRows: this.#countRows,
+            onRows: (rows, bytes) => this.#context.onSurveyed(this.table, rows, bytes),
+          },
+          read: async (segment) => await readSegment(await pending.held.locate(segment.file), segment),
+          onEqual,
+        }),
+      );
+    if (windows.length > 0 && (await this.#hasHashOf(windows))) {
+      this.#compared = true;
+      this.#isSameByHash = true;
+      return false;
+    }
+    const stretches = contiguous(windows).flatMap((stretch) => ofAboutRows(stretch, sliceRows));
+    const differing: DifferingWindow[] = [];
+    for (const outcome of await Promise.allSettled(stretches.map(compare))) {
+      if (outcome.status === "rejected") throw outcome.reason;
+      differing.push(...outcome.value);
+    }
+    this.#compared = true;
+    const proven = this.#former?.proven?.segments ?? [];
+    const provenFiles = new Set([...proven.map(({ file }) => file), ...held.parts]);
+    for (const { from, to, rows, segments, rowsThere } of differing) {
+      if (this.#context.acceptShrink || rowsThere === undefined || rowsThere >= rows) continue;
+      if (segments.every(({ file }) => provenFiles.has(file)))
+        throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
+    }
+    await pending.dropSegments(
+      name,
+      differing.flatMap(({ segments }) => segments),
+    );
+    return differing.length > 0;
   }
 
   /** Fetches what the plan says, and converts each bucket as soon as all of it is here. */
@@ -129,9 +318,14 @@ export class TableJob {
   /** Holds what is here against the facts. True when some windows must be fetched again, which are then planned. */
   async reconcile(facts: StorageFacts | null): Promise<boolean> {
     const own = facts?.get(this.table.name);
-    const windows = heldWindows(this.#context.pending.held.of(this.table.name));
-    if (own === undefined || Number(own.rows) === sumRows(windows) || this.#countRows === undefined)
-      return false;
+    if (this.#lapsed !== undefined) return false;
+    if (facts === null) return await this.#mendWindows();
+    if (own === undefined || this.#countRows === undefined) return false;
+    await this.#countAgain();
+    if (this.#disagreeing.length > 0) {
+      const windows = this.#disagreeing.splice(0);
+      await this.#dropSegments((segment) => windows.some((window) => liesIn(segment, window)));
+    } else if (Number(own.rows) === this.#comparedRows()) return false;
     await this.plan(facts);
     const plan = this.#plan;
     if (plan === undefined) return false;
@@ -139,14 +333,154 @@ export class TableJob {
     return plan.drop.length > 0 || plan.gaps.length > 0;
   }
 
+  /** Counts once more in the windows that were counted otherwise than they came: facts may lag behind the rows. */
+  async #countAgain(): Promise<void> {
+    const still: Disagreement[] = [];
+    for (const window of this.#disagreeing) {
+      const counted = await this.#countRows!(window.from, window.to);
+      if (counted !== window.rows) still.push({ ...window, counted });
+    }
+    this.#disagreeing = still;
+  }
+
+  /** True where the facts do not agree with what is here, which facts that lag behind the rows may do later. */
+  disagrees(facts: StorageFacts | null): boolean {
+    if (facts === null || this.error !== null || this.absent || this.#lapsed !== undefined) return false;
+    return this.#dissent(facts, this.#comparedRows()) !== null;
+  }
+
+  /**
+   * Where the facts of a run that goes on stop to agree with its rows: the first window that is counted otherwise than
+   * it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
+   * agree, and where there is nothing to fall back to.
+   */
+  async findAgreedUntil(facts: StorageFacts | null): Promise<Nanoseconds | undefined> {
+    const { until, committed } = this.#context;
+    const first = facts?.get(this.table.name)?.first;
+    if (until === undefined || first === undefined || this.#countRows === undefined) return undefined;
+    if (!this.disagrees(facts)) return undefined;
+    const [differing] = await changedWindows(
+      this.#comparedWindows(),
+      (window) => this.#disagreeing.some((other) => liesIn(window, other)),
+      this.#countRows,
+    );
+    const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
+    const isBeyond = ({ from }: Window) =>
+      from > first && proven.every((before) => before === null || from > BigInt(before));
+    if (differing === undefined || !isBeyond(differing)) return undefined;
+    this.#agreedUntil = differing.from;
+    return differing.from;
+  }
+
+  /** Lets go of what lies beyond a horizon that fell back, and plans what that cuts off. */
+  async fallBack(facts: StorageFacts | null): Promise<void> {
+    const { until } = this.#context;
+    if (until === undefined || this.#lapsed !== undefined) return;
+    this.#disagreeing = this.#disagreeing.filter(({ to }) => to <= until);
+    await this.#dropSegments(({ to }) => BigInt(to) > until);
+    await this.plan(facts);
+  }
+
+  async #dropSegments(isStale: (segment: Segment) => boolean): Promise<void> {
+    const { pending } = this.#context;
+    const stale = pending.held.of(this.table.name).segments.filter(isStale);
+    await pending.dropSegments(this.table.name, stale);
+  }
+
+  /**
+   * Without counts, what an earlier job archived may be what two passes disagree about: its windows are asked for once
+   * more, and those that changed are planned. Throws `shrunk` where a proven one lost rows.
+   */
+  async #mendWindows(): Promise<boolean> {
+    if (this.#compared || this.#formerFiles.size === 0 || (await this.#disagreement()) === null) return false;
+    if (!(await this.#compare())) return false;
+    await this.plan(null);
+    return true;
+  }
+
+  /** Shows that no rows lie outside of those here, and none behind a cap. */
+  async proveFilled(facts: StorageFacts | null): Promise<void> {
+    const { slices, until, run, work } = this.#context;
+    const own = facts?.get(this.table.name);
+    const { survey } = this.#context.pending.held.of(this.table.name);
+    const extent = extentOf(own ?? survey);
+    if (this.#lapsed !== undefined) return;
+    // shown already, or doubted, or to be told that the facts say otherwise
+    if (this.restsOn.length > 0 || this.#doubt !== null || this.disagrees(facts)) return;
+    if (extent === undefined || !this.#agreedRows(facts)) return;
+    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    if (this.restsOn.length > 0) return;
+    const openEnd = own === undefined ? (survey?.openEnd ?? null) : null;
+    const common = { asks: this.#asks(), run, until, extent, rung: this.#rung, openEnd };
+    await this.#doubting(async () => {
+      const prove = () => proveFilled({ ...common, mostBytes: work.mostBytes, seen: work.seen });
+      this.restsOn = await slices.add(prove);
+    });
+  }
+
+  /**
+   * Shows that a table without rows has none, by what the tables that have some have shown. True when rows turned up,
+   * which are then planned.
+   */
+  async proveEmpty(
+    facts: StorageFacts | null,
+    filled: ReadonlyMap<TableName, Extent>,
+    summary: () => Promise<Uint8Array | null>,
+  ): Promise<boolean> {
+    const { slices, until, run, work } = this.#context;
+    const own = facts?.get(this.table.name);
+    if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
+    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    if (this.restsOn.length > 0) return false;
+    const common = { asks: this.#asks(), run, until, filled, summary, seen: work.seen };
+    let rowsIn: Window | undefined;
+    await this.#doubting(async () => {
+      const proof = await slices.add(() => proveEmpty({ ...common, isCounted: own !== undefined }));
+      if ("restsOn" in proof) this.restsOn = proof.restsOn;
+      else if (own !== undefined) throw rowsOutside(proof.rowsIn);
+      else rowsIn = proof.rowsIn;
+    });
+    if (rowsIn === undefined) return false;
+    await this.#pass(rowsIn);
+    await this.plan(facts);
+    return true;
+  }
+
+  /** Rows that are here and that counts, or the survey, agree upon; undefined where they do not, or there is no saying. */
+  #agreedRows(facts: StorageFacts | null): number | undefined {
+    const held = this.#context.pending.held.of(this.table.name);
+    const rows = this.#comparedRows();
+    const own = facts?.get(this.table.name);
+    const wanted = own === undefined ? held.survey?.rows : Number(own.rows);
+    return wanted === rows ? rows : undefined;
+  }
+
+  /** What does not prove the rows does not take them away either: it is told beside them. */
+  async #doubting(prove: () => Promise<void>): Promise<void> {
+    try {
+      await prove();
+    } catch (thrown) {
+      if (!(thrown instanceof RunvaultError) || thrown.exit !== exit.incomplete) throw thrown;
+      this.#doubt = thrown;
+    }
+  }
+
+  #asks(): TableAsks {
+    const { run, work } = this.#context;
+    const { source, retry, signal } = work;
+    const { instanceId, runId } = run;
+    return { source, run: { instanceId, runId }, table: this.table, retry, signal };
+  }
+
   /** The table as the manifest will have it. */
   async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
-    const { pending, until, run, exactTypes } = this.#context;
+    const { pending, run, exactTypes } = this.#context;
     const held = pending.held.of(this.table.name);
+    const isCompared = this.#compared || !this.#isToCompare || this.#former === undefined;
     const common = {
-      grain: held.grain ?? ("all" as const),
       exactTypes: { ...exactTypes(this.table.name) },
-      storageVersion: settledVersion(run),
+      // rows that were not compared to the end are still those of the version before
+      storageVersion: isCompared ? this.#context.versionNow() : latestView(this.#former!).storageVersion,
     };
     const own = facts?.get(this.table.name);
     if (this.absent && own !== undefined && own.rows > 0n) {
@@ -157,33 +491,63 @@ export class TableJob {
         { hint: "Run the same command again." },
       );
     }
-    if (this.absent) {
-      const nothing = {
-        certificate: null,
-        segments: [],
-        parquet: [],
-        quarantine: [],
-        drift: [],
-        error: null,
+    const grain = held.grain ?? this.#former?.grain ?? "all";
+    const former = this.#former?.proven ?? null;
+    const settled = (outcome: AttemptOutcome, proves: Proven | null, holding: Holding | null) => {
+      const isOk = outcome === "ok";
+      const mark: AttemptMark = isOk
+        ? { outcome, proves: markOf(proves!) as Exclude<ProvenMark, { state: "none" }> }
+        : { outcome, exit: this.error?.exit ?? exit.incomplete };
+      const standing = provenStanding(markOf(former), mark, run.final ? "final" : "growing");
+      const proven = standing.replaces ? proves : former;
+      const attempt: Attempt = {
+        outcome,
+        at: checkedAt,
+        behindSince: isOk ? null : (this.#former?.attempt.behindSince ?? checkedAt),
+        error: this.error === null ? null : failureOf(this.error, checkedAt),
+        notes: [...this.#notes(), ...(standing.note === null ? [] : [standing.note])],
+        holding,
       };
-      return { state: "ABSENT", ...common, ...nothing };
+      return { state: tableState({ proven, attempt }), grain, proven, attempt };
+    };
+    if (this.error === null && this.#lapsed !== undefined) {
+      // so that the next job need not ask again
+      return settled("ok", { ...former!, storageVersion: common.storageVersion }, null);
     }
-    const former = this.#former;
-    if (this.error !== null && former !== undefined && former.segments.length > 0) {
-      if (!(await this.#addsTo(former, this.error))) {
-        return { ...former, state: "INCOMPLETE", error: failureOf(this.error, checkedAt) };
-      }
+    if (this.absent) return settled("ok", { state: "ABSENT", ...common, ...nothingHeld }, null);
+    const holding = { ...common, ...(await this.#holding(facts, checkedAt)) };
+    const outcome = this.#outcome(holding.certificate);
+    if (outcome === "ok") {
+      return settled("ok", { state: run.final ? "COMPLETE" : "OPEN", ...holding }, null);
     }
-    const ended = this.error === null ? "clean" : "cut";
+    const isKept = this.error === null || worthKeeping(this.error) || isDisproven(holding);
+    if (isKept) return settled(outcome, null, holding);
+    const before = this.#former?.attempt.holding ?? null;
+    return settled(outcome, null, before ?? (former === null ? holding : null));
+  }
+
+  /** What is held of the table now, with its certificate. */
+  async #holding(facts: StorageFacts | null, checkedAt: string) {
+    const { pending, until, versionMoved, requireDistinctSeq } = this.#context;
+    const own = facts?.get(this.table.name);
+    // whatever else went wrong: no later job may take them for whole because others make up for them
+    if (this.error !== null) await this.#dropSegments((s) => this.#disagreeing.some((w) => liesIn(s, w)));
+    const held = pending.held.of(this.table.name);
+    const ended: Certificate["ended"] = this.error === null ? "clean" : "cut";
     const segments = this.error !== null && !worthKeeping(this.error) ? [] : held.segments;
-    const parquet = held.parquet
-      .filter(({ file }) => segments.length > 0 && pending.held.isConverted(this.table.name, file.bucket))
+    if (this.error !== null) await this.#convertHeld(segments);
+    const parquet = [...new Set(segments.map(({ bucket }) => bucket))]
+      .flatMap((bucket) => pending.held.converted(this.table.name, bucket) ?? [])
       .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
     const windows = new Set(segments.map(windowKey));
     const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
     const quarantined = quarantine.reduce((sum, { rows }) => sum + rows, 0);
     const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
-    const proof = this.error === null ? await this.#proof(own, rows + quarantined) : "none";
+    const files = parquet.map(({ file }) => file);
+    if (versionMoved()) {
+      await this.attempt(async () => requireDistinctSeq(this.table, await this.#located(files)));
+    }
+    const found = this.error === null ? await this.#proof(facts, this.#comparedRows()) : "none";
     const converted = parquet.reduce((sum, { file }) => sum + file.rows, 0);
     if (this.error === null && converted !== rows) {
       throw new RunvaultError(
@@ -191,151 +555,356 @@ export class TableJob {
         `${converted} of ${rows} rows of ${this.table.name} are in Parquet`,
       );
     }
+    const proof = await this.#hashProof(found, files, quarantined);
+    const isWanted = this.#context.fingerprint || proof === "hashed";
+    const hash = isWanted ? (this.#wholeHash ?? (await this.#rowHash(files))) : null;
+    const certificate: Certificate = {
+      proof,
+      ended,
+      rows,
+      quarantined,
+      quarantineAccepted: quarantined > 0 && this.#isAccepted(quarantine),
+      gatewayRows: own === undefined ? null : own.rows.toString(),
+      gatewayFrom: this.#gatewayFrom?.toString() ?? null,
+      first: parquet[0]?.file.first ?? null,
+      last: parquet.at(-1)?.file.last ?? null,
+      until: until?.toString() ?? null,
+      schemaFingerprint: own?.schemaFingerprint ?? null,
+      rowHash: hash === null ? null : { rows: hash.rows.toString(), sum: hash.hash.toString() },
+      restsOn: [...this.restsOn, ...this.#grounds()],
+      checkedAt,
+    };
     return {
-      state: this.#state(proof, quarantined),
-      ...common,
-      certificate: {
-        proof,
-        ended,
-        rows,
-        quarantined,
-        gatewayRows: own === undefined ? null : own.rows.toString(),
-        first: parquet[0]?.file.first ?? null,
-        last: parquet.at(-1)?.file.last ?? null,
-        until: until?.toString() ?? null,
-        schemaFingerprint: own?.schemaFingerprint ?? null,
-        // buckets of a table that failed may lack their Parquet, which the hash is made of
-        rowHash: this.error === null ? await this.#fingerprint(parquet.map(({ file }) => file.file)) : null,
-        checkedAt,
-      },
+      certificate,
       segments: [...segments],
       parquet: parquet.map(({ file }) => file),
       quarantine,
       drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
-      error: this.error === null ? null : failureOf(this.error, checkedAt),
     };
   }
 
-  /**
-   * Whether what a failed table holds now is all of its former generation and more: then its progress is committed,
-   * else the former generation stays as it is.
-   */
-  async #addsTo(former: TableManifest, error: RunvaultError): Promise<boolean> {
-    const { pending, run } = this.#context;
-    if (!worthKeeping(error) || isOutdated(former, run) || isDisproven(former)) return false;
-    const { segments } = pending.held.of(this.table.name);
-    const held = new Set(segments.map(({ file }) => file));
-    if (!former.segments.every(({ file }) => held.has(file))) return false;
-    // a former bucket that grew has its Parquet made anew: without it, readers of unfinished tables would lose it
+  /** Converts what a failed table holds, for readers of unfinished tables; what cannot be is left out. */
+  async #convertHeld(segments: readonly Segment[]): Promise<void> {
     try {
-      for (const bucket of new Set(former.parquet.map(({ bucket }) => bucket))) await this.#convert(bucket);
+      for (const bucket of new Set(segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
     } catch (thrown) {
       if (RunvaultError.from(thrown).scope !== "table") throw thrown;
-      return false;
     }
-    return true;
   }
 
-  /** The row hash of the table's Parquet files, where one is asked for. */
-  async #fingerprint(files: readonly string[]): Promise<RowHash | null> {
-    const { pending, fingerprint } = this.#context;
-    if (fingerprint === undefined) return null;
-    return await fingerprint(this.table, await Promise.all(files.map((file) => pending.held.locate(file))));
+  /** What the proof rests on beside its kind. */
+  #grounds(): string[] {
+    if (this.#isSameByHash) return ["rows archived before have the gateway's row checksum"];
+    if (this.#compared) return ["rows archived before were streamed once more, and compared"];
+    const isTrusted = this.#context.run.final && this.#grewHere && this.#countRows !== undefined;
+    return isTrusted ? ["counts alone for rows archived while the run went on"] : [];
   }
 
-  #state(proof: "counted" | "exhausted" | "none", quarantined: number): TableState {
-    if (this.error?.code === "unverified") return "UNVERIFIED";
-    if (this.error !== null) return "INCOMPLETE";
-    if (proof === "none" || (proof === "exhausted" && this.#context.requireCounted)) return "UNVERIFIED";
-    if (quarantined > 0) return "QUARANTINED";
-    return this.#context.run.final ? "COMPLETE" : "OPEN";
+  /** True where the operator takes these rows for set aside: now, or when they were proven so before. */
+  #isAccepted(quarantine: readonly QuarantineFile[]): boolean {
+    if (this.#context.acceptQuarantine) return true;
+    const { proven } = this.#former ?? {};
+    if (!proven?.certificate?.quarantineAccepted) return false;
+    const accepted = new Set(proven.quarantine.map(({ file }) => file));
+    return quarantine.every(({ file }) => accepted.has(file));
   }
 
-  /** What the table's completeness rests on; sets the error where it does not hold. */
-  async #proof(facts: TableFacts | undefined, rows: number): Promise<"counted" | "exhausted" | "none"> {
-    const { until } = this.#context;
-    if (facts !== undefined) {
-      const wanted = Number(facts.rows);
-      if (wanted === rows) {
-        // no rows in all are none within any bounds, whether facts keep to them or not
-        if (until === undefined || this.#countRows !== undefined || wanted === 0) return "counted";
-        this.error = new RunvaultError(
-          "unverified",
-          "the gateway's storage facts ignore time bounds, so a run that goes on can't be proven",
-          {
-            hint: "Archive the run again once it is finished.",
-          },
-        );
-        return "none";
-      }
-      this.error =
-        wanted > rows
-          ? new RunvaultError("incomplete", `${rows} rows came, the gateway says it holds ${wanted}`, {
-              hint: "Run the same command again; if it stays so, ask the gateway's operator which is right.",
-            })
-          : new RunvaultError("unverified", `${rows} rows came, the gateway says it holds only ${wanted}`, {
-              hint: "Run the same command again; if it stays so, ask the gateway's operator which is right.",
-            });
-      return "none";
+  /** Rows that the gateway still has to have: those held but for what it no longer keeps. */
+  #comparedRows(): number {
+    return sumRows(this.#comparedWindows());
+  }
+
+  #comparedWindows(): HeldWindow[] {
+    const from = this.#gatewayFrom;
+    const windows = heldWindows(this.#context.pending.held.of(this.table.name));
+    return windows.filter(({ to }) => from === undefined || to > from);
+  }
+
+  /** What is to be told of the table although it is no error. */
+  #notes(): string[] {
+    if (this.#lapsed !== undefined) {
+      return [
+        `the gateway keeps none of the table's ${this.#lapsed.rows} rows any more; they stay as they were proven`,
+      ];
     }
-    const { survey, segments, quarantine } = this.#context.pending.held.of(this.table.name);
-    if (survey === null || survey.rows !== rows) {
-      this.error = new RunvaultError(
-        "incomplete",
-        `two passes brought ${survey?.rows ?? 0} and ${rows} rows`,
-        {
-          hint: "Run the same command again; the gateway gives different rows each time.",
-        },
-      );
-      return "none";
+    if (this.error !== null) return [];
+    const notes: string[] = [];
+    if (this.#gatewayFrom !== undefined) {
+      const from = formatTime(this.#gatewayFrom);
+      notes.push(`the gateway keeps no rows before ${from} any more; they stay as they were proven`);
     }
-    if (quarantine.length > 0) return "exhausted";
-    const hash = createHash("sha256");
-    for (const segment of segments) {
-      hash.update(await readSegment(await this.#context.pending.held.locate(segment.file), segment));
+    if (this.#agreedUntil !== undefined) {
+      const from = formatTime(this.#agreedUntil);
+      const until = formatTime(this.#context.until!);
+      notes.push(`the gateway's counts and rows do not agree yet from ${from} on; proven up to ${until}`);
     }
-    if (hash.digest("hex") === survey.sha256) return "exhausted";
+    return notes;
+  }
+
+  /** Facts that leave a table out say that there is none only together with its own route. */
+  async #requireUnavailable(): Promise<void> {
+    try {
+      const row = await probe(this.#asks(), openWindow(this.#context.until));
+      if (row !== undefined) throw rowsOutside(openWindow(this.#context.until));
+    } catch (error) {
+      if (isUnavailable(error)) return;
+      throw error;
+    }
+    throw new RunvaultError(
+      "unverified",
+      "the gateway's storage facts leave the table out, and its own route does not say that there is none",
+      { hint: "The route of a table that a run does not have answers 409 history_unavailable." },
+    );
+  }
+
+  /** Parts a segment where the gateway's rows begin now. */
+  async #split({ segment, at }: SplitStep): Promise<void> {
+    const { pending } = this.#context;
+    const { name } = this.table;
+    const text = await readSegment(await pending.held.locate(segment.file), segment);
+    const parts = splitSegment(segment, text, at);
+    const made: Segment[] = [];
+    for (const { draft, text } of parts) made.push(await pending.writeSegment(name, draft, text));
+    await pending.splitSegment(name, segment, made);
+  }
+
+  /** The row hash of the table's Parquet files; null of a table that failed, whose buckets may lack theirs. */
+  async #rowHash(files: readonly ParquetFile[], bounds: TimeBounds = {}): Promise<RowHash | null> {
+    if (this.error !== null) return null;
+    return await this.#context.hashOf(this.table, await this.#located(files), bounds);
+  }
+
+  #located(files: readonly ParquetFile[]): Promise<string[]> {
+    return Promise.all(files.map((file) => this.#context.pending.locateWhole(file)));
+  }
+
+  /**
+   * True where the gateway's row checksum from the first of these windows to the last is that of the rows here: then they
+   * need not be streamed. False where it cannot be had, or compared, in one question.
+   */
+  async #hasHashOf(windows: readonly HeldWindow[]): Promise<boolean> {
+    const { pending, run, work, hashOf } = this.#context;
+    const { name } = this.table;
+    const bounds = { from: windows[0]!.from, to: windows.at(-1)!.to };
+    const held = pending.held.of(name);
+    if (this.#countRows === undefined || held.quarantine.length > 0) return false;
+    const buckets = new Set(windows.flatMap(({ segments }) => segments.map(({ bucket }) => bucket)));
+    const made = [...buckets].map((bucket) => pending.held.converted(name, bucket));
+    const files = made.flatMap((one) => (one === undefined ? [] : [one.file]));
+    if (files.length < made.length) return false;
+    try {
+      const { hash } = await comparableHash(work.source, run, this.table, bounds, work.signal);
+      if (hash === null) return false;
+      const own = await hashOf(this.table, await this.#located(files), bounds);
+      return own.rows === hash.rows && own.hash === hash.hash;
+    } catch (thrown) {
+      work.signal.throwIfAborted();
+      // what it is asked for only to save streaming decides nothing where it fails
+      const error = RunvaultError.from(thrown);
+      if (error.scope === "table" || error.code === "archive_damaged") return false;
+      throw error;
+    }
+  }
+
+  /** Where the proof `hashed` is required, what the gateway's own row checksum makes of another; sets the error. */
+  async #hashProof(proof: Proof, files: readonly ParquetFile[], quarantined: number): Promise<Proof> {
+    const { require } = this.#context;
+    if (require !== "hashed" || this.error !== null) return proof;
+    const given =
+      quarantined > 0
+        ? { hash: null, why: `${quarantined} rows are set aside, which the gateway's row checksum covers` }
+        : proof === "counted"
+          ? await this.#gatewayHash()
+          : { hash: null, why: "the gateway has no storage facts" };
+    if (given === undefined) return proof;
+    if (given.hash === null) {
+      this.error = new RunvaultError("unverified", given.why, {
+        hint: "The rows cannot be proven by their hash; --require counted or any takes a weaker proof.",
+      });
+      return proof;
+    }
+    const hash = await this.#rowHash(files, { from: this.#gatewayFrom });
+    if (this.#gatewayFrom === undefined) this.#wholeHash = hash;
+    if (given.hash.rows === hash?.rows && given.hash.hash === hash.hash) return "hashed";
     this.error = new RunvaultError(
       "unverified",
-      "two passes brought the same number of rows, but not the same rows",
-      {
-        hint: "Run the same command again; the gateway gives different rows each time.",
-      },
+      `the row hash here is ${hash?.rows}:${hash?.hash}, the gateway says ${given.hash.rows}:${given.hash.hash}`,
+      { hint: "Run the same command again; if it stays so, ask the gateway's operator which is right." },
     );
     return "none";
   }
 
+  /** What the gateway says of the rows within the horizon; undefined where asking failed, which is then the error. */
+  async #gatewayHash(): Promise<GatewayHash | undefined> {
+    const { run, until, work } = this.#context;
+    const bounds = { from: this.#gatewayFrom, to: until };
+    let given: GatewayHash | undefined;
+    await this.attempt(async () => {
+      given = await gatewayHash(work.source, run, this.table, bounds, work.signal);
+    });
+    return given;
+  }
+
+  #outcome({ proof, quarantined, quarantineAccepted }: Certificate): AttemptOutcome {
+    if (this.error?.code === "unverified" || this.error?.code === "shrunk") return "UNVERIFIED";
+    if (this.error !== null) return "INCOMPLETE";
+    if (!isProofEnough(proof, this.#context.require)) return "UNVERIFIED";
+    return quarantined > 0 && !quarantineAccepted ? "QUARANTINED" : "ok";
+  }
+
+  /** What the table's completeness rests on; sets the error where it does not hold. */
+  async #proof(facts: StorageFacts | null, rows: number): Promise<Proof> {
+    const { until } = this.#context;
+    if (this.#doubt !== null) {
+      this.error = this.#doubt;
+      return "none";
+    }
+    const own = facts?.get(this.table.name);
+    if (facts === null || own === undefined) {
+      this.error = await this.#disagreement();
+      return this.error === null ? "exhausted" : "none";
+    }
+    this.error = this.#dissent(facts, rows);
+    // no rows in all are none within any bounds, whether facts keep to them or not
+    if (this.error === null && until !== undefined && this.#countRows === undefined && rows > 0) {
+      this.error = new RunvaultError(
+        "unverified",
+        "the gateway's storage facts ignore time bounds, so a run that goes on can't be proven",
+        { hint: "Archive the run again once it is finished." },
+      );
+    }
+    return this.error === null ? "counted" : "none";
+  }
+
+  /** How the facts disagree with what is here; null where they do not. */
+  #dissent(facts: StorageFacts, rows: number): RunvaultError | null {
+    const own = facts.get(this.table.name);
+    if (own === undefined) return null;
+    const hint = "Run the same command again; if it stays so, ask the gateway's operator which is right.";
+    const differing =
+      this.#disagreeing.find((window) => window.rows < window.counted) ?? this.#disagreeing[0];
+    if (differing !== undefined) {
+      const where = ` in ${windowText(differing)}`;
+      return otherCount(differing.rows, differing.counted, where, hint);
+    }
+    if (Number(own.rows) !== rows) return otherCount(rows, Number(own.rows), "", hint);
+    for (const [end, here, there] of this.#ends(own)) {
+      if (here === there) continue;
+      const message = `the ${end} ts_event that came is ${here ?? "none"}, the gateway says ${there ?? "none"}`;
+      return new RunvaultError("unverified", message, { hint });
+    }
+    // a gateway that marks neither the run nor any of its tables may not know the mark
+    const { final, isMarkedFinal } = this.#context.run;
+    const knowsMark = isMarkedFinal || [...facts.values()].some((table) => table.final);
+    if (!final || own.final || !knowsMark) return null;
+    return new RunvaultError("unverified", "the run is final, the gateway says that this table still grows", {
+      hint,
+    });
+  }
+
+  /** First and last ts_event, here and by the facts; nothing where rows are set aside, whose times are not known. */
+  #ends({ first, last }: TableFacts) {
+    const { held } = this.#context.pending;
+    const { segments, quarantine } = held.of(this.table.name);
+    if (quarantine.length > 0) return [];
+    const filled = segments.filter(({ rows }) => rows > 0);
+    const made = (segment: Segment | undefined) =>
+      segment && held.converted(this.table.name, segment.bucket)?.file;
+    const [begin, end] = [made(filled[0]), made(filled.at(-1))];
+    // before all of it is converted nothing is known
+    if (filled.length > 0 && (begin === undefined || end === undefined)) return [];
+    const firstHere = begin === undefined ? undefined : BigInt(begin.first.ts);
+    return [
+      ["first", this.#gatewayFrom ?? firstHere, first],
+      ["last", end === undefined ? undefined : BigInt(end.last.ts), last],
+    ] as const;
+  }
+
+  /** How the pass that stored and the survey disagree; null where they brought the same rows. */
+  async #disagreement(): Promise<RunvaultError | null> {
+    const { survey, segments, quarantine } = this.#context.pending.held.of(this.table.name);
+    const hint = "Run the same command again; the gateway gives different rows each time.";
+    const rows = this.#comparedRows();
+    if (survey === null || survey.rows !== rows) {
+      const message = `two passes brought ${survey?.rows ?? 0} and ${rows} rows`;
+      return new RunvaultError("incomplete", message, { hint });
+    }
+    if (quarantine.length > 0) return null;
+    const hash = createHash("sha256");
+    for (const segment of segments) {
+      if (this.#gatewayFrom !== undefined && BigInt(segment.to) <= this.#gatewayFrom) continue;
+      const text = await readSegment(await this.#context.pending.held.locate(segment.file), segment);
+      // what was stored by an earlier version has odd zeros still
+      hash.update(linesWithoutOddZeros(text, this.table));
+    }
+    if (hash.digest("hex") === survey.sha256) return null;
+    return new RunvaultError(
+      "unverified",
+      "two passes brought the same number of rows, but not the same rows",
+      { hint },
+    );
+  }
+
   /** What a pass over all of the table finds; `absent` where the first answer says that there is no such table. */
   async #survey(): Promise<SurveyRecord | "absent"> {
+    const { until } = this.#context;
+    try {
+      const survey = await this.#pass(openWindow(until));
+      // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
+      return survey.rows === 0 ? await this.#pass(openWindow(until)) : survey;
+    } catch (error) {
+      if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
+      return "absent";
+    }
+  }
+
+  /** A pass over all of a window; where rows turn up outside of what it found, over bounds that have them as well. */
+  async #pass(window: Window, isWidened = false): Promise<SurveyRecord> {
     const { pending, until, run, work, slices, onSurveyed } = this.#context;
     const onRows = (rows: number, bytes: number) => {
       this.#surveyedRows += rows;
       onSurveyed(this.table, rows, bytes);
     };
     // what was held so far can't be asked about: only a pass over all of it tells
-    const pass = () => slices.add(() => surveyTable(run, this.table, until, { ...work, onRows }));
-    let survey: SurveyRecord;
-    try {
-      survey = await pass();
-      // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      if (survey.rows === 0) survey = await pass();
-    } catch (error) {
-      if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
-      return "absent";
+    const survey = await slices.add(() => surveyTable(run, this.table, window, until, { ...work, onRows }));
+    const extent = extentOf(survey);
+    if (extent !== undefined) {
+      const rungs = rungsAround(run, until, extent);
+      const shown = await slices.add(() => showEnds(this.#asks(), rungs, extent, work.seen));
+      // what turns up outside of the second pass, too, is told once the rows are here
+      if (shown?.isOutside && !isWidened) return await this.#pass(shown.rung, true);
+      this.#rung = shown?.isOutside ? undefined : shown?.rung;
     }
     await pending.setSurvey(this.table.name, survey);
     return survey;
   }
 
+  /**
+   * A slice with the rows that the gateway counts in it; null where nothing is to be fetched. At the end of a run that
+   * goes on, counts may lag behind rows that are there already: there a row is asked for where none is counted.
+   */
+  async #countedSlice(planned: Slice): Promise<Slice | null> {
+    const isEnd = planned.to === this.#context.until && planned.expected === undefined;
+    if (!isEnd || this.#countRows === undefined) return await countSlice(planned, this.#countRows);
+    const counted = this.rowsToFetch === 0 ? null : await countSlice(planned, this.#countRows);
+    if (counted !== null) return counted;
+    return (await probe(this.#asks(), planned)) === undefined ? null : planned;
+  }
+
   async #fetchSlice(planned: Slice, signal: AbortSignal): Promise<void> {
     const { pending, work, onRows } = this.#context;
-    const slice = await countSlice(planned, this.#countRows);
+    const slice = await this.#countedSlice(planned);
     if (slice === null) return;
     const name = this.table.name;
+    // a slice of a survey's plan: nothing counts its rows
+    const isUncounted = pending.held.of(name).survey !== null && slice.expected === undefined;
+    let firstRow: string | null | undefined;
+    let rows: number;
     const writes: Promise<void>[] = [];
     const unjournalled: Awaited<ReturnType<Pending["writeSegment"]>>[] = [];
     let failure: unknown;
     const store: SliceWork["store"] = async (draft, text, release) => {
+      if (firstRow === undefined) firstRow = firstTime(text);
       if (failure !== undefined) {
         release();
         throw failure;
@@ -367,26 +936,84 @@ export class TableJob {
       await pending.dropSegments(name, stale);
     };
     try {
-      await fetchSlice(slice, {
+      ({ rows } = await fetchSlice(slice, {
         ...work,
         signal,
         countRows: this.#countRows,
         store,
         startOver,
         onRows: (rows, bytes) => onRows(this.table, rows, bytes),
-      });
+      }));
     } finally {
       await Promise.allSettled(writes);
     }
     await Promise.all(writes);
     if (unjournalled.length > 0) await pending.addSegments(name, unjournalled);
+    if (rows !== slice.expected) await this.#holdAgainstCount(slice, rows);
+    if (isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
+      await this.#requireNothingIn({ from: slice.from, to: BigInt(firstRow) });
+    }
+  }
+
+  /** Counts again in a window that brought another number of rows than it was counted to have. */
+  async #holdAgainstCount({ from, to, expected }: Slice, rows: number): Promise<void> {
+    if (expected === undefined || this.#countRows === undefined) return;
+    const counted = await this.#countRows(from, to);
+    if (counted === rows) return;
+    const window = { from, to, rows, counted };
+    this.#disagreeing.push(window);
+    const { pending } = this.#context;
+    const doubted = pending.held.of(this.table.name).segments.filter((segment) => liesIn(segment, window));
+    await pending.doubtSegments(this.table.name, doubted);
+  }
+
+  /** Asks for rows ahead of a slice's first: a cap may keep the newest. */
+  async #requireNothingIn(window: Window): Promise<void> {
+    if ((await probe(this.#asks(), window)) !== undefined) throw rowsOutside(window);
   }
 
   async #convert(bucket: string): Promise<void> {
     const { pending, converter, run } = this.#context;
-    if (pending.held.isConverted(this.table.name, bucket)) return;
+    if (pending.held.converted(this.table.name, bucket) !== undefined) return;
     await converter.convert(pending, run, this.table, bucket);
   }
+}
+
+/** Another number of rows than the gateway says that it holds. */
+function otherCount(rows: number, counted: number, where: string, hint: string): RunvaultError {
+  return counted > rows
+    ? new RunvaultError("incomplete", `${rows} rows came${where}, the gateway says it holds ${counted}`, {
+        hint,
+      })
+    : new RunvaultError(
+        "unverified",
+        `${rows} rows came${where}, the gateway says it holds only ${counted}`,
+        {
+          hint,
+        },
+      );
+}
+
+function liesIn(
+  { from, to }: { readonly from: bigint | string; readonly to: bigint | string },
+  window: Window,
+): boolean {
+  return BigInt(from) >= window.from && BigInt(to) <= window.to;
+}
+
+const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
+
+function extentOf(
+  ends:
+    | {
+        readonly first?: Nanoseconds | string | null | undefined;
+        readonly last?: Nanoseconds | string | null | undefined;
+      }
+    | null
+    | undefined,
+): Extent | undefined {
+  if (ends?.first == null || ends.last == null) return undefined;
+  return { first: BigInt(ends.first), last: BigInt(ends.last) };
 }
 
 function isUnavailable(error: unknown): boolean {

@@ -1,7 +1,10 @@
-import type { Manifest, TableManifest } from "../archive/manifest.ts";
+import type { Certificate, Manifest } from "../archive/manifest.ts";
+import { latestView, type TableView } from "../archive/table-view.ts";
 import type { CheckLevel, VerifyCheck } from "../archive/verify-report.ts";
+import { isOtherSchema } from "../model/schema-fingerprint.ts";
 import type { HistorySource, StorageFacts, TableFacts } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { heldWindows, sumRows } from "./held-window.ts";
 
 export interface AgainstReport {
   /** False where the gateway has no storage facts: then nothing could be compared. */
@@ -32,7 +35,7 @@ export async function verifyAgainst(
   const checks: VerifyCheck[] = [];
   let asked = true;
   for (const name of tableNames) {
-    const table = manifest.tables[name];
+    const table = latestView(manifest.tables[name]);
     if (table === undefined) continue;
     const facts = await factsUpTo(table.certificate?.until ?? null);
     if (facts === null) asked = false;
@@ -48,7 +51,7 @@ interface Finding {
   readonly detail: string;
 }
 
-function compare(name: TableName, table: TableManifest, facts: StorageFacts | null): Finding[] {
+function compare(name: TableName, table: TableView, facts: StorageFacts | null): Finding[] {
   if (facts === null) {
     return [{ level: "notice", detail: "cannot be asked: the gateway has no storage facts" }];
   }
@@ -63,34 +66,63 @@ function compare(name: TableName, table: TableManifest, facts: StorageFacts | nu
       { level: "unproven", detail: `${certificate.rows} rows archived, the gateway has no such table` },
     ];
   }
-  const differences = differencesOf(certificate, own);
-  if (differences.length > 0) return differences.map((detail) => ({ level: "unproven", detail }));
   const upTo = certificate.until === null ? "" : ` before ${certificate.until}`;
-  return [{ level: "ok", detail: `the gateway says it holds ${own.rows} rows${upTo}, as archived` }];
+  const from = isShortened(table, certificate, own) ? own.first : undefined;
+  const differences = differencesOf(table, certificate, own, from !== undefined);
+  if (differences.length > 0) return differences.map((detail) => ({ level: "unproven", detail }));
+  if (from !== undefined) {
+    const detail = `the gateway keeps no rows before ${from} any more, and says it holds ${own.rows}${upTo}`;
+    return [{ level: "notice", detail }];
+  }
+  const since = certificate.gatewayFrom === null ? "" : ` from ${certificate.gatewayFrom} on`;
+  return [{ level: "ok", detail: `the gateway says it holds ${own.rows} rows${since}${upTo}, as archived` }];
 }
 
-function differencesOf(certificate: NonNullable<TableManifest["certificate"]>, own: TableFacts): string[] {
+/**
+ * True where the gateway's rows begin later than they did when the table was proven, and it has as many as can be left:
+ * those of all windows behind its first row, and at most those of the window that this lies in.
+ */
+function isShortened(table: TableView, { first, gatewayFrom }: Certificate, own: TableFacts): boolean {
+  const begins = gatewayFrom ?? first?.ts;
+  const from = own.first;
+  if (from === undefined || begins === undefined || from <= BigInt(begins)) return false;
+  const windows = heldWindows(table).filter(({ to }) => to > from);
+  const surely = sumRows(windows.filter((window) => window.from >= from));
+  return own.rows >= BigInt(surely) && own.rows <= BigInt(sumRows(windows));
+}
+
+function differencesOf(
+  table: TableView,
+  certificate: Certificate,
+  own: TableFacts,
+  shortened: boolean,
+): string[] {
   const differences: string[] = [];
-  const { rows, quarantined, first, last, schemaFingerprint } = certificate;
-  const archived = BigInt(rows) + BigInt(quarantined);
-  if (own.rows !== archived) {
+  const { rows, quarantined, gatewayFrom, first, last, schemaFingerprint } = certificate;
+  // what the gateway no longer had when the table was proven is not looked for there
+  const begins = gatewayFrom === null ? undefined : BigInt(gatewayFrom);
+  const archived = BigInt(
+    begins === undefined ? rows + quarantined : sumRows(heldWindows(table).filter(({ to }) => to > begins)),
+  );
+  if (!shortened && own.rows !== archived) {
+    const since = begins === undefined ? "" : ` from ${begins} on`;
     const aside = quarantined === 0 ? "" : `, ${quarantined} of them set aside`;
-    differences.push(`${archived} rows archived${aside}, the gateway says it holds ${own.rows}`);
+    differences.push(`${archived} rows archived${since}${aside}, the gateway says it holds ${own.rows}`);
   }
   // rows set aside may be the first or last, and their times are not certified
   if (quarantined === 0) {
     const ends = [
-      ["first", first, own.first],
-      ["last", last, own.last],
+      ["first", shortened ? own.first?.toString() : (gatewayFrom ?? first?.ts), own.first],
+      ["last", last?.ts, own.last],
     ] as const;
-    for (const [end, key, ts] of ends) {
-      if (key?.ts === ts?.toString()) continue;
+    for (const [end, here, there] of ends) {
+      if (here === there?.toString()) continue;
       differences.push(
-        `the ${end} ts_event archived is ${key?.ts ?? "none"}, the gateway says ${ts ?? "none"}`,
+        `the ${end} ts_event archived is ${here ?? "none"}, the gateway says ${there ?? "none"}`,
       );
     }
   }
-  if (schemaFingerprint !== null && schemaFingerprint !== own.schemaFingerprint) {
+  if (schemaFingerprint !== null && isOtherSchema(schemaFingerprint, own.schemaFingerprint)) {
     differences.push(
       `the schema fingerprint was ${JSON.stringify(schemaFingerprint)}, the gateway now says ${JSON.stringify(own.schemaFingerprint)}`,
     );

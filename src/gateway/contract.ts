@@ -22,6 +22,8 @@ export interface GatewayContract {
     readonly from: string;
     readonly to: string;
     readonly limit: string;
+    readonly withChecksum: string;
+    readonly table: string;
     readonly filters: Readonly<Record<FilterName, string>>;
   };
   readonly mediaTypes: { readonly rows: string; readonly document: string };
@@ -46,6 +48,8 @@ export const builtInContract: GatewayContract = {
     from: "from",
     to: "to",
     limit: "limit",
+    withChecksum: "with_checksum",
+    table: "table",
     filters: Object.fromEntries(filterNames.map((name) => [name, name])) as Record<FilterName, string>,
   },
   mediaTypes: { rows: "application/x-ndjson", document: "application/json" },
@@ -129,7 +133,8 @@ export const builtInRpcContract: RpcContract = {
     resource_exhausted: "rate_limited",
     failed_precondition: "refused",
     aborted: "server_error",
-    out_of_range: "refused",
+    // as the contract's own limit_exceeded comes: a page asked for with fewer rows may be within it
+    out_of_range: "limit_exceeded",
     unimplemented: "route_not_found",
     internal: "server_error",
     unavailable: "server_error",

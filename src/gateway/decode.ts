@@ -30,7 +30,7 @@ export async function* decodedBody(answer: Answer, place: ErrorPlace): AsyncGene
   try {
     if (coding === undefined) {
       const encoding = answer.headers["content-encoding"];
-      if (!isPlain(encoding)) throw unknownCoding(place);
+      if (!isPlain(encoding)) throw unknownCoding(answer, place);
       for (let step = await body.next(); !step.done; step = await body.next()) yield step.value;
     } else {
       yield* decompressed(body, coding, place);
@@ -97,10 +97,10 @@ function isPlain(encoding: string | undefined): boolean {
   return encoding === undefined || ["", "identity"].includes(encoding.trim().toLowerCase());
 }
 
-function unknownCoding(place: ErrorPlace): RunvaultError {
+function unknownCoding({ status }: Answer, place: ErrorPlace): RunvaultError {
   return new RunvaultError(
     "not_a_gateway",
     "the answer has a Content-Encoding that nobody asked for and that is not known",
-    { place },
+    { place, status },
   );
 }

@@ -1,8 +1,18 @@
 import { z } from "zod";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type { InstanceEntry, RunEntry, RunRef, StorageFacts, TableFacts } from "../model/source.ts";
+import type {
+  InstanceEntry,
+  ListedRun,
+  RunEntry,
+  RunRef,
+  StorageFacts,
+  TableFacts,
+} from "../model/source.ts";
 import { isTableName, type TableName } from "../model/table.ts";
 import { int64Max, int64Min } from "../model/time.ts";
+import { elementTexts } from "./element-texts.ts";
+import { judgeFields, type ListForm } from "./list-document.ts";
+import type { UnknownFields } from "./unknown-fields.ts";
 
 // A 64-bit integer is a string on the wire: as a JSON number it would already have gone through a double.
 const int64 = z
@@ -15,6 +25,14 @@ const uint64 = z
   .regex(/^\d{1,20}$/, "expected an unsigned 64-bit integer as a string")
   .transform((text) => BigInt(text))
   .refine((value) => value < 1n << 64n, "outside the range of uint64");
+
+/** Decimal digits of an unsigned 128-bit integer; empty where there is none. */
+const checksum = z
+  .string()
+  .regex(/^(\d{1,39})?$/, "expected an unsigned 128-bit integer as a string")
+  .default("")
+  .transform((text) => (text === "" ? undefined : BigInt(text)))
+  .refine((value) => value === undefined || value < 1n << 128n, "outside the range of 128 bits");
 
 const id = z.string().min(1).max(1024);
 const runId = id.refine((value) => value !== "current", "the word current is not a run");
@@ -43,22 +61,61 @@ const runs = z.object({
   ),
 });
 
+/** How the three lists are judged where they hold what these schemas leave aside. */
+const forms = {
+  instances: {
+    what: "the list of instances",
+    list: "instances",
+    keys: ["instance_id", "run_ids", "latest_run_id"],
+    needed: [
+      { keys: ["instance_id"], holds: ["text"] },
+      { keys: ["run_ids", "latest_run_id"], holds: ["several"] },
+    ],
+  },
+  runs: {
+    what: "the list of runs",
+    list: "runs",
+    keys: ["run_id", "instance_id", "status", "ts_started", "ts_ended", "final", "storage_version"],
+    needed: [
+      { keys: ["run_id"], holds: ["text"] },
+      { keys: ["instance_id"], holds: ["text"] },
+      { keys: ["status"], holds: ["text"] },
+    ],
+  },
+  facts: {
+    what: "storage facts",
+    list: "tables",
+    keys: ["table", "rows", "min_ts_event", "max_ts_event", "schema_fingerprint", "final", "row_checksum"],
+    needed: [
+      { keys: ["table"], holds: ["text"] },
+      { keys: ["rows"], holds: ["number"] },
+    ],
+  },
+} as const satisfies Record<string, ListForm>;
+const instance = z.looseObject({ instanceId: id, currentRunId: z.string().max(1024).default("") });
+
 const facts = z.object({
   tables: z.array(
     z.object({
-      table: z.string().max(256),
+      table: z.string().min(1).max(256),
       rows: uint64,
       min_ts_event: int64,
       max_ts_event: int64,
-      schema_fingerprint: z.string().max(1024).default(""),
+      // it may name every field of a wide table
+      schema_fingerprint: z.string().max(16_384).default(""),
       final: z.boolean(),
+      row_checksum: checksum,
     }),
   ),
 });
 
 /** Reads /history/instances. An entry that names only its latest run has that one. Throws `not_a_gateway`. */
-export function readInstances(bytes: Uint8Array, place: ErrorPlace): readonly InstanceEntry[] {
-  const entries = parse(instances, bytes, place).instances;
+export function readInstances(
+  bytes: Uint8Array,
+  place: ErrorPlace,
+  unknown: UnknownFields,
+): readonly InstanceEntry[] {
+  const entries = parseList(forms.instances, instances, bytes, place, unknown).instances;
   requireDistinct(
     entries.map(({ instance_id }) => instance_id),
     "instance",
@@ -72,14 +129,20 @@ export function readInstances(bytes: Uint8Array, place: ErrorPlace): readonly In
 }
 
 /** Reads /history/runs of an instance. Throws `not_a_gateway`, and `history_identity_conflict` for another's run. */
-export function readRuns(bytes: Uint8Array, instanceId: string, place: ErrorPlace): readonly RunEntry[] {
-  const entries = parse(runs, bytes, place).runs;
+export function readRuns(
+  bytes: Uint8Array,
+  instanceId: string,
+  place: ErrorPlace,
+  unknown: UnknownFields,
+): readonly ListedRun[] {
+  const entries = parseList(forms.runs, runs, bytes, place, unknown).runs;
   requireDistinct(
     entries.map(({ run_id }) => run_id),
     "run",
     place,
   );
-  return entries.map((entry) => {
+  const texts = elementTexts(textOf(bytes, place), "runs");
+  return entries.map((entry, index) => {
     if (entry.instance_id !== instanceId) throw conflict(place);
     return {
       instanceId,
@@ -89,21 +152,51 @@ export function readRuns(bytes: Uint8Array, instanceId: string, place: ErrorPlac
       ended: entry.ts_ended === 0n ? undefined : entry.ts_ended,
       final: entry.final,
       storageVersion: entry.storage_version === "" ? undefined : entry.storage_version,
+      text: Buffer.from(texts[index]!),
     };
   });
 }
 
-/** Reads /history/storage. Tables that runvault does not know are left out. Throws `not_a_gateway`. */
-export function readFacts(bytes: Uint8Array, place: ErrorPlace): StorageFacts {
-  const entries = parse(facts, bytes, place).tables;
+/**
+ * The run that an instance's document calls current; null where it names none. Throws `not_a_gateway`, and
+ * `history_identity_conflict` for another instance's document.
+ */
+export function readCurrentRun(bytes: Uint8Array, place: ErrorPlace): string | null {
+  const { instanceId, currentRunId } = checked(instance, readJson(bytes, place), place);
+  if (instanceId !== place.instance) throw conflict(place);
+  return currentRunId === "" || currentRunId === "current" ? null : currentRunId;
+}
+
+/** A list's runs without what the list itself wrote of them. */
+export function withoutText(runs: readonly ListedRun[] | null): readonly RunEntry[] | null {
+  return runs === null ? null : runs.map(({ text: _, ...entry }) => entry);
+}
+
+/** The entry of a run as its list has it; null where the list does not name the run. */
+export function ownText(runs: readonly ListedRun[] | null, { runId }: RunRef): Uint8Array | null {
+  return runs?.find((entry) => entry.runId === runId)?.text ?? null;
+}
+
+/**
+ * Reads /history/storage. Tables that runvault does not know are left out, and all but `only` where that is given.
+ * Throws `not_a_gateway`.
+ */
+export function readFacts(
+  bytes: Uint8Array,
+  place: ErrorPlace,
+  unknown: UnknownFields,
+  only?: TableName,
+): StorageFacts {
+  const entries = parseList(forms.facts, facts, bytes, place, unknown).tables;
   requireDistinct(
     entries.map(({ table }) => table),
     "table",
     place,
   );
   const known = new Map<TableName, TableFacts>();
-  for (const { table, rows, min_ts_event, max_ts_event, schema_fingerprint, final } of entries) {
-    if (!isTableName(table)) continue;
+  for (const entry of entries) {
+    const { table, rows, min_ts_event, max_ts_event, schema_fingerprint, final, row_checksum } = entry;
+    if (!isTableName(table) || table !== (only ?? table)) continue;
     if (rows > 0n && min_ts_event > max_ts_event) {
       throw notTheContract(place, `tables: ${table} has its smallest ts_event after its largest`);
     }
@@ -113,6 +206,7 @@ export function readFacts(bytes: Uint8Array, place: ErrorPlace): StorageFacts {
       last: rows === 0n ? undefined : max_ts_event,
       schemaFingerprint: schema_fingerprint,
       final,
+      ...(row_checksum === undefined ? {} : { rowHash: row_checksum }),
     });
   }
   return known;
@@ -123,9 +217,9 @@ export function readFacts(bytes: Uint8Array, place: ErrorPlace): StorageFacts {
  * these. Throws `not_a_gateway` or `history_identity_conflict`.
  */
 export function checkRunDocument(bytes: Uint8Array, run: RunRef, place: ErrorPlace): void {
-  const { run_id, instance_id } = parse(
+  const { run_id, instance_id } = checked(
     z.looseObject({ run_id: z.string().optional(), instance_id: z.string().optional() }),
-    bytes,
+    readJson(bytes, place),
     place,
   );
   if ((run_id ?? run.runId) !== run.runId || (instance_id ?? run.instanceId) !== run.instanceId) {
@@ -135,16 +229,37 @@ export function checkRunDocument(bytes: Uint8Array, run: RunRef, place: ErrorPla
 
 /** The JSON value of a document. Throws `not_a_gateway` for what is not UTF-8 or not JSON. */
 export function readJson(bytes: Uint8Array, place: ErrorPlace): unknown {
+  const text = textOf(bytes, place);
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    return JSON.parse(text);
   } catch {
     // the parser's own message quotes the document, which may be anything
     throw notTheContract(place, "not JSON");
   }
 }
 
-function parse<T extends z.ZodType>(schema: T, bytes: Uint8Array, place: ErrorPlace): z.output<T> {
-  const parsed = schema.safeParse(readJson(bytes, place));
+function textOf(bytes: Uint8Array, place: ErrorPlace): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw notTheContract(place, "not JSON");
+  }
+}
+
+function parseList<T extends z.ZodType>(
+  form: ListForm,
+  schema: T,
+  bytes: Uint8Array,
+  place: ErrorPlace,
+  unknown: UnknownFields,
+): z.output<T> {
+  const json = readJson(bytes, place);
+  judgeFields(form, json, place, unknown);
+  return checked(schema, json, place);
+}
+
+function checked<T extends z.ZodType>(schema: T, json: unknown, place: ErrorPlace): z.output<T> {
+  const parsed = schema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   throw notTheContract(place, `${issue?.path.join(".") || "document"}: ${issue?.message ?? "unreadable"}`);
@@ -157,6 +272,8 @@ function requireDistinct(names: readonly string[], what: string, place: ErrorPla
 function notTheContract(place: ErrorPlace, what: string): RunvaultError {
   return new RunvaultError("not_a_gateway", `the document is not as the interface says: ${what}`, {
     place,
+    // nothing else is read
+    status: 200,
     hint: "Something else listens there, or the gateway's documents differ from the contract in proto/.",
   });
 }

@@ -1,34 +1,42 @@
 import { z } from "zod";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Scrubber } from "../model/scrubber.ts";
 import { type Answer, limitBody } from "./answer.ts";
 import type { GatewayContract } from "./contract.ts";
 import { decodedBody } from "./decode.ts";
+import { operatorText } from "./operator-text.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
-// both envelopes, of history routes and of control routes, carry the code here; the message is for operators
-const envelope = z.object({ error: z.object({ code: z.string().max(200) }) });
+const words = z.string().optional().catch(undefined);
+// both envelopes, of history routes and of control routes, carry the code here; the rest is for operators
+const envelope = z.object({
+  error: z.object({ code: z.string().max(200).optional().catch(undefined), message: words, hint: words }),
+});
 
 const errorBodyMaxBytes = 64 * 1024;
 // the status is known already; a code that is slow to come is not worth a longer wait
 const errorBodyMs = 5_000;
 
 /**
- * An answer that is not a success, as an error by status and code, never by its message text. A code that the contract
- * does not know under this status goes by the status alone. Reads and closes the body.
+ * An answer that is not a success, as an error by status and code, never by its message text, which is shown alone. A
+ * code that the contract does not know under this status goes by the status alone. Reads and closes the body.
  */
 export async function errorFromAnswer(
   answer: Answer,
   contract: GatewayContract,
+  scrubber: Scrubber,
   place: ErrorPlace,
 ): Promise<RunvaultError> {
   const { status, headers } = answer;
-  const wireCode = await readCode(answer, place);
+  const parsed = envelope.safeParse(await readErrorJson(answer, place));
+  const { code: wireCode, ...said } = parsed.success ? parsed.data.error : {};
   const known = contract.errors[status];
   const named = known !== undefined && wireCode !== undefined && Object.hasOwn(known, wireCode);
   const code = (named ? known[wireCode] : undefined) ?? codeOfStatus(status);
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
   const hint = status === 400 ? badRequestHint : statusHints[code];
-  return new RunvaultError(code, `the gateway answered ${status}${showCode(wireCode, contract)}`, {
+  const what = `${status}${showCode(wireCode, contract)}${operatorText(said, scrubber)}`;
+  return new RunvaultError(code, `the gateway answered ${what}`, {
     place,
     status,
     ...(hint === undefined ? {} : { hint }),
@@ -75,11 +83,6 @@ export const statusHints: Partial<Record<ErrorCode, string>> = {
 
 export const badRequestHint =
   "The gateway does not take such a request: its interface may differ from the contract in proto/; its log says more.";
-
-async function readCode(answer: Answer, place: ErrorPlace): Promise<string | undefined> {
-  const parsed = envelope.safeParse(await readErrorJson(answer, place));
-  return parsed.success ? parsed.data.error.code : undefined;
-}
 
 /** The JSON value of an error's body; undefined where it is cut, slow, long or not JSON. Reads and closes the body. */
 export async function readErrorJson(answer: Answer, place: ErrorPlace): Promise<unknown> {

@@ -2,14 +2,18 @@ import type { Dispatcher } from "undici";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { withRetries } from "../model/retry.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
+import { createScrubber, type Scrubber } from "../model/scrubber.ts";
+import type { Nanoseconds } from "../model/time.ts";
 import { type GatewayAddress, readAddress } from "./address.ts";
 import { type Answer, limitBody, requestAnswer } from "./answer.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
 import { openDispatcher } from "./dispatcher.ts";
+import { Notices } from "./notices.ts";
 import { type CheckedOptions, checkOptions, type GatewayOptions } from "./options.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
 import { openRequestScope, type RequestScope } from "./request-scope.ts";
 import { transportError } from "./transport-error.ts";
+import { UnknownFields } from "./unknown-fields.ts";
 
 /** Counts of a source since it was opened. */
 export interface GatewayStats {
@@ -46,11 +50,16 @@ export class Exchange implements AsyncDisposable {
   readonly address: GatewayAddress;
   readonly options: CheckedOptions;
   readonly gate: RequestGate;
+  /** Knows every secret that goes to the gateway, which may send it back. */
+  readonly scrubber: Scrubber = createScrubber();
+  readonly notices: Notices;
+  readonly unknown: UnknownFields;
   readonly stats: { -readonly [K in keyof GatewayStats]: number } = { requests: 0, retries: 0, bytes: 0 };
   readonly #retry: RetryPolicy;
   readonly #dispatcher: Dispatcher;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #closing = new AbortController();
+  #clock: { readonly dateMs: number; readonly seenMs: number } | undefined;
 
   /** Nothing is sent yet. Throws `invalid_argument` for options that do not hold. */
   constructor(options: GatewayOptions) {
@@ -59,6 +68,9 @@ export class Exchange implements AsyncDisposable {
       this.stats.retries += 1;
     });
     this.address = readAddress(this.options.baseUrl);
+    for (const secret of secretsOf(this.address, this.options)) this.scrubber.add(secret);
+    this.notices = new Notices(this.options.onNotice);
+    this.unknown = new UnknownFields(this.notices);
     this.gate = openRequestGate(this.options.concurrency, this.options.maxRequestsPerSecond);
     this.#headers = {
       ...authentication(this.address, this.options),
@@ -78,7 +90,7 @@ export class Exchange implements AsyncDisposable {
     await this.gate.start(signal);
     this.stats.requests += 1;
     try {
-      return await requestAnswer(this.#dispatcher, {
+      const answer = await requestAnswer(this.#dispatcher, {
         origin: this.address.origin,
         ...request,
         headers: { ...this.#headers, ...request.headers },
@@ -87,9 +99,23 @@ export class Exchange implements AsyncDisposable {
           this.stats.bytes += bytes;
         },
       });
+      this.#readClock(answer.headers.date);
+      return answer;
     } catch (thrown) {
       throw transportError(thrown, { place, receivedBytes: undefined });
     }
+  }
+
+  /** The gateway's own clock, by the Date of its last answer; undefined before one told it. */
+  now(): Nanoseconds | undefined {
+    if (this.#clock === undefined) return undefined;
+    const { dateMs, seenMs } = this.#clock;
+    return BigInt(Math.round(dateMs + performance.now() - seenMs)) * 1_000_000n;
+  }
+
+  #readClock(date: string | undefined): void {
+    const dateMs = date === undefined ? Number.NaN : Date.parse(date);
+    if (Number.isFinite(dateMs)) this.#clock = { dateMs, seenMs: performance.now() };
   }
 
   /** Repeats an attempt while its error says that asking again may help, or `again` says so in its place. */
@@ -182,6 +208,13 @@ export function refused(
   { hint }: { readonly hint: string },
 ): RunvaultError {
   return new RunvaultError("refused", `the gateway sent ${what}`, { place, status: answer.status, hint });
+}
+
+/** The token, and user and password of the address in each form that they have on their way. */
+function secretsOf({ basicAuthorization }: GatewayAddress, { token, baseUrl }: CheckedOptions): string[] {
+  const { username, password } = new URL(baseUrl);
+  const encoded = basicAuthorization?.replace(/^Basic /, "") ?? "";
+  return [token ?? "", encoded, ...[username, password].flatMap((part) => [part, decodeURIComponent(part)])];
 }
 
 function authentication(address: GatewayAddress, options: CheckedOptions): Record<string, string> {

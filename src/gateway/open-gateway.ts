@@ -1,5 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
-import type { HistorySource, RowRequest } from "../model/source.ts";
+import type { HistorySource, RowRequest, StorageFacts } from "../model/source.ts";
 import { builtInContract, builtInRpcContract } from "./contract.ts";
 import { Exchange } from "./exchange.ts";
 import type { Gateway, GatewaySource } from "./gateway.ts";
@@ -60,16 +60,38 @@ function autoSource(exchange: Exchange, rest: GatewaySource, rpc: RpcSource): Ga
   ): Promise<T | null> {
     using scope = exchange.scope(signal);
     const { rest, rpc } = await offered(scope.signal);
-    const answer = rpc === undefined ? null : await nullWhereMissing(() => of(rpc), rest !== undefined);
+    const answer =
+      rpc === undefined ? null : await nullWhereMissing(() => of(rpc), rest !== undefined, exchange);
     return answer ?? (rest === undefined ? null : await of(rest));
   }
 
+  /** What REST says, where both are there: `facts` asks RPC first. */
+  const otherFacts: NonNullable<HistorySource["otherFacts"]> = async (run, bounds, signal, asked) => {
+    using scope = exchange.scope(signal);
+    const { rest, rpc } = await offered(scope.signal);
+    if (rest === undefined || rpc === undefined) return null;
+    return await nullWhereMissing(() => rest.facts(run, bounds, signal, asked), true, exchange);
+  };
+
   return {
     label: address.label,
+    now: () => exchange.now(),
     stats: exchange.stats,
+    listings: async (signal) => {
+      using scope = exchange.scope(signal);
+      const { rest, rpc } = await offered(scope.signal);
+      const both = [rpc, rest].filter((source) => source !== undefined);
+      return (await Promise.all(both.map((source) => source.listings!(signal)))).flat();
+    },
     instances: async (signal) => (await ask(signal, (source) => source.instances(signal))) ?? [],
     runs: (instanceId, signal) => ask(signal, (source) => source.runs(instanceId, signal)),
-    facts: (run, bounds, signal) => ask(signal, (source) => source.facts(run, bounds, signal)),
+    async facts(run, bounds, signal, asked) {
+      const facts = await ask(signal, (source) => source.facts(run, bounds, signal, asked));
+      if (facts === null || asked?.withHash !== true || hasHashes(facts)) return facts;
+      const others = await otherFacts(run, bounds, signal, asked);
+      return others !== null && hasHashes(others) ? others : facts;
+    },
+    otherFacts,
     document: (run, kind, signal) => ask(signal, (source) => source.document(run, kind, signal)),
 
     async *rows(request): AsyncGenerator<Uint8Array, void> {
@@ -108,6 +130,10 @@ function autoSource(exchange: Exchange, rest: GatewaySource, rpc: RpcSource): Ga
   };
 }
 
+function hasHashes(facts: StorageFacts): boolean {
+  return [...facts.values()].some(({ rowHash }) => rowHash !== undefined);
+}
+
 async function* rowsOf(source: Pick<HistorySource, "rows">, request: RowRequest) {
   yield* source.rows(request);
 }
@@ -136,9 +162,19 @@ function rethrowWithWayOut(thrown: unknown): never {
   });
 }
 
-function nullWhereMissing<T>(ask: () => Promise<T | null>, mayFall: boolean): Promise<T | null> {
+function nullWhereMissing<T>(
+  ask: () => Promise<T | null>,
+  mayFall: boolean,
+  { notices }: Exchange,
+): Promise<T | null> {
   return ask().catch((thrown: unknown) => {
-    if (mayFall && isNotThere(thrown)) return null;
-    throw thrown;
+    if (!mayFall || !isNotThere(thrown)) throw thrown;
+    // an answer in another language is not as plain as none
+    const { code, message } = thrown as RunvaultError;
+    if (code === "not_a_gateway")
+      notices.tell(
+        `one transport speaks another language than the contract's, and is not used for this: ${message}`,
+      );
+    return null;
   });
 }

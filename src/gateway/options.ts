@@ -35,6 +35,8 @@ export interface GatewayOptions {
   readonly proxyLoopback?: boolean | undefined;
   /** Told each time that rows begin to come over RPC: page by page, in buffers that come and go outside V8's heap. */
   readonly onRowPages?: (() => void) | undefined;
+  /** Told, once each, what is remarkable of the gateway and no error: fields that nobody knows, what it refuses. */
+  readonly onNotice?: ((text: string) => void) | undefined;
   /** Certificates to trust instead of the system's, PEM. */
   readonly ca?: string | undefined;
   /** Client certificate, PEM. */
@@ -72,6 +74,9 @@ const schema = z.strictObject({
   acceptUnframed: z.boolean().default(false),
   proxyLoopback: z.boolean().default(false),
   onRowPages: z.custom<() => void>((value) => typeof value === "function", "must be a function").optional(),
+  onNotice: z
+    .custom<(text: string) => void>((value) => typeof value === "function", "must be a function")
+    .optional(),
   ca: pem.optional(),
   cert: pem.optional(),
   key: pem.optional(),

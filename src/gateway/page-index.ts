@@ -22,10 +22,15 @@ export interface PageIndex {
   readonly places: Int32Array;
   /** Empty on the last page. */
   readonly nextToken: string;
+  /** Beside rows and token: by number, the bytes of the longest value that has a length; 0 where none has. */
+  readonly unknown: ReadonlyMap<number, number>;
 }
 
 /** A token longer than this is refused: it is sent back with every request. */
 const longestTokenBytes = 64 * 1024;
+
+/** Unknown fields of a page that are told; a gateway that has more has said enough. */
+const mostUnknown = 100;
 
 /** The layout of a page message that carries rows of the table. Throws where the descriptors do not fit together. */
 export function pageLayout(table: Table, page: DescMessage): PageLayout {
@@ -45,7 +50,7 @@ export function pageLayout(table: Table, page: DescMessage): PageLayout {
 
 /**
  * Finds the rows and the next token of a page without reading the rows, so that the next page can be asked for while
- * these are read. Fields that the page's message does not have are stepped over: they are no part of a row.
+ * these are read. Fields that the page's message does not have are told, and no part of a row.
  * Throws `malformed_row`; `refused` for more than `mostRows`: an empty row takes two bytes here and a hundred times that
  * as a line, so a page's bytes alone do not bound what becomes of it.
  */
@@ -55,6 +60,7 @@ export function indexPage(page: Uint8Array, layout: PageLayout, mostRows: number
   let places = new Int32Array(8192);
   let rows = 0;
   let nextToken: string | undefined;
+  const unknown = new Map<number, number>();
   while (cursor.next()) {
     if (cursor.number === layout.rows) {
       const end = enter(cursor);
@@ -77,10 +83,13 @@ export function indexPage(page: Uint8Array, layout: PageLayout, mostRows: number
       nextToken = Buffer.from(bytes).toString("utf8");
       cursor.pos = end;
     } else {
+      const { number, type, tagAt } = cursor;
       cursor.skip();
+      const bytes = type === wireType.length ? cursor.pos - tagAt : 0;
+      if (unknown.size < mostUnknown) unknown.set(number, Math.max(unknown.get(number) ?? 0, bytes));
     }
   }
-  return { page, rows, places, nextToken: nextToken ?? "" };
+  return { page, rows, places, nextToken: nextToken ?? "", unknown };
 }
 
 /** Narrows the place of a row of any table to the message in it, which must be there once and be this table's. */
@@ -106,6 +115,7 @@ function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: 
 
 function tooManyRows(mostRows: number): RunvaultError {
   return new RunvaultError("refused", `the gateway sent a page of more rows than the ${mostRows} asked for`, {
+    scope: "table",
     hint: "Nothing of this page was taken. page_size is the most rows of a page: the gateway differs from proto/.",
   });
 }

@@ -16,6 +16,8 @@ export interface PageSource {
   readonly layout: PageLayout;
   readonly size: PageSize;
   readonly transcoder: RowTranscoder;
+  /** Bytes that no row on the wire is below. */
+  readonly leastRowBytes: number;
   /** The request's bytes for a page of so many rows, from a token on. */
   readonly request: (rows: number, token: string) => Uint8Array;
 }
@@ -162,6 +164,7 @@ async function attemptPage(
     try {
       const bytes = await client.call({ method, request, withToken: token !== "", mostBytes }, context);
       const index = indexPage(bytes, layout, rows);
+      judgePage(index, source, exchange, context.place);
       if (refusedRows !== undefined) size.refuse(refusedRows);
       size.learn(rows, index.rows, bytes.byteLength);
       return index;
@@ -179,6 +182,26 @@ async function attemptPage(
       if (thrown.code !== "limit_exceeded" || !size.halve(rows)) throw thrown;
     }
   }
+}
+
+/** Rows under another number would be taken for none: of a page without rows no unknown field may be as long as a row. */
+function judgePage(
+  { rows, unknown }: PageIndex,
+  { method, leastRowBytes }: PageSource,
+  exchange: Exchange,
+  place: ErrorPlace,
+): void {
+  const all = [...unknown];
+  const named = (fields: typeof all) => fields.map(([number]) => `#${number}`);
+  exchange.unknown.judge(
+    {
+      what: `a page of ${method.name}`,
+      fields: named(all),
+      candidates: named(all.filter(([, bytes]) => bytes >= leastRowBytes)),
+      empty: rows === 0 ? "rows" : undefined,
+    },
+    place,
+  );
 }
 
 /** Whether a page's request was refused for what it says: its token, its page size, or anything else in it. */

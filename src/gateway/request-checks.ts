@@ -4,16 +4,6 @@ import { tableNamed } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { filterRefused } from "../model/usual-errors.ts";
 
-/** What is asked for; null where asking throws one of the codes. */
-export async function nullOn<T>(codes: readonly ErrorCode[], ask: () => Promise<T>): Promise<T | null> {
-  try {
-    return await ask();
-  } catch (thrown) {
-    if (thrown instanceof RunvaultError && codes.includes(thrown.code)) return null;
-    throw thrown;
-  }
-}
-
 /** Throws `invalid_argument` for an empty id and the word current, before anything is sent. */
 export function requireExactRun(run: RunRef): void {
   requireInstance(run.instanceId);
@@ -47,6 +37,9 @@ export function requireRows({ table: name, limit, filters }: RowRequest) {
   }
   return { table, filters: set };
 }
+
+/** How a gateway says outright that it does not have what it need not have. */
+export const absentCodes: readonly ErrorCode[] = ["route_not_found", "history_unavailable"];
 
 /** A run as a place of errors. */
 export function placeOfRun({ instanceId, runId }: RunRef): ErrorPlace {

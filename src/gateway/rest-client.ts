@@ -45,16 +45,18 @@ export class RestClient {
     });
   }
 
-  /** The bytes of a row answer as they come, decoded. Retries until the first byte is out, never after. */
+  /** The bytes of a row answer as they come, decoded; none for 204. Retries until the first byte is out, never after. */
   async *rows(path: string, context: RequestContext): AsyncGenerator<Uint8Array, undefined> {
     const { place, signal } = context;
     using _place = await this.#exchange.gate.rows(signal);
     const accept = this.#contract.mediaTypes.rows;
     const { answer, chunks, first } = await this.#exchange.retrying(signal, async () => {
-      const answer = await this.#open(path, accept, context);
+      const answer = await this.#open(path, accept, context, 204);
       try {
-        requireMediaType(answer, accept, place);
-        this.#exchange.requireFraming(answer, "rows", place);
+        if (answer.status !== 204) {
+          requireMediaType(answer, accept, place);
+          this.#exchange.requireFraming(answer, "rows", place);
+        }
         const chunks = decodedBody(answer, place);
         return { answer, chunks, first: await chunks.next() };
       } catch (thrown) {
@@ -70,15 +72,16 @@ export class RestClient {
     }
   }
 
-  /** One attempt: an answer of status 200, after at most three redirects within the origin. */
-  async #open(path: string, accept: string, context: RequestContext): Promise<Answer> {
+  /** One attempt: an answer of status 200, or of another that serves as well, after at most three redirects within the origin. */
+  async #open(path: string, accept: string, context: RequestContext, also?: number): Promise<Answer> {
     const { place } = context;
     let target = this.#exchange.address.basePath + path;
     for (let hops = 0; ; hops += 1) {
       const answer = await this.#exchange.send({ method: "GET", path: target, headers: { accept } }, context);
-      if (answer.status === 200) return answer;
+      if (answer.status === 200 || answer.status === also) return answer;
       try {
-        if (!redirects.has(answer.status)) throw await errorFromAnswer(answer, this.#contract, place);
+        if (!redirects.has(answer.status))
+          throw await errorFromAnswer(answer, this.#contract, this.#exchange.scrubber, place);
         if (hops === maxRedirects)
           throw refused(`more than ${maxRedirects} redirects`, answer, place, redirected);
         target = this.#redirectTarget(target, answer, place);

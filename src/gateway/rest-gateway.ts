@@ -1,20 +1,41 @@
 import type { ErrorCode, ErrorPlace } from "../model/error.ts";
-import type { DocumentKind, InstanceEntry, RunEntry, RunRef, StorageFacts } from "../model/source.ts";
+import type {
+  DocumentKind,
+  InstanceEntry,
+  ListedRun,
+  RunEntry,
+  RunListing,
+  RunRef,
+  StorageFacts,
+} from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { builtInContract, type GatewayContract } from "./contract.ts";
-import { checkRunDocument, readFacts, readInstances, readJson, readRuns } from "./documents.ts";
+import {
+  checkRunDocument,
+  ownText,
+  readCurrentRun,
+  readFacts,
+  readInstances,
+  readJson,
+  readRuns,
+  withoutText,
+} from "./documents.ts";
+import { withinReach } from "./error-reach.ts";
 import { Exchange } from "./exchange.ts";
 import type { Gateway, GatewaySource } from "./gateway.ts";
+import { nullOnAbsence, nullOnRefusal } from "./optional-answer.ts";
+import { optionalFacts } from "./optional-facts.ts";
 import type { GatewayOptions } from "./options.ts";
 import {
+  absentCodes,
   checkedTime,
-  nullOn,
   placeOfRun,
   requireExactRun,
   requireInstance,
   requireRows,
 } from "./request-checks.ts";
 import { RestClient } from "./rest-client.ts";
+import type { UnknownFields } from "./unknown-fields.ts";
 
 export type { GatewayOptions } from "./options.ts";
 
@@ -22,11 +43,13 @@ export type { GatewayOptions } from "./options.ts";
  * Opens a gateway over REST; nothing is sent yet. Disposing it ends what is under way (`interrupted`).
  * Throws `invalid_argument` for options that do not hold.
  *
- * - `runs`, `facts`: null where the gateway has no such route; `facts` also where it says 409 `history_unavailable`.
+ * - `runs`, `facts`: null where the gateway has no such route or answers 204; `facts` also where it says 409
+ *   `history_unavailable` or, which is told, refuses the request by another 4xx but 400, 401 and 403.
  * - `document`: `summary`, `resources`, `facts` (of the whole run) and `instance` are single answers; `run` is the
- *   whole /history/runs answer of the instance, since its bytes are kept as they came, and null where the run is not
- *   in it. Null for a missing route, for 409 `history_unavailable`, and for an instance the control plane has not.
- * - `rows`: one GET. An empty run id and `current` throw `invalid_argument` before anything is sent, as does a filter
+ *   run's own entry in /history/runs, its bytes as they came, and null where the run is not in it. Null as `facts` is,
+ *   and for an instance the control plane has not.
+ * - `rows`: one GET, of which 204 is an answer without rows. An empty run id and `current` throw `invalid_argument`
+ *   before anything is sent, as does a filter
  *   that does not apply to the table. A stop in mid-answer throws `stream_cut` or `timeout`: what came is whole up to
  *   there. `malformed_row` for a compressed body that does not decode: what came is not to be used.
  */
@@ -50,12 +73,15 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
     path: string,
     place: ErrorPlace,
     signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, place: ErrorPlace) => T,
+    read: (bytes: Uint8Array, place: ErrorPlace, unknown: UnknownFields) => T,
   ): Promise<T> {
     using scope = exchange.scope(signal);
     const here = placeOf(path, place);
-    const bytes = await client.document(path, { place: here, signal: scope.signal });
-    return read(bytes, here);
+    try {
+      return read(await client.document(path, { place: here, signal: scope.signal }), here, exchange.unknown);
+    } catch (thrown) {
+      throw withinReach(thrown, place);
+    }
   }
 
   const ofInstance = (instanceId: string): [string, string][] => [[parameters.instance, instanceId]];
@@ -100,9 +126,9 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
         readJson(bytes, here);
         return bytes;
       case "run":
-        return readRuns(bytes, run.instanceId, here).some(({ runId }) => runId === run.runId) ? bytes : null;
+        return ownText(readRuns(bytes, run.instanceId, here, exchange.unknown), run);
       case "facts":
-        readFacts(bytes, here);
+        readFacts(bytes, here, exchange.unknown);
         return bytes;
       case "summary":
       case "resources":
@@ -111,34 +137,59 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
     }
   }
 
-  return {
-    label: address.label,
-    stats: exchange.stats,
-
+  const listing: RunListing = {
+    by: "REST",
     instances: (signal): Promise<readonly InstanceEntry[]> =>
       get(withQuery(paths.instances, []), {}, signal, readInstances),
 
-    async runs(instanceId, signal): Promise<readonly RunEntry[] | null> {
+    async runs(instanceId, signal): Promise<readonly ListedRun[] | null> {
       requireInstance(instanceId);
       const place = { instance: instanceId };
-      return await nullOn(["route_not_found"], () =>
-        get(runsPath(instanceId), place, signal, (bytes, here) => readRuns(bytes, instanceId, here)),
+      return await nullOnAbsence(["route_not_found"], () =>
+        get(runsPath(instanceId), place, signal, (bytes, here) =>
+          readRuns(bytes, instanceId, here, exchange.unknown),
+        ),
       );
     },
 
-    async facts(run, bounds, signal): Promise<StorageFacts | null> {
-      requireExactRun(run);
-      const path = withQuery(paths.storage, [...ofRun(run), ...ofBounds(bounds)]);
-      return await nullOn(["route_not_found", "history_unavailable"], () =>
-        get(path, placeOfRun(run), signal, readFacts),
+    async currentRun(instanceId, signal): Promise<string | null> {
+      requireInstance(instanceId);
+      const place = { instance: instanceId };
+      return await nullOnAbsence(["route_not_found", "instance_not_found"], () =>
+        get(instancePath(instanceId), place, signal, readCurrentRun),
       );
+    },
+  };
+
+  return {
+    label: address.label,
+    now: () => exchange.now(),
+    stats: exchange.stats,
+    listings: async () => [listing],
+    instances: listing.instances,
+    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
+      withoutText(await listing.runs(instanceId, signal)),
+
+    async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
+      requireExactRun(run);
+      return await optionalFacts(asked, exchange.notices, ({ withHash, table }) => {
+        const path = withQuery(paths.storage, [
+          ...ofRun(run),
+          ...ofBounds(bounds),
+          ...(withHash === true ? [[parameters.withChecksum, "true"] satisfies [string, string]] : []),
+          ...(table === undefined ? [] : [[parameters.table, table] satisfies [string, string]]),
+        ]);
+        return get(path, placeOfRun(run), signal, (bytes, here, unknown) =>
+          readFacts(bytes, here, unknown, table),
+        );
+      });
     },
 
     async document(run, kind, signal): Promise<Uint8Array | null> {
       requireExactRun(run);
-      const absent: ErrorCode[] = ["route_not_found", "history_unavailable"];
-      if (kind === "instance") absent.push("instance_not_found");
-      return await nullOn(absent, () =>
+      const codes: ErrorCode[] = [...absentCodes];
+      if (kind === "instance") codes.push("instance_not_found");
+      return await nullOnRefusal(`the document ${kind}`, codes, exchange.notices, () =>
         get(documentPath(run, kind), placeOfRun(run), signal, (bytes, here) =>
           checkDocument(run, kind, bytes, here),
         ),
@@ -158,7 +209,11 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
       ]);
       using scope = exchange.scope(request.signal);
       const place = placeOf(path, { ...placeOfRun(request), table: table.name });
-      yield* client.rows(path, { place, signal: scope.signal });
+      try {
+        yield* client.rows(path, { place, signal: scope.signal });
+      } catch (thrown) {
+        throw withinReach(thrown, place);
+      }
     },
   };
 }

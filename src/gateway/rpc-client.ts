@@ -63,9 +63,9 @@ export class RpcClient {
     return await this.#unary(prefix, method, request, context);
   }
 
-  /** One attempt at a call, without retries: the answer's bytes. */
+  /** One attempt at a call, without retries: the answer's bytes; none for 204, as an empty message has none. */
   async call(call: RpcCall, context: RequestContext): Promise<Buffer> {
-    return await this.#call(await this.#prefix(context.signal), call, context);
+    return await this.#call(await this.#prefix(context.signal), call, context, 204);
   }
 
   /** Name of a method in addresses. */
@@ -123,14 +123,16 @@ export class RpcClient {
     });
   }
 
-  async #call(prefix: string, call: RpcCall, context: RequestContext): Promise<Buffer> {
+  async #call(prefix: string, call: RpcCall, context: RequestContext, empty?: number): Promise<Buffer> {
     const { place } = context;
     const path = prefix + RpcClient.pathOf(call.method);
     const request = { method: "POST", path, headers: this.#headers, body: call.request } as const;
     const answer = await this.#exchange.send(request, context);
     try {
+      if (answer.status === empty) return Buffer.alloc(0);
       if (answer.status !== 200) {
-        throw await errorFromRpcAnswer(answer, this.#contract, call.withToken, place);
+        const { scrubber } = this.#exchange;
+        throw await errorFromRpcAnswer(answer, this.#contract, call.withToken, scrubber, place);
       }
       requireMediaType(answer, contentTypeUnaryProto, place);
       this.#exchange.requireFraming(answer, "a message", place);

@@ -56,6 +56,7 @@ function addUnknown(
 function unknownMembers(fields: readonly UnknownField[]): JsonObject {
   if (fields.length > mostUnknown) {
     throw new RunvaultError("not_a_gateway", `a message has more than ${mostUnknown} unknown fields`, {
+      status: 200,
       hint: "The gateway or a proxy before it damages answers, or differs from proto/.",
     });
   }

@@ -3,23 +3,29 @@ import { codeFromHttpStatus, codeToString, errorFromJson } from "@connectrpc/con
 import { z } from "zod";
 import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Scrubber } from "../model/scrubber.ts";
 import type { Answer } from "./answer.ts";
 import type { RpcContract } from "./contract.ts";
 import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "./error-answer.ts";
+import { operatorText } from "./operator-text.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
 // what else answers in JSON, a REST route say, has no code at the top
 const connectShape = z.looseObject({ code: z.string() });
 
+/** What REST says by a status of its own; HTTP under Connect has 400 for these, as for requests that are wrong. */
+const restStatus: Readonly<Record<string, number>> = { failed_precondition: 409, out_of_range: 413 };
+
 /**
  * An RPC answer that is not a success, as an error: by the history code in its details, else by its Connect code, else,
- * where the body is no Connect error, by its status; never by its message. Where the request carried a page token that
+ * where the body is no Connect error, by its status; never by its message, which is shown alone. Where the request carried a page token that
  * is refused, `stream_cut`: what came before stands. Reads and closes the body.
  */
 export async function errorFromRpcAnswer(
   answer: Answer,
   contract: RpcContract,
   withToken: boolean,
+  scrubber: Scrubber,
   place: ErrorPlace,
 ): Promise<RunvaultError> {
   const { status, headers } = answer;
@@ -39,13 +45,19 @@ export async function errorFromRpcAnswer(
   const historyCode = error.findDetails(HistoryErrorDetailSchema)[0]?.code;
   const isKnown = historyCode !== undefined && Object.hasOwn(contract.historyCodes, historyCode);
   // only codes that the contract knows are shown: any other may be anything
-  const shown = isKnown ? `${connectCode} ${historyCode}` : connectCode;
+  const names = isKnown ? `${connectCode} ${historyCode}` : connectCode;
+  const shown = names + operatorText({ message: error.rawMessage }, scrubber);
   const code = (isKnown ? contract.historyCodes[historyCode] : contract.codes[connectCode]) ?? "server_error";
   // a history code that says more than that the request is wrong is about something else than the token
   if (withToken && contract.tokenRefusals.has(connectCode) && (!isKnown || code === "refused")) {
     return new RunvaultError("stream_cut", `the gateway no longer takes its page token: ${shown}`, details);
   }
-  return new RunvaultError(code, `the gateway answered ${shown}`, { ...details, ...hintFor(code, status) });
+  const meant = isKnown ? status : (restStatus[connectCode] ?? status);
+  return new RunvaultError(code, `the gateway answered ${shown}`, {
+    ...details,
+    status: meant,
+    ...hintFor(code, status),
+  });
 }
 
 /** The error in a Connect body; undefined where the body is none. */

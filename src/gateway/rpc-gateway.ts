@@ -7,28 +7,33 @@ import {
 } from "@bufbuild/protobuf";
 import { InstanceSchema } from "../gen/example/gateway/v1/instance_service_pb.ts";
 import { RowSelectionSchema, SummarySchema } from "../gen/example/history/v1/history_service_pb.ts";
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type {
   DocumentKind,
   InstanceEntry,
+  ListedRun,
   RowRequest,
   RunEntry,
+  RunListing,
   RunRef,
   StorageFacts,
 } from "../model/source.ts";
 import type { Table, TableName } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { builtInRpcContract, type RpcContract } from "./contract.ts";
-import { readFacts, readInstances, readRuns } from "./documents.ts";
+import { ownText, readCurrentRun, readFacts, readInstances, readRuns, withoutText } from "./documents.ts";
+import { withinReach } from "./error-reach.ts";
 import { Exchange } from "./exchange.ts";
 import type { Gateway, GatewaySource } from "./gateway.ts";
+import { nullOnAbsence, nullOnRefusal } from "./optional-answer.ts";
+import { optionalFacts } from "./optional-facts.ts";
 import type { GatewayOptions } from "./options.ts";
 import { pageLayout } from "./page-index.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
 import {
+  absentCodes,
   checkedTime,
-  nullOn,
   placeOfRun,
   requireExactRun,
   requireInstance,
@@ -37,6 +42,7 @@ import {
 import { RowTranscoder } from "./row-transcoder.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
+import type { UnknownFields } from "./unknown-fields.ts";
 
 /** A gateway over RPC, over connections that are another's to close. */
 export interface RpcSource extends GatewaySource {
@@ -71,19 +77,47 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     url: address.label + RpcClient.pathOf(method),
   });
 
-  /** The bytes of a method's answer, as REST would have them, with the place to name in errors about them. */
-  async function ask<I extends DescMessage, O extends DescMessage>(
+  /** Reads a method's answer, with the place to name in errors about it. */
+  async function ask<I extends DescMessage, O extends DescMessage, T>(
     method: DescMethodUnary<I, O>,
     request: Parameters<typeof client.unary<I, O>>[1],
     place: ErrorPlace,
     signal: AbortSignal | undefined,
-    bytesOf: (message: MessageShape<O>, here: ErrorPlace) => Uint8Array = (message) =>
-      documentBytes(method.output, message, "history"),
-  ): Promise<readonly [Uint8Array, ErrorPlace]> {
+    read: (message: MessageShape<O>, here: ErrorPlace) => T,
+  ): Promise<T> {
     using scope = exchange.scope(signal);
     const here = placeOf(method, place);
-    const message = await client.unary(method, request, { place: here, signal: scope.signal });
-    return [bytesOf(message, here), here];
+    try {
+      return read(await client.unary(method, request, { place: here, signal: scope.signal }), here);
+    } catch (thrown) {
+      throw withinReach(thrown, place);
+    }
+  }
+
+  /** Reads the bytes that REST would have for a method's answer. */
+  function askBytes<I extends DescMessage, O extends DescMessage, T>(
+    method: DescMethodUnary<I, O>,
+    request: Parameters<typeof client.unary<I, O>>[1],
+    place: ErrorPlace,
+    signal: AbortSignal | undefined,
+    read: (bytes: Uint8Array, here: ErrorPlace, unknown: UnknownFields) => T,
+  ): Promise<T> {
+    return ask(method, request, place, signal, (message, here) =>
+      read(documentBytes(method.output, message, "history"), here, exchange.unknown),
+    );
+  }
+
+  /** Reads the bytes that REST would have for an instance. */
+  function askInstance<T>(
+    instanceId: string,
+    place: ErrorPlace,
+    signal: AbortSignal | undefined,
+    read: (bytes: Uint8Array, here: ErrorPlace) => T,
+  ): Promise<T> {
+    return ask(methods.instance, { instanceId }, place, signal, ({ instance }, here) => {
+      if (instance?.instanceId !== instanceId) throw anotherAnswer(here);
+      return read(documentBytes(InstanceSchema, instance, "control"), here);
+    });
   }
 
   async function askDocument(
@@ -94,19 +128,14 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     const { instanceId, runId } = run;
     const place = placeOfRun(run);
     switch (kind) {
-      case "instance": {
-        const [bytes] = await ask(methods.instance, { instanceId }, place, signal, ({ instance }, here) => {
-          if (instance?.instanceId !== instanceId) throw anotherAnswer(here);
-          return documentBytes(InstanceSchema, instance, "control");
-        });
-        return bytes;
-      }
-      case "run": {
-        const [bytes, here] = await ask(methods.runs, { instanceId }, place, signal);
-        return readRuns(bytes, instanceId, here).some((entry) => entry.runId === runId) ? bytes : null;
-      }
-      case "summary": {
-        const [bytes] = await ask(methods.summary, run, place, signal, ({ summary }, here) => {
+      case "instance":
+        return await askInstance(instanceId, place, signal, (bytes) => bytes);
+      case "run":
+        return await askBytes(methods.runs, { instanceId }, place, signal, (bytes, here) =>
+          ownText(readRuns(bytes, instanceId, here, exchange.unknown), run),
+        );
+      case "summary":
+        return await ask(methods.summary, run, place, signal, ({ summary }, here) => {
           // an id that is left out is empty here
           const names = (id: string | undefined, wanted: string) => id === "" || id === wanted;
           if (!names(summary?.instanceId, instanceId) || !names(summary?.runId, runId)) {
@@ -114,17 +143,13 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
           }
           return documentBytes(SummarySchema, summary!, "history");
         });
-        return bytes;
-      }
-      case "resources": {
-        const [bytes] = await ask(methods.resources, run, place, signal);
-        return bytes;
-      }
-      case "facts": {
-        const [bytes, here] = await ask(methods.storage, run, place, signal);
-        readFacts(bytes, here);
-        return bytes;
-      }
+      case "resources":
+        return await askBytes(methods.resources, run, place, signal, (bytes) => bytes);
+      case "facts":
+        return await askBytes(methods.storage, run, place, signal, (bytes, here) => {
+          readFacts(bytes, here, exchange.unknown);
+          return bytes;
+        });
     }
   }
 
@@ -146,48 +171,66 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
       method,
       layout: pageLayout(table, method.output),
       ...kept,
+      // each row has both ids in it, with a tag and a length
+      leastRowBytes: Buffer.byteLength(request.instanceId) + Buffer.byteLength(request.runId) + 4,
       request: (pageSize, pageToken) =>
         toBinary(method.input, create(method.input, { ...named, selection, pageSize, pageToken })),
     };
   }
 
+  const listing: RunListing = {
+    by: "RPC",
+    instances: (signal): Promise<readonly InstanceEntry[]> =>
+      askBytes(methods.instances, {}, {}, signal, readInstances),
+
+    async runs(instanceId, signal): Promise<readonly ListedRun[] | null> {
+      requireInstance(instanceId);
+      const place = { instance: instanceId };
+      return await nullOnAbsence(["route_not_found"], () =>
+        askBytes(methods.runs, { instanceId }, place, signal, (bytes, here) =>
+          readRuns(bytes, instanceId, here, exchange.unknown),
+        ),
+      );
+    },
+
+    async currentRun(instanceId, signal): Promise<string | null> {
+      requireInstance(instanceId);
+      const place = { instance: instanceId };
+      return await nullOnAbsence(notInstances, () => askInstance(instanceId, place, signal, readCurrentRun));
+    },
+  };
+
   return {
     label: address.label,
+    now: () => exchange.now(),
     stats: exchange.stats,
     find: async (signal) => {
       using scope = exchange.scope(signal);
       await client.find(scope.signal);
     },
 
-    async instances(signal): Promise<readonly InstanceEntry[]> {
-      return readInstances(...(await ask(methods.instances, {}, {}, signal)));
-    },
+    listings: async () => [listing],
+    instances: listing.instances,
+    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
+      withoutText(await listing.runs(instanceId, signal)),
 
-    async runs(instanceId, signal): Promise<readonly RunEntry[] | null> {
-      requireInstance(instanceId);
-      return await nullOn(["route_not_found"], async () => {
-        const [bytes, here] = await ask(methods.runs, { instanceId }, { instance: instanceId }, signal);
-        return readRuns(bytes, instanceId, here);
-      });
-    },
-
-    async facts(run, within, signal): Promise<StorageFacts | null> {
+    async facts(run, within, signal, asked = {}): Promise<StorageFacts | null> {
       requireExactRun(run);
       const { instanceId, runId } = run;
-      const request = { instanceId, runId, ...bounds(within) };
-      return await nullOn(["route_not_found", "history_unavailable"], async () =>
-        readFacts(...(await ask(methods.storage, request, placeOfRun(run), signal))),
-      );
+      return await optionalFacts(asked, exchange.notices, ({ withHash: withChecksum = false, table }) => {
+        const request = { instanceId, runId, ...bounds(within), withChecksum, table: table ?? "" };
+        return askBytes(methods.storage, request, placeOfRun(run), signal, (bytes, here, unknown) =>
+          readFacts(bytes, here, unknown, table),
+        );
+      });
     },
 
     async document(run, kind, signal): Promise<Uint8Array | null> {
       requireExactRun(run);
       const { instanceId, runId } = run;
-      return await nullOn(
-        kind === "instance"
-          ? ["route_not_found", "history_unavailable", "instance_not_found", "resource_not_found"]
-          : ["route_not_found", "history_unavailable"],
-        () => askDocument({ instanceId, runId }, kind, signal),
+      const codes = kind === "instance" ? notInstances : absentCodes;
+      return await nullOnRefusal(`the document ${kind}`, codes, exchange.notices, () =>
+        askDocument({ instanceId, runId }, kind, signal),
       );
     },
 
@@ -198,15 +241,21 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
       using scope = exchange.scope(request.signal);
       const { signal } = scope;
       using _place = await exchange.gate.rows(signal);
-      const read = (method: DescMethodUnary) =>
-        readPages(pagesOf(table, method, request), {
-          exchange,
-          client,
-          contract,
-          place: placeOf(method, { ...placeOfRun(request), table: table.name }),
-          signal,
-          limit: request.limit ?? Number.POSITIVE_INFINITY,
-        });
+      const route = { ...placeOfRun(request), table: table.name };
+      async function* read(method: DescMethodUnary) {
+        try {
+          yield* readPages(pagesOf(table, method, request), {
+            exchange,
+            client,
+            contract,
+            place: placeOf(method, route),
+            signal,
+            limit: request.limit ?? Number.POSITIVE_INFINITY,
+          });
+        } catch (thrown) {
+          throw withinReach(thrown, route);
+        }
+      }
       const own = previewed.has(table.name) ? undefined : methods.tables[table.name];
       if (own !== undefined) {
         let began = false;
@@ -225,6 +274,9 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     },
   };
 }
+
+/** Answers about an instance that the control plane has not, or has not at all. */
+const notInstances: readonly ErrorCode[] = [...absentCodes, "instance_not_found", "resource_not_found"];
 
 function bounds({ from, to }: TimeBounds): { from?: bigint; to?: bigint } {
   // both zero is the whole run in this interface; an empty window is empty wherever it lies

@@ -124,6 +124,8 @@ export interface ErrorDetails {
   readonly capability?: string;
   /** With a value that its column cannot hold: what would hold it. */
   readonly wider?: WiderColumn;
+  /** Whom it concerns, where these are fewer than its code says. */
+  readonly scope?: Scope;
 }
 
 /** The one error class. `message` says what happened; `place` and `hint` say where and what to do. */
@@ -136,6 +138,7 @@ export class RunvaultError extends Error {
   readonly status: number | undefined;
   readonly capability: string | undefined;
   readonly wider: WiderColumn | undefined;
+  readonly scope: Scope;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
@@ -146,6 +149,7 @@ export class RunvaultError extends Error {
     this.status = details.status;
     this.capability = details.capability;
     this.wider = details.wider;
+    this.scope = details.scope ?? errorCodes[code].scope;
   }
 
   /** Any thrown value as a RunvaultError: file-system errors by their code, the rest as `internal` with its cause. */
@@ -162,23 +166,31 @@ export class RunvaultError extends Error {
 
   /** The same error, with what the caller knows of its place added. */
   at(place: ErrorPlace): RunvaultError {
+    return this.#with({ place: { ...place, ...this.place } });
+  }
+
+  /** The same error, where the caller knows that it concerns fewer than its code says. */
+  concerning(scope: Scope): RunvaultError {
+    return this.#with({ scope });
+  }
+
+  #with(known: Pick<ErrorDetails, "place" | "scope">): RunvaultError {
+    const { place, scope, hint, retryAfterMs, status, capability, wider } = this;
     return new RunvaultError(this.code, this.message, {
       cause: this.cause ?? this,
-      place: { ...place, ...this.place },
-      ...(this.hint === undefined ? {} : { hint: this.hint }),
-      ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
-      ...(this.status === undefined ? {} : { status: this.status }),
-      ...(this.capability === undefined ? {} : { capability: this.capability }),
-      ...(this.wider === undefined ? {} : { wider: this.wider }),
+      place,
+      scope,
+      ...(hint === undefined ? {} : { hint }),
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+      ...(status === undefined ? {} : { status }),
+      ...(capability === undefined ? {} : { capability }),
+      ...(wider === undefined ? {} : { wider }),
+      ...known,
     });
   }
 
   get retry(): Retry {
     return errorCodes[this.code].retry;
-  }
-
-  get scope(): Scope {
-    return errorCodes[this.code].scope;
   }
 
   get exit(): number {

@@ -26,6 +26,25 @@ export interface RunEntry extends RunRef {
   readonly storageVersion: string | undefined;
 }
 
+/** A run as a list names it. */
+export interface ListedRun extends RunEntry {
+  /** The entry as it came: the run's document `run`. Undefined where the source keeps that document apart. */
+  readonly text: Uint8Array | undefined;
+}
+
+/** One of a source's ways to say which runs there are: the lists of one transport. */
+export interface RunListing {
+  /** What to call it, such as REST. */
+  readonly by: string;
+  /** The source's own clock, as it last told it; undefined, or absent, where it tells none. */
+  now?(): Nanoseconds | undefined;
+  instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]>;
+  /** The runs of an instance, oldest first; null where there is no such list. */
+  runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null>;
+  /** The run that the instance's own document calls its current one; null where it names none. */
+  currentRun(instanceId: string, signal?: AbortSignal): Promise<string | null>;
+}
+
 /** What the source says it holds of one table of a run, within the bounds asked for. */
 export interface TableFacts {
   readonly rows: bigint;
@@ -35,6 +54,19 @@ export interface TableFacts {
   readonly schemaFingerprint: string;
   /** True when the table will not grow any more. */
   readonly final: boolean;
+  /**
+   * The row hash (see row-hash.ts) of exactly the rows counted, in the fields that `schemaFingerprint` names. Undefined
+   * where none was asked for, and where the source has none.
+   */
+  readonly rowHash?: bigint | undefined;
+}
+
+/** What facts are asked for beyond counts of all tables. */
+export interface FactsRequest {
+  /** Also the row hashes: a scan of all rows within the bounds, which a source may refuse as too much. Default false. */
+  readonly withHash?: boolean | undefined;
+  /** Only this table's. Default: all. */
+  readonly table?: TableName | undefined;
 }
 
 /** Facts by table; a table the source holds no history model for is not in the map. */
@@ -60,11 +92,33 @@ export type DocumentKind = (typeof documentKinds)[number];
 export interface HistorySource extends AsyncDisposable {
   /** Where it is, for messages and the manifest; free of secrets. */
   readonly label: string;
+  /** The source's own clock, as it last told it; undefined, or absent, where it tells none. */
+  now?(): Nanoseconds | undefined;
   instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]>;
   /** The runs of an instance, oldest first; null where the source does not list runs. */
   runs(instanceId: string, signal?: AbortSignal): Promise<readonly RunEntry[] | null>;
-  /** Row counts within the bounds; null where the source has no storage facts. */
-  facts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts | null>;
+  /**
+   * Every way to learn which runs there are, the one that `instances` and `runs` prefer first, so that they can be held
+   * against each other. Absent where those two are all there is.
+   */
+  listings?(signal?: AbortSignal): Promise<readonly RunListing[]>;
+  /** Row counts within the bounds, and row hashes where they are asked for; null where the source has no storage facts. */
+  facts(
+    run: RunRef,
+    bounds: TimeBounds,
+    signal?: AbortSignal,
+    asked?: FactsRequest,
+  ): Promise<StorageFacts | null>;
+  /**
+   * The same facts by another way than `facts` takes, such as a gateway's other transport, to hold one against the
+   * other; null where that way has none. Absent, or null, where there is one way alone.
+   */
+  otherFacts?(
+    run: RunRef,
+    bounds: TimeBounds,
+    signal?: AbortSignal,
+    asked?: FactsRequest,
+  ): Promise<StorageFacts | null>;
   /** A document's bytes; null where the source does not have it. */
   document(run: RunRef, kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array | null>;
   /**

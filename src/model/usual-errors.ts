@@ -39,6 +39,13 @@ export function notArchived(
   return new RunvaultError("not_archived", message, { place: { instance: instanceId, run: runId } });
 }
 
+/** An instance that was asked for, of which the archive has no run. */
+export function instanceNotArchived(instanceId: string): RunvaultError {
+  return new RunvaultError("not_archived", "the archive holds no run of this instance", {
+    place: { instance: instanceId },
+  });
+}
+
 /** A filter that does not apply to a table. */
 export function filterRefused(name: FilterName, table: Table): RunvaultError {
   return new RunvaultError("invalid_argument", `the filter ${name} does not apply to ${table.name}`, {

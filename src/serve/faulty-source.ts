@@ -1,6 +1,8 @@
 import type { AcceptedRows, RowAnswer } from "../model/row-answer.ts";
+import { lineHash } from "../model/row-hash.ts";
 import type {
   DocumentKind,
+  FactsRequest,
   HistorySource,
   InstanceEntry,
   RowRequest,
@@ -80,13 +82,18 @@ export class FaultySource implements HistorySource {
     return this.source.document(run, kind, signal);
   }
 
-  async facts(run: RunRef, bounds: TimeBounds, signal?: AbortSignal): Promise<StorageFacts | null> {
+  async facts(
+    run: RunRef,
+    bounds: TimeBounds,
+    signal?: AbortSignal,
+    request: FactsRequest = {},
+  ): Promise<StorageFacts | null> {
     for (const fault of this.faults.all(["late"])) this.countRequest(fault);
-    const asked = await this.source.facts(run, bounds, signal);
+    const asked = await this.source.facts(run, bounds, signal, request);
     if (asked === null) return null;
     const shown = new Map<TableName, TableFacts>();
     for (const [table, facts] of asked)
-      shown.set(table, await this.shownFacts(run, table, bounds, facts, signal));
+      shown.set(table, await this.shownFacts(run, { ...request, table }, bounds, facts, signal));
     return shown;
   }
 
@@ -141,27 +148,30 @@ export class FaultySource implements HistorySource {
 
   private async shownFacts(
     run: RunRef,
-    table: TableName,
+    asked: FactsRequest & { readonly table: TableName },
     bounds: TimeBounds,
     facts: TableFacts,
     signal: AbortSignal | undefined,
   ): Promise<TableFacts> {
+    const { table } = asked;
     const ignoring = this.faults.on(table, ["facts-ignore-bounds"]).some((fault) => this.faults.hit(fault));
     const window = ignoring ? {} : bounds;
-    let shown = ignoring ? ((await this.source.facts(run, {}, signal))?.get(table) ?? facts) : facts;
+    let shown = ignoring ? ((await this.source.facts(run, {}, signal, asked))?.get(table) ?? facts) : facts;
     const held = await this.heldRows({ ...run, table }, this.faults.on(table, ["late"]));
     const [tie] = this.faults.on(table, ["tie-cap"]);
     if (held.size > 0 || tie !== undefined) {
       let rows = 0n;
       let first: bigint | undefined;
       let last: bigint | undefined;
+      let rowHash = facts.rowHash === undefined ? undefined : 0n;
       for await (const { row } of this.shownRows({ ...run, ...window, table, signal }, held, tie)) {
         const ts = BigInt(fieldValue(row, "ts_event"));
         rows += 1n;
         first = first === undefined || ts < first ? ts : first;
         last = last === undefined || ts > last ? ts : last;
+        if (rowHash !== undefined) rowHash += lineHash(Buffer.from(row, "latin1"));
       }
-      shown = { ...shown, rows, first, last };
+      shown = { ...shown, rows, first, last, ...(rowHash === undefined ? {} : { rowHash }) };
     }
     const disagreeing = this.faults.on(table, ["facts-disagree"]);
     if (disagreeing.length === 0 || shown.first === undefined) return shown;

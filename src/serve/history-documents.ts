@@ -8,7 +8,7 @@ import {
   ListRunsResponseSchema,
 } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { DocumentKind, HistorySource, RunRef } from "../model/source.ts";
+import type { DocumentKind, FactsRequest, HistorySource, RunRef } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 
@@ -78,17 +78,19 @@ export async function storageFacts(
   source: HistorySource,
   run: RunRef,
   bounds: TimeBounds,
+  asked: FactsRequest,
   signal: AbortSignal,
 ): Promise<GetStorageFactsResponse> {
-  const facts = (await source.facts(run, bounds, signal)) ?? notOffered("storage facts");
+  const facts = (await source.facts(run, bounds, signal, asked)) ?? notOffered("storage facts");
   return create(GetStorageFactsResponseSchema, {
-    tables: [...facts].map(([table, { rows, first, last, schemaFingerprint, final }]) => ({
+    tables: [...facts].map(([table, { rows, first, last, schemaFingerprint, final, rowHash }]) => ({
       table,
       rows,
       minTsEvent: first ?? 0n,
       maxTsEvent: last ?? 0n,
       schemaFingerprint,
       final,
+      rowChecksum: rowHash?.toString() ?? "",
     })),
   });
 }

@@ -22,7 +22,14 @@ import {
 } from "./history-documents.ts";
 import { idleDrop } from "./idle-reader.ts";
 import type { RequestLogEntry } from "./request-log.ts";
-import { checkedQuery, parseBounds, parseRowQuery, type RawQuery, required } from "./row-query.ts";
+import {
+  checkedQuery,
+  parseBounds,
+  parseFactsRequest,
+  parseRowQuery,
+  type RawQuery,
+  required,
+} from "./row-query.ts";
 import { finishAnswer, type RowStop, sendRows } from "./send-rows.ts";
 
 export interface HistoryRoutesOptions {
@@ -67,9 +74,10 @@ export function historyRoutes(app: FastifyInstance, options: HistoryRoutesOption
     document("resources", ofRun, async (query, signal) =>
       runDocument(source, await runOf(query, signal), "resources", signal),
     );
-    document("storage", [...ofRun, "from", "to"], async (query, signal) => {
+    document("storage", [...ofRun, "from", "to", "with_checksum", "table"], async (query, signal) => {
       const bounds = parseBounds(query);
-      const facts = await storageFacts(source, await runOf(query, signal), bounds, signal);
+      const asked = parseFactsRequest(query);
+      const facts = await storageFacts(source, await runOf(query, signal), bounds, asked, signal);
       return restJson(GetStorageFactsResponseSchema, facts);
     });
   }

@@ -130,7 +130,9 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
       await begun("storage", context);
       const { signal } = context;
       const bounds = boundsOf(request);
-      return await storageFacts(source, await runOf(request, signal), bounds, signal);
+      const { withChecksum: withHash, table } = request;
+      const asked = { withHash, table: table === "" ? undefined : tableNamed(table).name };
+      return await storageFacts(source, await runOf(request, signal), bounds, asked, signal);
     },
     async getSummary(request, context) {
       await begun("summary", context);

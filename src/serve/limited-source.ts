@@ -2,8 +2,10 @@ import { RunvaultError } from "../model/error.ts";
 import type { RowAnswer } from "../model/row-answer.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
 import { passedOn } from "./passed-on.ts";
+import { QueryClock } from "./query-clock.ts";
 import type { QuerySlots } from "./query-slots.ts";
 import { countLines } from "./row-lines.ts";
+import { ScanQueue } from "./scan-queue.ts";
 
 /** How much a server does for one request, and for all at a time. */
 export interface ServeLimits {
@@ -15,15 +17,45 @@ export interface ServeLimits {
   readonly queries?: number | undefined;
   /** How long a query may compute before it gives rows, and again between them; how long storage facts may take. */
   readonly queryMs?: number | undefined;
+  /**
+   * How long one scan for row checksums may take. Default 30,000: with the wait ahead of it less than the minute for
+   * which clients usually wait; windows that take longer are asked for by halves.
+   */
+  readonly checksumMs?: number | undefined;
 }
 
-/** The same source, giving up what it computes for too long: `limit_exceeded`. */
+const usualChecksumMs = 30_000;
+
+/**
+ * The same source, with row checksums computed one request at a time: each is a scan of all its rows, which would take
+ * processors and disk from everybody else. Throws `rate_limited` where too many wait, and `limit_exceeded` for a scan
+ * that takes too long.
+ */
+export function limitedChecksums(
+  source: HistorySource,
+  { checksumMs = usualChecksumMs }: ServeLimits,
+): HistorySource {
+  const scans = new ScanQueue();
+  return {
+    ...passedOn(source),
+    async facts(run, bounds, signal, asked) {
+      if (asked?.withHash !== true) return await source.facts(run, bounds, signal, asked);
+      using _turn = await scans.turn(signal);
+      const clock = new QueryClock(checksumMs, signal);
+      return await clock.time(() => source.facts(run, bounds, clock.signal, asked));
+    },
+  };
+}
+
+/** The same source, giving up what it computes for too long, but for checksums: `limit_exceeded`. */
 export function timedSource(source: HistorySource, queryMs: number): HistorySource {
   return {
     ...passedOn(source),
-    async facts(run, bounds, signal) {
+    async facts(run, bounds, signal, asked) {
+      // checksums have a limit of their own
+      if (asked?.withHash === true) return await source.facts(run, bounds, signal, asked);
       const clock = new QueryClock(queryMs, signal);
-      return await clock.time(() => source.facts(run, bounds, clock.signal));
+      return await clock.time(() => source.facts(run, bounds, clock.signal, asked));
     },
     rows(request) {
       const clock = new QueryClock(queryMs, request.signal);
@@ -74,9 +106,9 @@ export function limitedAnswers(
   }
   return {
     ...passedOn(source),
-    async facts(run, bounds, signal) {
-      using _slot = slots?.take();
-      return await source.facts(run, bounds, signal);
+    async facts(run, bounds, signal, asked) {
+      using _slot = asked?.withHash === true ? undefined : slots?.take();
+      return await source.facts(run, bounds, signal, asked);
     },
     async *rows(request) {
       using _slot = slots?.take();
@@ -101,48 +133,4 @@ function tooLarge({ instanceId, runId, table }: RowRequest, what: string): Runva
     place: { instance: instanceId, run: runId, table },
     hint: "Ask for a smaller window of time with from and to, or page over RPC.",
   });
-}
-
-/** Aborts its signal when the work it times takes too long. */
-class QueryClock {
-  readonly signal: AbortSignal;
-  readonly #mostMs: number;
-  readonly #stop = new AbortController();
-
-  constructor(mostMs: number, signal: AbortSignal | undefined) {
-    this.#mostMs = mostMs;
-    this.signal = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
-  }
-
-  /** Chunks that come in time, one after the other. */
-  async *chunks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    const iterator = chunks[Symbol.asyncIterator]();
-    try {
-      for (;;) {
-        const next = await this.time(() => iterator.next());
-        if (next.done === true) return;
-        yield next.value;
-      }
-    } finally {
-      await iterator.return?.();
-    }
-  }
-
-  async time<T>(work: () => Promise<T>): Promise<T> {
-    const timer = setTimeout(() => {
-      const message = `the query gave nothing within ${this.#mostMs} ms, the longest it may take here`;
-      this.#stop.abort(
-        new RunvaultError("limit_exceeded", message, { hint: "Ask for a smaller window of time." }),
-      );
-    }, this.#mostMs);
-    try {
-      return await work();
-    } catch (error) {
-      // whatever broke on the way out, the time was the reason
-      if (this.#stop.signal.aborted) throw this.#stop.signal.reason;
-      throw error;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
 }

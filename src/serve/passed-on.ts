@@ -6,7 +6,7 @@ export function passedOn(source: HistorySource): HistorySource {
     label: source.label,
     instances: (signal) => source.instances(signal),
     runs: (instanceId, signal) => source.runs(instanceId, signal),
-    facts: (run, bounds, signal) => source.facts(run, bounds, signal),
+    facts: (run, bounds, signal, asked) => source.facts(run, bounds, signal, asked),
     document: (run, kind, signal) => source.document(run, kind, signal),
     rows: (request) => source.rows(request),
     answer: async (request, accepted) => (await source.answer?.(request, accepted)) ?? null,

@@ -1,5 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
-import { type FilterName, filterNames, type Table } from "../model/table.ts";
+import type { FactsRequest } from "../model/source.ts";
+import { type FilterName, filterNames, type Table, tableNamed } from "../model/table.ts";
 import { parseTime, type TimeBounds } from "../model/time.ts";
 import { filterRefused } from "../model/usual-errors.ts";
 
@@ -59,6 +60,18 @@ export function parseBounds(query: Readonly<Record<string, string>>): TimeBounds
     throw new RunvaultError("invalid_argument", `from ${from} is after to ${to}`);
   }
   return { from, to };
+}
+
+/** What is asked of storage facts beside the bounds. Throws `invalid_argument`, and `table_unknown`. */
+export function parseFactsRequest(query: Readonly<Record<string, string>>): FactsRequest {
+  const { with_checksum: withChecksum = "false", table = "" } = query;
+  if (withChecksum !== "true" && withChecksum !== "false") {
+    throw new RunvaultError(
+      "invalid_argument",
+      `with_checksum is true or false, not ${JSON.stringify(withChecksum)}`,
+    );
+  }
+  return { withHash: withChecksum === "true", table: table === "" ? undefined : tableNamed(table).name };
 }
 
 /** A parameter that must be there and not empty. Throws `invalid_argument`. */

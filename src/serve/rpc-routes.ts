@@ -192,7 +192,10 @@ function withinBounds(hasTokens: boolean, slots: QuerySlots | undefined): Interc
       const instanceId = namedInstance(message);
       if (instanceId !== "") refuseUnlessAllowed(caller, instanceId);
     }
-    const isQuery = "selection" in message || request.method.name === "GetStorageFacts";
+    // scans for checksums have a limit of their own
+    const isFacts =
+      request.method.name === "GetStorageFacts" && !("withChecksum" in message && message.withChecksum);
+    const isQuery = "selection" in message || isFacts;
     using _slot = isQuery ? slots?.take() : undefined;
     return await next(request);
   };

@@ -20,7 +20,7 @@ import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
 import { dropIdleReader } from "./idle-reader.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
-import { limitedAnswers, type ServeLimits, timedSource } from "./limited-source.ts";
+import { limitedAnswers, limitedChecksums, type ServeLimits, timedSource } from "./limited-source.ts";
 import { acceptWebSockets, liveRoute } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
@@ -130,10 +130,8 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const onError =
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
   const faults = new ArmedFaults(options.faults ?? []);
-  const source = new FaultySource(
-    limits.queryMs === undefined ? given : timedSource(given, limits.queryMs),
-    faults,
-  );
+  const timed = limits.queryMs === undefined ? given : timedSource(given, limits.queryMs);
+  const source = new FaultySource(limitedChecksums(timed, limits), faults);
   const { most = usualConnections(), ...patience } = options.connections ?? {};
   const tellFull = atMostEvery(fullToldMs, () => onError(tooManyConnections(most)));
   const connections = new Connections(most, () => {

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { create, type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import {
   GetStorageFactsResponseSchema,
@@ -11,8 +10,11 @@ import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { InstanceState } from "../model/instance-state.ts";
 import { nearestName } from "../model/nearest-name.ts";
+import { textRowHash } from "../model/row-hash.ts";
+import { fieldsFingerprint } from "../model/schema-fingerprint.ts";
 import type {
   DocumentKind,
+  FactsRequest,
   HistorySource,
   InstanceEntry,
   RowRequest,
@@ -125,16 +127,24 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
     );
   };
 
-  const factsOf = async ({ run, known, going }: SeenRun, bounds: TimeBounds): Promise<StorageFacts> => {
+  const factsOf = async (
+    { run, known, going }: SeenRun,
+    bounds: TimeBounds,
+    { withHash = false, table: only }: FactsRequest = {},
+    signal?: AbortSignal,
+  ): Promise<StorageFacts> => {
     const facts = new Map<TableName, TableFacts>();
-    for (const table of tableNames) {
-      const counted = await (await reader(run, table)).count(bounds, known);
+    for (const table of only === undefined ? tableNames : [only]) {
+      const rows = await reader(run, table);
+      const counted = await rows.count(bounds, known);
+      const lines = () => rows.lines({ bounds, known, filters: [], limit: undefined, signal });
       facts.set(table, {
         rows: BigInt(counted.rows),
         first: counted.first,
         last: counted.last,
-        schemaFingerprint: schemaFingerprint(table),
+        schemaFingerprint: fieldsFingerprint(tableNamed(table)),
         final: !going,
+        ...(withHash ? { rowHash: (await textRowHash(lines())).hash } : {}),
       });
     }
     return facts;
@@ -238,8 +248,8 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
     async runs(instanceId) {
       return Promise.all((await runsOf(instanceId)).map(entryOf));
     },
-    async facts(ref, bounds) {
-      return factsOf(await runOf(ref), bounds);
+    async facts(ref, bounds, signal, asked) {
+      return factsOf(await runOf(ref), bounds, asked, signal);
     },
     async document(ref, kind, signal) {
       return document(await runOf(ref), kind, signal);
@@ -293,9 +303,4 @@ function filtersOf(request: RowRequest): (readonly [FilterName, string])[] {
 function documentBytes<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Uint8Array {
   const json = toJson(schema, message, { useProtoFieldName: true, alwaysEmitImplicit: true });
   return Buffer.from(JSON.stringify(json));
-}
-
-function schemaFingerprint(table: TableName): string {
-  const columns = tableNamed(table).columns.map(({ name, kind }) => `${name}:${kind}`);
-  return createHash("sha256").update(columns.join(",")).digest("hex").slice(0, 16);
 }

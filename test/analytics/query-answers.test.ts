@@ -4,6 +4,7 @@ import { committedParquet } from "../../src/analytics/committed-parquet.ts";
 import type { Format } from "../../src/analytics/format.ts";
 import { openQuery, type Query, type QueryOptions } from "../../src/analytics/query.ts";
 import { render } from "../../src/analytics/render.ts";
+import { manifestText } from "../../src/archive/manifest.ts";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";
 
 let built: Awaited<ReturnType<typeof buildArchive>>;
@@ -77,10 +78,41 @@ describe("views", () => {
       "SELECT instance_id, run_id, state, started, fills_state, fills_rows, equity_rows FROM runs ORDER BY ALL";
     expect((await answer(sql)).split("\n")).toEqual([
       '{"instance_id":"a","run_id":"12","state":"INCOMPLETE","started":"2022-01-01T00:01:00.000000001Z","fills_state":"COMPLETE","fills_rows":3,"equity_rows":null}',
-      '{"instance_id":"a","run_id":"2026-01-01","state":"INCOMPLETE","started":"2022-01-01T00:01:00.000000001Z","fills_state":"INCOMPLETE","fills_rows":5,"equity_rows":null}',
+      '{"instance_id":"a","run_id":"2026-01-01","state":"INCOMPLETE","started":"2022-01-01T00:01:00.000000001Z","fills_state":"INCOMPLETE","fills_rows":0,"equity_rows":null}',
       '{"instance_id":"b/ü","run_id":"x","state":"COMPLETE","started":"2022-01-01T00:01:00.000000001Z","fills_state":null,"fills_rows":null,"equity_rows":null}',
       "",
     ]);
+  });
+});
+
+describe("times", () => {
+  it("are timestamps to the nanosecond in every column", async () => {
+    const types =
+      "SELECT typeof(started) AS s, typeof(horizon) AS h, typeof(committed_at) AS c FROM runs LIMIT 1";
+    expect(await answer(types)).toBe('{"s":"TIMESTAMP_NS","h":"TIMESTAMP_NS","c":"TIMESTAMP_NS"}\n');
+    expect(await answer("SELECT DISTINCT committed_at AS c FROM runs WHERE committed_at > started")).toBe(
+      '{"c":"2026-01-01T00:00:01.000000000Z"}\n',
+    );
+  });
+
+  it("that no timestamp holds are left out, and break no other statement", async () => {
+    const one = await buildArchive([
+      { instanceId: "a", runId: "1", tables: { fills: { state: "COMPLETE", rows: 1 } } },
+    ]);
+    try {
+      const manifest = (await one.archive.manifest({ instanceId: "a", runId: "1" }))!;
+      manifest.run.started = "9223372036854775807";
+      manifest.run.ended = "-9223372036854775808";
+      manifest.committedAt = "some day";
+      await writeFile(one.archive.layout.manifestFile(manifest), manifestText(manifest));
+      await using other = await openQuery(one.archive);
+      expect(await answer("SELECT started, ended, committed_at FROM runs", "csv", other)).toBe(
+        "started,ended,committed_at\n,,\n",
+      );
+      expect(await answer("SELECT count(*) AS n FROM fills", "ndjson", other)).toBe('{"n":1}\n');
+    } finally {
+      await one.dispose();
+    }
   });
 });
 
@@ -106,6 +138,20 @@ describe("formats", () => {
     expect(await answer(`SELECT NULL AS "a,b", '' AS e, 'x"y' AS q, e'1\\n2' AS n, 1.10 AS d`, "csv")).toBe(
       '"a,b",e,q,n,d\n,"","x""y","1\n2",1.10\n',
     );
+  });
+
+  it.each([
+    ["json", (text: string) => `"${text}"`],
+    ["ndjson", (text: string) => `"${text}"`],
+    ["csv", (text: string) => text],
+    ["table", (text: string) => text.replaceAll("\ufeff", "\\ufeff")],
+  ] as const)("keep a leading U+FEFF wherever a text stands, as %s", async (format, printed) => {
+    const long = "\ufeff, and more than twelve bytes";
+    for (const text of ["\ufeff", "\ufeffa", "\ufeff\ufeffb", long]) {
+      expect(await answer(`SELECT '${text}' AS a`, format)).toContain(printed(text));
+      const nested = await answer(`SELECT [{'k': map {'${text}': ['${text}']}}] AS a`, format);
+      expect(nested.split(format === "table" ? printed(text) : text)).toHaveLength(3);
+    }
   });
 
   it("align tables, escape control characters, and say when rows are left out", async () => {

@@ -47,8 +47,8 @@ describe("comparing two archives", () => {
   it("finds archives equal whose segments are cut elsewhere", async () => {
     const other = await make("cut-elsewhere", { settings: { segmentBytes: 1 << 20, sliceRows: 1000 } });
     const [a, b] = await Promise.all([pristine.manifest(worldRun), other.manifest(worldRun)]);
-    expect(a!.tables.fills!.segments.map(({ rows }) => rows)).not.toEqual(
-      b!.tables.fills!.segments.map(({ rows }) => rows),
+    expect(a!.tables.fills!.proven!.segments.map(({ rows }) => rows)).not.toEqual(
+      b!.tables.fills!.proven!.segments.map(({ rows }) => rows),
     );
     const diff = await diffArchives(pristine, other);
     expect(diff).toMatchObject({ equal: true, onlyInA: [], onlyInB: [] });
@@ -62,6 +62,13 @@ describe("comparing two archives", () => {
     expect(diff.equal).toBe(true);
     expect(diff.runs[0]!.notes).toContain("storage version: 1 and unknown");
     expect(diff.runs[0]!.tables[0]!.notes).toContain("proof: counted and exhausted");
+  });
+
+  it("notes a schema fingerprint that only one side's gateway named its fields in", async () => {
+    const diff = await diffArchives(pristine, await make("named", { manners: { hashes: "named" } }));
+    expect(diff.equal).toBe(true);
+    const notes = diff.runs[0]!.tables[0]!.notes;
+    expect(notes).toContainEqual(expect.stringMatching(/^schema fingerprint: 1 and fields:run_id:string,/));
   });
 
   it("names the first line that differs, with both texts and its number", async () => {
@@ -115,7 +122,7 @@ describe("comparing two archives", () => {
       },
     });
     const manifest = await other.manifest(worldRun);
-    expect(manifest!.tables.fills!.segments.some(({ sorted }) => !sorted)).toBe(true);
+    expect(manifest!.tables.fills!.proven!.segments.some(({ sorted }) => !sorted)).toBe(true);
     expect((await diffArchives(pristine, other)).runs[0]!.tables[0]).toMatchObject({ equal: true });
   });
 
@@ -146,13 +153,13 @@ describe("comparing two archives", () => {
   it("reads no damaged file as a difference, but throws archive_damaged with its name", async () => {
     const other = await make("damaged");
     const manifest = (await other.manifest(worldRun))!;
-    const { file } = manifest.tables.events!.segments[0]!;
+    const { file } = manifest.tables.events!.proven!.segments[0]!;
     await writeFile(join(other.layout.dataDir(worldRun), file), "x");
     await expect(diffArchives(pristine, other)).rejects.toMatchObject({
       code: "archive_damaged",
       place: { file: expect.stringContaining(file) },
     });
-    const parquet = manifest.tables.fills!.parquet[0]!.file;
+    const parquet = manifest.tables.fills!.proven!.parquet[0]!.file;
     await writeFile(join(other.layout.dataDir(worldRun), parquet), "x");
     await expect(diffArchives(await openArchive(other.dir), pristine)).rejects.toMatchObject({
       code: "archive_damaged",

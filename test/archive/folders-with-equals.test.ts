@@ -45,8 +45,8 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 it("folders called name=value above an archive change no value of it", async () => {
   const [plain, odd] = archives as [Archive, Archive];
   expect(await parquetLines(odd, worldRun, "fills")).toEqual(fills);
-  expect((await odd.manifest(worldRun))!.tables.fills!.certificate!.rowHash).toEqual(
-    (await plain.manifest(worldRun))!.tables.fills!.certificate!.rowHash,
+  expect((await odd.manifest(worldRun))!.tables.fills!.proven!.certificate!.rowHash).toEqual(
+    (await plain.manifest(worldRun))!.tables.fills!.proven!.certificate!.rowHash,
   );
   const report = await verifyRun(odd, worldRun, { deep: true, duckdb: sharedDuckDB });
   expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);

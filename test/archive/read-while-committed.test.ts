@@ -25,6 +25,7 @@ async function answer(query: Query, sql: string): Promise<unknown[][]> {
 const openExport = () =>
   ExportSession.open(under.archive, {
     readManifests: () => under.archive.manifests(),
+    tables: [fills],
     allowIncomplete: false,
     memoryLimitMb: 256,
     threads: 1,

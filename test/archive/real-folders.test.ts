@@ -231,6 +231,7 @@ describe("a run that is removed", () => {
     const files = [...(await treeOf(dir))].filter(([, what]) => what !== "folder").map(([path]) => path);
     expect(files.filter((path) => !path.startsWith("locks/"))).toEqual([
       "archive.json",
+      "sources.json",
       "tables/fills/alpha/2022-01-01/notes.txt",
     ]);
     await expect(removeRun(under.archive, worldRun)).rejects.toMatchObject({ code: "not_archived" });

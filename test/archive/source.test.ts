@@ -26,6 +26,7 @@ import {
   run as tableRun,
   world as tableWorld,
 } from "../fixtures/archive/table-world.ts";
+import { unproven } from "../fixtures/archive/unproven-table.ts";
 import { type ArrayRow, ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
@@ -133,7 +134,7 @@ describe("an archive of a finished, a failed and a growing run", () => {
     const manifests = await archive.manifests();
     expect(manifests.map(({ run: { status } }) => status)).toEqual(["FINISHED", "FAILED", "RUNNING"]);
     expect(manifests.map(({ state }) => state)).toEqual(["COMPLETE", "COMPLETE", "OPEN"]);
-    expect(manifests[0]!.tables.fills!.segments.length).toBeGreaterThan(5);
+    expect(manifests[0]!.tables.fills!.proven!.segments.length).toBeGreaterThan(5);
   });
 
   test.each(tableNames)("gives all of %s byte for byte as the source did", async (table) => {
@@ -261,7 +262,7 @@ describe("rows that came unsorted", () => {
       tables: ["fills"],
     });
     expect(manifest.state).toBe("COMPLETE");
-    expect(manifest.tables.fills!.segments.some(({ sorted }) => !sorted)).toBe(true);
+    expect(manifest.tables.fills!.proven!.segments.some(({ sorted }) => !sorted)).toBe(true);
     await using served = openArchiveSource(made);
     const lines = rows.map(({ line }) => line);
     expect(await linesOf(served, { ...worldRun, table: "fills" })).toEqual(lines);
@@ -291,7 +292,7 @@ test("lines printed in another way than the canonical one are cut at the same bo
   const { archive: made, manifest } = await archiveWorld(join(folder, "printed"), printed, {
     tables: ["fills"],
   });
-  expect(manifest.tables.fills!.segments.length).toBeGreaterThan(1);
+  expect(manifest.tables.fills!.proven!.segments.length).toBeGreaterThan(1);
   await using served = openArchiveSource(made);
   for (const [from, to] of [
     [3, 17],
@@ -314,8 +315,13 @@ test("tables that are not proven are served only when asked for, absent ones nev
   await using damaged = await ArchiveUnderTest.create(["fills", "orders", "bars"]);
   await damaged.renew();
   await damaged.editManifest(({ tables }) => {
-    tables.orders!.state = "QUARANTINED";
-    Object.assign(tables.bars!, { state: "ABSENT", certificate: null, segments: [], parquet: [] });
+    tables.orders = unproven(tables.orders!, "QUARANTINED");
+    const nothing = { certificate: null, segments: [], parquet: [] };
+    tables.bars = {
+      ...tables.bars!,
+      state: "ABSENT",
+      proven: { ...tables.bars!.proven!, ...nothing, state: "ABSENT" },
+    };
   });
   const orders: RowRequest = { ...worldRun, table: "orders" };
   await using served = openArchiveSource(damaged.archive);
@@ -350,7 +356,7 @@ test("a damaged segment throws in mid-stream, and the rows before it came", asyn
   const { archive: made, manifest } = await archiveWorld(join(folder, "damaged"), whole, {
     tables: ["fills"],
   });
-  const { segments } = manifest.tables.fills!;
+  const { segments } = manifest.tables.fills!.proven!;
   expect(segments.length).toBeGreaterThan(3);
   const file = join(made.layout.dataDir(worldRun), segments[2]!.file);
   const bytes = await readFile(file);

@@ -18,7 +18,7 @@ const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest(
 describe("rows that were altered with all hashes put right", () => {
   /** Rewrites one segment's text and makes the manifest agree with the new bytes. */
   async function rewriteSegment(change: (lines: string[]) => string[]): Promise<void> {
-    const segment = under.manifest.tables.fills!.segments[1]!;
+    const segment = under.manifest.tables.fills!.proven!.segments[1]!;
     const file = under.dataFile(segment.file);
     const lines = (await readSegment(file, segment)).toString("utf8").split("\n").slice(0, -1);
     const text = Buffer.from(
@@ -29,7 +29,7 @@ describe("rows that were altered with all hashes put right", () => {
     const { frame, sha256 } = await packSegment(text);
     await writeFile(file, frame);
     await under.editManifest((m) => {
-      const own = m.tables.fills!.segments[1]!;
+      const own = m.tables.fills!.proven!.segments[1]!;
       Object.assign(own, {
         sha256,
         bytes: text.byteLength,
@@ -41,7 +41,7 @@ describe("rows that were altered with all hashes put right", () => {
 
   /** Rewrites the fills' Parquet file by SQL over its rows and makes the manifest agree with the new bytes. */
   async function rewriteParquet(select: string): Promise<void> {
-    const name = under.manifest.tables.fills!.parquet[0]!.file;
+    const name = under.manifest.tables.fills!.proven!.parquet[0]!.file;
     const file = under.dataFile(name);
     const out = join(under.folder, "rewritten.parquet");
     const tempDirectory = join(under.folder, "staging");
@@ -50,7 +50,10 @@ describe("rows that were altered with all hashes put right", () => {
     await rename(out, file);
     const bytes = await readFile(file);
     await under.editManifest((m) => {
-      Object.assign(m.tables.fills!.parquet[0]!, { sha256: sha256(bytes), storedBytes: bytes.byteLength });
+      Object.assign(m.tables.fills!.proven!.parquet[0]!, {
+        sha256: sha256(bytes),
+        storedBytes: bytes.byteLength,
+      });
     });
   }
 
@@ -64,7 +67,9 @@ describe("rows that were altered with all hashes put right", () => {
     const { detail, files } = report.checks.find(({ check, ok }) => check === "lines" && !ok)!;
     expect(detail).toContain('"fee":"99.5"');
     expect(detail).toMatch(/^1 rows differ, the first at row \d+: /);
-    expect(files.some((file) => file.endsWith(under.manifest.tables.fills!.segments[1]!.file))).toBe(true);
+    expect(files.some((file) => file.endsWith(under.manifest.tables.fills!.proven!.segments[1]!.file))).toBe(
+      true,
+    );
   });
 
   it("two lines in the wrong order, and a line that is no JSON, are found", async () => {

@@ -10,6 +10,7 @@ import {
   verifyAll,
   worldRun,
 } from "../fixtures/archive/archived-world.ts";
+import { unproven } from "../fixtures/archive/unproven-table.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 let under: ArchiveUnderTest;
@@ -45,42 +46,43 @@ describe("a damaged manifest", () => {
     [
       "rows of a segment",
       ["certificate", "parquet-buckets", "segment-lines"],
-      (m) => fills(m).segments[0]!.rows++,
+      (m) => fills(m).proven!.segments[0]!.rows++,
     ],
-    ["bytes of a segment", ["files"], (m) => fills(m).segments[0]!.bytes++],
-    ["size of a segment", ["files"], (m) => fills(m).segments[0]!.storedBytes++],
-    ["longest line", ["segment-lines"], (m) => (fills(m).segments[0]!.longestLine = 3)],
+    ["bytes of a segment", ["files"], (m) => fills(m).proven!.segments[0]!.bytes++],
+    ["size of a segment", ["files"], (m) => fills(m).proven!.segments[0]!.storedBytes++],
+    ["longest line", ["segment-lines"], (m) => (fills(m).proven!.segments[0]!.longestLine = 3)],
     [
       "window of a segment",
       ["segment-windows"],
-      (m) => (fills(m).segments[1]!.from = fills(m).segments[0]!.from),
+      (m) => (fills(m).proven!.segments[1]!.from = fills(m).proven!.segments[0]!.from),
     ],
     [
       "bucket of a segment",
       ["parquet-buckets", "segment-windows"],
-      (m) => (fills(m).segments[0]!.bucket = "2022"),
+      (m) => (fills(m).proven!.segments[0]!.bucket = "2022"),
     ],
     [
       "rows of a Parquet file",
       ["certificate", "parquet-buckets", "parquet-rows"],
-      (m) => fills(m).parquet[0]!.rows--,
+      (m) => fills(m).proven!.parquet[0]!.rows--,
     ],
     [
       "first key of a Parquet file",
       ["certificate", "parquet-rows"],
-      (m) => (fills(m).parquet[0]!.first.seq = "7"),
+      (m) => (fills(m).proven!.parquet[0]!.first.seq = "7"),
     ],
-    ["last key of the certificate", ["certificate"], (m) => (fills(m).certificate!.last!.ts = "7")],
-    ["certified rows", ["certificate"], (m) => fills(m).certificate!.rows++],
-    ["the gateway's rows", ["certificate"], (m) => (fills(m).certificate!.gatewayRows = "1")],
-    ["proof", ["state"], (m) => (fills(m).certificate!.proof = "none")],
-    ["stream end", ["state"], (m) => (fills(m).certificate!.ended = "cut")],
-    ["instant", ["certificate", "state"], (m) => (fills(m).certificate!.until = "7")],
-    ["types", ["parquet-types"], (m) => (fills(m).exactTypes.price = "DECIMAL(18,2)")],
-    ["rows set aside", ["certificate", "state"], (m) => fills(m).certificate!.quarantined++],
-    ["a dropped segment", ["certificate", "parquet-buckets"], (m) => fills(m).segments.splice(1, 1)],
-    ["a row hash", ["row-hash"], (m) => (fills(m).certificate!.rowHash = { rows: "25", sum: "7" })],
-    ["an order of segments", ["segment-windows"], (m) => fills(m).segments.reverse()],
+    ["last key of the certificate", ["certificate"], (m) => (fills(m).proven!.certificate!.last!.ts = "7")],
+    ["certified rows", ["certificate"], (m) => fills(m).proven!.certificate!.rows++],
+    ["the gateway's rows", ["certificate"], (m) => (fills(m).proven!.certificate!.gatewayRows = "1")],
+    ["proof by a hash", ["certificate"], (m) => (fills(m).proven!.certificate!.proof = "hashed")],
+    ["proof", ["state"], (m) => (fills(m).proven!.certificate!.proof = "none")],
+    ["stream end", ["state"], (m) => (fills(m).proven!.certificate!.ended = "cut")],
+    ["instant", ["certificate", "state"], (m) => (fills(m).proven!.certificate!.until = "7")],
+    ["types", ["parquet-types"], (m) => (fills(m).proven!.exactTypes.price = "DECIMAL(18,2)")],
+    ["rows set aside", ["certificate", "state"], (m) => fills(m).proven!.certificate!.quarantined++],
+    ["a dropped segment", ["certificate", "parquet-buckets"], (m) => fills(m).proven!.segments.splice(1, 1)],
+    ["a row hash", ["row-hash"], (m) => (fills(m).proven!.certificate!.rowHash = { rows: "25", sum: "7" })],
+    ["an order of segments", ["segment-windows"], (m) => fills(m).proven!.segments.reverse()],
   ])("an edited %s is found", async (_, checks, edit) => {
     await under.editManifest(edit);
     const report = await reportOf(under.archive, worldRun, { deep: checks.includes("row-hash") });
@@ -99,9 +101,8 @@ describe("a damaged manifest", () => {
 
   it("a table that is not proven leads to exit 4, not to damage", async () => {
     await under.editManifest((m) => {
-      const table = m.tables.fills!;
-      table.state = "UNVERIFIED";
-      table.certificate!.proof = "none";
+      m.tables.fills = unproven(m.tables.fills!, "UNVERIFIED");
+      m.tables.fills.attempt.holding!.certificate!.proof = "none";
       m.state = "UNVERIFIED";
     });
     const report = await reportOf(under.archive, worldRun);

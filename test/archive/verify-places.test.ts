@@ -10,7 +10,7 @@ import {
   verifyAll,
   worldRun,
 } from "../fixtures/archive/archived-world.ts";
-import { hours, TableWorld, run as tableRun, world } from "../fixtures/archive/table-world.ts";
+import { hours, repriced, TableWorld, run as tableRun, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 let under: ArchiveUnderTest;
@@ -67,6 +67,7 @@ describe("the folders of an archive", () => {
         },
       });
       source.storageVersion = "2";
+      source.tables.set("fills", repriced(source.tables.get("fills")!));
       await table.archiveUntil(source, step, 1);
       looks.push(verifyPlaces(table.archive));
       expect(looks.length).toBeGreaterThan(1);
@@ -136,7 +137,7 @@ describe("a link in an archive", () => {
   });
 
   it("of a committed segment is damage, though its bytes are those committed", async () => {
-    const { file } = under.manifest.tables.fills!.segments[0]!;
+    const { file } = under.manifest.tables.fills!.proven!.segments[0]!;
     await linkOut(`data/alpha/2022-01-01/${file}`);
     expect(await found()).toMatchObject({ exit: 5 });
     expect((await verifyAll(under.archive)).map(failedChecks)).toEqual([[]]);

@@ -26,7 +26,7 @@ async function filesLeft(): Promise<string[]> {
   return entries
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(under.archive.dir.length + 1))
-    .filter((name) => name !== "archive.json" && !name.startsWith("locks"));
+    .filter((name) => !["archive.json", "sources.json"].includes(name) && !name.startsWith("locks"));
 }
 
 class Killed extends Error {}

@@ -1,6 +1,7 @@
 import { readdir, readFile, rename, rm, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { latestView } from "../../src/archive/table-view.ts";
 import { type VerifyReport, verifyRun } from "../../src/archive/verify.ts";
 import {
   ArchiveUnderTest,
@@ -62,7 +63,7 @@ describe("an undamaged archive", () => {
     ]) {
       expect(names.has(check as never)).toBe(deep);
     }
-    expect(under.manifest.tables.fills!.segments.length).toBeGreaterThan(1);
+    expect(under.manifest.tables.fills!.proven!.segments.length).toBeGreaterThan(1);
   });
 
   it("passes when the rows came unsorted, printed with blanks, and with more zeros than needed", async () => {
@@ -77,7 +78,9 @@ describe("an undamaged archive", () => {
     }
     fills.splice(5, 3, fills[7]!, fills[6]!, fills[5]!);
     const made = await archiveWorld(join(under.folder, "other"), new ArraySource(worldRun, rows));
-    expect(made.manifest.tables.fills!.segments).toContainEqual(expect.objectContaining({ sorted: false }));
+    expect(made.manifest.tables.fills!.proven!.segments).toContainEqual(
+      expect.objectContaining({ sorted: false }),
+    );
     const report = await reportOf(made.archive, worldRun, { deep: true });
     expect(failedChecks(report)).toEqual([]);
     const { fills: archived } = (await reportOf(under.archive, worldRun, { deep: true })).checks
@@ -124,8 +127,8 @@ describe("archives that hold less than all", () => {
     const rows = new Map((["fills", "orders"] as const).map((name) => [name, rowsAt(worldRun, name, times)]));
     const source = new ArraySource(worldRun, rows, { final: false });
     const made = await archiveWorld(join(under.folder, "growing"), source, { tables: ["fills", "orders"] });
-    expect(made.manifest.tables.fills).toMatchObject({ state: "OPEN", grain: "year" });
-    expect(made.manifest.tables.fills!.parquet.length).toBeGreaterThan(2);
+    expect(latestView(made.manifest.tables.fills)).toMatchObject({ state: "OPEN", grain: "year" });
+    expect(made.manifest.tables.fills!.proven!.parquet.length).toBeGreaterThan(2);
     const report = await reportOf(made.archive, worldRun, { deep: true });
     expect(failedChecks(report)).toEqual([]);
     expect(report.exit).toBe(0);
@@ -142,7 +145,7 @@ describe("archives that hold less than all", () => {
     const report = await reportOf(made.archive, worldRun, { deep: true });
     expect(failedChecks(report)).toEqual(["bars state", "run state"]);
     expect(report).toMatchObject({ damaged: false, exit: 4 });
-    const { file } = made.manifest.tables.bars!.quarantine[0]!;
+    const { file } = latestView(made.manifest.tables.bars!).quarantine[0]!;
     await flip(join(made.archive.layout.quarantineDir(worldRun), file));
     const after = await reportOf(made.archive, worldRun);
     expect(damaged(after, file)).toEqual(["files"]);
@@ -164,8 +167,8 @@ describe("archives that hold less than all", () => {
 
 describe("damaged files", () => {
   it.each([
-    ["segment", () => under.manifest.tables.bars!.segments[1]!.file],
-    ["Parquet file", () => under.manifest.tables.bars!.parquet[0]!.file],
+    ["segment", () => under.manifest.tables.bars!.proven!.segments[1]!.file],
+    ["Parquet file", () => under.manifest.tables.bars!.proven!.parquet[0]!.file],
   ])("a flipped byte, a cut and a missing %s are found and named", async (_, fileOf) => {
     const file = under.dataFile(fileOf());
     const whole = await readFile(file);
@@ -197,7 +200,7 @@ describe("damaged files", () => {
     const other = { ...worldRun, runId: "2022-01-02" };
     const made = await archiveWorld(under.archive.dir, new ArraySource(other, smallWorld(25, other)));
     const [a, b] = [under.manifest, made.manifest].map((m) =>
-      join(under.archive.layout.dataDir(m), m.tables.fills!.parquet[0]!.file),
+      join(under.archive.layout.dataDir(m), m.tables.fills!.proven!.parquet[0]!.file),
     );
     await rename(a!, `${a}.aside`);
     await rename(b!, a!);

@@ -91,8 +91,14 @@ describe("a flipped byte", () => {
 
   const damaged: [what: string, file: () => string][] = [
     ["manifest", () => archive.layout.manifestFile(worldRun)],
-    ["segment", () => join(archive.layout.dataDir(worldRun), manifest.tables.fills!.segments[0]!.file)],
-    ["Parquet", () => join(archive.layout.dataDir(worldRun), manifest.tables.orders!.parquet[0]!.file)],
+    [
+      "segment",
+      () => join(archive.layout.dataDir(worldRun), manifest.tables.fills!.proven!.segments[0]!.file),
+    ],
+    [
+      "Parquet",
+      () => join(archive.layout.dataDir(worldRun), manifest.tables.orders!.proven!.parquet[0]!.file),
+    ],
     ["document", () => join(archive.layout.dataDir(worldRun), manifest.documents.summary!.file)],
   ];
   it.each(damaged)("in a %s makes verify exit with 5 and name the file", async (_, fileOf) => {

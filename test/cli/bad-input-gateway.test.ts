@@ -214,6 +214,22 @@ describe("a token", () => {
 });
 
 describe("a proof that is too weak", () => {
+  it("exits with 4 for --require hashed from a gateway without row checksums, and with 0 from one that has them", async () => {
+    const source = new ArraySource(worldRun, smallWorld(5));
+    const server = await serve({ source, host: "127.0.0.1", port: 0 });
+    try {
+      const dir = join(folder, "hashed");
+      const args = ["archive", named, "--gateway", server.url, "--archive", dir, "--tables", "fills"];
+      const { status, stdout, stderr } = await runInside([...args, "--require", "hashed"]);
+      expect([status, stdout + stderr]).toEqual([4, expect.stringMatching(/fills +UNVERIFIED/)]);
+      expect(stdout + stderr).toContain("the gateway gives no row checksum");
+      source.manners = { hashes: "named" };
+      expect((await runInside([...args, "--require", "hashed"])).status).toBe(0);
+    } finally {
+      await server.close();
+    }
+  });
+
   it("exits with 4 for --require counted from a literal gateway", async () => {
     const source = new ArraySource(worldRun, smallWorld(5));
     const literal = await serve({ source, host: "127.0.0.1", port: 0, literal: true });

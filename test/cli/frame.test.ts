@@ -10,10 +10,10 @@ import { createLog } from "../../src/cli/log.ts";
 import { checkedValues } from "../../src/cli/option-values.ts";
 import { durationText, grouped, progressLine, showProgress } from "../../src/cli/progress.ts";
 import { formatRun, parseRun } from "../../src/cli/run-argument.ts";
-import { createScrubber } from "../../src/cli/scrubber.ts";
 import { clockFrom } from "../../src/cli/simulated-clock.ts";
 import { byteText } from "../../src/model/byte-text.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import { createScrubber } from "../../src/model/scrubber.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 
 let dir: string;

@@ -34,9 +34,34 @@ test("archive --widen auto widens the column that a value does not fit, in all r
   for (const entry of [first!, second!]) {
     const report = await verifyRun(made, entry, { deep: true, duckdb: sharedDuckDB });
     expect(report.checks.filter(({ ok }) => !ok)).toEqual([]);
-    expect((await made.manifest(entry))!.tables.fills!.exactTypes.price).toBe("DECIMAL(38,18)");
+    expect((await made.manifest(entry))!.tables.fills!.proven!.exactTypes.price).toBe("DECIMAL(38,18)");
   }
   const lines = await parquetLines(made, second!, "fills");
   expect(lines.some((line) => line.includes('"price":"1.123456789012"'))).toBe(true);
   expect(lines).toEqual(await segmentLines(made, second!, "fills"));
+});
+
+/** Archives the runs named, of which the first has a price that DECIMAL(18,9) does not hold. */
+async function archivedInto(dir: string, ...args: string[]) {
+  const [first] = (await world.simulator.runs(world.run.instanceId))!;
+  const { url } = await world.serve({ faults: ["decimals@fills:12"] });
+  const name = `${world.run.instanceId}/${first!.runId}`;
+  const named = ["archive", name, "--gateway", url, "--archive", dir, "--tables", "fills,orders", "--json"];
+  const { status, stdout } = await runInside([...named, ...args]);
+  return { status, fills: JSON.parse(stdout).runs[0].tables.fills };
+}
+
+test("a new archive is widened without being told to, but not one that is there, and none with --widen never", async () => {
+  const dir = await world.archiveFolder();
+  expect(await archivedInto(dir)).toMatchObject({ status: 0, fills: { state: "COMPLETE" } });
+  expect((await openArchive(dir)).exactTypes("fills").price).toBe("DECIMAL(38,18)");
+
+  const never = await world.archiveFolder();
+  const narrow = { status: 4, fills: { state: "INCOMPLETE", error: { code: "value_out_of_range" } } };
+  expect(await archivedInto(never, "--widen", "never")).toMatchObject(narrow);
+  const refused = await archivedInto(never);
+  expect(refused).toMatchObject(narrow);
+  expect(refused.fills.error.hint).toContain("--widen auto");
+  expect((await openArchive(never)).exactTypes("fills").price).toBe("DECIMAL(18,9)");
+  expect(await archivedInto(never, "--widen", "auto")).toMatchObject({ status: 0 });
 });

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import { fetchSlice, type SliceWork } from "../../src/extract/fetch-slice.ts";
+import { showWholeEnd } from "../../src/extract/proof/capped-end.ts";
+import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { type TableName, tableNamed } from "../../src/model/table.ts";
@@ -17,9 +19,11 @@ const fillsAt = (at: readonly bigint[], symbols?: string[]) => rowsAt(run, "fill
 /** Fetches all that a source holds of a table, and gives the lines as they are stored. */
 async function fetched(
   source: ArraySource,
-  how: { facts?: boolean; mostBytes?: number } = {},
+  how: { facts?: boolean; mostBytes?: number; seesLarger?: boolean } = {},
 ): Promise<string[]> {
   const { facts = false, mostBytes = 64 << 20 } = how;
+  const seen = new SeenSource();
+  if (how.seesLarger) seen.answered("bars", 100_000, 1 << 30);
   const table = "fills";
   const lines: string[] = [];
   const work: SliceWork = {
@@ -38,10 +42,13 @@ async function fetched(
     },
     startOver: async () => void lines.splice(0),
     onRows: () => {},
+    seen,
   };
   const expected = facts ? source.rowsWithin(table, {}).length : undefined;
   const bounds = { from: start, to: start + 1_000_000n };
-  await fetchSlice({ run, table: tableNamed(table), bucket: "all", ...bounds, expected }, work);
+  const named = tableNamed(table);
+  const { openEnd } = await fetchSlice({ run, table: named, bucket: "all", ...bounds, expected }, work);
+  if (openEnd !== null) await showWholeEnd({ ...work, run, table: named }, openEnd, mostBytes, work.seen);
   return lines;
 }
 
@@ -78,7 +85,7 @@ const open = (rows: readonly ArrayRow[], manners: Manners = {}) =>
 describe("a timestamp of more rows than the gateway gives, where nothing counts them", () => {
   it("is found when an answer that ended inside it was as long as the next", async () => {
     const rows = fillsAt([...later(...Array(400).keys()), ...times(1500, 900)]);
-    await expect(fetched(open(rows, { cap: 1000 }))).rejects.toMatchObject({ code: "timestamp_capped" });
+    await expect(fetched(open(rows, { cap: 1000 }))).rejects.toMatchObject({ code: "unverified" });
   });
 
   it.each([
@@ -90,15 +97,18 @@ describe("a timestamp of more rows than the gateway gives, where nothing counts 
   ])("is found by a filter when it is all there is, with symbols %s", async (_, rows) => {
     const source = open(rows, { cap: 1000 });
     await expect(fetched(source)).rejects.toMatchObject({ code: "timestamp_capped" });
-    expect(source.asked.length).toBeLessThan(8);
+    expect(source.asked.length).toBeLessThan(9);
   });
 
-  it("is taken for whole when the filters bring no other row", async () => {
+  it("is proven by larger answers, not by filters that bring no other row", async () => {
     const rows = fillsAt(times(300, 5), ["A", "B", "C"]);
     const source = open(rows);
-    expect(await fetched(source)).toEqual(linesOf(rows));
-    // two looks at it, one behind it, and each of the five filters once
-    expect(source.asked.length).toBeLessThanOrEqual(8);
+    await expect(fetched(source)).rejects.toMatchObject({ code: "unverified" });
+    // two looks at it, one behind it, one for its rows, and each of the five filters once
+    expect(source.asked.length).toBeLessThanOrEqual(9);
+    source.asked.length = 0;
+    expect(await fetched(source, { seesLarger: true })).toEqual(linesOf(rows));
+    expect(source.asked.length).toBeLessThanOrEqual(3);
   });
 
   it("costs nothing where a longer answer was seen", async () => {
@@ -144,7 +154,7 @@ describe("a gateway that refuses a large limit", () => {
       const rows = fillsAt(times(5, 1));
       const source = new LimitedSource(run, worldOf(rows));
       Object.assign(source, { largest: 1000, refusal });
-      expect(await fetched(source)).toEqual(linesOf(rows));
+      expect(await fetched(source, { seesLarger: true })).toEqual(linesOf(rows));
     },
   );
 
@@ -238,7 +248,7 @@ describe("a line that is no row", () => {
         const line = rows[1]!.line.replace(/"ts_event":"\d+"/, `"ts_event":${blank}"${absurd}"`);
         const hurt = [rows[0]!, { ...rows[1]!, line }, rows[2]!];
         expect(await fetched(open(hurt), { facts: true })).toEqual(linesOf(hurt));
-        expect(await fetched(open(hurt))).toEqual(linesOf(hurt));
+        expect(await fetched(open(hurt), { seesLarger: true })).toEqual(linesOf(hurt));
       }
     }
   });

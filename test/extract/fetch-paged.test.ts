@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
+import { latestView } from "../../src/archive/table-view.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
@@ -59,19 +60,19 @@ describe.each([
 ] as const)("a timestamp with more rows than an answer may have, %s", (how, manners, proof) => {
   test("is archived whole where the gateway also gives pages", async () => {
     const { table, lines } = await archived(`auto ${how}`, "auto", manners);
-    expect(table).toMatchObject({ state: "COMPLETE", certificate: { proof, rows: rows.length } });
+    expect(latestView(table)).toMatchObject({ state: "COMPLETE", certificate: { proof, rows: rows.length } });
     expect(lines).toEqual(rows.map(({ line }) => line));
   });
 
   test("is archived whole by pages alone", async () => {
     const { table, lines } = await archived(`rpc ${how}`, "rpc", manners);
-    expect(table).toMatchObject({ state: "COMPLETE", certificate: { proof, rows: rows.length } });
+    expect(latestView(table)).toMatchObject({ state: "COMPLETE", certificate: { proof, rows: rows.length } });
     expect(lines).toEqual(rows.map(({ line }) => line));
   });
 
   test("is named where there are only answers", async () => {
     const { table } = await archived(`rest ${how}`, "rest", manners);
-    expect(table).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
+    expect(latestView(table)).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
   });
 });
 
@@ -104,13 +105,13 @@ async function archivedPast(name: string, paged: (lines: readonly string[]) => r
 
 test("without facts, pages that pass the timestamp are all of its rows, and pages that just end prove nothing", async () => {
   const whole = await archivedPast("passing", (lines) => lines);
-  expect(whole.table).toMatchObject({ state: "COMPLETE", certificate: { rows: rows.length } });
+  expect(latestView(whole.table)).toMatchObject({ state: "COMPLETE", certificate: { rows: rows.length } });
   expect(whole.lines).toEqual(rows.map(({ line }) => line));
   const short = await archivedPast("short", (lines) => lines.slice(0, 6));
-  expect(short.table).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
+  expect(latestView(short.table)).toMatchObject({ state: "INCOMPLETE", error: { code: "timestamp_capped" } });
 });
 
 test("pages out of order are told as rows out of order, not as a bug", async () => {
   const { table } = await archivedPast("order", ([one, two, ...rest]) => [two!, one!, ...rest]);
-  expect(table).toMatchObject({ state: "INCOMPLETE", error: { code: "row_order" } });
+  expect(latestView(table)).toMatchObject({ state: "INCOMPLETE", error: { code: "row_order" } });
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import { fetchSlice, type SegmentDraft, type SliceWork } from "../../src/extract/fetch-slice.ts";
+import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
@@ -34,6 +35,7 @@ async function fetched(
     },
     startOver: async () => void stored.splice(0),
     onRows: () => {},
+    seen: new SeenSource(),
   };
   const expected = options.expected ? rows.length : undefined;
   await fetchSlice({ run, table, bucket: "all", from: 0n, to: 1000n, expected }, work);
@@ -173,6 +175,7 @@ async function fetchFrom(source: ArraySource, expected: number, from = 0n): Prom
     },
     startOver: async () => void drafts.splice(0),
     onRows: () => {},
+    seen: new SeenSource(),
   };
   await fetchSlice({ run, table, bucket: "all", from, to: 1000n, expected }, work);
   return drafts;

@@ -15,6 +15,7 @@ const run = {
   started: 1n,
   ended: 2n,
   final: true,
+  isMarkedFinal: true,
   storageVersion: "1",
 };
 const fills = tableNamed("fills");
@@ -40,7 +41,15 @@ function segment(from: bigint, to: bigint, rows: number): Segment {
 }
 
 function inputOf(times: readonly bigint[], segments: Segment[], more: Partial<PlanInput> = {}): PlanInput {
-  const held: HeldTable = { grain: null, survey: null, segments, parquet: [], quarantine: [] };
+  const held: HeldTable = {
+    grain: null,
+    survey: null,
+    segments,
+    parquet: [],
+    quarantine: [],
+    compared: new Set(),
+    parts: new Set(),
+  };
   return {
     table: "fills",
     run,
@@ -51,6 +60,7 @@ function inputOf(times: readonly bigint[], segments: Segment[], more: Partial<Pl
     former: undefined,
     sliceRows: 10,
     acceptShrink: false,
+    maySplit: true,
     ...more,
   };
 }
@@ -135,7 +145,7 @@ describe("the planner", () => {
   });
 
   it("takes up a survey that was made up to the same instant, and asks for another one else", () => {
-    const survey = { rows: 2, first: "5", last: "9", sha256: "", until: null };
+    const survey = { rows: 2, first: "5", last: "9", sha256: "", until: null, openEnd: null };
     const input = inputOf([], [], { facts: null, isCounted: false });
     const held = { ...input.held, survey };
     const none: PlanAnswers = { counts: new Map() };

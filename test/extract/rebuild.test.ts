@@ -2,6 +2,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { lockRun } from "../../src/archive/lock.ts";
+import { latestView } from "../../src/archive/table-view.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { RebuildWorld, second } from "../fixtures/archive/rebuild-world.ts";
 import { at, hours, run, world } from "../fixtures/archive/table-world.ts";
@@ -23,8 +24,8 @@ describe("a rebuilt run", () => {
     expect(manifest.generation).toBe(before.generation + 1);
     for (const name of ["fills", "bars", "metrics", "events"] as const) {
       const [old, made] = [before.tables[name]!, manifest.tables[name]!];
-      expect({ ...made, parquet: [] }).toEqual({ ...old, parquet: [] });
-      expect(made.parquet[0]!.file).not.toBe(old.parquet[0]!.file);
+      expect({ ...latestView(made), parquet: [] }).toEqual({ ...latestView(old), parquet: [] });
+      expect(made.proven!.parquet[0]!.file).not.toBe(old.proven!.parquet[0]!.file);
       expect(await parquetLines(under.archive, run, name)).toEqual(tables.get(name)!.map(({ line }) => line));
     }
     await under.expectVerifiedDeep(run);
@@ -40,17 +41,17 @@ describe("a rebuilt run", () => {
     });
     rows[7] = { ...rows[7]!, line: rows[7]!.line.replace(/"side":"[^"]*"/, '"side":7') };
     await under.place.archiveRun(new ArraySource(run, new Map([["fills", rows]])));
-    const before = (await under.archive.manifest(run))!.tables.fills!;
+    const before = latestView((await under.archive.manifest(run))!.tables.fills!);
     expect(before).toMatchObject({ state: "QUARANTINED", certificate: { rows: 29, quarantined: 1 } });
     const lines = await parquetLines(under.archive, run, "fills");
     const { manifest } = await under.rebuild(run, 1);
-    expect({ ...manifest.tables.fills!, parquet: [] }).toEqual({ ...before, parquet: [] });
+    expect({ ...latestView(manifest.tables.fills!), parquet: [] }).toEqual({ ...before, parquet: [] });
     expect(await parquetLines(under.archive, run, "fills")).toEqual(lines);
   });
 
   test("is refused with exit status 5 where a segment is damaged, which is named, and nothing changes", async () => {
     await under.archiveFills(run);
-    const { segments } = (await under.archive.manifest(run))!.tables.fills!;
+    const { segments } = (await under.archive.manifest(run))!.tables.fills!.proven!;
     const file = join(under.archive.layout.dataDir(run), segments[1]!.file);
     const bytes = await readFile(file);
     bytes[20]! ^= 1;

@@ -7,6 +7,8 @@ import { openArchive } from "../../src/archive/archive.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import { fetchSlice, type SliceWork } from "../../src/extract/fetch-slice.ts";
+import { showWholeEnd } from "../../src/extract/proof/capped-end.ts";
+import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
@@ -64,10 +66,16 @@ async function fetched(
     },
     startOver: async () => void lines.splice(0),
     onRows: () => {},
+    seen: new SeenSource(),
   };
   const expected = counted?.rowsWithin("fills", {}).length;
   const slice = { run: scriptedRun, table: tableNamed("fills"), bucket: "all", from: 0n, to: until };
-  await fetchSlice({ ...slice, expected }, work);
+  const { openEnd } = await fetchSlice({ ...slice, expected }, work);
+  if (openEnd !== null) {
+    // asks the parts, which prove nothing by themselves
+    const shown = showWholeEnd({ ...slice, source: opened, retry, signal }, openEnd, 64 << 20, work.seen);
+    await expect(shown).rejects.toMatchObject({ code: "unverified" });
+  }
   return { lines, told: told.map(({ error, delayMs }) => [error.code, delayMs]) };
 }
 

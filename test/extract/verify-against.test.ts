@@ -38,6 +38,33 @@ describe("asking the gateway's facts again", () => {
     );
   });
 
+  it("takes a gateway that learned row checksums, and so names its fields, for the same", async () => {
+    source.manners = { hashes: "named" };
+    expect(differences(await verifyAgainst(source, manifest))).toEqual([]);
+    const made = await archiveWorld(join(folder, "named"), source, { tables });
+    expect(differences(await verifyAgainst(source, made.manifest))).toEqual([]);
+    const fingerprint = made.manifest.tables.fills!.proven!.certificate!.schemaFingerprint!;
+    made.manifest.tables.fills!.proven!.certificate!.schemaFingerprint = `${fingerprint},more:string`;
+    expect(differences(await verifyAgainst(source, made.manifest))).toEqual([
+      expect.stringMatching(/^fills: the schema fingerprint was .*more:string", the gateway now says/),
+    ]);
+  });
+
+  it("does not miss rows that the gateway no longer kept when the run was archived", async () => {
+    const rows = source.tables.get("fills")!;
+    const growing = new ArraySource(worldRun, new Map([["fills", rows.slice(0, 20)]]), { final: false });
+    const more = { tables: ["fills"] as const };
+    await archiveWorld(join(folder, "retention"), growing, more);
+    growing.tables.set("fills", rows.slice(9));
+    const made = await archiveWorld(join(folder, "retention"), growing, more);
+    expect(made.manifest.tables.fills!.proven!.certificate!.gatewayFrom).toBe(rows[9]!.ts.toString());
+    expect(differences(await verifyAgainst(growing, made.manifest))).toEqual([]);
+    growing.tables.set("fills", rows.slice(9).toSpliced(3, 1));
+    expect(differences(await verifyAgainst(growing, made.manifest))).toEqual([
+      expect.stringMatching(/^fills: \d+ rows archived since \d+, the gateway says it holds \d+$/),
+    ]);
+  });
+
   it("names the table, both counts and the new last time when rows were added", async () => {
     const rows = source.tables.get("fills")!;
     source.tables.set("fills", [...rows, ...rowsAt(worldRun, "fills", [9_000_000_000_000_000_000n])]);
@@ -70,10 +97,59 @@ describe("asking the gateway's facts again", () => {
 
   it("finds a table that was archived as absent and is there now", async () => {
     const absent = structuredClone(manifest);
-    Object.assign(absent.tables.bars!, { state: "ABSENT", certificate: null, segments: [], parquet: [] });
+    Object.assign(absent.tables.bars!.proven!, {
+      state: "ABSENT",
+      certificate: null,
+      segments: [],
+      parquet: [],
+    });
     expect(differences(await verifyAgainst(source, absent))).toEqual([
       "bars: archived as ABSENT, the gateway says it holds 25 rows",
     ]);
+  });
+});
+
+describe("a gateway that keeps rows for some time only", () => {
+  /** An archive of a run of which the gateway dropped the first nine rows since the first job, and a source as it is now. */
+  async function shortened(name: string) {
+    const growing = new ArraySource(worldRun, smallWorld(), { final: false });
+    await archiveWorld(join(folder, name), growing, { tables });
+    for (const table of tables) growing.tables.set(table, growing.tables.get(table)!.slice(9));
+    const { manifest } = await archiveWorld(join(folder, name), growing, { tables });
+    expect(manifest.tables.fills!.proven!.certificate!.gatewayFrom).not.toBeNull();
+    return { growing, manifest };
+  }
+
+  it("is not expected to have what it had dropped when the table was proven", async () => {
+    const { growing, manifest } = await shortened("kept");
+    const report = await verifyAgainst(growing, manifest);
+    expect(report.checks.map(({ level }) => level)).toEqual(["ok", "ok"]);
+    expect(report.checks[0]!.detail).toMatch(
+      /^the gateway says it holds \d+ rows from \d+ on before \d+, as/,
+    );
+    growing.tables.set("fills", growing.tables.get("fills")!.toSpliced(4, 1));
+    expect(differences(await verifyAgainst(growing, manifest))).toEqual([
+      expect.stringMatching(/^fills: \d+ rows archived from \d+ on, the gateway says it holds \d+$/),
+    ]);
+  });
+
+  it("is noted where it dropped more since, and unproven where others are gone as well", async () => {
+    const { growing, manifest } = await shortened("more");
+    const rows = growing.tables.get("fills")!;
+    growing.tables.set("fills", rows.slice(3));
+    const report = await verifyAgainst(growing, manifest);
+    expect(report).toMatchObject({
+      unproven: false,
+      checks: [{ level: "notice", detail: expect.stringContaining(`no rows before ${rows[3]!.ts}`) }, {}],
+    });
+    growing.tables.set("fills", rows.slice(3, -4));
+    expect((await verifyAgainst(growing, manifest)).unproven).toBe(true);
+  });
+
+  it("is noted where it still had all rows when the table was proven", async () => {
+    source.tables.set("fills", source.tables.get("fills")!.slice(9));
+    const report = await verifyAgainst(source, manifest);
+    expect(report).toMatchObject({ unproven: false, checks: [{ level: "notice" }, { level: "ok" }] });
   });
 });
 

@@ -2,10 +2,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Gateway } from "../../src/gateway/gateway.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
+import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { documentKinds, type HistorySource, type RowRequest } from "../../src/model/source.ts";
 import { tableNames } from "../../src/model/table.ts";
@@ -98,6 +101,29 @@ test("where both transports are there, documents come over RPC and rows over RES
   expect(gateway.stats.requests).toBe(server.paths.length);
 });
 
+test("each transport's lists can be asked by themselves", async () => {
+  for (const transports of [["rest", "rpc"], ["rest"], ["rpc"]] as const) {
+    await using server = await served({ transports });
+    for (const choice of ["auto", transports[0]] as const) {
+      await using gateway = openGateway({ baseUrl: server.url }, choice);
+      const listings = await gateway.listings!();
+      const offered = choice === "auto" ? [...transports].reverse() : [choice];
+      expect(listings.map(({ by }) => by.toLowerCase())).toEqual(offered);
+      for (const listing of listings) {
+        server.paths.length = 0;
+        const runs = (await listing.runs(run.instanceId))!;
+        expect(runs).toMatchObject((await world.runs(run.instanceId))!);
+        const own = runs.find(({ runId }) => runId === run.runId)!.text!;
+        expect(Buffer.from(own)).toEqual(Buffer.from((await world.document(run, "run"))!));
+        expect((await listing.instances()).map(({ instanceId }) => instanceId)).toContain(run.instanceId);
+        expect(await listing.currentRun("nobody")).toBeNull();
+        const isRpc = listing.by === "RPC";
+        expect(server.paths.every((path) => path.includes("Service/") === isRpc)).toBe(true);
+      }
+    }
+  }
+});
+
 test("what a literal REST lacks comes over RPC", async () => {
   await using server = await served({ literal: true, transports: ["rest", "rpc"] });
   await using gateway = openGateway({ baseUrl: server.url }, "auto");
@@ -107,6 +133,58 @@ test("what a literal REST lacks comes over RPC", async () => {
   expect(await gateway.facts(run, {})).toEqual(await world.facts(run, {}));
   expect(await gateway.runs(run.instanceId)).toEqual(await world.runs(run.instanceId));
   for (const kind of documentKinds) expect(await gateway.document(run, kind)).not.toBeNull();
+});
+
+describe("a gateway whose RPC is older than row checksums", () => {
+  const entry = { table: "fills", rows: 2n, minTsEvent: 1n, maxTsEvent: 5n, final: true };
+  const history = { instances: [{ instance_id: run.instanceId, run_ids: [run.runId] }] };
+
+  /** RPC that knows nothing of checksums, beside a REST that gives this one, or does not know them either. */
+  function older(checksum: string | undefined): Promise<ScriptedServer> {
+    const rpc = connectNodeAdapter({
+      routes: (router) =>
+        router.service(HistoryService, {
+          getDatasource: () => ({ name: "old" }),
+          getStorageFacts: ({ withChecksum, table }) => {
+            if (!withChecksum && table === "") return { tables: [entry, { ...entry, table: "bars" }] };
+            throw new ConnectError("there is no field number 5", Code.InvalidArgument);
+          },
+        }),
+    });
+    return serveHttp((request, response) => {
+      const url = new URL(request.url!, "http://gateway");
+      if (request.method === "POST") return rpc(request, response);
+      const isKnown = checksum !== undefined || !url.searchParams.has("with_checksum");
+      const facts = { rows: "2", min_ts_event: "1", max_ts_event: "5", final: true, row_checksum: checksum };
+      const body = url.pathname.endsWith("/instances")
+        ? history
+        : isKnown
+          ? { tables: [{ table: "fills", ...facts }] }
+          : {
+              ok: false,
+              error: { code: "invalid_argument", message: "there is no parameter with_checksum" },
+            };
+      response.writeHead(isKnown ? 200 : 400, { "content-type": "application/json" });
+      response.end(JSON.stringify(body));
+    });
+  }
+
+  test.each([
+    ["rpc", undefined],
+    ["rest", undefined],
+    ["auto", undefined],
+    ["auto", "77"],
+  ] as const)(
+    "has facts over %s all the same, and the checksum that REST gives: %s",
+    async (choice, checksum) => {
+      await using server = await older(checksum);
+      await using gateway = openGateway({ baseUrl: server.url }, choice);
+      const facts = await gateway.facts(run, {}, undefined, { withHash: true, table: "fills" });
+      expect([...facts!.keys()]).toEqual(["fills"]);
+      expect(facts!.get("fills")).toMatchObject({ rows: 2n, first: 1n, last: 5n });
+      expect(facts!.get("fills")!.rowHash).toBe(checksum === undefined ? undefined : 77n);
+    },
+  );
 });
 
 test("rows page by page are the rows, where there is RPC, and no route where there is none", async () => {

@@ -14,6 +14,7 @@ import {
   ListInstancesResponseSchema,
   ListResourcesResponseSchema,
   ListRunsResponseSchema,
+  RunSchema,
   SummarySchema,
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
@@ -165,7 +166,7 @@ describe("an answer that is not as the interface says is refused", () => {
   });
 });
 
-test("the run's document is the whole list, and null where the run is not in it", async () => {
+test("the run's document is its own entry in the list, and null where the run is not in it", async () => {
   const entry = { instanceId: "i 1", status: "RUNNING", tsStarted: 2n ** 62n + 1n };
   const answers = {
     ListRuns: bytesOf(ListRunsResponseSchema, {
@@ -177,8 +178,7 @@ test("the run's document is the whole list, and null where the run is not in it"
   };
   const bytes = await withAnswers(answers, (gateway) => gateway.document(run, "run"));
   expect(Buffer.from(bytes as Uint8Array).toString("utf8")).toBe(
-    '{"runs":[{"run_id":"r/1","instance_id":"i 1","status":"RUNNING","ts_started":"4611686018427387905","ts_ended":"0","final":false,"storage_version":""},' +
-      '{"run_id":"Ünï","instance_id":"i 1","status":"RUNNING","ts_started":"4611686018427387905","ts_ended":"0","final":false,"storage_version":""}]}',
+    '{"run_id":"r/1","instance_id":"i 1","status":"RUNNING","ts_started":"4611686018427387905","ts_ended":"0","final":false,"storage_version":""}',
   );
   const other = { ...run, runId: "r" };
   expect(await withAnswers(answers, (gateway) => gateway.document(other, "run"))).toBeNull();
@@ -232,10 +232,11 @@ describe("fields of tomorrow in documents are kept under their numbers", () => {
   });
 
   test("in runs, which are read all the same", async () => {
-    const entry = bytesOf(ListRunsResponseSchema, {
-      runs: [{ runId: "r/1", instanceId: "i 1", status: "FINISHED" }],
-    });
-    const list = new Uint8Array([...entry, ...text(900, "x")]);
+    const list = inner(
+      ListRunsResponseSchema.field.runs.number,
+      bytesOf(RunSchema, { runId: "r/1", instanceId: "i 1", status: "FINISHED" }),
+      text(900, "x"),
+    );
     expect(await withAnswers({ ListRuns: list }, (gateway) => gateway.runs("i 1"))).toMatchObject([
       { runId: "r/1", status: "FINISHED" },
     ]);

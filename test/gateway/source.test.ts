@@ -84,6 +84,38 @@ test("facts keep 64-bit counts and times exact, and are asked for the bounds", a
   expect(requests).toEqual(["GET /history/storage?instance=i%201&run_id=r%2F1&from=-1&to=5"]);
 });
 
+const plainFacts = { ...tableFacts, rows: "2" };
+
+test("row checksums keep 128 bits, and are asked for with the table they are wanted of", async () => {
+  const most = (1n << 128n) - 1n;
+  const documents = {
+    "/history/storage": {
+      tables: [
+        { ...plainFacts, row_checksum: `${most}` },
+        { ...plainFacts, table: "bars" },
+      ],
+    },
+  };
+  const { answer, requests } = await withDocuments(documents, (gateway) =>
+    gateway.facts(run, {}, undefined, { withHash: true, table: "fills" }),
+  );
+  expect([...(answer ?? [])]).toEqual([["fills", expect.objectContaining({ rows: 2n, rowHash: most })]]);
+  expect(requests).toEqual([
+    "GET /history/storage?instance=i%201&run_id=r%2F1&with_checksum=true&table=fills",
+  ]);
+});
+
+test.each(["-1", "1.5", "0x1f", " 1", `${1n << 128n}`, 5])(
+  "a row checksum that is none, %j, is an answer that is not the interface's",
+  async (row_checksum) => {
+    const documents = { "/history/storage": { tables: [{ ...plainFacts, row_checksum }] } };
+    const { error } = await withDocuments(documents, (gateway) =>
+      gateway.facts(run, {}, undefined, { withHash: true }),
+    );
+    expect(error?.code).toBe("not_a_gateway");
+  },
+);
+
 test("instances name their runs; a gateway that gives only the latest run gives that one", async () => {
   const documents = {
     "/history/instances": {
@@ -127,7 +159,38 @@ test("documents come back as the bytes they came as", async () => {
   const { answer } = await withDocuments(documents, (gateway) =>
     Promise.all(kinds.map(async (kind) => Buffer.from((await gateway.document(run, kind)) ?? []).toString())),
   );
-  expect(answer).toEqual(Object.values(documents));
+  const own = documents["/history/runs"].slice(documents["/history/runs"].indexOf("{", 1));
+  const entry = own.slice(0, own.indexOf("}") + 1);
+  expect(answer).toEqual(Object.values({ ...documents, "/history/runs": entry }));
+});
+
+test("a run's document is its own entry in the list as it stands there, whatever stands around it", async () => {
+  const entry =
+    '{"status":"FINISHED" ,"run_id":"r/1","instance_id":"i 1","ts_started":"1","ts_ended":"2","final":true,"note":"a \\"]}, b","more":{"runs":[1,[2]]}}';
+  const other = JSON.stringify({ ...runEntry, run_id: "other" });
+  for (const list of [
+    `{"runs":[${other} ,\n ${entry}]}`,
+    `{"of":{"runs":[{}]},"\\u0072uns": [ ${entry} ] , "runs_": [3]}`,
+    `{"runs":[${other}],"runs":[${entry},${other}]}`,
+  ]) {
+    const asked = withDocuments({ "/history/runs": list }, (gateway) => gateway.document(run, "run"));
+    expect(Buffer.from((await asked).answer!).toString(), list).toBe(entry);
+  }
+});
+
+test("an instance's current run is the one that its own document names, if any", async () => {
+  const currentRun = async (document: object) => {
+    const { answer, error } = await withDocuments({ "/instances/i%201": document }, async (gateway) =>
+      (await gateway.listings!())[0]!.currentRun("i 1"),
+    );
+    return error === undefined ? answer : error.code;
+  };
+  expect(await currentRun({ instanceId: "i 1", currentRunId: "r/1" })).toBe("r/1");
+  expect(await currentRun({ instanceId: "i 1", currentRunId: "" })).toBeNull();
+  expect(await currentRun({ instanceId: "i 1", currentRunId: "current" })).toBeNull();
+  expect(await currentRun({ instanceId: "i 1" })).toBeNull();
+  expect(await currentRun({ instanceId: "another", currentRunId: "r" })).toBe("history_identity_conflict");
+  expect(await currentRun({ instanceId: "i 1", currentRunId: 7 })).toBe("not_a_gateway");
 });
 
 test("a run that the list of runs does not name has no run document", async () => {

@@ -114,3 +114,16 @@ test("an error keeps itself on the way up, and what is known of its place is add
     retry: "again",
   });
 });
+
+test("an error may concern fewer than its code says, and keeps that on the way up", () => {
+  const error = new RunvaultError("not_a_gateway", "a page", { status: 200 });
+  expect(error.scope).toBe("job");
+  expect(error.concerning("table").at({ run: "r" })).toMatchObject({
+    code: "not_a_gateway",
+    message: "a page",
+    scope: "table",
+    status: 200,
+    place: { run: "r" },
+    exit: exit.gateway,
+  });
+});

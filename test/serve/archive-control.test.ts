@@ -9,6 +9,7 @@ import type { RunvaultError } from "../../src/model/error.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { unproven } from "../fixtures/archive/unproven-table.ts";
 import { historyClient } from "../fixtures/served/rpc-clients.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
@@ -116,18 +117,19 @@ test("the doctor finds nothing wrong with an archive as committed", async () => 
 
 test("the doctor names tables that are not whole, also where they are served", async () => {
   await made.editManifest(({ tables }) => {
-    tables.fills!.state = "INCOMPLETE";
-    tables.bars!.state = "UNVERIFIED";
+    tables.fills = unproven(tables.fills!, "INCOMPLETE");
+    tables.bars = unproven(tables.bars!, "UNVERIFIED");
   });
   expect((await ask(`/history/fills?instance=${instanceId}&run_id=${runId}`)).status).toBe(409);
   const { status, body } = await ask("/doctor");
+  const since = made.manifest.tables.fills!.attempt.at;
   expect([status, body.checks.at(-1)]).toEqual([
     502,
     {
       name: "tables",
       ok: false,
       message:
-        `${instanceId}/${runId} has fills INCOMPLETE, bars UNVERIFIED. ` +
+        `${instanceId}/${runId} has fills INCOMPLETE since ${since}, bars UNVERIFIED since ${since}. ` +
         "`runvault verify` says why; archive what it names again.",
     },
   ]);
@@ -137,8 +139,8 @@ test("the doctor names tables that are not whole, also where they are served", a
 
 test("a table that is absent, or whole up to the horizon, is no trouble", async () => {
   await made.editManifest(({ tables }) => {
-    tables.fills!.state = "ABSENT";
-    tables.bars!.state = "OPEN";
+    tables.fills!.state = tables.fills!.proven!.state = "ABSENT";
+    tables.bars!.state = tables.bars!.proven!.state = "OPEN";
   });
   expect((await ask("/doctor")).status).toBe(200);
 });
@@ -150,9 +152,11 @@ test("of many runs with tables that are not whole the doctor names the latest, e
     const run = { instanceId: i < 8 ? "many" : "other", runId: day };
     const changed = structuredClone({ ...manifest, ...run });
     changed.run.started = String(i + 1);
-    changed.tables.fills!.state = "QUARANTINED";
+    changed.tables.fills = unproven(changed.tables.fills!, "QUARANTINED");
     changed.documents = {};
-    for (const table of Object.values(changed.tables)) Object.assign(table, { segments: [], parquet: [] });
+    for (const table of Object.values(changed.tables)) {
+      Object.assign(table.proven ?? table.attempt.holding!, { segments: [], parquet: [] });
+    }
     await mkdir(join(archive.layout.manifestFile(run), ".."), { recursive: true });
     await writeFile(archive.layout.manifestFile(run), manifestText(changed));
   }
@@ -162,15 +166,20 @@ test("of many runs with tables that are not whole the doctor names the latest, e
   expect(checks).toMatchObject([
     {
       instanceId: "many",
-      message: expect.stringMatching(/^many\/2021-01-08 has fills QUARANTINED; .*-07 .*-06 .*; and 5 more\./),
+      message: expect.stringMatching(
+        /^many\/2021-01-08 has fills QUARANTINED since .*; .*-07 .*-06 .*; and 5 more\./,
+      ),
     },
-    { instanceId: "other", message: expect.stringContaining("other/2021-01-09 has fills QUARANTINED.") },
+    {
+      instanceId: "other",
+      message: expect.stringContaining("other/2021-01-09 has fills QUARANTINED since "),
+    },
   ]);
 });
 
 test("the doctor names files that are missing or short, and no folder of the machine", async () => {
   const { fills, bars } = made.manifest.tables;
-  const [gone, short] = [fills!.segments[0]!.file, bars!.segments[0]!.file];
+  const [gone, short] = [fills!.proven!.segments[0]!.file, bars!.proven!.segments[0]!.file];
   await rm(made.dataFile(gone));
   await truncate(made.dataFile(short), 5);
   const { status, body } = await ask("/doctor");
@@ -223,8 +232,8 @@ test("clients who ask the doctor at the same time share one look at the files", 
 
 test("what is damaged or forbidden is told without a path or a word of the system's", async () => {
   const { fills } = made.manifest.tables;
-  await writeFile(made.dataFile(fills!.parquet[0]!.file), "no Parquet");
-  await writeFile(made.dataFile(fills!.segments[0]!.file), "no segment");
+  await writeFile(made.dataFile(fills!.proven!.parquet[0]!.file), "no Parquet");
+  await writeFile(made.dataFile(fills!.proven!.segments[0]!.file), "no segment");
   const run = `instance=${instanceId}&run_id=${runId}`;
   for (const path of [`/history/fills?${run}&symbol=A`, `/history/fills?${run}`]) {
     const { status, body } = await ask(path);

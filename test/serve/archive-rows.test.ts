@@ -93,12 +93,12 @@ async function decompressed(address: string): Promise<string> {
 
 describe("rows with Accept-Encoding: zstd", () => {
   test("the archive has a table of several segments and one of a single one", () => {
-    expect(manifest.tables.fills!.segments.length).toBeGreaterThan(2);
-    expect(manifest.tables.orders!.segments.filter((segment) => segment.rows > 0).length).toBe(1);
+    expect(manifest.tables.fills!.proven!.segments.length).toBeGreaterThan(2);
+    expect(manifest.tables.orders!.proven!.segments.filter((segment) => segment.rows > 0).length).toBe(1);
   });
 
   test("a whole segment goes out as the frame that is stored", async () => {
-    const [segment] = manifest.tables.orders!.segments;
+    const [segment] = manifest.tables.orders!.proven!.segments;
     const stored = await readFile(join(archive.layout.dataDir(worldRun), segment!.file));
     for (const query of ["", "&limit=8", "&limit=9", `&from=${segment!.from}&to=${segment!.to}`]) {
       const answer = await rawGet(url("orders", query), { "accept-encoding": "zstd" });
@@ -112,7 +112,7 @@ describe("rows with Accept-Encoding: zstd", () => {
   });
 
   test("one segment among several is a stored frame too", async () => {
-    const segment = manifest.tables.fills!.segments[1]!;
+    const segment = manifest.tables.fills!.proven!.segments[1]!;
     const stored = await readFile(join(archive.layout.dataDir(worldRun), segment.file));
     const answer = await rawGet(url("fills", `&from=${segment.from}&to=${segment.to}`), {
       "accept-encoding": "zstd",
@@ -276,7 +276,7 @@ describe("a damaged archive", () => {
   test.each(["identity", "zstd", "gzip"])(
     "a segment cuts the answer in %s, whose end is not sent",
     async (coding) => {
-      const { segments } = manifest.tables.fills!;
+      const { segments } = manifest.tables.fills!.proven!;
       const file = join(archive.layout.dataDir(worldRun), segments[2]!.file);
       const bytes = await readFile(file);
       const changed = Buffer.from(bytes);

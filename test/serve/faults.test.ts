@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import zlib from "node:zlib";
 import { afterEach, expect, test } from "vitest";
+import { rowHash } from "../../src/model/row-hash.ts";
 import { faultGrammar, faultKinds, parseFault } from "../../src/serve/fault.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
@@ -171,6 +172,15 @@ test("late rows are in neither rows nor facts until released, and storage_versio
   expect(await rows(server)).toEqual(lines);
   expect(await facts(server)).toMatchObject({ rows: "10" });
   expect(await version()).not.toBe(before);
+});
+
+test("the row checksum is that of the rows shown: without late ones, and with tied ones as they are", async () => {
+  for (const fault of ["late@fills:4,2", "tie-cap@fills:3,4,100"]) {
+    const server = await faulty([fault]);
+    const { hash } = await rowHash(await rows(server));
+    expect(await facts(server, "with_checksum=true")).toMatchObject({ row_checksum: `${hash}` });
+    expect(await facts(server)).toMatchObject({ row_checksum: "" });
+  }
 });
 
 test("late rows appear with the request that was named", async () => {

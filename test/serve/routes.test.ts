@@ -137,7 +137,7 @@ test("documents have proto field names, 64-bit integers as strings and zero valu
     storage_version: "v7",
   });
   const facts = (await get(server, "/history/storage?instance=alpha&run_id=r1&from=1010")).json();
-  const common = { schema_fingerprint: "f", final: true };
+  const common = { schema_fingerprint: "f", final: true, row_checksum: "" };
   expect(facts.tables).toEqual([
     { table: "fills", rows: "2", min_ts_event: "1010", max_ts_event: "1020", ...common },
     { table: "bars", rows: "0", min_ts_event: "0", max_ts_event: "0", ...common },

@@ -35,8 +35,8 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
     {
       fault: "cut-clean@fills:0*4",
       facts: whole,
-      // an empty answer every time is an empty table to whoever has no facts
-      literal: { state: "COMPLETE", holds: "nothing" },
+      // an empty answer every time, of a route that never gave a row, proves nothing to whoever has no facts
+      literal: { state: "UNVERIFIED", code: "unverified", holds: "nothing" },
     },
   ],
   "cut-bytes": passes("cut-bytes@fills:0", "cut-bytes@fills:3000"),
@@ -121,12 +121,17 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
   "facts-disagree": [
     {
       fault: "facts-disagree@fills:2",
-      facts: { state: "INCOMPLETE", code: "incomplete", says: ["25 rows came", "27"], holds: "world" },
+      facts: { state: "INCOMPLETE", code: "incomplete", says: ["9 rows came in [", "11"], holds: "world" },
       literal: whole,
     },
     {
       fault: "facts-disagree@fills:-2",
-      facts: { state: "UNVERIFIED", code: "unverified", says: ["25 rows came", "only 23"], holds: "world" },
+      facts: {
+        state: "UNVERIFIED",
+        code: "unverified",
+        says: ["12 rows came in [", "only 10"],
+        holds: "world",
+      },
       literal: whole,
     },
   ],

@@ -47,9 +47,10 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
       expect(after).toMatchObject({ state: "OPEN", generation: 2 });
       expect(BigInt(after.horizon!)).toBeGreaterThan(BigInt(first.manifest.horizon!));
       const kept = new Set(
-        Object.values(after.tables).flatMap(({ segments }) => segments.map((s) => s.file)),
+        Object.values(after.tables).flatMap(({ proven }) => proven!.segments.map((s) => s.file)),
       );
-      const of = (manifest: Manifest) => Object.values(manifest.tables).flatMap(({ segments }) => segments);
+      const of = (manifest: Manifest) =>
+        Object.values(manifest.tables).flatMap(({ proven }) => proven!.segments);
       const replaced = of(first.manifest).filter(({ file }) => !kept.has(file));
       expect(replaced.length).toBeGreaterThan(0);
       expect(replaced.length).toBeLessThan(of(first.manifest).length / 2);

@@ -116,7 +116,7 @@ describe("a killed rm", () => {
       expect(await archive.manifest(world.run)).toBeNull();
       expect(await runInside(rm)).toMatchObject({ status: 0 });
       const left = (await filesBelow(dir)).filter((file) => !file.startsWith(join(dir, "locks")));
-      expect(left).toEqual([archive.layout.archiveFile]);
+      expect(left).toEqual([archive.layout.archiveFile, archive.layout.sourcesFile]);
     }
   });
 });

@@ -171,7 +171,7 @@ describe("a column widened by a job that is killed at any step and started again
       expect(archive.exactTypes("bars").close).toBe("DECIMAL(24,12)");
       for (const name of tables) expect(archive.formerTypes(name)).toBeUndefined();
       for (const { tables: held } of await archive.manifests()) {
-        for (const name of tables) expect(held[name]!.exactTypes).toEqual(archive.exactTypes(name));
+        for (const name of tables) expect(held[name]!.proven!.exactTypes).toEqual(archive.exactTypes(name));
       }
       expect(new Set((await globbedTypes(dir, join(dir, "tables", "fills"), "price")).values())).toEqual(
         new Set(["DECIMAL(38,18)"]),

@@ -29,7 +29,7 @@ beforeAll(async () => {
     new ArraySource(worldRun, new Map(world)),
     { tables: ["fills", "orders"], settings: { segmentBytes: 8000, sliceRows: 100 } },
   );
-  expect(manifest.tables.fills!.segments.length).toBeGreaterThan(2);
+  expect(manifest.tables.fills!.proven!.segments.length).toBeGreaterThan(2);
   source = openArchiveSource(archive, { forms: parquetForms });
   server = await serve({ source, host: "127.0.0.1", port: 0, compress: true });
 });

@@ -2,7 +2,7 @@
 export interface Scrubber {
   /** Makes a value known as secret; values under six characters are too common to look for. */
   add(secret: string): void;
-  /** The text without known secrets, user and password of URLs, bearer tokens, and values of token parameters. */
+  /** The text without known secrets, user and password of URLs, bearer and web tokens, and values of token parameters. */
   scrub(text: string): string;
 }
 
@@ -22,6 +22,7 @@ export function createScrubber(): Scrubber {
       for (const secret of secrets) clean = clean.replaceAll(secret, shown);
       return clean
         .replace(/([a-z][a-z0-9+.-]*:\/\/)[^/\s"'@]+@/gi, `$1${shown}@`)
+        .replace(/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, shown)
         .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, `$1 ${shown}`)
         .replace(/\b((?:access_|auth_|api_?)?(?:token|key|secret|password)=)[^&\s"']+/gi, `$1${shown}`);
     },

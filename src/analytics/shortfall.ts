@@ -1,0 +1,106 @@
+import type { Manifest, TableState } from "../archive/manifest.ts";
+import { latestView, shownView } from "../archive/table-view.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+
+/** A table of a run. */
+interface TableOfRun {
+  readonly instance: string;
+  readonly run: string;
+  readonly table: TableName;
+}
+
+/** A table of which readers show nothing. */
+export interface WithheldTable extends TableOfRun {
+  /** Null where the run was archived without the table. */
+  readonly state: TableState | null;
+  /** Rows that nothing proves, which are shown where that is allowed. */
+  readonly rows: number;
+}
+
+/** A table of which readers show what was proven before its latest attempts, which went wrong. */
+export interface BehindTable extends TableOfRun {
+  readonly state: TableState;
+  /** Since when attempts have gone wrong. */
+  readonly since: string;
+  /** Code of the latest one's error; null where rows were set aside, or the proof was weaker than required. */
+  readonly error: string | null;
+}
+
+/** A table of which readers show what is proven without the rows set aside. */
+export interface AsideTable extends TableOfRun {
+  readonly rows: number;
+}
+
+/** What readers must not be silent about: where they show less than their archive was asked to hold. */
+export interface Shortfall {
+  /** Runs that were looked at. */
+  readonly runs: number;
+  readonly withheld: readonly WithheldTable[];
+  readonly behind: readonly BehindTable[];
+  readonly setAside: readonly AsideTable[];
+}
+
+/** The shortfall of the tables given. With `allowIncomplete` only tables are withheld of which there is no row at all. */
+export function shortfallOf(
+  manifests: readonly Manifest[],
+  tables: readonly TableName[],
+  allowIncomplete: boolean,
+): Shortfall {
+  const withheld: WithheldTable[] = [];
+  const behind: BehindTable[] = [];
+  const setAside: AsideTable[] = [];
+  for (const manifest of manifests) {
+    for (const name of tableNames.filter((own) => tables.includes(own))) {
+      const of = { instance: manifest.instanceId, run: manifest.runId, table: name };
+      const table = manifest.tables[name];
+      const rows = latestView(table)?.parquet.reduce((sum, file) => sum + file.rows, 0) ?? 0;
+      if (table === undefined || (table.proven === null && !(allowIncomplete && rows > 0))) {
+        withheld.push({ ...of, state: table?.state ?? null, rows });
+        continue;
+      }
+      const { behindSince: since, error } = table.attempt;
+      if (!allowIncomplete && since !== null) {
+        behind.push({ ...of, state: table.state, since, error: error?.code ?? null });
+      }
+      const aside = shownView(table, allowIncomplete)?.certificate?.quarantined ?? 0;
+      if (aside > 0) setAside.push({ ...of, rows: aside });
+    }
+  }
+  return { runs: manifests.length, withheld, behind, setAside };
+}
+
+/** Whether readers show less than all that was asked for, proven as of the latest attempt. */
+export function isShort({ runs, withheld, behind }: Shortfall): boolean {
+  return runs === 0 || withheld.length > 0 || behind.length > 0;
+}
+
+/** A line for each kind of shortfall there is. */
+export function shortfallNotes({ runs, withheld, behind, setAside }: Shortfall): string[] {
+  const notes: string[] = [];
+  if (runs === 0) notes.push("the archive holds no runs");
+  if (withheld.length > 0) {
+    const hint = withheld.some(({ rows }) => rows > 0)
+      ? "; --allow-incomplete shows what rows there are"
+      : "";
+    notes.push(`left out: ${listed(withheld, ({ state }) => state ?? "not archived")}${hint}`);
+  }
+  if (behind.length > 0) {
+    const why = ({ state, since, error }: BehindTable) =>
+      `${state} since ${since}${error === null ? "" : `, ${error}`}`;
+    notes.push(`behind, shown as proven before: ${listed(behind, why)}`);
+  }
+  if (setAside.length > 0) {
+    notes.push(`shown without the rows set aside: ${listed(setAside, ({ rows }) => String(rows))}`);
+  }
+  return notes;
+}
+
+/** The first few tables by name, each with what there is to say of it. */
+function listed<T extends TableOfRun>(tables: readonly T[], say: (table: T) => string): string {
+  const most = 3;
+  const named = tables
+    .slice(0, most)
+    .map((table) => `${table.table} of ${table.instance}/${table.run} (${say(table)})`);
+  const more = tables.length > most ? ` and ${tables.length - most} more` : "";
+  return `${named.join(", ")}${more}`;
+}

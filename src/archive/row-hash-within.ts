@@ -1,0 +1,26 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { RowHash } from "../model/row-hash.ts";
+import type { Table } from "../model/table.ts";
+import type { TimeBounds } from "../model/time.ts";
+import { boundsSql } from "./bounds-sql.ts";
+import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
+import { parquetRows } from "./sql.ts";
+
+/**
+ * The row hash of what Parquet files of a table hold within the bounds. DuckDB looks into no more of them than the
+ * bounds need, and keeps one sum a thread: its memory does not grow with the rows.
+ */
+export async function rowHashWithin(
+  connection: DuckDBConnection,
+  table: Table,
+  files: readonly string[],
+  bounds: TimeBounds = {},
+): Promise<RowHash> {
+  if (files.length === 0) return { rows: 0n, hash: 0n };
+  const tests = boundsSql(bounds);
+  const within = tests.length === 0 ? "" : ` WHERE ${tests.join(" AND ")}`;
+  const sql = `${rowHashSql(canonicalLineSql(table), parquetRows(files))}${within}`;
+  const reader = await connection.runAndReadAll(sql);
+  const [[rows, hash]] = reader.getRows() as [[bigint, bigint]];
+  return { rows, hash };
+}

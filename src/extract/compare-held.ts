@@ -1,0 +1,182 @@
+import { createHash } from "node:crypto";
+import { linesWithoutOddZeros } from "../archive/convert-line.ts";
+import type { Segment } from "../archive/manifest.ts";
+import { normalizedLine } from "../archive/verify-line.ts";
+import type { RunRef } from "../model/source.ts";
+import type { Table } from "../model/table.ts";
+import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
+import type { HeldWindow } from "./held-window.ts";
+
+export interface HeldComparison {
+  readonly run: RunRef;
+  readonly table: Table;
+  /** Contiguous, in order. */
+  readonly windows: readonly HeldWindow[];
+  readonly work: Omit<SliceWork, "store" | "startOver">;
+  /** The text of a segment that is held. */
+  readonly read: (segment: Segment) => Promise<Buffer>;
+  /** Hears of each window whose rows are the same at the source. */
+  readonly onEqual: (window: HeldWindow) => Promise<void>;
+}
+
+/** A window whose rows are others at the source, with their number where it was asked for alone. */
+export interface DifferingWindow extends HeldWindow {
+  readonly rowsThere?: number;
+}
+
+/** As many windows in a row as may differ before the rest are taken to differ, too: fetching them costs less then. */
+const mostDiffering = 3;
+
+/**
+ * Streams held windows from the source once more, without storing anything, and gives those whose rows are others there:
+ * first by their bytes, as conversion leaves them, all windows in one answer; where these differ, that window alone by
+ * its row hash, for a source may print or order the same rows otherwise.
+ */
+export async function compareHeld(input: HeldComparison): Promise<DifferingWindow[]> {
+  const { windows, onEqual, work } = input;
+  const differing: DifferingWindow[] = [];
+  let inRow = 0;
+  for (let at = 0; at < windows.length; ) {
+    // counts protect the rest from shrinking; where there are none, each window has to tell for itself
+    if (inRow === mostDiffering && work.countRows !== undefined) return [...differing, ...windows.slice(at)];
+    const equal = await equalBytes({ ...input, windows: windows.slice(at) });
+    if (equal > 0) inRow = 0;
+    at += equal;
+    const window = windows[at];
+    if (window === undefined) break;
+    const there = await askAlone(input, window);
+    if (there.isSame) await onEqual(window);
+    else {
+      differing.push({ ...window, rowsThere: there.rows });
+      inRow++;
+    }
+    at++;
+  }
+  return differing;
+}
+
+/** How many of the windows, from the first on, have the same bytes at the source. */
+async function equalBytes({ run, table, windows, work, read, onEqual }: HeldComparison): Promise<number> {
+  const [first, last] = [windows[0]!, windows.at(-1)!];
+  // an answer that ends with as many rows as are held is the whole of it only where they are counted
+  const expected =
+    work.countRows === undefined ? undefined : windows.reduce((sum, { rows }) => sum + rows, 0);
+  let confirmed = 0;
+  const confirm = async (windowsBefore: number) => {
+    for (; confirmed < windowsBefore; confirmed++) await onEqual(windows[confirmed]!);
+  };
+  let differs = false;
+  // ends the answer once it is known to be another
+  const halt = new AbortController();
+  const giveUp = () => {
+    differs = true;
+    halt.abort("the rows are others");
+  };
+  /** The window under way, its segments that are still to come, and what is left of the one being compared. */
+  let at = 0;
+  let segments = [...first.segments];
+  let left: Buffer = Buffer.alloc(0);
+  const hasMore = async (): Promise<boolean> => {
+    while (left.byteLength === 0) {
+      const segment = segments.shift();
+      if (segment !== undefined) {
+        if (segment.rows > 0) left = linesWithoutOddZeros(await read(segment), table);
+      } else if (at < windows.length - 1) {
+        at++;
+        segments = [...windows[at]!.segments];
+      } else return false;
+    }
+    return true;
+  };
+  const compare = async (text: Buffer) => {
+    for (let rest = text; rest.byteLength > 0 && !differs; ) {
+      if (!(await hasMore())) return giveUp();
+      const size = Math.min(rest.byteLength, left.byteLength);
+      const same = commonBytes(rest, left, size);
+      // a line of this window: what came before it is all there is of those ahead
+      if (rest.subarray(0, same).includes(10)) await confirm(at);
+      if (same < size) return giveUp();
+      rest = rest.subarray(size);
+      left = left.subarray(size);
+    }
+  };
+  try {
+    await fetchSlice(
+      { run, table, bucket: "", from: first.from, to: last.to, expected },
+      {
+        ...work,
+        signal: AbortSignal.any([work.signal, halt.signal]),
+        startOver: async () => giveUp(),
+        store: async (_draft, text, release) => {
+          try {
+            await compare(linesWithoutOddZeros(text, table));
+          } finally {
+            release();
+          }
+        },
+      },
+    );
+    if (!differs) await confirm((await hasMore()) ? at : windows.length);
+  } catch (error) {
+    if (!differs) throw error;
+  }
+  work.signal.throwIfAborted();
+  return confirmed;
+}
+
+/** How many bytes two texts have in common from their beginning, of the first so many. */
+function commonBytes(a: Buffer, b: Buffer, size: number): number {
+  if (a.compare(b, 0, size, 0, size) === 0) return size;
+  let same = 0;
+  while (a[same] === b[same]) same++;
+  return same;
+}
+
+/** A window's rows at the source, the same or not in whatever order they come and however they are printed. */
+async function askAlone(
+  { run, table, work, read }: HeldComparison,
+  { from, to, rows, segments }: HeldWindow,
+): Promise<{ readonly isSame: boolean; readonly rows: number }> {
+  const held = new LineHash(table);
+  for (const segment of segments) if (segment.rows > 0) held.add(await read(segment));
+  let there = new LineHash(table);
+  const expected = work.countRows === undefined ? undefined : rows;
+  await fetchSlice(
+    { run, table, bucket: "", from, to, expected },
+    {
+      ...work,
+      startOver: async () => {
+        there = new LineHash(table);
+      },
+      store: async (_draft, text, release) => {
+        there.add(text);
+        release();
+      },
+    },
+  );
+  return { isSame: held.text === there.text, rows: there.rows };
+}
+
+/** Count and sum over the canonical lines of some rows, in any order; a line that is no row counts by its bytes. */
+class LineHash {
+  readonly #table: Table;
+  rows = 0;
+  #sum = 0n;
+
+  constructor(table: Table) {
+    this.#table = table;
+  }
+
+  get text(): string {
+    return `${this.rows}:${this.#sum}`;
+  }
+
+  add(text: Buffer): void {
+    for (const line of text.toString("utf8").split("\n")) {
+      if (line === "") continue;
+      const canonical = normalizedLine(this.#table, line) ?? line;
+      this.rows++;
+      this.#sum += createHash("md5").update(canonical).digest().readBigUInt64BE(0);
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { RunvaultError } from "../../model/error.ts";
+import { formatTime } from "../../model/time.ts";
+import type { OpenEnd } from "../fetch-slice.ts";
+import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../table-asks.ts";
+import type { SeenSource } from "./seen-source.ts";
+
+/**
+ * Shows that no cap cut a table's last timestamp short, and gives what shows it: larger answers, or pages that end behind the
+ * same rows. To be asked once all tables have been read, for larger answers may be theirs. Throws `timestamp_capped` where more rows turn up, `unverified` where nothing tells.
+ */
+export async function showWholeEnd(
+  asks: TableAsks,
+  end: OpenEnd,
+  mostBytes: number,
+  seen: SeenSource,
+): Promise<string> {
+  if (seen.gaveMoreThan(end.rows, end.bytes)) return "larger answers than its last timestamp takes";
+  // a single row hides others only where each answer has but one
+  if (end.rows === 1 && !seen.isCapped) return "a last timestamp of one row, and no answer that a cap ended";
+  const pages = await pagesOf(asks, end, mostBytes, false);
+  const paged = pages === undefined ? undefined : linesOf(pages).length;
+  if (paged === end.rows) return "pages that end behind the same rows as its answers";
+  if (paged !== undefined && paged > end.rows) throw cutShort(end);
+  if (await anyUnseen(asks, end)) throw cutShort(end);
+  throw new RunvaultError(
+    "unverified",
+    `nothing tells whether the ${end.rows} rows at ts_event ${end.from} (${formatTime(end.from)}) are all: no other answer was larger, so a cap may have ended this one`,
+    { hint: "Archive the run together with others that have larger tables, as INSTANCE --finished does." },
+  );
+}
+
+/**
+ * True when a filter brings a row that the answer did not. A cap takes the last rows away, so the last row's value is the
+ * one to ask for: one request a filter at most. Parts that come to the same rows prove nothing: rows of a value that
+ * never showed stay unseen.
+ */
+async function anyUnseen(asks: TableAsks, end: OpenEnd): Promise<boolean> {
+  const rows = (await rowsWithin(asks, end)) ?? [];
+  const seqs = new Set(rows.map((row) => row?.seq));
+  for (const filter of asks.table.filters) {
+    const value = rows.at(-1)?.[filter] ?? "";
+    if (value === "" || rows.every((row) => row?.[filter] === value)) continue;
+    const part = await rowsWithin(asks, end, { [filter]: value });
+    if (part?.some((row) => row !== undefined && !seqs.has(row.seq))) return true;
+  }
+  return false;
+}
+
+function cutShort({ rows, from }: OpenEnd): RunvaultError {
+  return new RunvaultError(
+    "timestamp_capped",
+    `the gateway gives ${rows} rows at ts_event ${from} (${formatTime(from)}), and others when asked in another way`,
+    { hint: "Raise the gateway's cap on rows per answer, or let it answer storage facts." },
+  );
+}

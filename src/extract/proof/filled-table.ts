@@ -1,0 +1,68 @@
+import type { SurveyRecord } from "../../archive/journal.ts";
+import type { TableManifest } from "../../archive/manifest.ts";
+import type { TableFacts } from "../../model/source.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { RunKnowledge } from "../run-knowledge.ts";
+import { isRefusal, type TableAsks } from "../table-asks.ts";
+import { showWholeEnd } from "./capped-end.ts";
+import { areEndsEmpty, endsGround, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
+import { type Extent, type Rung, rungsAround } from "./rungs.ts";
+import type { SeenSource } from "./seen-source.ts";
+
+/** A table with rows, all of which are here as far as counts or two passes tell. */
+export interface FilledTable {
+  readonly asks: TableAsks;
+  readonly run: RunKnowledge;
+  readonly until: Nanoseconds | undefined;
+  readonly extent: Extent;
+  /** The rung on which the first pass showed the ends to be empty; undefined where there was none. */
+  readonly rung: Rung | undefined;
+  /** What the first pass left open about the last timestamp. */
+  readonly openEnd: SurveyRecord["openEnd"];
+  readonly mostBytes: number;
+  readonly seen: SeenSource;
+}
+
+/**
+ * Shows that no rows lie outside of a table's extent and none are hidden in its last timestamp, and gives what shows it.
+ * Throws `unverified` where nothing does, `incomplete` or `timestamp_capped` where rows turn up.
+ */
+export async function proveFilled(filled: FilledTable): Promise<readonly string[]> {
+  const { asks, openEnd, mostBytes, seen } = filled;
+  const restsOn = [endsGround(await emptyAround(filled))];
+  if (openEnd === null) return restsOn;
+  const end = { ...openEnd, from: BigInt(openEnd.from), to: BigInt(openEnd.to) };
+  return [...restsOn, await showWholeEnd(asks, end, mostBytes, seen)];
+}
+
+/** A rung on which nothing lies outside of the extent; on that of the first pass only the empty ends are asked again. */
+async function emptyAround({ asks, run, until, extent, rung, seen }: FilledTable): Promise<Rung> {
+  if (rung !== undefined) {
+    try {
+      if (await areEndsEmpty(asks, rung, extent)) return rung;
+      throw rowsOutside(rung);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  }
+  const shown = await showEnds(asks, rungsAround(run, until, extent), extent, seen);
+  if (shown === undefined) throw endsNotShown();
+  if (shown.isOutside) throw rowsOutside(shown.rung);
+  return shown.rung;
+}
+
+/**
+ * What a counted table's former certificate rests on, where it still stands: the rows begin where they did, and the run
+ * goes on as it did or is finished as it was. Its ends are not asked about again then.
+ */
+export function standingGrounds(
+  former: TableManifest | undefined,
+  own: TableFacts,
+  until: Nanoseconds | undefined,
+): readonly string[] {
+  const certificate = former?.proven?.certificate;
+  if (certificate?.proof !== "counted" && certificate?.proof !== "hashed") return [];
+  if ((certificate.gatewayFrom ?? certificate.first?.ts) !== own.first?.toString()) return [];
+  if ((certificate.until === null) !== (until === undefined)) return [];
+  return certificate.restsOn;
+}

@@ -1,0 +1,90 @@
+import { RunvaultError } from "../../model/error.ts";
+import type { Window } from "../held-window.ts";
+import { isRefusal, probe, type TableAsks } from "../table-asks.ts";
+import { type Extent, piecesOf, type Rung, windowText } from "./rungs.ts";
+import type { SeenSource } from "./seen-source.ts";
+
+/** What is known of a table's ends on a rung that counted. */
+export interface ShownEnds {
+  readonly rung: Rung;
+  /** True when rows lie outside of the extent that was taken for the table's. */
+  readonly isOutside: boolean;
+}
+
+/**
+ * Looks for rows outside of a table's extent. A rung counts only where it brings the first row at the end of a window and
+ * the last at the beginning of one: a gateway may refuse wide bounds, cut them down or misread them, and then answers
+ * nothing to anything. Undefined where no rung counts.
+ */
+export async function showEnds(
+  asks: TableAsks,
+  rungs: readonly Rung[],
+  extent: Extent,
+  seen: SeenSource,
+): Promise<ShownEnds | undefined> {
+  const counted = (rung: Rung) => Number(seen.reachOf(rung.kind) === undefined);
+  // what this source has not refused first; the sort is stable
+  for (const rung of [...rungs].sort((a, b) => counted(a) - counted(b))) {
+    try {
+      const shown = await onRung(asks, rung, extent, seen);
+      if (shown !== undefined) return shown;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  }
+  return undefined;
+}
+
+async function onRung(
+  asks: TableAsks,
+  rung: Rung,
+  { first, last }: Extent,
+  seen: SeenSource,
+): Promise<ShownEnds | undefined> {
+  const { stepNs } = rung;
+  const from = stepNs !== undefined && first - stepNs > rung.from ? first - stepNs : rung.from;
+  const to = stepNs !== undefined && last + stepNs < rung.to ? last + stepNs : rung.to;
+  const atFirst = await probe(asks, { from, to: first + 1n });
+  if (atFirst === undefined) return undefined;
+  if (atFirst.ts !== undefined && atFirst.ts < first) return { rung, isOutside: true };
+  const atLast = await probe(asks, { from: last, to });
+  if (atLast === undefined || (atLast.ts !== undefined && atLast.ts > last)) return undefined;
+  const isEmpty = await areEndsEmpty(asks, rung, { first, last });
+  if (isEmpty === undefined) return undefined;
+  seen.countRung(rung.kind, first - from);
+  return { rung, isOutside: !isEmpty };
+}
+
+/** True when nothing lies outside of the extent on the rung; undefined where that takes too many questions. */
+export async function areEndsEmpty(
+  asks: TableAsks,
+  rung: Rung,
+  { first, last }: Extent,
+): Promise<boolean | undefined> {
+  const head = piecesOf({ from: rung.from, to: first }, rung.stepNs);
+  const tail = piecesOf({ from: last + 1n, to: rung.to }, rung.stepNs);
+  if (head === undefined || tail === undefined) return undefined;
+  for (const piece of [...head, ...tail]) if ((await probe(asks, piece)) !== undefined) return false;
+  return true;
+}
+
+/** The ground that empty ends are, as certificates name it. */
+export function endsGround(rung: Rung): string {
+  return `outer ends empty on ${windowText(rung)}`;
+}
+
+export function endsNotShown(): RunvaultError {
+  return new RunvaultError(
+    "unverified",
+    "no bounds wide enough bring the table's own first and last row, so nothing tells whether rows lie outside of them",
+    { hint: "Ask the gateway's operator which bounds it answers: for a day around the run it should." },
+  );
+}
+
+export function rowsOutside(window: Window): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    `the gateway gives rows in ${windowText(window)} that it left out of its answers or of its counts`,
+    { hint: "Run the same command again; if it stays so, ask the gateway's operator which is right." },
+  );
+}

@@ -1,0 +1,98 @@
+import type { KnownSource } from "../../archive/sources.ts";
+import type { TableName } from "../../model/table.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { RungKind } from "./rungs.ts";
+
+/**
+ * What was seen of one source: by a command over all of its runs, and what the archive remembers. An answer of nothing
+ * proves something only where the same kind of question was seen to bring rows, and an answer is known not to have been
+ * cut short only where larger ones were seen. So one object goes through all jobs of a command on one source.
+ */
+export class SeenSource {
+  readonly #routes: Set<TableName>;
+  readonly #saidEmpty: ReadonlySet<TableName>;
+  #keptEmpty: KnownSource["empty"];
+  /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
+  readonly #reach = new Map<RungKind, Nanoseconds>();
+  #isCapped = false;
+  #mostRows = 0;
+  #mostBytes = 0;
+
+  /** `empty` are the tables of which the operator says now that they hold no rows, in each run of the command. */
+  constructor(
+    known: { readonly routes: readonly TableName[]; readonly empty: KnownSource["empty"] } = {
+      routes: [],
+      empty: {},
+    },
+    empty: readonly TableName[] = [],
+  ) {
+    this.#routes = new Set(known.routes);
+    this.#keptEmpty = known.empty;
+    this.#saidEmpty = new Set(empty);
+  }
+
+  /** Adds what the archive remembers, for a source that was not recognised at first. */
+  learn({ routes, empty }: Pick<KnownSource, "routes" | "empty">): void {
+    for (const table of routes) this.#routes.add(table);
+    this.#keptEmpty = { ...this.#keptEmpty, ...empty };
+  }
+
+  /** Takes note of an answer that ended whole. */
+  answered(table: TableName, rows: number, bytes: number): void {
+    if (rows > 0) this.#routes.add(table);
+    this.#mostRows = Math.max(this.#mostRows, rows);
+    this.#mostBytes = Math.max(this.#mostBytes, bytes);
+  }
+
+  /** True when the table's route has given rows of some run, in this command or before. */
+  gaveRows(table: TableName): boolean {
+    return this.#routes.has(table);
+  }
+
+  /** True when answers larger by a quarter were seen, in rows and in bytes: no cap ends answers as small as this. */
+  gaveMoreThan(rows: number, bytes: number): boolean {
+    return this.#mostRows >= rows * 1.25 && this.#mostBytes >= bytes * 1.25;
+  }
+
+  /** Takes note of an answer that stopped short of rows behind it. */
+  foundCap(): void {
+    this.#isCapped = true;
+  }
+
+  get isCapped(): boolean {
+    return this.#isCapped;
+  }
+
+  /** Takes note of a rung that brought the rows known, the first of them at the end of a window so long. */
+  countRung(kind: RungKind, reachNs: Nanoseconds): void {
+    const before = this.#reach.get(kind) ?? 0n;
+    this.#reach.set(kind, reachNs > before ? reachNs : before);
+  }
+
+  /** The longest window seen to be answered whole on rungs of a kind; undefined where none has counted. */
+  reachOf(kind: RungKind): Nanoseconds | undefined {
+    return this.#reach.get(kind);
+  }
+
+  /** True when the operator said that the instance keeps no rows in the table. */
+  isSaidEmpty(instanceId: string, table: TableName): boolean {
+    return this.#saidEmpty.has(table) || (this.#keptEmpty[instanceId]?.includes(table) ?? false);
+  }
+
+  /**
+   * What is to be remembered of the source once a run is committed: the routes that gave rows, and the operator's word
+   * for its tables, which holds until rows come.
+   */
+  toRemember(
+    known: KnownSource,
+    instanceId: string,
+    { filled, empty }: { readonly filled: readonly TableName[]; readonly empty: readonly TableName[] },
+  ): KnownSource {
+    const routes = [...new Set([...known.routes, ...this.#routes])].sort();
+    const before = known.empty[instanceId] ?? [];
+    const said = empty.filter((table) => this.#saidEmpty.has(table));
+    const words = [...new Set([...before, ...said])].filter((table) => !filled.includes(table)).sort();
+    const { [instanceId]: _, ...others } = known.empty;
+    return { ...known, routes, empty: words.length === 0 ? others : { ...others, [instanceId]: words } };
+  }
+}

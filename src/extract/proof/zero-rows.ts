@@ -1,0 +1,200 @@
+import { z } from "zod";
+import type { HeldTables } from "../../archive/held-tables.ts";
+import type { Manifest } from "../../archive/manifest.ts";
+import { latestView } from "../../archive/table-view.ts";
+import { exit, RunvaultError } from "../../model/error.ts";
+import type { StorageFacts } from "../../model/source.ts";
+import { type TableName, tableNamed, tableNames } from "../../model/table.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { Window } from "../held-window.ts";
+import type { RunKnowledge } from "../run-knowledge.ts";
+import { isRefusal, jsonOf, probe, type TableAsks } from "../table-asks.ts";
+import { showEnds } from "./outer-ends.ts";
+import { type Extent, piecesOf, type Rung, rungsAround, windowText } from "./rungs.ts";
+import type { SeenSource } from "./seen-source.ts";
+
+/** What an answer of no rows is held against. */
+export interface EmptyTable {
+  readonly asks: TableAsks;
+  readonly run: RunKnowledge;
+  readonly until: Nanoseconds | undefined;
+  /** True when storage facts count no rows; false where there are no facts. */
+  readonly isCounted: boolean;
+  /** Extents of the run's tables that have rows. */
+  readonly filled: ReadonlyMap<TableName, Extent>;
+  readonly seen: SeenSource;
+  /** The run's summary; null where the source has none. */
+  readonly summary: () => Promise<Uint8Array | null>;
+}
+
+/** What shows that a table has no rows; or a window that has some after all. */
+export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly rowsIn: Window };
+
+/**
+ * Shows that a table without rows has none: nothing on bounds that brought known rows of other tables or runs, nothing in
+ * the summary, and storage facts that count none. Without facts the route has to have given rows of some run, and the run
+ * to be one that the gateway knows: many answer nothing to any id. Else it takes the operator's word. To be asked after
+ * the tables that have rows, which show the bounds. Throws `unverified`.
+ */
+export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
+  const { asks, run, isCounted, filled, seen } = empty;
+  const name = asks.table.name;
+  const rungs = await countedRungs(empty);
+  // facts without any row in the run are not tied to bounds, and there is no row that bounds could be tried on
+  const isAllEmpty = isCounted && filled.size === 0;
+  const nothing = await nothingOn(
+    asks,
+    rungs.length === 0 && isAllEmpty ? aroundNothing(empty) : rungs,
+    seen,
+  );
+  if (nothing !== undefined && "rowsIn" in nothing) return nothing;
+  const lacks =
+    (await contradiction(empty)) ??
+    (nothing === undefined && !isAllEmpty
+      ? "no bounds wide enough were seen to bring rows that are known"
+      : undefined) ??
+    (isCounted ? undefined : await unknownTo(empty));
+  const shown = nothing === undefined ? [] : [`no rows on ${windowText(nothing.rung)}`];
+  if (lacks === undefined) {
+    if (isAllEmpty) return { restsOn: ["storage facts that count no row of the run"] };
+    const known = isCounted ? "storage facts that count none" : "its route, which gave rows before";
+    return { restsOn: [...shown, known] };
+  }
+  if (seen.isSaidEmpty(run.instanceId, name)) {
+    return { restsOn: [...shown, `the operator's word that it holds no rows (--empty ${name})`] };
+  }
+  throw new RunvaultError("unverified", `the gateway gives no rows, and nothing proves it: ${lacks}`, {
+    hint: `If the table rightly holds no rows, run again with --empty ${name}; the archive keeps that word for the instance.`,
+  });
+}
+
+/** Extents of the tables that have rows, by facts, by surveys, and by what is committed. */
+export function filledTables(
+  facts: StorageFacts | null,
+  held: HeldTables,
+  committed: Manifest["tables"],
+): ReadonlyMap<TableName, Extent> {
+  const filled = new Map<TableName, Extent>();
+  for (const name of tableNames) {
+    const own = facts?.get(name);
+    const { survey } = held.of(name);
+    const { first: former, last: formerLast } = latestView(committed[name])?.certificate ?? {};
+    const first = facts === null ? (survey?.first ?? former?.ts) : own?.first;
+    const last = facts === null ? (survey?.last ?? formerLast?.ts) : own?.last;
+    if (first != null && last != null) filled.set(name, { first: BigInt(first), last: BigInt(last) });
+  }
+  return filled;
+}
+
+/** The rungs around the run that brought known rows; another table of the run shows one where none did so far. */
+async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
+  const { asks, run, until, filled, seen } = empty;
+  const counted = () => aroundNothing(empty).filter(({ kind }) => seen.reachOf(kind) !== undefined);
+  // two tables: the route of one may be dead
+  for (const [name, extent] of [...filled].filter(([name]) => name !== asks.table.name).slice(0, 2)) {
+    if (counted().length > 0) break;
+    const other = { ...asks, table: tableNamed(name) };
+    await showEnds(other, rungsAround(run, until, extent), extent, seen);
+  }
+  return counted();
+}
+
+/** Rungs around all that is known of the run. */
+function aroundNothing({ run, until, filled }: EmptyTable): Rung[] {
+  const firsts = [...filled.values()].map(({ first }) => first);
+  const lasts = [...filled.values()].map(({ last }) => last);
+  if (firsts.length === 0) return rungsAround(run, until, undefined);
+  const first = firsts.reduce((a, b) => (a < b ? a : b));
+  const last = lasts.reduce((a, b) => (a > b ? a : b));
+  return rungsAround(run, until, { first, last });
+}
+
+/**
+ * The first rung on which the source gives no rows, or the window in which it gives some; undefined where it takes none
+ * of them. Bounds near the run are asked for in windows no longer than were seen to be answered to their end.
+ */
+async function nothingOn(
+  asks: TableAsks,
+  rungs: readonly Rung[],
+  seen: SeenSource,
+): Promise<{ readonly rung: Rung } | { readonly rowsIn: Window } | undefined> {
+  for (const rung of rungs) {
+    const pieces = piecesOf(rung, rung.kind === "run" ? seen.reachOf("run") : rung.stepNs);
+    if (pieces === undefined) continue;
+    try {
+      for (const piece of pieces) if ((await probe(asks, piece)) !== undefined) return { rowsIn: rung };
+      return { rung };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  }
+  return undefined;
+}
+
+const count = z.union([z.string().regex(/^\d{1,20}$/), z.int().nonnegative()]);
+const summarySchema = z.object({ orders: count.optional(), fills: count.optional() });
+
+/** What the summary says against a table without rows; undefined where it says nothing. */
+async function contradiction({ asks, until, summary }: EmptyTable): Promise<string | undefined> {
+  const { name } = asks.table;
+  if (name !== "orders" && name !== "fills") return undefined;
+  const document = await summary();
+  const rows = summarySchema.safeParse(document === null ? null : jsonOf(document)).data?.[name];
+  if (rows === undefined || BigInt(rows) === 0n) return undefined;
+  // of a run that goes on it may count rows behind the horizon
+  if (until !== undefined && (await isAnyBehind(asks, until))) return undefined;
+  return `the run's summary counts ${rows} ${name}`;
+}
+
+async function isAnyBehind(asks: TableAsks, until: Nanoseconds): Promise<boolean> {
+  for (const rung of rungsAround({ started: until, ended: undefined }, undefined, undefined)) {
+    try {
+      if ((await probe(asks, { from: until, to: rung.to })) !== undefined) return true;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  }
+  return false;
+}
+
+/** What is lacking for a source's answer of no rows to be about this table of this run; undefined where nothing is. */
+async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promise<string | undefined> {
+  const { name } = asks.table;
+  if (!seen.gaveRows(name)) return "its route has given no rows of any run yet";
+  if (filled.size > 0) return undefined;
+  const made = { ...run, runId: madeUpId(run.runId) };
+  const [rung] = rungsAround(run, until, undefined);
+  if (made.runId === run.runId || rung === undefined) return "no other table of the run has rows";
+  try {
+    await probe({ ...asks, run: made }, rung);
+  } catch (error) {
+    if (isUnknown(error)) return undefined;
+    if (!isRefusal(error)) throw error;
+  }
+  return "no other table of the run has rows, and the gateway answers a run that cannot exist in the same way";
+}
+
+/** What a source says of a run that it does not know. */
+function isUnknown(error: unknown): boolean {
+  if (!(error instanceof RunvaultError) || error.retry === "again") return false;
+  // said by the gateway, not of what it answered
+  if (error.code === "history_identity_conflict") return error.status !== undefined;
+  const isAboutUs = error.code === "unauthenticated" || error.code === "permission_denied";
+  return error.exit === exit.gateway && !isAboutUs && error.code !== "not_a_gateway" && !isRefusal(error);
+}
+
+/**
+ * An id of the same form that names no run: its first digit, which in dates and times lies far in the future then, and its
+ * letters are others. The same id where it has neither.
+ */
+export function madeUpId(runId: string): string {
+  // digits of UUIDs and hashes stay such
+  const isHex = !/[g-z]/i.test(runId);
+  const [size, shift] = isHex ? [6, 3] : [26, 13];
+  return runId
+    .replace(/\d/, (digit) => String((Number(digit) + 5) % 10))
+    .replace(/[a-z]/gi, (letter) => {
+      const base = letter < "a" ? 65 : 97;
+      return String.fromCharCode(((letter.charCodeAt(0) - base + shift) % size) + base);
+    });
+}

@@ -1,0 +1,112 @@
+import { join } from "node:path";
+import type { Archive } from "../archive/archive.ts";
+import type { Manifest, Segment } from "../archive/manifest.ts";
+import { readSegment } from "../archive/segment.ts";
+import { joinAddress, knownSource } from "../archive/sources.ts";
+import { normalizedLine } from "../archive/verify-line.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
+import type { HistorySource } from "../model/source.ts";
+import { type Table, tables } from "../model/table.ts";
+import { formatTime } from "../model/time.ts";
+import type { RunKnowledge } from "./run-knowledge.ts";
+import { askSmall, linesOf, timeOf } from "./table-asks.ts";
+
+export interface RunIdentity {
+  readonly source: HistorySource;
+  readonly archive: Archive;
+  readonly run: RunKnowledge;
+  readonly committed: Manifest;
+  /** The operator's word that the source's address is another and the source the same. */
+  readonly isMoved: boolean;
+  /** True once rows of the run are to be fetched: then a source that tells no beginning shows a row that is known. */
+  readonly isToFetch: boolean;
+  readonly retry: RetryPolicy;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Throws `history_identity_conflict` where the source has another run under the id of an archived one: it began at
+ * another time, or, where its address is another or it tells no beginning, its rows are others. An address that stands
+ * this is the source's from then on.
+ */
+export async function requireSameRun(identity: RunIdentity): Promise<void> {
+  const { source, archive, run, committed, isMoved, isToFetch } = identity;
+  const started = committed.run.started;
+  if (started !== null && run.started !== undefined && BigInt(started) !== run.started) {
+    throw conflict(
+      identity,
+      `the run archived under this id began at ${formatTime(BigInt(started))}, the gateway's at ${formatTime(run.started)}`,
+    );
+  }
+  const isKnown =
+    committed.source === source.label ||
+    (await knownSource(archive.layout, committed.source)).addresses.includes(source.label);
+  if (isKnown && (started !== null || !isToFetch)) return;
+  if (!isKnown && isMoved) {
+    await joinAddress(archive.layout, committed.source, source.label);
+    return;
+  }
+  if ((await hasProvenRow(identity)) === false) {
+    const what = isKnown ? "the gateway" : `${source.label}, which is not where it was archived from,`;
+    throw conflict(identity, `${what} does not have the first and last row that were proven of the run`);
+  }
+  if (!isKnown) await joinAddress(archive.layout, committed.source, source.label);
+}
+
+/**
+ * Whether the source has the first row that was proven of the run, or, where retention took that, the last; undefined
+ * where no row was ever proven.
+ */
+async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined> {
+  const { archive, committed } = identity;
+  for (const table of tables) {
+    const segments = (committed.tables[table.name]?.proven?.segments ?? []).filter(({ rows }) => rows > 0);
+    for (const [segment, end] of [
+      [segments[0], 0],
+      [segments.at(-1), -1],
+    ] as const) {
+      if (segment === undefined || !segment.sorted) continue;
+      const text = await readSegment(join(archive.layout.dataDir(committed), segment.file), segment);
+      const line = linesOf(text).at(end)?.toString("utf8");
+      if (line !== undefined && (await gives(identity, table, segment, line))) return true;
+    }
+    if (segments.length > 0) return false;
+  }
+  return undefined;
+}
+
+/** Whether a line is among those that the source gives of its timestamp. */
+async function gives(
+  { source, run, retry, signal }: RunIdentity,
+  table: Table,
+  segment: Segment,
+  line: string,
+): Promise<boolean> {
+  const time = timeOf(line);
+  if (time === null) return false;
+  const { instanceId, runId } = run;
+  const from = BigInt(time);
+  const to = from + 1n < BigInt(segment.to) ? from + 1n : BigInt(segment.to);
+  const asks = { source, run: { instanceId, runId }, table, retry, signal };
+  const wanted = normalizedLine(table, line) ?? line;
+  return await askSmall(asks, async () => {
+    const chunks: Uint8Array[] = [];
+    const request = { instanceId, runId, table: table.name, from, to, signal };
+    for await (const chunk of source.rows(request)) chunks.push(chunk);
+    return linesOf(Buffer.concat(chunks)).some((found) => {
+      const text = found.toString("utf8");
+      return (normalizedLine(table, text) ?? text) === wanted;
+    });
+  });
+}
+
+function conflict({ run }: RunIdentity, message: string): RunvaultError {
+  return new RunvaultError("history_identity_conflict", message, {
+    scope: "run",
+    place: { instance: run.instanceId, run: run.runId },
+    hint:
+      "What is archived stays as it is. Archive the other run elsewhere; where it is the same source at a new address, " +
+      "say so once with --source-moved.",
+  });
+}

@@ -1,0 +1,85 @@
+import type { ErrorPlace } from "../model/error.ts";
+import type { UnknownFields } from "./unknown-fields.ts";
+import { wireType } from "./wire-cursor.ts";
+
+/** What kind of value a field holds: a number, text, or several values. */
+type Holds = "number" | "text" | "several";
+
+/** A document that is a list of entries, by what has to be in it. */
+export interface ListForm {
+  /** In words, for messages. */
+  readonly what: string;
+  /** Key of the list. */
+  readonly list: string;
+  /** Keys of an entry. */
+  readonly keys: readonly string[];
+  /** What an entry cannot do without: keys of which one at least is filled, and what such a value holds. */
+  readonly needed: readonly { readonly keys: readonly string[]; readonly holds: readonly Holds[] }[];
+}
+
+/** Judges a document's fields that its form does not know, in the list's envelope and in its entries. */
+export function judgeFields(form: ListForm, json: unknown, place: ErrorPlace, unknown: UnknownFields): void {
+  if (!isObject(json)) return;
+  const { what, list } = form;
+  const around = filledUnknown(json, [list, "ok"]);
+  const entries = Array.isArray(json[list]) ? json[list].filter(isObject) : [];
+  unknown.judge(
+    {
+      what,
+      fields: around.map(([key]) => key),
+      candidates: namesOf(around, ["several"]),
+      empty: entries.length === 0 ? list : undefined,
+    },
+    place,
+  );
+  // filled entries first: what stands in them is known to be nothing that is needed
+  const judged = entries.map((entry) => seenIn(form, entry)).filter(({ fields }) => fields.length > 0);
+  for (const seen of judged) if (seen.empty === undefined) unknown.judge(seen, place);
+  for (const seen of judged) if (seen.empty !== undefined) unknown.judge(seen, place);
+}
+
+function seenIn({ what, keys, needed }: ListForm, entry: Record<string, unknown>) {
+  const fields = filledUnknown(entry, keys);
+  const missing = needed.find((one) => !one.keys.some((key) => isFilled(entry[key])));
+  return {
+    what: `an entry of ${what}`,
+    fields: fields.map(([key]) => key),
+    candidates: missing === undefined ? [] : namesOf(fields, missing.holds),
+    empty: missing?.keys[0],
+  };
+}
+
+type Field = readonly [key: string, value: unknown];
+
+function filledUnknown(object: Record<string, unknown>, known: readonly string[]): Field[] {
+  return Object.entries(object).filter(([key, value]) => !known.includes(key) && isFilled(value));
+}
+
+/** Whether a value says anything: a zero value is what a field has that says nothing. */
+function isFilled(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  if (isObject(value)) return Object.keys(value).length > 0;
+  return ![undefined, null, "", "0", 0, false].includes(value as string);
+}
+
+/** The fields that may hold one of these. */
+function namesOf(fields: readonly Field[], holds: readonly Holds[]): string[] {
+  return fields.flatMap(([key, value]) =>
+    holdsOf(key, value).some((one) => holds.includes(one)) ? [key] : [],
+  );
+}
+
+function holdsOf(key: string, value: unknown): readonly Holds[] {
+  if (/^#\d+$/.test(key) && typeof value === "string") {
+    // a message's field, with its tag: a length stands ahead of texts and of messages alike
+    const type = (Buffer.from(value, "base64")[0] ?? 0) & 7;
+    return type === wireType.length ? ["text", "several"] : ["number"];
+  }
+  if (typeof value === "object") return ["several"];
+  if (typeof value === "number") return ["number"];
+  return typeof value === "string" && /^-?\d+$/.test(value) ? ["number", "text"] : ["text"];
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

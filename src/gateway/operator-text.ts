@@ -1,0 +1,36 @@
+import { stripVTControlCharacters } from "node:util";
+import type { Scrubber } from "../model/scrubber.ts";
+
+/** More of it says no more, and fills the screen, the log and the manifest. */
+const longestText = 500;
+
+/** What a gateway says for its operators beside an error's code. */
+export interface OperatorWords {
+  readonly message?: string | undefined;
+  readonly hint?: string | undefined;
+}
+
+/**
+ * A gateway's message and hint as people may see them, to stand behind our own words: one line of at most 500
+ * characters without control characters, what commands a terminal, and secrets. Empty where it says nothing.
+ */
+export function operatorText({ message, hint }: OperatorWords, scrubber: Scrubber): string {
+  const [said, advice] = [message, hint].map((text) => scrubber.scrub(oneLine(text ?? "")));
+  if (!said && !advice) return "";
+  return `: ${cutTo(longestText, [said, advice && `(its hint: ${advice})`].filter(Boolean).join(" "))}`;
+}
+
+function oneLine(text: string): string {
+  return (
+    stripVTControlCharacters(text)
+      // what is not seen may hide a secret from the search for it, or turn the direction of what stands behind it
+      .replace(/\p{Cf}+/gu, "")
+      .replace(/[\p{Cc}\p{Cs}\p{Z}]+/gu, " ")
+      .trim()
+  );
+}
+
+function cutTo(most: number, text: string): string {
+  const characters = [...text];
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
+}

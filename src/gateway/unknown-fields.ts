@@ -1,0 +1,68 @@
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Notices } from "./notices.ts";
+
+/** A gateway that has other fields each time is not remembered for ever. */
+const mostRemembered = 10_000;
+
+/** Fields of one message or document that the contract does not know, by key or by `#` and number. */
+export interface UnknownSeen {
+  /** The message, in words. */
+  readonly what: string;
+  readonly fields: readonly string[];
+  /** Those of them that may hold what is needed. */
+  readonly candidates: readonly string[];
+  /** A needed field that is empty beside them; undefined where all are filled. */
+  readonly empty: string | undefined;
+}
+
+/**
+ * Judges the fields that a gateway has and the contract has not. Beside needed fields that are filled they are drift,
+ * told once: gateways grow. Beside one that is empty they may be what is missing there, under another name: taken for
+ * nothing, it would be counted as nothing. A field that was seen beside filled ones is known to be another.
+ */
+export class UnknownFields {
+  readonly #notices: Notices;
+  readonly #grown = new Set<string>();
+  readonly #told = new Set<string>();
+
+  constructor(notices: Notices) {
+    this.#notices = notices;
+  }
+
+  /** Throws `not_a_gateway`. */
+  judge({ what, fields, candidates, empty }: UnknownSeen, place: ErrorPlace): void {
+    if (fields.length === 0) return;
+    const keyOf = (field: string) => `${what} ${field}`;
+    const suspect = candidates.filter((field) => !this.#grown.has(keyOf(field)));
+    if (empty !== undefined && suspect.length > 0) {
+      throw new RunvaultError(
+        "not_a_gateway",
+        `${what} has no ${empty}, but what the contract does not know: ${shown(suspect)}`,
+        {
+          place,
+          // nothing else is read
+          status: 200,
+          hint: "The gateway's contract is another: hold its fields against proto/, or ask its operator.",
+        },
+      );
+    }
+    if (empty === undefined) for (const field of fields) remember(this.#grown, keyOf(field));
+    const news = fields.filter((field) => !this.#told.has(keyOf(field)));
+    if (news.length === 0) return;
+    for (const field of news) remember(this.#told, keyOf(field));
+    this.#notices.tell(`${what} has what the contract does not know, which is left aside: ${shown(news)}`);
+  }
+}
+
+function remember(set: Set<string>, key: string): void {
+  if (set.size < mostRemembered) set.add(key);
+}
+
+/** A name that is shown as it is; any other may be anything, a secret included. */
+const plainName = /^#?\w{1,40}$/;
+
+function shown(fields: readonly string[]): string {
+  const names = fields.map((field) => (plainName.test(field) ? field : "a field of an odd name"));
+  const distinct = [...new Set(names)].sort();
+  return distinct.length <= 10 ? distinct.join(", ") : `${distinct.slice(0, 10).join(", ")} and others`;
+}

@@ -1,0 +1,259 @@
+import { readdir, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openArchive } from "../../src/archive/archive.ts";
+import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import type { Manifest } from "../../src/archive/manifest.ts";
+import { RunvaultError } from "../../src/model/error.ts";
+import { serve } from "../../src/serve/server.ts";
+import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+
+/** fills: 39 rows proven, 59 brought by an attempt that failed; orders: 9 proven, one set aside; bars: nothing proven. */
+let made: TableWorld;
+let manifest: Manifest;
+let dir: string;
+let out: string;
+beforeAll(async () => {
+  made = await TableWorld.create();
+  dir = made.archive.dir;
+  out = join(tmpdir(), `runvault-shortfall-${process.pid}`);
+  const all = world({ fills: hours(80), orders: hours(12), bars: hours(4) });
+  const orders = all.get("orders")!;
+  orders[3] = { ...orders[3]!, line: orders[3]!.line.replace(/"price":"[^"]*"/, '"price":"a lot"') };
+  const source = new ArraySource(run, new Map(all), { final: false });
+  const failing = (table: string, from: bigint) => (request: { table: string; from?: bigint | undefined }) =>
+    request.table === table && (request.from ?? 0n) >= from
+      ? new RunvaultError("server_error", "no luck today")
+      : undefined;
+  source.tables.set("fills", all.get("fills")!.slice(0, 40));
+  source.manners = { final: false, refuses: failing("bars", 0n) };
+  const settings = { acceptQuarantine: true };
+  await made.archiveRun(source, { settings });
+  source.tables = all;
+  const fills = failing("fills", at(60));
+  const bars = failing("bars", 0n);
+  source.manners = { final: false, refuses: (request) => fills(request) ?? bars(request) };
+  manifest = (await made.archiveRun(source, { settings, clock: () => at(1_000_001) })).manifest;
+});
+afterAll(async () => {
+  await made[Symbol.asyncDispose]();
+  await rm(out, { recursive: true, force: true });
+});
+
+const fillsBehind = {
+  instance: "alpha",
+  run: "2022-01-01",
+  table: "fills",
+  state: "INCOMPLETE",
+  error: "server_error",
+};
+const commands = {
+  query: (table: string) => ["query", `SELECT count(*) AS n FROM ${table}`, "--archive", dir],
+  files: (table: string) => ["files", table, "--archive", dir],
+  export: (table: string) => ["export", table, "-f", "csv", "-o", out, "--force", "--archive", dir],
+};
+
+describe.each(Object.entries(commands))("%s", (name, command) => {
+  test("says what is left out, behind and set aside, and ends with 0", async () => {
+    for (const [table, note] of [
+      ["bars", "left out: bars of alpha/2022-01-01 (INCOMPLETE)\n"],
+      ["equity", "left out: equity of alpha/2022-01-01 (not archived)\n"],
+      ["fills", "behind, shown as proven before: fills of alpha/2022-01-01 (INCOMPLETE since "],
+      ["orders", "shown without the rows set aside: orders of alpha/2022-01-01 (1)"],
+    ] as const) {
+      const { status, stderr } = await runInside(command(table));
+      expect([table, status, stderr]).toEqual([table, 0, expect.stringContaining(`note: ${note}`)]);
+    }
+    expect((await runInside(command("fills"))).stderr).toContain(
+      `since ${manifest.tables.fills!.attempt.behindSince}, server_error`,
+    );
+  });
+
+  test("says it as one JSON object on standard error with --json", async () => {
+    const { stderr, stdout, status } = await runInside([...command("fills"), "--json"]);
+    expect(status).toBe(0);
+    expect(JSON.parse(stderr)).toMatchObject({ runs: 1, withheld: [], behind: [fillsBehind], setAside: [] });
+    const report = JSON.parse(stdout);
+    if (name === "export")
+      expect(report).toMatchObject({ withheld: [], behind: [fillsBehind], setAside: [] });
+    else expect(report).toBeInstanceOf(Array);
+    const left = await runInside([...command("bars"), "--json"]);
+    expect(JSON.parse(left.stderr).withheld).toMatchObject([{ table: "bars", state: "INCOMPLETE" }]);
+    const aside = await runInside([...command("orders"), "--json"]);
+    expect(JSON.parse(aside.stderr).setAside).toMatchObject([{ table: "orders", rows: 1 }]);
+  });
+
+  test("is exit status 4 with --strict where something is left out or behind, and gives its result all the same", async () => {
+    for (const [table, expected] of [
+      ["bars", 4],
+      ["equity", 4],
+      ["fills", 4],
+      ["orders", 0],
+    ] as const) {
+      const plain = await runInside(command(table));
+      const strict = await runInside([...command(table), "--strict", "--quiet"]);
+      expect([table, strict.status, strict.stdout]).toEqual([table, expected, plain.stdout]);
+      expect(strict.stderr.includes("runvault: incomplete: not all")).toBe(expected === 4);
+    }
+    const json = await runInside([...command("bars"), "--strict", "--json", "--quiet"]);
+    expect(JSON.parse(json.stderr)).toMatchObject({ error: { code: "incomplete", exit: 4 } });
+  });
+
+  test("shows with --allow-incomplete what was brought, without a word of it, and not together with --strict", async () => {
+    const { status, stderr } = await runInside([...command("fills"), "--allow-incomplete"]);
+    expect([status, stderr]).toEqual([0, ""]);
+    const nothing = await runInside([...command("bars"), "--allow-incomplete"]);
+    expect(nothing.stderr).toBe("note: left out: bars of alpha/2022-01-01 (INCOMPLETE)\n");
+    const never = await runInside([...command("equity"), "--allow-incomplete"]);
+    expect(never.stderr).toContain("equity of alpha/2022-01-01 (not archived)");
+    expect((await runInside([...command("fills"), "--allow-incomplete", "--strict"])).status).toBe(2);
+  });
+
+  test("says that an archive without runs has none", async () => {
+    const empty = join(out, "..", `runvault-empty-${process.pid}`);
+    await openArchive(empty, { create: true });
+    try {
+      const args = [...command("fills").slice(0, -1), empty];
+      const { status, stderr } = await runInside(args);
+      expect([status, stderr]).toEqual([0, expect.stringContaining("the archive holds no runs")]);
+      expect((await runInside([...args, "--strict"])).status).toBe(4);
+    } finally {
+      await rm(empty, { recursive: true, force: true });
+    }
+  });
+});
+
+test("a query that names no table has nothing left out", async () => {
+  const { status, stderr } = await runInside(["query", "SELECT 1", "--archive", dir, "--strict"]);
+  expect([status, stderr]).toEqual([0, ""]);
+});
+
+test("archive has no --allow-incomplete: what is not proven is for readers to ask for", async () => {
+  const args = ["archive", "alpha/2022-01-01", "--gateway", "http://127.0.0.1:9", "--archive", dir];
+  const { status, stderr } = await runInside([...args, "--allow-incomplete"]);
+  expect([status, stderr]).toEqual([2, expect.stringContaining("unknown option '--allow-incomplete'")]);
+});
+
+describe("a bucket that an attempt changed", () => {
+  const rowsOf = async (...more: string[]) => {
+    const { stdout } = await runInside([...commands.query("fills"), "-f", "csv", ...more]);
+    return Number(stdout.split("\n")[1]);
+  };
+
+  test("has two Parquet files in the manifest until it is proven, and each reader sees one of them", async () => {
+    const { proven, attempt } = manifest.tables.fills!;
+    const [before, later] = [proven!.parquet, attempt.holding!.parquet];
+    expect(before.map(({ bucket }) => bucket)).toEqual(later.map(({ bucket }) => bucket));
+    expect(before.map(({ file }) => file)).not.toEqual(later.map(({ file }) => file));
+    const rows = [before, later].map((files) => files.reduce((sum, file) => sum + file.rows, 0));
+    expect(rows[0]).toBe(39);
+    expect(rows[1]).toBeGreaterThan(39);
+
+    expect(await rowsOf()).toBe(rows[0]);
+    expect(await rowsOf("--allow-incomplete")).toBe(rows[1]);
+    for (const [more, files] of [
+      [[], before],
+      [["--allow-incomplete"], later],
+    ] as const) {
+      const listed = await runInside([...commands.files("fills"), "--json", ...more]);
+      const names = JSON.parse(listed.stdout).map(({ file }: { file: string }) => file.split("/").at(-1));
+      expect(names).toEqual(files.map(({ file }) => file));
+      const exported = await runInside([...commands.export("fills"), "--json", ...more]);
+      expect(JSON.parse(exported.stdout).rows).toBe(files.reduce((sum, file) => sum + file.rows, 0));
+      await using source = openArchiveSource(made.archive, { allowIncomplete: more.length > 0 });
+      const served = await serve({ source, host: "127.0.0.1", port: 0, onError: () => {} });
+      try {
+        const query = `instance=${run.instanceId}&run_id=${run.runId}`;
+        const answer = await fetch(`${served.url}/history/fills?${query}`);
+        expect((await answer.text()).trimEnd().split("\n")).toHaveLength(
+          files.reduce((sum, file) => sum + file.rows, 0),
+        );
+        // nothing proven is 409
+        const bars = await fetch(`${served.url}/history/bars?${query}`);
+        if (more.length > 0) continue;
+        expect(bars.status).toBe(409);
+        expect(await bars.json()).toMatchObject({ error: { code: "history_incomplete" } });
+      } finally {
+        await served.close();
+      }
+    }
+  });
+
+  test("is linked below tables/ as it is proven, also once its types were widened", async () => {
+    const linked = async () => {
+      const folder = made.archive.layout.tableDir("fills", run);
+      const now = (await (await openArchive(dir)).manifest(run))!;
+      const names = await readdir(folder);
+      const { parquet } = now.tables.fills!.proven!;
+      expect(names.sort()).toEqual(parquet.map(({ bucket }) => `${bucket}.parquet`).sort());
+      for (const { bucket, file } of parquet) {
+        const link = await stat(join(folder, `${bucket}.parquet`));
+        expect(link.ino).toBe((await stat(join(made.archive.layout.dataDir(run), file))).ino);
+      }
+      return now;
+    };
+    await linked();
+    const widened = await runInside(["rebuild", "--widen", "fills.price=38,18", "--archive", dir]);
+    expect(widened.status).toBe(0);
+    const now = await linked();
+    expect(now.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      proven: { state: "OPEN", exactTypes: { price: "DECIMAL(38,18)" } },
+      attempt: { behindSince: manifest.tables.fills!.attempt.behindSince },
+    });
+    expect(await rowsOf()).toBe(39);
+    expect(await rowsOf("--allow-incomplete")).toBeGreaterThan(39);
+  });
+});
+
+describe("runs and verify", () => {
+  test("name tables that are behind, since when and why, and rows set aside", async () => {
+    const { stdout } = await runInside(["runs", "--archive", dir]);
+    const told = stdout.split("\n").slice(3).join("\n");
+    const began = manifest.tables.fills!.attempt.behindSince;
+    expect(told).toMatch(
+      /2022-01-01 {2}fills: INCOMPLETE: server_error: no luck today \(.*\); OPEN is what was proven before, attempts/,
+    );
+    expect(told).toContain(`attempts have gone wrong since ${began}`);
+    expect(told).toContain("alpha/2022-01-01  orders: rows set aside, as the operator accepted: 1");
+    expect(told).toMatch(
+      /bars: INCOMPLETE: server_error: .*; nothing is proven, .* since .*, the latest at /,
+    );
+    const { runs } = JSON.parse((await runInside(["runs", "--archive", dir, "--json"])).stdout);
+    expect(runs[0].tables).toMatchObject({
+      fills: {
+        proven: "OPEN",
+        rows: 39,
+        behindSince: began,
+        error: "server_error",
+        reason: expect.stringContaining("no luck"),
+      },
+      orders: { proven: "OPEN", setAside: 1, behindSince: null, error: null, reason: null },
+      bars: { proven: null, rows: null, behindSince: expect.any(String) },
+    });
+    const verified = await runInside(["verify", "--archive", dir]);
+    expect(verified.status).toBe(4);
+    expect(verified.stdout).toContain(
+      `OPEN is what was proven before, attempts have gone wrong since ${began}`,
+    );
+    expect(verified.stdout).toContain(
+      "notice: orders quarantine: rows set aside, as the operator accepted: 1",
+    );
+  });
+
+  test("say of an instance without runs that the archive has none of it", async () => {
+    for (const args of [
+      ["runs", "beta"],
+      ["verify", "beta"],
+    ]) {
+      const { status, stderr } = await runInside([...args, "--archive", dir]);
+      expect([status, stderr]).toEqual([
+        2,
+        expect.stringContaining("the archive holds no run of this instance"),
+      ]);
+    }
+  });
+});

@@ -1,0 +1,149 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { type Archive, openArchive } from "../../src/archive/archive.ts";
+import { type Manifest, manifestText } from "../../src/archive/manifest.ts";
+import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+
+const runs = [
+  { instanceId: "alpha", runId: "1" },
+  { instanceId: "alpha", runId: "2" },
+  { instanceId: "beta", runId: "1" },
+];
+const [first] = runs as [(typeof runs)[number]];
+let folder: string;
+let archive: Archive;
+let manifest: Manifest;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-repair-"));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+beforeEach(async () => {
+  const dir = await mkdtemp(join(folder, "archive-"));
+  const tables = ["fills"] as const;
+  for (const run of runs) await archiveWorld(dir, new ArraySource(run, smallWorld(25, run)), { tables });
+  archive = await openArchive(dir);
+  manifest = (await archive.manifest(first))!;
+});
+
+const verify = (...more: string[]) => runInside(["verify", "--archive", archive.dir, ...more]);
+const dataFile = (name: string) => join(archive.layout.dataDir(first), name);
+const parquet = () => dataFile(manifest.tables.fills!.proven!.parquet[0]!.file);
+const segment = () => dataFile(manifest.tables.fills!.proven!.segments[0]!.file);
+
+async function flip(file: string): Promise<void> {
+  const bytes = await readFile(file);
+  bytes[bytes.length >> 1]! ^= 1;
+  await writeFile(file, bytes);
+}
+
+/** Writes a run's manifest as if it had been committed at this time, from this gateway. */
+async function recommit(run: (typeof runs)[number], change: Partial<Manifest>): Promise<void> {
+  const found = (await archive.manifest(run))!;
+  await writeFile(archive.layout.manifestFile(run), manifestText({ ...found, ...change }));
+}
+
+async function verified(...more: string[]): Promise<string[]> {
+  const { runs } = JSON.parse((await verify("--json", ...more)).stdout);
+  return runs.map(({ run }: { run: typeof first }) => `${run.instanceId}/${run.runId}`);
+}
+
+describe("verify --repair", () => {
+  test.each([
+    ["flipped", flip],
+    ["missing", (file: string) => rm(file)],
+  ])("makes Parquet that is %s anew from its segments", async (_, damage) => {
+    await damage(parquet());
+    expect((await verify()).status).toBe(5);
+    const { status, stdout } = await verify("--repair");
+    expect(stdout).toContain("repaired: 1 buckets of Parquet made anew");
+    expect(status).toBe(0);
+    expect((await verify("--deep")).status).toBe(0);
+    const { stdout: rows } = await runInside([
+      "query",
+      ...["--archive", archive.dir, "-f", "csv"],
+      "SELECT count(*) FROM fills",
+    ]);
+    expect(rows).toBe("count_star()\n75\n");
+  });
+
+  test("names the command that fetches what only the gateway has", async () => {
+    await recommit(first, { source: "http://127.0.0.1:8080/api/v1" });
+    await flip(segment());
+    await flip(parquet());
+    const { status, stdout } = await verify("--repair", "alpha");
+    const command = `runvault archive --archive ${archive.dir} --gateway http://127.0.0.1:8080/api/v1 alpha/1`;
+    expect(status).toBe(5);
+    expect(stdout).toContain(`next: fetch what is lost: \`${command}\``);
+    const json = JSON.parse((await verify("--repair", "--json")).stdout);
+    expect(json.runs[0].repair).toMatchObject({ changed: false, buckets: 0, error: null, archive: command });
+    expect(json.runs[1].repair).toBe(null);
+  });
+
+  test("changes nothing of an archive that is whole", async () => {
+    expect((await verify("--repair")).status).toBe(0);
+    expect(await archive.manifest(first)).toEqual(manifest);
+  });
+
+  test("tells of a damaged manifest and goes on with the other runs", async () => {
+    await writeFile(archive.layout.manifestFile(first), "{}");
+    const { status, stdout } = await verify("--repair");
+    expect(status).toBe(5);
+    expect(stdout).toContain("alpha/2  verified");
+  });
+});
+
+describe("verify of a part", () => {
+  test("takes an instance for all of its runs, each once", async () => {
+    expect(await verified("alpha")).toEqual(["alpha/1", "alpha/2"]);
+    expect(await verified("beta", "alpha/2", "alpha")).toEqual(["beta/1", "alpha/2", "alpha/1"]);
+    expect(await verify("gamma")).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining("not_archived"),
+    });
+  });
+
+  test("takes runs committed lately, and says how many it left out", async () => {
+    const now = Date.now();
+    const committedAt = (days: number) => new Date(now - days * 86_400_000).toISOString();
+    await recommit(runs[0]!, { committedAt: committedAt(9) });
+    await recommit(runs[1]!, { committedAt: committedAt(1) });
+    await recommit(runs[2]!, { committedAt: "no time at all" });
+    expect(await verified("--since", "7d")).toEqual(["alpha/2", "beta/1"]);
+    expect((await verify("--since", "7d", "alpha")).stdout).toContain(
+      "1 runs were committed before, and not looked at",
+    );
+    expect((await verify("--since", "soon")).status).toBe(2);
+  });
+
+  test("reads a share of the bytes, sees that the rest is there, and says what it read", async () => {
+    const json = JSON.parse((await verify("--sample", "20%", "--json")).stdout);
+    const { files, bytes, ofFiles, ofBytes } = json.sample;
+    expect(json.exit).toBe(0);
+    expect(bytes).toBeGreaterThanOrEqual(ofBytes * 0.2);
+    expect(files).toBeLessThan(ofFiles);
+    expect((await verify("--sample", "20%")).stdout).toMatch(/\d+ of \d+ files were read, .* of .*/);
+    await rm(segment());
+    expect((await verify("--sample", "0.001%")).status).toBe(5);
+  });
+
+  test("finds flipped bytes in what it reads, each time elsewhere", async () => {
+    await flip(parquet());
+    expect((await verify("--sample", "100%")).status).toBe(5);
+    const statuses = new Set<number | null>();
+    for (let i = 0; i < 40 && statuses.size < 2; i++) statuses.add((await verify("--sample", "20%")).status);
+    expect([...statuses].sort()).toEqual([0, 5]);
+  });
+
+  test.each(["5", "0%", "101%", "a%"])("refuses the share %s", async (share) => {
+    expect(await verify("--sample", share)).toMatchObject({ status: 2 });
+  });
+
+  test("refuses a sample of a deep verification", async () => {
+    expect((await verify("--sample", "5%", "--deep")).status).toBe(2);
+  });
+});

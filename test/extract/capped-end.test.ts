@@ -1,0 +1,101 @@
+import { describe, expect, it } from "vitest";
+import { latestView } from "../../src/archive/table-view.ts";
+import { SeenSource } from "../../src/extract/proof/seen-source.ts";
+import { type TableName, tableNames } from "../../src/model/table.ts";
+import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
+
+const times = { started: at(0), ended: at(100) };
+const seen = () => new SeenSource({ routes: [...tableNames], empty: {} });
+
+/** Rows of one timestamp that no filter tells apart. */
+const alike = (name: TableName, count: number, hour = 100): ArrayRow[] =>
+  rowsAt(run, name, Array<bigint>(count).fill(at(hour)), [""]).map((row) => ({
+    ...row,
+    line: row.line.replace(/"(resource_key|account|portfolio|venue)":"[^"]*"/g, '"$1":"same"'),
+  }));
+
+async function archived(rows: ReturnType<typeof world>, manners: Manners, pages = false) {
+  await using tables = await TableWorld.create();
+  const source = new ArraySource(run, rows, { literal: true, times, ...manners });
+  if (pages) {
+    const uncapped = new ArraySource(run, rows, { times });
+    Object.assign(source, { pagedRows: uncapped.rows.bind(uncapped) });
+  }
+  const { manifest } = await tables.archiveRun(source, { seen: seen() });
+  return manifest.tables;
+}
+
+describe("a table that is one timestamp of many rows, which nothing counts", () => {
+  it("is COMPLETE where other tables of the job gave larger answers, whichever comes first", async () => {
+    for (const others of [world({ bars: hours(300) }), world({ equity: [1], bars: hours(300) })]) {
+      const rows = new Map([["metrics", alike("metrics", 140)] as const, ...others]);
+      expect((await archived(rows, {})).metrics!.state).toBe("COMPLETE");
+    }
+  });
+
+  it("is UNVERIFIED where no answer was larger by a quarter, with its rows kept", async () => {
+    const rows = new Map([["metrics", alike("metrics", 140)] as const, ...world({ bars: hours(150) })]);
+    const { metrics } = await archived(rows, {});
+    expect(latestView(metrics)).toMatchObject({
+      state: "UNVERIFIED",
+      error: { code: "unverified" },
+      certificate: { rows: 140 },
+    });
+  });
+
+  it("is UNVERIFIED where answers were larger in rows and not in bytes", async () => {
+    const rows = new Map([["metrics", alike("metrics", 60)] as const, ...world({ equity: hours(100) })]);
+    const long = rows
+      .get("metrics")!
+      .map((row) => ({ ...row, line: row.line.replace('"same"', `"${"s".repeat(9000)}"`) }));
+    rows.set("metrics", long);
+    expect((await archived(rows, {})).metrics!.state).toBe("UNVERIFIED");
+  });
+
+  it("is not COMPLETE where a cap cut it", async () => {
+    const rows = new Map([["metrics", alike("metrics", 140)] as const, ...world({ bars: hours(300) })]);
+    for (const manners of [{ cap: 100 }, { capBytes: 20_000 }]) {
+      expect((await archived(rows, manners)).metrics!.state).toBe("UNVERIFIED");
+    }
+  });
+
+  it("is COMPLETE where pages end behind the same rows, and INCOMPLETE where they bring more", async () => {
+    const rows = new Map([["metrics", alike("metrics", 140)] as const]);
+    expect((await archived(rows, {}, true)).metrics!.state).toBe("COMPLETE");
+    expect(latestView((await archived(rows, { cap: 100 }, true)).metrics)).toMatchObject({
+      state: "INCOMPLETE",
+      error: { code: "timestamp_capped" },
+    });
+  });
+
+  it("is INCOMPLETE where a part by a filter brings more, and not COMPLETE where the parts bring the same", async () => {
+    const rows = new Map([
+      ["fills", rowsAt(run, "fills", Array<bigint>(140).fill(at(9)), ["A", "B", "C"])] as const,
+    ]);
+    expect((await archived(rows, {})).fills!.state).toBe("UNVERIFIED");
+    expect(latestView((await archived(rows, { cap: 100 })).fills)).toMatchObject({
+      state: "INCOMPLETE",
+      error: { code: "timestamp_capped" },
+    });
+  });
+});
+
+describe("a last timestamp behind others, which nothing counts", () => {
+  const behind = (ahead: number, last: number) =>
+    new Map<TableName, ArrayRow[]>([
+      ["fills", [...rowsAt(run, "fills", hours(ahead).map(at)), ...alike("fills", last)]],
+    ]);
+
+  it("is whole where an answer held it with others", async () => {
+    expect((await archived(behind(30, 20), {})).fills!.state).toBe("COMPLETE");
+    expect((await archived(behind(30, 20), { cap: 22 })).fills!.state).toBe("COMPLETE");
+  });
+
+  it("is not COMPLETE where each answer ended in it", async () => {
+    expect((await archived(behind(30, 150), { cap: 100 })).fills!.state).not.toBe("COMPLETE");
+    expect((await archived(behind(30, 150), { cap: 100, capKeeps: "varying" })).fills!.state).not.toBe(
+      "COMPLETE",
+    );
+  });
+});

@@ -1,0 +1,122 @@
+import { describe, expect, it } from "vitest";
+import { runNotFound } from "../../src/model/usual-errors.ts";
+import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+
+/** A source that does not know the run any more. */
+function gone(): ArraySource {
+  const source = new ArraySource(run, world({ fills: hours(9) }));
+  source.runs = async () => [];
+  source.instances = async () => [];
+  return source;
+}
+
+/** Other rows under the same ids. */
+function another(manners = {}) {
+  const rows = world({ fills: hours(9) }).get("fills")!;
+  const other = rows.map((row) => ({ ...row, line: row.line.replace(/"price":"[^"]*"/, '"price":"777"') }));
+  return new ArraySource(run, new Map([["fills", other]]), manners);
+}
+
+describe("a run that its gateway does not know any more", () => {
+  it("stays COMPLETE with a note, and nothing is committed", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows));
+    const { changed, manifest, warnings } = await tables.archiveRun(gone());
+    expect({ changed, state: manifest.state }).toEqual({ changed: false, state: "COMPLETE" });
+    expect(warnings).toEqual([expect.stringContaining("stays as it was proven")]);
+    await tables.expectRows("fills", rows.get("fills")!);
+  });
+
+  it("is INCOMPLETE where it went on, recorded once, with its rows still shown, until it is closed", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows, { final: false }));
+    const first = await tables.archiveRun(gone());
+    expect(first.manifest.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      proven: { state: "OPEN" },
+      attempt: { error: { code: "incomplete", hint: expect.stringContaining("--close") } },
+    });
+    expect((await tables.archiveRun(gone())).manifest.generation).toBe(first.manifest.generation);
+    const closed = await tables.archiveRun(gone(), { settings: { close: true } });
+    expect(closed.manifest.tables.fills).toMatchObject({ state: "OPEN", attempt: { outcome: "ok" } });
+    expect(closed.manifest.closedAt).not.toBe(null);
+    const again = await tables.archiveRun(gone());
+    expect({ changed: again.changed, state: again.manifest.state }).toEqual({
+      changed: false,
+      state: "OPEN",
+    });
+    await tables.expectRows("fills", rows.get("fills")!);
+  });
+
+  it("goes on where it comes back", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows, { final: false }));
+    await tables.archiveRun(gone(), { settings: { close: true } });
+    const { manifest } = await tables.archiveRun(new ArraySource(run, rows));
+    expect({ state: manifest.state, closedAt: manifest.closedAt }).toEqual({
+      state: "COMPLETE",
+      closedAt: null,
+    });
+  });
+
+  it("is an error where nothing of it is archived", async () => {
+    await using tables = await TableWorld.create();
+    await expect(tables.archiveRun(gone())).rejects.toMatchObject({ code: runNotFound(run).code });
+  });
+});
+
+describe("another run under the id of an archived one", () => {
+  it("is refused where it began at another time, and what is proven stays", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows));
+    const reset = another({ times: { started: 5n, ended: 9n } });
+    const { manifest, changed } = await tables.archiveRun(reset);
+    expect(changed).toBe(true);
+    expect(manifest.tables.fills).toMatchObject({
+      state: "INCOMPLETE",
+      proven: { state: "COMPLETE" },
+      attempt: { error: { code: "history_identity_conflict" } },
+    });
+    expect(reset.asked).toEqual([]);
+    expect((await tables.archiveRun(reset)).changed).toBe(false);
+    await tables.expectRows("fills", rows.get("fills")!);
+  });
+
+  it("is refused where the address is another and the first proven row too", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows));
+    const moved = Object.assign(another(), { label: "http://elsewhere/api/v1" });
+    expect((await tables.archiveRun(moved)).manifest.tables.fills!.attempt.error?.code).toBe(
+      "history_identity_conflict",
+    );
+    await tables.expectRows("fills", rows.get("fills")!);
+  });
+
+  it("is taken for the same at another address that has its first row, or the last where retention took that", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows, { final: false }));
+    const moved = new ArraySource(run, rows, { final: false });
+    Object.assign(moved, { label: "http://elsewhere/api/v1" });
+    expect((await tables.archiveRun(moved)).manifest.state).toBe("OPEN");
+    const later = new ArraySource(run, new Map([["fills", rows.get("fills")!.slice(4)]]), { final: false });
+    Object.assign(later, { label: "http://third/api/v1" });
+    expect((await tables.archiveRun(later)).manifest.state).toBe("OPEN");
+  });
+
+  it("is taken at the operator's word for a source that moved", async () => {
+    await using tables = await TableWorld.create();
+    await tables.archiveRun(new ArraySource(run, world({ fills: hours(9) })));
+    const moved = Object.assign(another(), { label: "http://elsewhere/api/v1" });
+    moved.storageVersion = "2";
+    const { manifest } = await tables.archiveRun(moved, { settings: { sourceMoved: true } });
+    expect(manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", moved.tables.get("fills")!);
+  });
+});

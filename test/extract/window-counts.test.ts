@@ -1,0 +1,128 @@
+import { describe, expect, it } from "vitest";
+import { latestView } from "../../src/archive/table-view.ts";
+import { RunvaultError } from "../../src/model/error.ts";
+import type { StorageFacts } from "../../src/model/source.ts";
+import type { TimeBounds } from "../../src/model/time.ts";
+import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { type ArrayRow, ArraySource } from "../fixtures/source/array-source.ts";
+
+/** Counts rows of `counted`, and gives those of `source`. */
+function countingOthers(source: ArraySource, counted: readonly ArrayRow[]): ArraySource {
+  const other = new ArraySource(run, new Map([["fills", [...counted]]]), source.manners);
+  source.facts = (...asked) => other.facts(...asked);
+  return source;
+}
+
+const all = world({ fills: hours(60) }).get("fills")!;
+/** One row of the first slice is lost, and one of the third is there twice as often as it is counted. */
+const moved = () => {
+  const extra = { ...world({ fills: [50] }).get("fills")![0]!, ts: at(50) + 1n, seq: 1000n };
+  const line = extra.line
+    .replace(`"ts_event":"${at(50)}"`, `"ts_event":"${at(50) + 1n}"`)
+    .replace(/"seq":"\d+"/, '"seq":"1000"');
+  return [...all.slice(0, 5), ...all.slice(6, 51), { ...extra, line }, ...all.slice(51)];
+};
+
+describe("a window that brings another number of rows than the gateway counts in it", () => {
+  it("leaves the table INCOMPLETE, by name, though another window makes up for it in the total", async () => {
+    await using tables = await TableWorld.create();
+    const source = countingOthers(new ArraySource(run, new Map([["fills", moved()]])), all);
+    const { manifest } = await tables.archiveRun(source);
+    expect(latestView(manifest.tables.fills)).toMatchObject({
+      state: "INCOMPLETE",
+      certificate: { proof: "none", rows: 60, gatewayRows: "60" },
+      error: {
+        code: "incomplete",
+        message: expect.stringMatching(/^\d+ rows came in \[2022-01-01.* it holds \d+$/),
+      },
+    });
+    // nor does the next job take them for whole
+    source.asked.length = 0;
+    expect((await tables.archiveRun(source)).manifest.tables.fills!.state).toBe("INCOMPLETE");
+    source.tables.set("fills", all);
+    expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", all);
+  });
+
+  it("is not taken for whole by a job that goes on after a kill", async () => {
+    await using tables = await TableWorld.create();
+    const source = countingOthers(new ArraySource(run, new Map([["fills", moved()]])), all);
+    await tables.archiveUntil(source, "certified", 1);
+    expect((await tables.archiveRun(source)).manifest.tables.fills!.state).toBe("INCOMPLETE");
+    source.tables.set("fills", all);
+    await tables.archiveRun(source);
+    await tables.expectRows("fills", all);
+  });
+
+  it("is not kept by a job that fails in another window", async () => {
+    await using tables = await TableWorld.create();
+    const source = countingOthers(new ArraySource(run, new Map([["fills", moved()]])), all);
+    source.manners = {
+      refuses: ({ from }) =>
+        from !== undefined && from >= at(20) && from < at(40)
+          ? new RunvaultError("server_error", "no luck today")
+          : undefined,
+    };
+    expect((await tables.archiveRun(source)).manifest.tables.fills!.attempt.error?.code).toBe("server_error");
+    source.manners = {};
+    expect((await tables.archiveRun(source)).manifest.tables.fills!.state).toBe("INCOMPLETE");
+  });
+
+  it("is UNVERIFIED where more rows came than are counted", async () => {
+    await using tables = await TableWorld.create();
+    const source = countingOthers(new ArraySource(run, new Map([["fills", all]])), all.toSpliced(30, 1));
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills!.attempt).toMatchObject({
+      outcome: "UNVERIFIED",
+      error: { message: expect.stringMatching(/rows came in \[.*it holds only 19$/) },
+    });
+  });
+
+  it("is fetched again, and proven once it brings what is counted", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, new Map([["fills", moved()]]));
+    countingOthers(source, all);
+    let fetched = 0;
+    const onNote = () => {
+      fetched++;
+      source.tables.set("fills", all);
+    };
+    const { manifest } = await tables.archiveRun(source, { onNote });
+    expect([manifest.state, fetched]).toEqual(["COMPLETE", 1]);
+    await tables.expectRows("fills", all);
+  });
+
+  it("is counted again before anything is fetched again: rows may come in meanwhile", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, new Map([["fills", all.toSpliced(30, 1)]]));
+    const rows = source.rows.bind(source);
+    source.rows = (request) => {
+      source.tables.set("fills", all);
+      return rows(request);
+    };
+    const notes: string[] = [];
+    const { manifest } = await tables.archiveRun(source, { onNote: (text) => notes.push(text) });
+    expect(manifest.state).toBe("COMPLETE");
+    await tables.expectRows("fills", all);
+    expect(notes).toEqual([]);
+  });
+});
+
+describe("where all counts agree", () => {
+  it("each slice is counted once, and nothing is asked for besides", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, new Map([["fills", all]]));
+    const bounds: TimeBounds[] = [];
+    const facts = source.facts.bind(source);
+    source.facts = async (ref, asked, ...rest): Promise<StorageFacts | null> => {
+      bounds.push(asked);
+      return await facts(ref, asked, ...rest);
+    };
+    expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+    const windows = bounds.filter(({ from }) => from !== undefined);
+    // two that show whether facts keep to bounds, and one a slice
+    const slices = source.asked.filter(({ limit }) => limit === undefined);
+    expect(windows).toHaveLength(2 + slices.length);
+    expect(bounds.length - windows.length).toBe(2);
+  });
+});
