@@ -145,7 +145,7 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
     await using tiedGateway = await openCutGateway(tied, literal);
     const { asked, table, lines, parquet } = await archiveCut(tiedGateway, faults);
     expect(asked).toBeGreaterThan(size);
-    expect(table).toMatchObject({ state: "COMPLETE", error: null, certificate: { proof, rows: 2 } });
+    expect(table).toMatchObject({ state: "COMPLETE", proven: { certificate: { proof, rows: 2 } } });
     expect([lines, parquet]).toEqual([linesOf(tied), linesOf(tied)]);
   });
 
@@ -155,8 +155,8 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
       const { table, lines, parquet } = await archiveCut(opened, [`${kind}@factors:${at}`]);
       expect(table, `cut at ${at}`).toMatchObject({
         state: "COMPLETE",
-        error: null,
-        certificate: { proof, rows: rows.length },
+        attempt: { error: null },
+        proven: { certificate: { proof, rows: rows.length } },
       });
       expect([lines, parquet]).toEqual([linesOf(rows), linesOf(rows)]);
     }

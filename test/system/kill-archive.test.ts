@@ -88,15 +88,18 @@ describe("the kills", () => {
 
   it("are twice at each step of an archiving job", () => {
     const kills = chains.flatMap(([, at]) => at).map(stepOf);
-    // windows are dropped where rows come late: twice in kill-growing.test.ts
-    for (const step of archiveSteps.filter((at) => at !== "segments-dropped"))
+    // what only happens to a run that was archived before: in kill-growing.test.ts
+    const later = new Set<string>(["segments-dropped", "segment-split", "window-compared"]);
+    for (const step of archiveSteps.filter((at) => !later.has(at)))
       expect(kills.filter((at) => at === step).length, step).toBeGreaterThan(1);
   });
 
   it("interrupt work in many slices and segments", async () => {
     for (const kind of Object.keys(kinds) as Kind[]) {
       const { tables } = (await undisturbed[kind].manifest(world.run))!;
-      expect(Object.values(tables).flatMap(({ proven }) => proven!.segments).length).toBeGreaterThan(30);
+      expect(Object.values(tables).flatMap(({ proven }) => proven?.segments ?? []).length).toBeGreaterThan(
+        30,
+      );
     }
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import type { Manifest } from "../../src/archive/manifest.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -77,5 +77,54 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
       },
       400_000,
     );
+  });
+
+  describe("the pass over a run that ended", () => {
+    it.each([
+      [["window-compared", "window-compared:2"]],
+      [["window-compared:3", "converted", "manifest-written"]],
+    ] as const)(
+      "killed at %s, goes on where it was, and ends as an undisturbed one",
+      async (steps) => {
+        world.now = world.simulator.span(world.run).ended + 7_200_000_000_000n;
+        const undisturbed = new KillDriver(world, gateway, await world.archiveFolder(first.dir));
+        await undisturbed.goOn();
+        expect(await undisturbed.manifest()).toMatchObject({ state: "COMPLETE" });
+        const driver = new KillDriver(world, gateway, await world.archiveFolder(first.dir));
+        let compared = 0;
+        for (const step of steps) {
+          const since = gateway.log.length;
+          const before = await driver.compared(first.manifest);
+          await driver.killAt(step);
+          expect(await driver.readersSeeOneGeneration(first.manifest)).toBe("before");
+          driver.expectNotAskedAgain(before, since);
+          compared = (await driver.compared(first.manifest)).length;
+          expect(compared).toBeGreaterThan(before.length - 1);
+        }
+        expect(compared).toBeGreaterThan(0);
+        await driver.goOn();
+        await driver.expectEqualTo(await openArchive(undisturbed.dir));
+      },
+      400_000,
+    );
+  });
+
+  describe("an archive of a run of which the gateway no longer keeps the beginning", () => {
+    afterEach(() => {
+      gateway.keepsFrom = 0n;
+    });
+
+    it("killed where a segment is split, keeps every row, and ends as an undisturbed one", async () => {
+      const { started, ended } = world.simulator.span(world.run);
+      world.now = started + ((ended - started) * 83n) / 100n;
+      gateway.keepsFrom = started + ((ended - started) * 30n) / 100n;
+      const undisturbed = new KillDriver(world, gateway, await world.archiveFolder(first.dir));
+      await undisturbed.goOn();
+      const driver = new KillDriver(world, gateway, await world.archiveFolder(first.dir));
+      await driver.killAtEach(["segment-split", "segment-split:2", "parquet-journalled"], first.manifest);
+      await driver.expectEqualTo(await openArchive(undisturbed.dir));
+      // what is gone there is kept here
+      expect(await fillsIn(driver.dir)).toBe(second.fills);
+    });
   });
 });

@@ -53,6 +53,8 @@ function valuesOf(field: DescField, texts: readonly string[]): readonly unknown[
       return integers.filter((n) => n === BigInt.asUintN(32, n)).map(Number);
     case ScalarType.INT64:
       return integers;
+    case ScalarType.BOOL:
+      return [true];
     default:
       throw new Error(`no hostile values for ${field.toString()}`);
   }
