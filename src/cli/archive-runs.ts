@@ -459,6 +459,7 @@ async function dryRun(
   session: Session,
 ): Promise<number> {
   const settings = { ...defaultSettings, ...settingsOf(values) };
+  const retry = retryPolicyFor(values, session);
   const plans: RunPlan[] = [];
   // what the gateway no longer names cannot be planned: the job says so of it
   for (const run of runs.filter(({ listed }) => listed)) {
@@ -470,12 +471,9 @@ async function dryRun(
         folder: values.archive,
         run,
         tables: values.tables,
-        sliceRows: settings.sliceRows,
-        settled: wallClock() - settings.settleNs,
-        require: settings.require,
-        fingerprint: settings.fingerprint,
-        acceptShrink: settings.acceptShrink,
-        recheckBefore: settings.recheckBefore,
+        settings,
+        clock: wallClock,
+        retry,
         signal: session.signal,
       }),
     );

@@ -33,7 +33,7 @@ import type { RequiredProof } from "./required-proof.ts";
 import { requireSameRun } from "./run-identity.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 import { RunLists } from "./run-lists.ts";
-import { isUpToDate, lookAhead } from "./run-outlook.ts";
+import { isUpToDate, lookAhead, type RunOutlook } from "./run-outlook.ts";
 import { SteadyFacts } from "./steady-facts.ts";
 import { type RunContext, TableJob } from "./table-job.ts";
 
@@ -197,7 +197,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   if (
     committed !== null &&
     toMend.length === 0 &&
-    (await isUpToDate(facts, committed, run, wanted, settings, signal))
+    (await isUpToDate(facts, committed, run, wanted, settings, { source, run, retry: job.retry, signal }))
   ) {
     await tidyCommitted(archive, committed);
     return outcomeOf(committed, committed, warnings);
@@ -206,8 +206,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   if (another !== null) return another;
   if (toMend.length > 0) job.onNote?.(`files missing or damaged, made anew: ${toMend.length}`);
   const outlook = await lookAhead(facts, run, committed, settledBefore(), signal);
-  // nothing but time tells whether rows of such a run still come, or whether those of an interrupted job are still right
-  const isUnmarked = run.storageVersion === undefined && outlook.facts === null;
+  const { until, isUnmarked } = outlook;
   const held = {
     layout: archive.layout,
     run,
@@ -215,12 +214,11 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     storageVersion: settledVersion(run),
     final: run.final,
     lost: namesOf(lost),
-    ...(isUnmarked ? { notedSinceMs: Date.now() - Number(settings.settleNs / 1_000_000n) } : {}),
+    ...trustedWork(outlook, settings),
     exactTypes,
   };
   await using pending = await Pending.open(held, step);
   await pending.dropLost();
-  const { until } = outlook;
   const wait = async (ns: bigint, why: string) => {
     if (ns <= 0n) return;
     job.onNote?.(`${why}: waiting ${ns / 1_000_000_000n} s for rows that may still arrive`);
@@ -441,6 +439,11 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   step("pending-removed");
   const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
   return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes, warnings };
+}
+
+/** Which work of an interrupted job may be gone on with: all, or what is no older than rows may arrive late. */
+export function trustedWork({ isUnmarked }: RunOutlook, { settleNs }: Pick<ArchiveSettings, "settleNs">) {
+  return isUnmarked ? { notedSinceMs: Date.now() - Number(settleNs / 1_000_000n) } : {};
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Holding, Manifest } from "../archive/manifest.ts";
+import type { Holding, Manifest, TableManifest } from "../archive/manifest.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 
@@ -16,6 +16,13 @@ export function isOutdated(table: Holding, run: RunKnowledge): boolean {
   // up to an instant: archived while the run went on, and brought up to date by counts
   const settled = table.certificate !== null && table.certificate.until === null;
   return settled && version !== null && table.storageVersion !== version;
+}
+
+/** True while the version stands under which a gateway said that a run has no such table. */
+export function isAbsentStill(table: TableManifest | undefined, run: RunKnowledge): boolean {
+  const version = settledVersion(run);
+  const { proven } = table ?? {};
+  return proven?.state === "ABSENT" && version !== null && proven.storageVersion === version;
 }
 
 /** True when some table was last checked before an instant. */

@@ -4,14 +4,14 @@ import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type Table, type TableName, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
-import { typesNow } from "./archive-run.ts";
+import { type ArchiveSettings, trustedWork, typesNow } from "./archive-run.ts";
 import { askPlan, type TablePlan as Planning } from "./ask-plan.ts";
 import { diskBytes, freeBytes, textBytes } from "./disk-need.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
-import type { RequiredProof } from "./required-proof.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 import { RunLists } from "./run-lists.ts";
 import { type CountRows, isUpToDate, lookAhead } from "./run-outlook.ts";
@@ -55,17 +55,16 @@ export async function planRun(input: {
   folder: string;
   run: RunRef;
   tables: readonly TableName[] | undefined;
-  sliceRows: number;
-  settled: Nanoseconds;
-  require: RequiredProof;
-  fingerprint: boolean;
-  acceptShrink: boolean;
-  recheckBefore: Nanoseconds | null;
+  settings: ArchiveSettings;
+  clock: () => Nanoseconds;
+  retry: RetryPolicy;
   signal: AbortSignal;
 }): Promise<RunPlan> {
-  const { source, archive, sliceRows, acceptShrink, signal } = input;
+  const { source, archive, settings, retry, signal } = input;
+  const { sliceRows, acceptShrink } = settings;
+  const settled = input.clock() - settings.settleNs;
   const wanted = tables.filter(({ name }) => input.tables === undefined || input.tables.includes(name));
-  const lists = input.lists ?? new RunLists(source, { finishedStatus: [], settled: () => input.settled });
+  const lists = input.lists ?? new RunLists(source, { finishedStatus: [], settled: () => settled });
   const run = await lists.describe(input.run, signal);
   const committed = (await archive?.manifest(run)) ?? null;
   const { instanceId, runId, status } = run;
@@ -73,11 +72,14 @@ export async function planRun(input: {
   const common = { instanceId, runId, status, freeBytes: free };
   const lost = archive === null ? [] : await lostFiles(archive.layout, committed);
   const isWhole = concerning(lost, wanted).length === 0;
-  if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, input, signal))) {
+  const asks = { source, run, retry, signal };
+  if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, settings, asks))) {
     return { ...common, upToDate: true, horizon: undefined, tables: [] };
   }
-  const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost));
-  const { until, facts, countRows } = await lookAhead(source, run, committed, input.settled, signal);
+  const outlook = await lookAhead(source, run, committed, settled, signal);
+  const { until, facts, countRows } = outlook;
+  const trusted = trustedWork(outlook, settings);
+  const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost), trusted);
 
   const planOf = async ({ name }: Table, countRows: CountRows | undefined): Promise<Planned> => {
     const former = committed?.tables[name];
@@ -115,12 +117,13 @@ async function heldNow(
   run: RunKnowledge,
   committed: Manifest | null,
   lost: ReadonlySet<string>,
+  trusted: ReturnType<typeof trustedWork>,
 ): Promise<HeldTables> {
   // as the job does when it takes the run's lock
   await requireRealFoldersOf(archive.layout, run);
   const exactTypes = typesNow(archive);
   const work = { run, committed, storageVersion: settledVersion(run), final: run.final, exactTypes, lost };
-  return (await HeldTables.read({ layout: archive.layout, ...work })).held;
+  return (await HeldTables.read({ layout: archive.layout, ...work, ...trusted })).held;
 }
 
 const nothingHeld: HeldTable = {

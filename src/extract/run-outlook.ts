@@ -4,8 +4,10 @@ import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { isDue } from "./committed-table.ts";
+import { isRefusedByRoute } from "./proof/absent-table.ts";
 import { isProofEnough, type RequiredProof } from "./required-proof.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
+import type { TableAsks } from "./table-asks.ts";
 
 /** Rows in a window by the gateway's facts. */
 export type CountRows = (from: Nanoseconds, to: Nanoseconds) => Promise<number>;
@@ -17,6 +19,11 @@ export interface RunOutlook {
   readonly until: Nanoseconds | undefined;
   /** Facts within the horizon; null where the source has none. */
   readonly facts: StorageFacts | null;
+  /**
+   * Nothing but time tells whether rows of such a run still come, or whether those of an interrupted job are still right:
+   * neither a version nor a count does.
+   */
+  readonly isUnmarked: boolean;
   /** Asks for them again. */
   readonly factsNow: () => Promise<StorageFacts | null>;
   /** Rows of a table in any window; undefined where there are no facts, or nothing says that they keep to bounds. */
@@ -42,6 +49,7 @@ export async function lookAhead(
     run,
     until,
     facts: until === undefined || whole === null ? whole : await factsNow(),
+    isUnmarked: run.storageVersion === undefined && whole === null,
     factsNow,
     countRows: (table) => (bounded ? countRowsOf(source, run, table, signal) : undefined),
   };
@@ -50,7 +58,7 @@ export async function lookAhead(
 /**
  * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
  * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
- * COMPLETE is taken to be so still, and not asked again.
+ * COMPLETE is taken to be so still, and not asked again; but what is ABSENT is.
  */
 export async function isUpToDate(
   source: Facts,
@@ -62,7 +70,7 @@ export async function isUpToDate(
     readonly fingerprint: boolean;
     readonly recheckBefore: Nanoseconds | null;
   },
-  signal: AbortSignal,
+  asks: Omit<TableAsks, "table">,
 ): Promise<boolean> {
   if (!committed.run.final || !run.final || isDue(committed, asked.recheckBefore)) return false;
   const done = wanted.every(({ name }) => {
@@ -80,15 +88,29 @@ export async function isUpToDate(
   if (version !== null && proven.every(([, { storageVersion }]) => storageVersion !== null)) {
     return proven.every(([, { storageVersion }]) => storageVersion === version);
   }
-  const facts = await source.facts(run, {}, signal);
-  return (
+  const facts = await source.facts(run, {}, asks.signal);
+  const isAsCounted =
     facts === null ||
     proven.every(([name, { certificate }]) => {
       const rows = facts.get(name)?.rows ?? 0n;
       // a finished run's table of which the gateway keeps nothing any more stays as it was proven
       return rows === 0n || rows.toString() === (certificate?.gatewayRows ?? "0");
-    })
-  );
+    });
+  const absent = wanted.filter(({ name }) => committed.tables[name]!.proven!.state === "ABSENT");
+  return isAsCounted && (await areAbsentStill(absent, asks));
+}
+
+/** Whether each of these tables' own routes still says that the run has no such table: no version vouches for that. */
+async function areAbsentStill(tables: readonly Table[], asks: Omit<TableAsks, "table">): Promise<boolean> {
+  try {
+    for (const table of tables) if (!(await isRefusedByRoute({ ...asks, table }, undefined))) return false;
+    return true;
+  } catch (thrown) {
+    asks.signal.throwIfAborted();
+    // told by the job on the table, which asks again
+    if (RunvaultError.from(thrown).scope === "table") return false;
+    throw thrown;
+  }
 }
 
 /** No rows, and nothing that says what this rests on: a format before the present one took an empty answer for a proof. */

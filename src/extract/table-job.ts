@@ -27,7 +27,7 @@ import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts"
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
 import { changedWindows } from "./changed-windows.ts";
-import { isDisproven, isOutdated } from "./committed-table.ts";
+import { isAbsentStill, isDisproven, isOutdated } from "./committed-table.ts";
 import { compareHeld, type DifferingWindow } from "./compare-held.ts";
 import { fetchBuckets } from "./fetch-buckets.ts";
 import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
@@ -42,6 +42,7 @@ import {
   windowKey,
 } from "./held-window.ts";
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.ts";
+import { isRefusedByRoute, isUnavailable } from "./proof/absent-table.ts";
 import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
 import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
@@ -183,7 +184,8 @@ export class TableJob {
     if (plan.kind === "lapsed") return;
     await pending.dropSegments(name, plan.drop);
     if (plan.kind === "absent") {
-      if (facts !== null && this.#former?.proven?.state !== "ABSENT") await this.#requireUnavailable();
+      // a survey has asked the route itself
+      if (facts !== null && !isAbsentStill(this.#former, this.#context.run)) await this.#requireUnavailable();
       this.absent = true;
       return;
     }
@@ -643,13 +645,7 @@ export class TableJob {
 
   /** Facts that leave a table out say that there is none only together with its own route. */
   async #requireUnavailable(): Promise<void> {
-    try {
-      const row = await probe(this.#asks(), openWindow(this.#context.until));
-      if (row !== undefined) throw rowsOutside(openWindow(this.#context.until));
-    } catch (error) {
-      if (isUnavailable(error)) return;
-      throw error;
-    }
+    if (await isRefusedByRoute(this.#asks(), this.#context.until)) return;
     throw new RunvaultError(
       "unverified",
       "the gateway's storage facts leave the table out, and its own route does not say that there is none",
@@ -1014,10 +1010,6 @@ function extentOf(
 ): Extent | undefined {
   if (ends?.first == null || ends.last == null) return undefined;
   return { first: BigInt(ends.first), last: BigInt(ends.last) };
-}
-
-function isUnavailable(error: unknown): boolean {
-  return error instanceof RunvaultError && error.code === "history_unavailable";
 }
 
 /** What came before the gateway failed is whole; what came before it lied is not to be trusted. */

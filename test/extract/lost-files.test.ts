@@ -2,11 +2,13 @@ import { copyFile, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Manifest } from "../../src/archive/manifest.ts";
+import { defaultSettings } from "../../src/extract/archive-run.ts";
 import { planRun } from "../../src/extract/plan-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 let tables: TableWorld;
 let source: ArraySource;
@@ -94,12 +96,9 @@ test("the dry run says what of a lost segment would be fetched", async () => {
     folder: tables.archive.dir,
     run,
     tables: ["fills", "orders"],
-    sliceRows: 20,
-    settled: at(1_000_000),
-    require: "any",
-    fingerprint: false,
-    acceptShrink: false,
-    recheckBefore: null,
+    settings: { ...defaultSettings, sliceRows: 20 },
+    clock: () => at(1_000_000),
+    retry: quickRetry(),
     signal: new AbortController().signal,
   });
   expect(plan.upToDate).toBe(false);

@@ -7,6 +7,7 @@ import type { StorageFacts } from "../../src/model/source.ts";
 import type { TableName } from "../../src/model/table.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource, type Manners } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 function planned(tables: TableWorld, source: ArraySource, acceptShrink = false): Promise<RunPlan> {
   return planRun({
@@ -15,12 +16,9 @@ function planned(tables: TableWorld, source: ArraySource, acceptShrink = false):
     folder: tables.archive.dir,
     run,
     tables: [...source.tables.keys()],
-    sliceRows: 20,
-    settled: at(1_000_000) - defaultSettings.settleNs,
-    require: "any",
-    fingerprint: false,
-    acceptShrink,
-    recheckBefore: null,
+    settings: { ...defaultSettings, sliceRows: 20, acceptShrink },
+    clock: () => at(1_000_000),
+    retry: quickRetry(),
     signal: new AbortController().signal,
   });
 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { StorageFacts } from "../../src/model/source.ts";
+import type { TableName } from "../../src/model/table.ts";
 import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
@@ -87,6 +88,45 @@ describe("a table that the gateway says it does not keep", () => {
       segments: [],
       parquet: [],
       quarantine: [],
+    });
+  });
+
+  describe.each([
+    ["counts, but no version", {}, undefined],
+    ["neither counts nor versions", { literal: true }, undefined],
+    ["counts and a version", {}, "1"],
+  ] as const)("of a finished run, by a gateway with %s", (_, manners, version) => {
+    const refuses = ({ table }: { table: TableName }) => (table === "fills" ? unavailable() : undefined);
+
+    it("is asked for again by each job, unless the version vouches for it, and fetched once it is there", async () => {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, world({ fills: [], orders: [1, 2] }), { ...manners, refuses });
+      source.storageVersion = version;
+      const facts = source.facts.bind(source);
+      const left = async (...asked: Parameters<typeof facts>): Promise<StorageFacts | null> => {
+        const all = await facts(...asked);
+        return all === null ? null : new Map([...all].filter(([name]) => name !== "fills"));
+      };
+      source.facts = left;
+      await tables.archiveRun(source);
+      const before = source.asked.length;
+      const again = await tables.archiveRun(source);
+      expect([again.changed, again.manifest.tables.fills!.state]).toEqual([false, "ABSENT"]);
+      expect(source.asked.slice(before).map(({ table }) => table)).toEqual(
+        version === undefined ? ["fills"] : [],
+      );
+      // the route answers now, and facts say so a night later
+      source.manners = manners;
+      source.tables = world({ fills: [1, 2], orders: [1, 2] });
+      if (version === undefined && !("literal" in manners)) {
+        const { manifest } = await tables.archiveRun(source);
+        expect(manifest.tables.fills).toMatchObject({ state: "INCOMPLETE", proven: { state: "ABSENT" } });
+      }
+      source.facts = facts;
+      if (version !== undefined) source.storageVersion = "2";
+      const { manifest } = await tables.archiveRun(source);
+      expect(manifest.tables.fills!.state).toBe("COMPLETE");
+      await tables.expectRows("fills", source.tables.get("fills")!);
     });
   });
 });

@@ -1,0 +1,25 @@
+import { RunvaultError } from "../../model/error.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { openWindow } from "../survey.ts";
+import { probe, type TableAsks } from "../table-asks.ts";
+import { rowsOutside } from "./outer-ends.ts";
+
+/** True for what a source says to a table that a run does not have. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof RunvaultError && error.code === "history_unavailable";
+}
+
+/**
+ * Whether the table's own route says that the run has no such table, up to the horizon of a run that goes on; not so
+ * where it answers without a row. Throws `incomplete` where it gives one, and what the source throws.
+ */
+export async function isRefusedByRoute(asks: TableAsks, until: Nanoseconds | undefined): Promise<boolean> {
+  const window = openWindow(until);
+  try {
+    if ((await probe(asks, window)) === undefined) return false;
+  } catch (error) {
+    if (isUnavailable(error)) return true;
+    throw error;
+  }
+  throw rowsOutside(window);
+}
