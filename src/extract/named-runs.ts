@@ -43,6 +43,8 @@ interface Claim {
   readonly counted: readonly string[];
   /** What a list of runs says of their ends. */
   readonly standings?: ReadonlyMap<string, RunStanding>;
+  /** By run, why its entry cannot be read. */
+  readonly faults?: ReadonlyMap<string, RunvaultError>;
 }
 
 /**
@@ -135,6 +137,11 @@ async function namedOf(
     try {
       const described = await lists.look({ instanceId, runId }, signal);
       runs.push({ ...described, finished: isFinished(described, claims, findings) });
+      // another list describes it
+      for (const { faults } of claims) {
+        const fault = faults?.get(runId);
+        if (fault !== undefined) findings.push(listFailure(fault, instanceId, [runId]));
+      }
     } catch (thrown) {
       if (concernsAll(thrown)) throw thrown;
       findings.push(listFailure(thrown, instanceId, [runId]));
@@ -174,10 +181,16 @@ async function listsOf(
       const by = `the ${listing.by} list of runs`;
       try {
         if (again && index === 0) await lists.runsAgain(listing, instanceId, signal);
-        const standings = await lists.standings(listing, instanceId, signal);
-        if (standings === null) continue;
+        const said = await lists.standings(listing, instanceId, signal);
+        if (said === null) continue;
+        const standings = new Map<string, RunStanding>();
+        const faults = new Map<string, RunvaultError>();
+        for (const [runId, standing] of said) {
+          if (standing instanceof RunvaultError) faults.set(runId, standing);
+          else standings.set(runId, standing);
+        }
         const ended = [...standings].flatMap(([runId, { finished }]) => (finished ? [runId] : []));
-        claims.push({ by, isList: true, names: new Set(standings.keys()), counted: ended, standings });
+        claims.push({ by, isList: true, names: new Set(said.keys()), counted: ended, standings, faults });
       } catch (thrown) {
         if (concernsAll(thrown)) throw thrown;
         const isStrange = codeOf(thrown) === "instance_not_found";

@@ -111,25 +111,33 @@ export class RunLists {
     return brought === undefined ? await this.#source.document(run, kind, signal) : brought;
   }
 
-  /** What one listing says of the ends of an instance's runs; null where it has no list. */
+  /** What one listing says of the ends of an instance's runs, or why an entry says nothing; null where it has no list. */
   async standings(
     listing: RunListing,
     instanceId: string,
     signal?: AbortSignal,
-  ): Promise<ReadonlyMap<string, RunStanding> | null> {
+  ): Promise<ReadonlyMap<string, RunStanding | RunvaultError> | null> {
     const runs = await this.runs(listing, instanceId, signal);
-    return runs === null ? null : new Map(runs.map((entry) => [entry.runId, this.#standing(entry, runs)]));
+    return runs && new Map(runs.map((entry) => [entry.runId, entry.fault ?? this.#standing(entry, runs)]));
   }
 
-  /** The first list that has the run, or the ids in those that have not. A list that fails counts only where none has. */
+  /**
+   * The first list that has the run, or the ids in those that have not. A list that fails, or an entry that cannot be
+   * read, counts only where none has.
+   */
   async #listOf(run: RunRef, signal?: AbortSignal) {
     const others: (readonly string[])[] = [];
     const failures: { readonly listing: RunListing; readonly thrown: unknown }[] = [];
+    const faults: RunvaultError[] = [];
     for (const listing of await this.listings(signal)) {
       if (this.#failed.get(listing)?.has(run.instanceId)) continue;
       try {
         const runs = await this.runs(listing, run.instanceId, signal);
         const entry = runs?.find(({ runId }) => runId === run.runId);
+        if (entry?.fault !== undefined) {
+          faults.push(entry.fault);
+          continue;
+        }
         if (entry !== undefined && runs !== null) {
           for (const { listing: failed } of failures) {
             this.#failed.set(failed, new Set(this.#failed.get(failed)).add(run.instanceId));
@@ -142,6 +150,7 @@ export class RunLists {
         failures.push({ listing, thrown });
       }
     }
+    if (faults.length > 0) throw faults[0];
     if (failures.length > 0) throw failures[0]!.thrown;
     return { others };
   }

@@ -47,19 +47,23 @@ const instances = z.object({
   ),
 });
 
-const runs = z.object({
-  runs: z.array(
-    z.object({
-      run_id: runId,
-      instance_id: id,
-      status: z.string().max(64),
-      ts_started: int64,
-      ts_ended: int64,
-      final: z.boolean(),
-      storage_version: z.string().max(1024).default(""),
-    }),
-  ),
+const runs = z.object({ runs: z.array(z.looseObject({ run_id: runId, instance_id: id })) });
+const run = z.object({
+  status: z.string().max(64),
+  ts_started: int64,
+  ts_ended: int64,
+  final: z.boolean(),
+  storage_version: z.string().max(1024).default(""),
 });
+/** What stands for an entry that cannot be read. */
+const unreadable = {
+  status: "",
+  started: 0n,
+  ended: undefined,
+  final: false,
+  storageVersion: undefined,
+  text: undefined,
+};
 
 /** How the three lists are judged where they hold what these schemas leave aside. */
 const forms = {
@@ -128,7 +132,10 @@ export function readInstances(
   });
 }
 
-/** Reads /history/runs of an instance. Throws `not_a_gateway`, and `history_identity_conflict` for another's run. */
+/**
+ * Reads /history/runs of an instance; an entry that names its run and is not as the interface says otherwise costs that
+ * run alone. Throws `not_a_gateway`, and `history_identity_conflict` for another instance's run.
+ */
 export function readRuns(
   bytes: Uint8Array,
   instanceId: string,
@@ -144,14 +151,19 @@ export function readRuns(
   const texts = elementTexts(textOf(bytes, place), "runs");
   return entries.map((entry, index) => {
     if (entry.instance_id !== instanceId) throw conflict(place);
+    const ids = { instanceId, runId: entry.run_id };
+    const here = { ...place, run: entry.run_id };
+    const read = run.safeParse(entry);
+    if (!read.success)
+      return { ...ids, ...unreadable, fault: unlikeTheContract(here, read.error).concerning("run") };
+    const { status, ts_started, ts_ended, final, storage_version } = read.data;
     return {
-      instanceId,
-      runId: entry.run_id,
-      status: entry.status,
-      started: entry.ts_started,
-      ended: entry.ts_ended === 0n ? undefined : entry.ts_ended,
-      final: entry.final,
-      storageVersion: entry.storage_version === "" ? undefined : entry.storage_version,
+      ...ids,
+      status,
+      started: ts_started,
+      ended: ts_ended === 0n ? undefined : ts_ended,
+      final,
+      storageVersion: storage_version === "" ? undefined : storage_version,
       text: Buffer.from(texts[index]!),
     };
   });
@@ -167,14 +179,20 @@ export function readCurrentRun(bytes: Uint8Array, place: ErrorPlace): string | n
   return currentRunId === "" || currentRunId === "current" ? null : currentRunId;
 }
 
-/** A list's runs without what the list itself wrote of them. */
+/** A list's runs without what the list itself wrote of them. Throws for an entry that cannot be read. */
 export function withoutText(runs: readonly ListedRun[] | null): readonly RunEntry[] | null {
-  return runs === null ? null : runs.map(({ text: _, ...entry }) => entry);
+  return runs === null ? null : runs.map(readable).map(({ text: _, ...entry }) => entry);
 }
 
-/** The entry of a run as its list has it; null where the list does not name the run. */
+/** The entry of a run as its list has it; null where the list does not name the run. Throws where it cannot be read. */
 export function ownText(runs: readonly ListedRun[] | null, { runId }: RunRef): Uint8Array | null {
-  return runs?.find((entry) => entry.runId === runId)?.text ?? null;
+  const entry = runs?.find((entry) => entry.runId === runId);
+  return (entry && readable(entry).text) ?? null;
+}
+
+function readable(entry: ListedRun): ListedRun {
+  if (entry.fault !== undefined) throw entry.fault;
+  return entry;
 }
 
 /**
@@ -261,8 +279,11 @@ function parseList<T extends z.ZodType>(
 function checked<T extends z.ZodType>(schema: T, json: unknown, place: ErrorPlace): z.output<T> {
   const parsed = schema.safeParse(json);
   if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  throw notTheContract(place, `${issue?.path.join(".") || "document"}: ${issue?.message ?? "unreadable"}`);
+  throw unlikeTheContract(place, parsed.error);
+}
+
+function unlikeTheContract(place: ErrorPlace, { issues: [issue] }: z.ZodError): RunvaultError {
+  return notTheContract(place, `${issue?.path.join(".") || "document"}: ${issue?.message ?? "unreadable"}`);
 }
 
 function requireDistinct(names: readonly string[], what: string, place: ErrorPlace): void {

@@ -1,3 +1,4 @@
+import type { RunvaultError } from "./error.ts";
 import type { AcceptedRows, RowAnswer } from "./row-answer.ts";
 import type { FilterName, TableName } from "./table.ts";
 import type { Nanoseconds, TimeBounds } from "./time.ts";
@@ -30,6 +31,8 @@ export interface RunEntry extends RunRef {
 export interface ListedRun extends RunEntry {
   /** The entry as it came: the run's document `run`. Undefined where the source keeps that document apart. */
   readonly text: Uint8Array | undefined;
+  /** Why nothing but the id is known of it: its entry is not as the interface says. */
+  readonly fault?: RunvaultError;
 }
 
 /** One of a source's ways to say which runs there are: the lists of one transport. */

@@ -6,7 +6,7 @@ import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { finishedRuns } from "../../src/extract/finished-runs.ts";
 import { RunLists } from "../../src/extract/run-lists.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import type { RunEntry } from "../../src/model/source.ts";
+import type { ListedRun, RunEntry } from "../../src/model/source.ts";
 import { archiveWorld } from "../fixtures/archive/archived-world.ts";
 import { ListedRunSource } from "../fixtures/source/many-runs.ts";
 import { type ScriptedListing, ScriptedLists } from "../fixtures/source/scripted-lists.ts";
@@ -142,6 +142,18 @@ describe("two lists", () => {
       expect([runs, errors]).toEqual([["r1", "r2"], ["history_query_failed "]]);
       expect(asked.filter((question) => / runs i$/.test(question)).length).toBeLessThanOrEqual(3);
     }
+  });
+
+  test("costs a run alone where its entry cannot be read, unless another list describes it", async () => {
+    const fault = new RunvaultError("not_a_gateway", "ts_started: 1.5", { scope: "run" });
+    const odd: ListedRun[] = [
+      ...entries(1, 3).map((entry) => ({ ...entry, text: undefined })),
+      { ...running(2), status: "", text: undefined, fault },
+    ];
+    const alone = await found({ REST: one(odd) });
+    expect([alone.runs, alone.errors]).toEqual([["r1", "r3"], ["not_a_gateway r2"]]);
+    const beside = await found({ RPC: one(odd), REST: one(entries(1, 2, 3)) });
+    expect([beside.runs.toSorted(), beside.errors]).toEqual([["r1", "r2", "r3"], ["not_a_gateway r2"]]);
   });
 
   test("of instances, of which one fails, are one list, and nothing is taken for gone", async () => {

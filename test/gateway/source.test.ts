@@ -193,6 +193,18 @@ test("an instance's current run is the one that its own document names, if any",
   expect(await currentRun({ instanceId: "i 1", currentRunId: 7 })).toBe("not_a_gateway");
 });
 
+test("an entry of the list of runs that is not as the interface says costs its run alone", async () => {
+  const odd = { ...runEntry, run_id: "odd", ts_started: 1.5 };
+  const { answer } = await withDocuments({ "/history/runs": { runs: [runEntry, odd] } }, async (gateway) => {
+    const [listing] = await gateway.listings!();
+    return await listing!.runs(run.instanceId);
+  });
+  expect(answer).toMatchObject([
+    { runId: run.runId, status: runEntry.status },
+    { runId: "odd", fault: { code: "not_a_gateway", scope: "run", place: { run: "odd" } } },
+  ]);
+});
+
 test("a run that the list of runs does not name has no run document", async () => {
   const documents = { "/history/runs": { runs: [{ ...runEntry, run_id: "other" }] } };
   expect((await withDocuments(documents, (gateway) => gateway.document(run, "run"))).answer).toBeNull();
