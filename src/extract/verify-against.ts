@@ -61,6 +61,10 @@ function compare(name: TableName, table: TableView, facts: StorageFacts | null):
     if (own === undefined || own.rows === 0n) return [{ level: "ok", detail: "absent at the gateway, too" }];
     return [{ level: "unproven", detail: `archived as ABSENT, the gateway says it holds ${own.rows} rows` }];
   }
+  const rows = certificate.rows + certificate.quarantined;
+  if (certificate.until === null && rows > 0 && (own === undefined || own.rows === 0n)) {
+    return [{ level: "notice", detail: `the gateway keeps none of the ${rows} rows archived any more` }];
+  }
   if (own === undefined) {
     return [
       { level: "unproven", detail: `${certificate.rows} rows archived, the gateway has no such table` },

@@ -5,6 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../src/archive/manifest.ts";
 import { verifyAgainst } from "../../src/extract/verify-against.ts";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import type { TableFacts } from "../../src/model/source.ts";
+import type { TableName } from "../../src/model/table.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
 import { type IndependentGateway, startIndependentGateway } from "../fixtures/source/independent-gateway.ts";
@@ -63,6 +65,26 @@ describe("asking the gateway's facts again", () => {
     expect(differences(await verifyAgainst(growing, made.manifest))).toEqual([
       expect.stringMatching(/^fills: \d+ rows archived from \d+ on, the gateway says it holds \d+$/),
     ]);
+  });
+
+  it.each([
+    ["counts no row of", (name: string, own: TableFacts) => [name, { ...own, rows: 0n }] as const],
+    ["leaves out", () => null],
+  ])("takes note of a table of a finished run that the gateway %s any more", async (_, left) => {
+    const facts = source.facts.bind(source);
+    source.facts = async (...asked) =>
+      new Map(
+        [...(await facts(...asked))!].flatMap(([name, own]) => {
+          const kept = name === "fills" ? left(name, own) : [name, own];
+          return kept === null ? [] : [kept as [TableName, TableFacts]];
+        }),
+      );
+    const { unproven, checks } = await verifyAgainst(source, manifest);
+    expect(unproven).toBe(false);
+    expect(checks.find(({ table }) => table === "fills")).toMatchObject({
+      level: "notice",
+      detail: "the gateway keeps none of the 25 rows archived any more",
+    });
   });
 
   it("names the table, both counts and the new last time when rows were added", async () => {
