@@ -45,7 +45,7 @@ import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.
 import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
 import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
-import { proveEmpty } from "./proof/zero-rows.ts";
+import { noRowCounted, proveEmpty } from "./proof/zero-rows.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "./proven-standing.ts";
 import { isProofEnough, type RequiredProof } from "./required-proof.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
@@ -430,7 +430,9 @@ export class TableJob {
     const { slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
     if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
-    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    const standing = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    // was said while no table of the run had rows
+    this.restsOn = filled.size > 0 && standing.includes(noRowCounted) ? [] : standing;
     if (this.restsOn.length > 0) return false;
     const common = { asks: this.#asks(), run, until, filled, summary, seen: work.seen };
     let rowsIn: Window | undefined;
@@ -571,7 +573,7 @@ export class TableJob {
       until: until?.toString() ?? null,
       schemaFingerprint: own?.schemaFingerprint ?? null,
       rowHash: hash === null ? null : { rows: hash.rows.toString(), sum: hash.hash.toString() },
-      restsOn: [...this.restsOn, ...this.#grounds()],
+      restsOn: this.#grounds(),
       checkedAt,
     };
     return {
@@ -592,12 +594,25 @@ export class TableJob {
     }
   }
 
-  /** What the proof rests on beside its kind. */
+  /**
+   * What the proof rests on beside its kind: the ends, or what shows that there are no rows; and what was last done about
+   * rows archived before, which stands until it is done again.
+   */
   #grounds(): string[] {
-    if (this.#isSameByHash) return ["rows archived before have the gateway's row checksum"];
-    if (this.#compared) return ["rows archived before were streamed once more, and compared"];
+    const isOfRows = (ground: string) => Object.values<string>(heldGrounds).includes(ground);
+    const shown = this.restsOn.filter((ground) => !isOfRows(ground));
+    const held = this.#heldGround();
+    if (held !== undefined) return [...shown, held];
+    const before = shown.length === 0 ? [] : (this.#former?.proven?.certificate?.restsOn ?? []);
+    return [...shown, ...new Set(before.filter(isOfRows))];
+  }
+
+  /** What this job did about rows archived before; undefined where there was nothing to do. */
+  #heldGround(): string | undefined {
+    if (this.#isSameByHash) return heldGrounds.hash;
+    if (this.#compared) return heldGrounds.streamed;
     const isTrusted = this.#context.run.final && this.#grewHere && this.#countRows !== undefined;
-    return isTrusted ? ["counts alone for rows archived while the run went on"] : [];
+    return isTrusted ? heldGrounds.counts : undefined;
   }
 
   /** True where the operator takes these rows for set aside: now, or when they were proven so before. */
@@ -1000,6 +1015,13 @@ function liesIn(
 ): boolean {
   return BigInt(from) >= window.from && BigInt(to) <= window.to;
 }
+
+/** What the proof of rows archived by earlier jobs rests on, in words. */
+const heldGrounds = {
+  hash: "rows archived before have the gateway's row checksum",
+  streamed: "rows archived before were streamed once more, and compared",
+  counts: "counts alone for rows archived while the run went on",
+} as const;
 
 const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 

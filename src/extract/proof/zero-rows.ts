@@ -56,7 +56,7 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
     (isCounted ? undefined : await unknownTo(empty));
   const shown = nothing === undefined ? [] : [`no rows on ${windowText(nothing.rung)}`];
   if (lacks === undefined) {
-    if (isAllEmpty) return { restsOn: ["storage facts that count no row of the run"] };
+    if (isAllEmpty) return { restsOn: [noRowCounted] };
     const known = isCounted ? "storage facts that count none" : "its route, which gave rows before";
     return { restsOn: [...shown, known] };
   }
@@ -67,6 +67,9 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
     hint: `If the table rightly holds no rows, run again with --empty ${name}; the archive keeps that word for the instance.`,
   });
 }
+
+/** What an empty table's proof rests on where no table of the run has rows. */
+export const noRowCounted = "storage facts that count no row of the run";
 
 /** Extents of the tables that have rows, by facts, by surveys, and by what is committed. */
 export function filledTables(
