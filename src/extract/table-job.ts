@@ -43,9 +43,10 @@ import {
 } from "./held-window.ts";
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.ts";
 import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
+import { grounds, heldGrounds } from "./proof/grounds.ts";
 import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
-import { noRowCounted, proveEmpty } from "./proof/zero-rows.ts";
+import { proveEmpty } from "./proof/zero-rows.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "./proven-standing.ts";
 import { isProofEnough, type RequiredProof } from "./required-proof.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
@@ -432,7 +433,7 @@ export class TableJob {
     if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
     const standing = own === undefined ? [] : standingGrounds(this.#former, own, until);
     // was said while no table of the run had rows
-    this.restsOn = filled.size > 0 && standing.includes(noRowCounted) ? [] : standing;
+    this.restsOn = filled.size > 0 && standing.includes(grounds.countedNoneInRun) ? [] : standing;
     if (this.restsOn.length > 0) return false;
     const common = { asks: this.#asks(), run, until, filled, summary, seen: work.seen };
     let rowsIn: Window | undefined;
@@ -1015,13 +1016,6 @@ function liesIn(
 ): boolean {
   return BigInt(from) >= window.from && BigInt(to) <= window.to;
 }
-
-/** What the proof of rows archived by earlier jobs rests on, in words. */
-const heldGrounds = {
-  hash: "rows archived before have the gateway's row checksum",
-  streamed: "rows archived before were streamed once more, and compared",
-  counts: "counts alone for rows archived while the run went on",
-} as const;
 
 const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
