@@ -20,6 +20,7 @@ import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
+import { isAbsent } from "./absent-table.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import { isDue } from "./committed-table.ts";
@@ -194,10 +195,11 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   job.seen?.learn(await knownSource(archive.layout, source.label));
   const lost = await lostFiles(archive.layout, committed);
   const toMend = concerning(lost, wanted);
+  const isStillAbsent = (table: Table) => isAbsent({ source, run: job.run, table, retry: job.retry, signal });
   if (
     committed !== null &&
     toMend.length === 0 &&
-    (await isUpToDate(facts, committed, run, wanted, settings, signal))
+    (await isUpToDate(facts, committed, run, wanted, settings, isStillAbsent, signal))
   ) {
     await tidyCommitted(archive, committed);
     return outcomeOf(committed, committed, warnings);

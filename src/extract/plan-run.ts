@@ -73,7 +73,13 @@ export async function planRun(input: {
   const common = { instanceId, runId, status, freeBytes: free };
   const lost = archive === null ? [] : await lostFiles(archive.layout, committed);
   const isWhole = concerning(lost, wanted).length === 0;
-  if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, input, signal))) {
+  // as with surveys: what only rows can tell is the job's to ask
+  const isStillAbsent = async () => true;
+  if (
+    committed !== null &&
+    isWhole &&
+    (await isUpToDate(source, committed, run, wanted, input, isStillAbsent, signal))
+  ) {
     return { ...common, upToDate: true, horizon: undefined, tables: [] };
   }
   const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost));

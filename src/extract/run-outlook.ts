@@ -50,7 +50,7 @@ export async function lookAhead(
 /**
  * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
  * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
- * COMPLETE is taken to be so still, and not asked again.
+ * COMPLETE is taken to be so still, and not asked again; of what is ABSENT one question tells.
  */
 export async function isUpToDate(
   source: Facts,
@@ -62,6 +62,8 @@ export async function isUpToDate(
     readonly fingerprint: boolean;
     readonly recheckBefore: Nanoseconds | null;
   },
+  /** Asks for a table that was ABSENT, where nothing else says whether it still is. */
+  isStillAbsent: (table: Table) => Promise<boolean>,
   signal: AbortSignal,
 ): Promise<boolean> {
   if (!committed.run.final || !run.final || isDue(committed, asked.recheckBefore)) return false;
@@ -81,14 +83,16 @@ export async function isUpToDate(
     return proven.every(([, { storageVersion }]) => storageVersion === version);
   }
   const facts = await source.facts(run, {}, signal);
-  return (
-    facts === null ||
-    proven.every(([name, { certificate }]) => {
-      const rows = facts.get(name)?.rows ?? 0n;
-      // a finished run's table of which the gateway keeps nothing any more stays as it was proven
-      return rows === 0n || rows.toString() === (certificate?.gatewayRows ?? "0");
-    })
-  );
+  if (facts === null) {
+    const absent = wanted.filter(({ name }) => committed.tables[name]!.proven!.state === "ABSENT");
+    for (const table of absent) if (!(await isStillAbsent(table))) return false;
+    return true;
+  }
+  return proven.every(([name, { certificate }]) => {
+    const rows = facts.get(name)?.rows ?? 0n;
+    // a finished run's table of which the gateway keeps nothing any more stays as it was proven
+    return rows === 0n || rows.toString() === (certificate?.gatewayRows ?? "0");
+  });
 }
 
 /** No rows, and nothing that says what this rests on: a format before the present one took an empty answer for a proof. */

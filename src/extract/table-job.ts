@@ -24,6 +24,7 @@ import type { RowHash } from "../model/row-hash.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";
 import { type Table, type TableName, tableNames } from "../model/table.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts";
+import { isUnavailable } from "./absent-table.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
 import { changedWindows } from "./changed-windows.ts";
@@ -1030,10 +1031,6 @@ function extentOf(
 ): Extent | undefined {
   if (ends?.first == null || ends.last == null) return undefined;
   return { first: BigInt(ends.first), last: BigInt(ends.last) };
-}
-
-function isUnavailable(error: unknown): boolean {
-  return error instanceof RunvaultError && error.code === "history_unavailable";
 }
 
 /** What came before the gateway failed is whole; what came before it lied is not to be trusted. */

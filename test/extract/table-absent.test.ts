@@ -24,6 +24,22 @@ describe("a table that the gateway says it does not keep", () => {
     });
   });
 
+  it("is asked about again once a job where neither facts nor versions tell, and fetched where it comes", async () => {
+    await using tables = await TableWorld.create();
+    const refuses = ({ table }: { table: string }) => (table === "fills" ? unavailable() : undefined);
+    const source = new ArraySource(run, world({ fills: hours(9), orders: hours(20) }), {
+      literal: true,
+      refuses,
+    });
+    expect((await tables.archiveRun(source)).manifest.tables.fills!.state).toBe("ABSENT");
+    source.asked.length = 0;
+    expect((await tables.archiveRun(source)).changed).toBe(false);
+    expect(source.asked).toMatchObject([{ table: "fills", limit: 1 }]);
+    source.manners = { literal: true };
+    expect((await tables.archiveRun(source)).manifest.tables.fills!.state).toBe("COMPLETE");
+    await tables.expectRows("fills", source.tables.get("fills")!);
+  });
+
   it("is INCOMPLETE where the facts count rows of it, and made good once the gateway gives them", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: [1, 2], orders: [1, 2] }), {
