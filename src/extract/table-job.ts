@@ -49,7 +49,7 @@ import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
 import { proveEmpty } from "./proof/zero-rows.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "./proven-standing.ts";
-import { isProofEnough, type RequiredProof } from "./required-proof.ts";
+import { isProofEnough, type RequiredProof, weakerProof } from "./required-proof.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
 import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
@@ -559,7 +559,7 @@ export class TableJob {
         `${converted} of ${rows} rows of ${this.table.name} are in Parquet`,
       );
     }
-    const proof = await this.#hashProof(found, files, quarantined);
+    const proof = this.#withRowsGone(await this.#hashProof(found, files, quarantined));
     const isWanted = this.#context.fingerprint || proof === "hashed";
     const hash = isWanted ? (this.#wholeHash ?? (await this.#rowHash(files))) : null;
     const certificate: Certificate = {
@@ -585,6 +585,12 @@ export class TableJob {
       quarantine,
       drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
     };
+  }
+
+  /** The proof of all rows together: those that the gateway no longer has are proven by what proved them then. */
+  #withRowsGone(proof: Proof): Proof {
+    const before = this.#former?.proven?.certificate?.proof;
+    return this.#gatewayFrom === undefined || before === undefined ? proof : weakerProof(proof, before);
   }
 
   /** Converts what a failed table holds, for readers of unfinished tables; what cannot be is left out. */
