@@ -158,10 +158,17 @@ async function runsOf(
   return { runs, findings: [...findings] };
 }
 
-/** What is odd about the description of a run that was named. */
+/** What is odd about the description of a run that was named; nothing where its source does not know it any more. */
 async function remarkOn(run: RunRef, lists: RunLists, signal: AbortSignal): Promise<ListFinding[]> {
-  const { remark } = (await lists.look(run, signal)).standing;
-  return remark === null ? [] : [listNote(run.instanceId, [run.runId], `${run.runId} ${remark}`)];
+  try {
+    const { remark } = (await lists.look(run, signal)).standing;
+    return remark === null ? [] : [listNote(run.instanceId, [run.runId], `${run.runId} ${remark}`)];
+  } catch (thrown) {
+    signal.throwIfAborted();
+    const { code } = RunvaultError.from(thrown);
+    if (code === "run_not_found" || code === "instance_not_found") return [];
+    throw thrown;
+  }
 }
 
 /** Keeps the source's own words for a run that has ended, where they were given. */

@@ -26,7 +26,9 @@ export const archiveSchema = z.object({
   finalPass: z.enum(["rows", "counts"]),
   sourceMoved: z.boolean().default(false),
   close: z.boolean().default(false),
-  recheck: z.union([ageMs, z.literal(true)]).optional(),
+  recheck: z
+    .union([ageMs, z.literal(true)], "is an age such as 30d, or nothing at the end: name runs ahead of it")
+    .optional(),
   fingerprint: z.boolean().default(false),
   empty: tableList.default([]),
   decimal: decimalTypes.default({}),

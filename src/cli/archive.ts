@@ -57,7 +57,8 @@ export const archiveCommand = commandEntry({
       .option("--close", "take what is proven of a run that its gateway no longer knows for all there is")
       .option(
         "--recheck [age]",
-        "stream rows once more that were last checked that long ago, such as 30d; all without AGE",
+        "stream rows of finished runs once more that were last checked that long ago, such as 30d; all without AGE, then " +
+          "name runs ahead of it",
       )
       .addOption(
         new Option(
@@ -71,7 +72,7 @@ export const archiveCommand = commandEntry({
       .addOption(
         new Option(
           "--decimal <type>",
-          "TABLE.COLUMN=WIDTH,SCALE for a new archive's exact column; several times",
+          "TABLE.COLUMN=WIDTH,SCALE for a new archive's exact column; repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .addOption(

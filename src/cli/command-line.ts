@@ -164,7 +164,7 @@ Examples:
   runvault archive --gateway http://127.0.0.1:8080/api/v1 --all --finished
   runvault query "SELECT symbol, count(*) FROM fills GROUP BY symbol"
 
-Flags count over the environment (RUNVAULT_GATEWAY, RUNVAULT_ARCHIVE, RUNVAULT_TOKEN_FILE, …), which counts over defaults.
+Flags override environment variables (RUNVAULT_GATEWAY, RUNVAULT_ARCHIVE, RUNVAULT_TOKEN_FILE, …), which override defaults.
 
 Exit status: 0 done; 1 a bug; 2 wrong usage or configuration; 3 gateway unreachable or refusing; 4 incomplete,
 unverified or quarantined; 5 archive damaged; 6 locked by another job; 7 local storage full, read-only or forbidden;

@@ -68,7 +68,7 @@ export const exportCommand = commandEntry({
       )
       .option("--force", "replace files that are there already")
       .addOption(archiveOption())
-      .option("--run <run>", "only this run, INSTANCE/RUN; may be given several times", collected)
+      .option("--run <run>", "only this run, INSTANCE/RUN; repeatable", collected)
       .option("--symbol <symbol>", "only rows of this symbol")
       .option("--venue <venue>", "only rows of this venue")
       .option("--account <account>", "only rows of this account")

@@ -34,7 +34,7 @@ export const rebuildCommand = commandEntry({
       .addOption(
         new Option(
           "--widen <column>",
-          "TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE (38 digits, at least 18 of them decimals, unless given); several times",
+          "TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE (38 digits, at least 18 of them decimals, unless given); repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .addOption(archiveOption())

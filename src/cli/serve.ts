@@ -66,7 +66,7 @@ export const serveCommand = commandEntry({
       .addOption(
         new Option(
           "--cors <origin>",
-          "let pages of this origin read the answers, such as https://desk.example; may be given several times",
+          "let pages of this origin read the answers, such as https://desk.example; repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .option("--max-rows <n>", "most rows of an answer over REST, else 413; most rows of a page over RPC")

@@ -73,10 +73,9 @@ export const simulateCommand = commandEntry({
       )
       .option("--compress", "honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC")
       .addOption(
-        new Option(
-          "--fault <fault>",
-          "a fault in the answers, see below; may be given several times",
-        ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
+        new Option("--fault <fault>", "a fault in the answers, see below; repeatable").argParser(
+          (text: string, before: string[] | undefined) => [...(before ?? []), text],
+        ),
       )
       .option("--token-file <file>", "want the token in FILE on every request")
       .option("--max-rows-per-answer <n>", "cap answers, and pages over RPC, without a word")

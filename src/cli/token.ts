@@ -27,7 +27,7 @@ export const tokenCommand = commandEntry({
       .argument("<name>", "whose token it is; stands in the access log")
       .requiredOption(
         "--instance <id>",
-        "an instance that it may ask for, '*' for all; may be given several times",
+        "an instance that it may ask for, '*' for all; repeatable",
         (id: string, before: string[] | undefined) => [...(before ?? []), id],
       )
       .addHelpText(

@@ -11,6 +11,11 @@ const strength: Readonly<Record<Certificate["proof"], number>> = {
   hashed: 3,
 };
 
+/** The weaker of two proofs: what rows that were proven by one or the other are proven by all together. */
+export function weakerProof(a: Certificate["proof"], b: Certificate["proof"]): Certificate["proof"] {
+  return strength[a] < strength[b] ? a : b;
+}
+
 /** Whether a proof is as strong as the one required. */
 export function isProofEnough(proof: Certificate["proof"], required: RequiredProof): boolean {
   return strength[proof] >= strength[required === "any" ? "exhausted" : required];

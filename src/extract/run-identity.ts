@@ -37,6 +37,7 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
     throw conflict(
       identity,
       `the run archived under this id began at ${formatTime(BigInt(started))}, the gateway's at ${formatTime(run.started)}`,
+      "What is archived stays as it is. Archive the other run elsewhere.",
     );
   }
   const isKnown =
@@ -49,7 +50,12 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
   }
   if ((await hasProvenRow(identity)) === false) {
     const what = isKnown ? "the gateway" : `${source.label}, which is not where it was archived from,`;
-    throw conflict(identity, `${what} does not have the first and last row that were proven of the run`);
+    throw conflict(
+      identity,
+      `${what} does not have the first and last row that were proven of the run`,
+      "What is archived stays as it is. Archive the other run elsewhere; where it is the same source at a new address, " +
+        "say so once with --source-moved.",
+    );
   }
   if (!isKnown) await joinAddress(archive.layout, committed.source, source.label);
 }
@@ -101,12 +107,10 @@ async function gives(
   });
 }
 
-function conflict({ run }: RunIdentity, message: string): RunvaultError {
+function conflict({ run }: RunIdentity, message: string, hint: string): RunvaultError {
   return new RunvaultError("history_identity_conflict", message, {
     scope: "run",
     place: { instance: run.instanceId, run: run.runId },
-    hint:
-      "What is archived stays as it is. Archive the other run elsewhere; where it is the same source at a new address, " +
-      "say so once with --source-moved.",
+    hint,
   });
 }

@@ -44,11 +44,12 @@ import {
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.ts";
 import { isRefusedByRoute, isUnavailable } from "./proof/absent-table.ts";
 import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
+import { grounds, heldGrounds } from "./proof/grounds.ts";
 import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
 import { proveEmpty } from "./proof/zero-rows.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "./proven-standing.ts";
-import { isProofEnough, type RequiredProof } from "./required-proof.ts";
+import { isProofEnough, type RequiredProof, weakerProof } from "./required-proof.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
 import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
@@ -432,7 +433,9 @@ export class TableJob {
     const { slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
     if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
-    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    const standing = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    // was said while no table of the run had rows
+    this.restsOn = filled.size > 0 && standing.includes(grounds.countedNoneInRun) ? [] : standing;
     if (this.restsOn.length > 0) return false;
     const common = { asks: this.#asks(), run, until, filled, summary, seen: work.seen };
     let rowsIn: Window | undefined;
@@ -557,7 +560,7 @@ export class TableJob {
         `${converted} of ${rows} rows of ${this.table.name} are in Parquet`,
       );
     }
-    const proof = await this.#hashProof(found, files, quarantined);
+    const proof = this.#withRowsGone(await this.#hashProof(found, files, quarantined));
     const isWanted = this.#context.fingerprint || proof === "hashed";
     const hash = isWanted ? (this.#wholeHash ?? (await this.#rowHash(files))) : null;
     const certificate: Certificate = {
@@ -573,7 +576,7 @@ export class TableJob {
       until: until?.toString() ?? null,
       schemaFingerprint: own?.schemaFingerprint ?? null,
       rowHash: hash === null ? null : { rows: hash.rows.toString(), sum: hash.hash.toString() },
-      restsOn: [...this.restsOn, ...this.#grounds()],
+      restsOn: this.#grounds(),
       checkedAt,
     };
     return {
@@ -585,6 +588,12 @@ export class TableJob {
     };
   }
 
+  /** The proof of all rows together: those that the gateway no longer has are proven by what proved them then. */
+  #withRowsGone(proof: Proof): Proof {
+    const before = this.#former?.proven?.certificate?.proof;
+    return this.#gatewayFrom === undefined || before === undefined ? proof : weakerProof(proof, before);
+  }
+
   /** Converts what a failed table holds, for readers of unfinished tables; what cannot be is left out. */
   async #convertHeld(segments: readonly Segment[]): Promise<void> {
     try {
@@ -594,12 +603,25 @@ export class TableJob {
     }
   }
 
-  /** What the proof rests on beside its kind. */
+  /**
+   * What the proof rests on beside its kind: the ends, or what shows that there are no rows; and what was last done about
+   * rows archived before, which stands until it is done again.
+   */
   #grounds(): string[] {
-    if (this.#isSameByHash) return ["rows archived before have the gateway's row checksum"];
-    if (this.#compared) return ["rows archived before were streamed once more, and compared"];
+    const isOfRows = (ground: string) => Object.values<string>(heldGrounds).includes(ground);
+    const shown = this.restsOn.filter((ground) => !isOfRows(ground));
+    const held = this.#heldGround();
+    if (held !== undefined) return [...shown, held];
+    const before = shown.length === 0 ? [] : (this.#former?.proven?.certificate?.restsOn ?? []);
+    return [...shown, ...new Set(before.filter(isOfRows))];
+  }
+
+  /** What this job did about rows archived before; undefined where there was nothing to do. */
+  #heldGround(): string | undefined {
+    if (this.#isSameByHash) return heldGrounds.hash;
+    if (this.#compared) return heldGrounds.streamed;
     const isTrusted = this.#context.run.final && this.#grewHere && this.#countRows !== undefined;
-    return isTrusted ? ["counts alone for rows archived while the run went on"] : [];
+    return isTrusted ? heldGrounds.counts : undefined;
   }
 
   /** True where the operator takes these rows for set aside: now, or when they were proven so before. */

@@ -289,6 +289,31 @@ describe("a run that the list of runs lacks", () => {
   });
 });
 
+describe("a run that is named and that its gateway does not know any more", () => {
+  test("stays COMPLETE with exit 0, and the runs named with it are archived", async () => {
+    await using world = await World.open(1, 2);
+    await world.archive("i1/r1");
+    world.runs.gone.add(world.runs.source("i1", "r1"));
+    const { status, runs } = await world.archive("i1/r1", "i1/r2");
+    expect(status).toBe(0);
+    expect(runs).toMatchObject([
+      { runId: "r1", state: "COMPLETE", changed: false },
+      { runId: "r2", state: "COMPLETE", changed: true },
+    ]);
+  });
+
+  test("is exit 4 where more of it was to come, and 0 once it is closed", async () => {
+    await using world = await World.open(1, 2);
+    const odd = world.runs.source("i1", "r2");
+    odd.entry = { ...odd.entry, status: "RUNNING", ended: undefined, final: false };
+    await world.archive("i1/r2");
+    world.runs.gone.add(odd);
+    expect(await world.archive("i1/r2")).toMatchObject({ status: 4, runs: [{ state: "INCOMPLETE" }] });
+    expect(await world.archive("i1/r2", "--close")).toMatchObject({ status: 0, runs: [{ state: "OPEN" }] });
+    expect(await world.archive("i1/r2")).toMatchObject({ status: 0, runs: [{ state: "OPEN" }] });
+  });
+});
+
 test("both transports' lists are asked where there are two, and agree", async () => {
   await using world = await World.open(2, 3);
   expect((await world.archive(...finishedAll)).status).toBe(0);

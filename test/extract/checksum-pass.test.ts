@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { ArchiveSettings } from "../../src/extract/archive-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
@@ -122,5 +123,23 @@ describe("a recheck of a gateway with row checksums", () => {
     source.tables.set("fills", [...repriced(rows.slice(0, 1)), ...rows.slice(1)]);
     expect((await tables.archiveRun(source, { settings })).manifest.state).toBe("COMPLETE");
     await tables.expectRows("fills", source.tables.get("fills")!);
+  });
+
+  it("is what the certificate says of the rows held, once, until it is done again", async () => {
+    await using tables = await TableWorld.create();
+    const { source } = await turnedFinal(tables);
+    const grounds = async (settings: Partial<ArchiveSettings>) => {
+      const { manifest } = await tables.archiveRun(source, { settings });
+      return manifest.tables.fills!.proven!.certificate!.restsOn;
+    };
+    const ends = expect.stringContaining("outer ends");
+    const counts = "counts alone for rows archived while the run went on";
+    expect(await grounds({ finalPass: "counts" })).toEqual([ends, counts]);
+    // another job, which fetches nothing
+    expect(await grounds({ fingerprint: true })).toEqual([ends, counts]);
+    expect(await grounds(settings)).toEqual([ends, byHash]);
+    source.manners = {};
+    expect(await grounds(settings)).toEqual([ends, byStream]);
+    expect(await grounds(settings)).toEqual([ends, byStream]);
   });
 });

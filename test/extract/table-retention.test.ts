@@ -44,6 +44,33 @@ describe.each(modes)("a gateway %s that keeps rows for some time only", (_, mann
   });
 });
 
+it("rows that a gateway no longer has are proven by no more than what proved them", async () => {
+  await using tables = await TableWorld.create();
+  const all = world({ fills: hours(60) }).get("fills")!;
+  const source = new ArraySource(run, new Map([["fills", all]]), { literal: true });
+  const proofOf = async (require: "any" | "hashed" = "any") => {
+    const { manifest } = await tables.archiveRun(source, { settings: { require } });
+    const { proven, attempt } = manifest.tables.fills!;
+    return [proven!.certificate!.proof, attempt.outcome];
+  };
+  expect(await proofOf()).toEqual(["exhausted", "ok"]);
+  // facts come, and the first rows go
+  source.manners = { hashes: "named" };
+  source.storageVersion = "2";
+  source.tables.set("fills", all.slice(20));
+  expect(await proofOf()).toEqual(["exhausted", "ok"]);
+  expect(await proofOf("hashed")).toEqual(["exhausted", "UNVERIFIED"]);
+  await tables.expectRows("fills", all);
+  // and come back
+  source.tables.set("fills", all);
+  source.storageVersion = "3";
+  expect(await proofOf("hashed")).toEqual(["hashed", "ok"]);
+  source.tables.set("fills", all.slice(20));
+  source.storageVersion = "4";
+  expect(await proofOf("hashed")).toEqual(["hashed", "ok"]);
+  await tables.expectRows("fills", all);
+});
+
 it("whatever a gateway drops, adds and changes from night to night, what is shown never becomes fewer rows without a word", async () => {
   const night = fc.record({
     first: fc.integer({ min: 0, max: 50 }),

@@ -119,6 +119,20 @@ describe("a table of which storage facts count no rows", () => {
     expect((await stateOf({}, met(), { rows: world({ fills: [], factors: [] }) })).state).toBe("COMPLETE");
   });
 
+  it("rests on bounds as soon as another table of the run has rows", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: [], factors: [] }), { final: false, times });
+    const groundsAt = async (hour: number) => {
+      const { manifest } = await tables.archiveRun(source, { clock: () => at(hour) });
+      return manifest.tables.factors!.proven!.certificate!.restsOn;
+    };
+    expect(await groundsAt(2)).toEqual(["storage facts that count no row of the run"]);
+    source.tables.set("fills", world({ fills: hours(9) }).get("fills")!);
+    const grounds = [expect.stringContaining("no rows on"), "storage facts that count none"];
+    expect(await groundsAt(20)).toEqual(grounds);
+    expect(await groundsAt(30)).toEqual(grounds);
+  });
+
   it("is UNVERIFIED where the summary counts some", async () => {
     const rows = world({ orders: hours(9), fills: [] });
     expect((await stateOf({ summary: { fills: "3" } }, met(), { rows })).state).toBe("UNVERIFIED");

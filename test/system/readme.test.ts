@@ -116,6 +116,7 @@ describe("the documents", () => {
     "README.md",
     "docs/ARCHITECTURE.md",
     "docs/ADD_A_TABLE.md",
+    "docs/proof.md",
     "docs/reliability.md",
     "docs/performance.md",
   ])("%s links to files that there are", (document) => {

@@ -2,6 +2,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { formatTime } from "../../model/time.ts";
 import type { OpenEnd } from "../fetch-slice.ts";
 import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../table-asks.ts";
+import { grounds } from "./grounds.ts";
 import type { SeenSource } from "./seen-source.ts";
 
 /**
@@ -14,12 +15,12 @@ export async function showWholeEnd(
   mostBytes: number,
   seen: SeenSource,
 ): Promise<string> {
-  if (seen.gaveMoreThan(end.rows, end.bytes)) return "larger answers than its last timestamp takes";
+  if (seen.gaveMoreThan(end.rows, end.bytes)) return grounds.largerAnswers;
   // a single row hides others only where each answer has but one
-  if (end.rows === 1 && !seen.isCapped) return "a last timestamp of one row, and no answer that a cap ended";
+  if (end.rows === 1 && !seen.isCapped) return grounds.singleRow;
   const pages = await pagesOf(asks, end, mostBytes, false);
   const paged = pages === undefined ? undefined : linesOf(pages).length;
-  if (paged === end.rows) return "pages that end behind the same rows as its answers";
+  if (paged === end.rows) return grounds.pages;
   if (paged !== undefined && paged > end.rows) throw cutShort(end);
   if (await anyUnseen(asks, end)) throw cutShort(end);
   throw new RunvaultError(

@@ -5,7 +5,8 @@ import type { Nanoseconds } from "../../model/time.ts";
 import type { RunKnowledge } from "../run-knowledge.ts";
 import { isRefusal, type TableAsks } from "../table-asks.ts";
 import { showWholeEnd } from "./capped-end.ts";
-import { areEndsEmpty, endsGround, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
+import { grounds } from "./grounds.ts";
+import { areEndsEmpty, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
 import { type Extent, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
@@ -29,7 +30,7 @@ export interface FilledTable {
  */
 export async function proveFilled(filled: FilledTable): Promise<readonly string[]> {
   const { asks, openEnd, mostBytes, seen } = filled;
-  const restsOn = [endsGround(await emptyAround(filled))];
+  const restsOn = [grounds.emptyEnds(await emptyAround(filled))];
   if (openEnd === null) return restsOn;
   const end = { ...openEnd, from: BigInt(openEnd.from), to: BigInt(openEnd.to) };
   return [...restsOn, await showWholeEnd(asks, end, mostBytes, seen)];

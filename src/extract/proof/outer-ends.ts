@@ -68,11 +68,6 @@ export async function areEndsEmpty(
   return true;
 }
 
-/** The ground that empty ends are, as certificates name it. */
-export function endsGround(rung: Rung): string {
-  return `outer ends empty on ${windowText(rung)}`;
-}
-
 export function endsNotShown(): RunvaultError {
   return new RunvaultError(
     "unverified",

@@ -9,8 +9,9 @@ import type { Nanoseconds } from "../../model/time.ts";
 import type { Window } from "../held-window.ts";
 import type { RunKnowledge } from "../run-knowledge.ts";
 import { isRefusal, jsonOf, probe, type TableAsks } from "../table-asks.ts";
+import { grounds } from "./grounds.ts";
 import { showEnds } from "./outer-ends.ts";
-import { type Extent, piecesOf, type Rung, rungsAround, windowText } from "./rungs.ts";
+import { type Extent, piecesOf, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
 /** What an answer of no rows is held against. */
@@ -54,14 +55,14 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
       ? "no bounds wide enough were seen to bring rows that are known"
       : undefined) ??
     (isCounted ? undefined : await unknownTo(empty));
-  const shown = nothing === undefined ? [] : [`no rows on ${windowText(nothing.rung)}`];
+  const shown = nothing === undefined ? [] : [grounds.noRows(nothing.rung)];
   if (lacks === undefined) {
-    if (isAllEmpty) return { restsOn: ["storage facts that count no row of the run"] };
-    const known = isCounted ? "storage facts that count none" : "its route, which gave rows before";
+    if (isAllEmpty) return { restsOn: [grounds.countedNoneInRun] };
+    const known = isCounted ? grounds.countedNone : grounds.routeGaveRows;
     return { restsOn: [...shown, known] };
   }
   if (seen.isSaidEmpty(run.instanceId, name)) {
-    return { restsOn: [...shown, `the operator's word that it holds no rows (--empty ${name})`] };
+    return { restsOn: [...shown, grounds.saidEmpty(name)] };
   }
   throw new RunvaultError("unverified", `the gateway gives no rows, and nothing proves it: ${lacks}`, {
     hint: `If the table rightly holds no rows, run again with --empty ${name}; the archive keeps that word for the instance.`,
