@@ -1154,7 +1154,7 @@ export type HistoryErrorDetail = Message<"example.history.v1.HistoryErrorDetail"
   /**
    * Lowercase snake_case: invalid_argument, unauthenticated, permission_denied, run_not_found, instance_not_found,
    * resource_not_found, route_not_found, history_identity_conflict, history_unavailable, limit_exceeded, rate_limited,
-   * history_unreachable, history_query_failed; of an archive also history_incomplete, where nothing is proven of a table.
+   * history_unreachable, history_query_failed. An archive adds history_incomplete, where nothing is proven of a table.
    *
    * @generated from field: string code = 1;
    */
