@@ -16,7 +16,6 @@ import { RunLists } from "../extract/run-lists.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { byteText } from "../model/byte-text.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
-import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
@@ -43,6 +42,13 @@ interface RunReport extends RunRef {
   readonly quarantineDir: string | null;
 }
 
+/** What the command works with: the gateway that its options name, and the time. */
+export interface ArchiveMeans extends Pick<ArchiveJob, "clock" | "retry" | "wait"> {
+  readonly gateway: Gateway;
+  /** Converts the rows of all runs. */
+  readonly duckdb: JobDuckDB;
+}
+
 /** Archives the runs one after another. One that fails does not keep the others from being archived. */
 export async function archiveAll(
   target: ArchiveTarget,
@@ -51,11 +57,24 @@ export async function archiveAll(
 ): Promise<number> {
   const retry = retryPolicyFor(values, session);
   await using gateway = await openGatewayFor(values, session, retry);
+  await using duckdb = new JobDuckDB();
+  return await archiveFrom({ gateway, duckdb, retry, clock: wallClock }, target, values, session);
+}
+
+/** The same, from a gateway that is open, by a clock that may be any. */
+export async function archiveFrom(
+  means: ArchiveMeans,
+  target: ArchiveTarget,
+  values: ArchiveValues,
+  session: Session,
+): Promise<number> {
+  const { gateway, retry, clock } = means;
+  const settings = settingsOf(values, clock);
   let archive = await findArchive(values.archive);
   if (archive !== null && !values.dryRun) refuseOtherTypes(archive, values.decimal);
   // nobody relies yet on the types of an archive that this command makes
   const widen = values.widen ?? (archive === null ? "auto" : "never");
-  const rules = { settled: () => wallClock() - settingsOf(values).settleNs };
+  const rules = { settled: () => clock() - settings.settleNs };
   if (archive !== null && !values.dryRun) {
     const lists = new RunLists(gateway, { ...rules, finishedStatus: values.finishedStatus ?? [] });
     const { signal } = session;
@@ -68,7 +87,7 @@ export async function archiveAll(
   });
   const held = archive === null || known === null ? null : { archive, addresses: known.addresses };
   const { runs, findings } = await runsOf(target, lists, held, session);
-  if (values.dryRun) return await dryRun(runs, findings, gateway, lists, archive, values, session);
+  if (values.dryRun) return await dryRun(runs, findings, means, lists, archive, values, session);
   const step = killStep(session.terminal.env);
   /** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
   const archiveFor = async (run: RunRef) => {
@@ -77,23 +96,13 @@ export async function archiveAll(
     archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
     return archive;
   };
-  await using duckdb = new JobDuckDB();
   const seen = new SeenSource(known ?? undefined, values.empty);
   const statuses: number[] = [];
   const told: string[] = [];
   const toldAsJson: ReturnType<typeof jsonOf>[] = [];
   for (const run of runs) {
-    const report = await archiveOne(
-      run,
-      gateway,
-      lists,
-      retry,
-      archiveFor,
-      { ...values, widen },
-      session,
-      step,
-      { duckdb, seen },
-    );
+    const shared = { settings, lists, seen, step };
+    const report = await archiveOne(run, means, archiveFor, { ...values, widen }, session, shared);
     statuses.push(report.exit);
     // only of a source that answers as one
     if (report.outcome !== null && archive !== null) await rememberWords(archive, gateway, values);
@@ -160,14 +169,16 @@ async function runsOf(
 
 /** What is odd about the description of a run that was named; nothing where its source does not know it any more. */
 async function remarkOn(run: RunRef, lists: RunLists, signal: AbortSignal): Promise<ListFinding[]> {
+  const note = (text: string) => [listNote(run.instanceId, [run.runId], `${run.runId} ${text}`)];
   try {
     const { remark } = (await lists.look(run, signal)).standing;
-    return remark === null ? [] : [listNote(run.instanceId, [run.runId], `${run.runId} ${remark}`)];
+    return remark === null ? [] : note(remark);
   } catch (thrown) {
     signal.throwIfAborted();
-    const { code } = RunvaultError.from(thrown);
+    const { code, message } = RunvaultError.from(thrown);
     if (code === "run_not_found" || code === "instance_not_found") return [];
-    throw thrown;
+    // the run's own job went by what there was before
+    return note(`could not be described once more: ${message}`);
   }
 }
 
@@ -183,14 +194,11 @@ async function rememberWords(
 
 async function archiveOne(
   run: RunToArchive,
-  source: Gateway,
-  lists: RunLists,
-  retry: RetryPolicy,
+  { gateway: source, ...means }: ArchiveMeans,
   archiveFor: (run: RunRef) => Promise<Archive>,
   values: ArchiveValues,
   session: Session,
-  step: (name: string) => void,
-  shared: Required<Pick<ArchiveJob, "duckdb" | "seen">>,
+  shared: Required<Pick<ArchiveJob, "settings" | "lists" | "seen" | "step">>,
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
@@ -204,17 +212,13 @@ async function archiveOne(
     const archive = await archiveFor(run);
     const job: ArchiveJob = {
       source,
-      lists,
       archive,
       run: { instanceId, runId },
       ...(values.tables === undefined ? {} : { tables: values.tables }),
-      settings: settingsOf(values),
-      clock: wallClock,
-      retry,
       signal: session.signal,
       tool: `runvault ${version()}`,
+      ...means,
       ...shared,
-      step,
       onPlan: (table, rows) => {
         if (rows === undefined) return;
         expected.set(table.name, rows);
@@ -223,7 +227,7 @@ async function archiveOne(
       onRows: (_table, rows, bytes) => progress.add(rows, bytes),
       onNote: (text) => session.log.info({ instance: instanceId, run: runId }, text),
     };
-    const outcome = await archiveWidening(job, values, session, step);
+    const outcome = await archiveWidening(job, values, session, shared.step);
     return {
       instanceId,
       runId,
@@ -263,7 +267,7 @@ async function setAsideOf(archive: Archive, manifest: Manifest): Promise<RunRepo
   return examples;
 }
 
-function settingsOf(values: ArchiveValues) {
+function settingsOf(values: ArchiveValues, clock: ArchiveJob["clock"]) {
   return {
     concurrency: values.concurrency,
     settleNs: BigInt(values.settle) * 1_000_000n,
@@ -273,7 +277,7 @@ function settingsOf(values: ArchiveValues) {
     finalPass: values.finalPass,
     sourceMoved: values.sourceMoved,
     close: values.close,
-    recheckBefore: recheckBefore(values.recheck),
+    recheckBefore: recheckBefore(values.recheck, clock),
     fingerprint: values.fingerprint,
     ...(values.segmentBytes === undefined ? {} : { segmentBytes: values.segmentBytes }),
     ...(values.sliceRows === undefined ? {} : { sliceRows: values.sliceRows }),
@@ -281,9 +285,9 @@ function settingsOf(values: ArchiveValues) {
 }
 
 /** The instant before which what was last checked is asked again; null where nothing is. */
-function recheckBefore(age: ArchiveValues["recheck"]): bigint | null {
+function recheckBefore(age: ArchiveValues["recheck"], clock: ArchiveJob["clock"]): bigint | null {
   if (age === undefined) return null;
-  return wallClock() - BigInt(age === true ? 0 : age) * 1_000_000n;
+  return clock() - BigInt(age === true ? 0 : age) * 1_000_000n;
 }
 
 /**
@@ -459,14 +463,13 @@ function indented(text: string): string {
 async function dryRun(
   runs: readonly RunToArchive[],
   findings: readonly ListFinding[],
-  source: HistorySource,
+  { gateway: source, clock, retry }: ArchiveMeans,
   lists: RunLists,
   archive: Archive | null,
   values: ArchiveValues,
   session: Session,
 ): Promise<number> {
-  const settings = { ...defaultSettings, ...settingsOf(values) };
-  const retry = retryPolicyFor(values, session);
+  const settings = { ...defaultSettings, ...settingsOf(values, clock) };
   const plans: RunPlan[] = [];
   // what the gateway no longer names cannot be planned: the job says so of it
   for (const run of runs.filter(({ listed }) => listed)) {
@@ -479,7 +482,7 @@ async function dryRun(
         run,
         tables: values.tables,
         settings,
-        clock: wallClock,
+        clock,
         retry,
         signal: session.signal,
       }),

@@ -341,12 +341,20 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     version = undefined;
     break;
   }
-  if (run.final && jobs.some((table) => table.disagrees(latest))) {
+  // shows rows that are not counted as well
+  if (run.final) await together((table) => table.proveFilled(latest));
+  if (run.final && jobs.some((table) => table.mayAgreeLater(latest))) {
     const { settleNs, factsPauseNs } = settings;
     await wait(
       settleNs < factsPauseNs ? settleNs : factsPauseNs,
       "the gateway's counts may lag behind its rows",
     );
+    latest = await outlook.factsNow();
+    const again = jobs.filter((table) => table.forgetDissent());
+    await together(async (table) => {
+      if (again.includes(table)) await table.plan(latest);
+    });
+    await together((table) => table.fetch());
     latest = await outlook.factsNow();
     await reconcile(1);
   }

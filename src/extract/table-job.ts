@@ -55,7 +55,7 @@ import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
 import { splitSegment } from "./split-segment.ts";
 import { firstTime, openWindow, surveyTable } from "./survey.ts";
-import { probe, type TableAsks } from "./table-asks.ts";
+import { isRefusal, probe, type TableAsks } from "./table-asks.ts";
 
 type Proof = Certificate["proof"];
 
@@ -350,6 +350,23 @@ export class TableJob {
   disagrees(facts: StorageFacts | null): boolean {
     if (facts === null || this.error !== null || this.absent || this.#lapsed !== undefined) return false;
     return this.#dissent(facts, this.#comparedRows()) !== null;
+  }
+
+  /** True where counts stand against what came, before or while it was fetched: those that lag may agree later. */
+  mayAgreeLater(facts: StorageFacts | null): boolean {
+    return this.disagrees(facts) || this.#isAgainstCounts;
+  }
+
+  /** Takes back an error that counts which may have lagged led to. True where there was one: then it is to be planned. */
+  forgetDissent(): boolean {
+    if (!this.#isAgainstCounts) return false;
+    this.error = null;
+    this.#doubt = null;
+    return true;
+  }
+
+  get #isAgainstCounts(): boolean {
+    return this.#countRows !== undefined && (this.error ?? this.#doubt)?.code === "incomplete";
   }
 
   /**
@@ -868,12 +885,34 @@ export class TableJob {
     const { until } = this.#context;
     try {
       const survey = await this.#pass(openWindow(until));
+      if (survey.rows > 0) return survey;
+      const known = await this.#windowOfKnown();
+      if (known !== undefined) return await this.#pass(known, true);
       // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      return survey.rows === 0 ? await this.#pass(openWindow(until)) : survey;
+      return await this.#pass(openWindow(until));
     } catch (error) {
       if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
       return "absent";
     }
+  }
+
+  /**
+   * Bounds around the rows that were proven, if the gateway still gives any there: without bounds it may take others than
+   * all. Undefined where it gives none, and where nothing was proven.
+   */
+  async #windowOfKnown(): Promise<Window | undefined> {
+    const { run, until } = this.#context;
+    const { first, last } = this.#former?.proven?.certificate ?? {};
+    const extent = extentOf({ first: first?.ts, last: last?.ts });
+    if (extent === undefined) return undefined;
+    for (const rung of rungsAround(run, until, extent)) {
+      try {
+        if ((await probe(this.#asks(), rung)) !== undefined) return rung;
+      } catch (error) {
+        if (!isRefusal(error)) throw error;
+      }
+    }
+    return undefined;
   }
 
   /** A pass over all of a window; where rows turn up outside of what it found, over bounds that have them as well. */

@@ -71,12 +71,9 @@ describe("facts that move while a job goes on", () => {
     const step = (name: string) => {
       if (name === "converted") isForgotten = false;
     };
+    // the route gives rows, so the facts are asked again after a pause
     const { manifest } = await tables.archiveRun(source, { step });
-    expect(latestView(manifest.tables.fills)).toMatchObject({
-      state: "INCOMPLETE",
-      error: { code: "incomplete" },
-    });
-    await tables.archiveRun(source);
+    expect(manifest.tables.fills!.state).toBe("COMPLETE");
     await tables.expectRows("fills", source.tables.get("fills")!);
   });
 });

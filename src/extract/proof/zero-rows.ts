@@ -43,17 +43,14 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   const rungs = await countedRungs(empty);
   // facts without any row in the run are not tied to bounds, and there is no row that bounds could be tried on
   const isAllEmpty = isCounted && filled.size === 0;
-  const nothing = await nothingOn(
-    asks,
-    rungs.length === 0 && isAllEmpty ? aroundNothing(empty) : rungs,
-    seen,
-  );
-  if (nothing !== undefined && "rowsIn" in nothing) return nothing;
+  const isShown = rungs.length > 0 || isAllEmpty;
+  // a row speaks against it on any bounds, on which none says nothing yet
+  const found = await nothingOn(asks, rungs.length === 0 ? aroundNothing(empty) : rungs, seen);
+  if (found !== undefined && "rowsIn" in found) return found;
+  const nothing = isShown ? found : undefined;
   const lacks =
     (await contradiction(empty)) ??
-    (nothing === undefined && !isAllEmpty
-      ? "no bounds wide enough were seen to bring rows that are known"
-      : undefined) ??
+    (nothing === undefined ? "no bounds wide enough were seen to bring rows that are known" : undefined) ??
     (isCounted ? undefined : await unknownTo(empty));
   const shown = nothing === undefined ? [] : [grounds.noRows(nothing.rung)];
   if (lacks === undefined) {
@@ -95,7 +92,13 @@ async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
   for (const [name, extent] of [...filled].filter(([name]) => name !== asks.table.name).slice(0, 2)) {
     if (counted().length > 0) break;
     const other = { ...asks, table: tableNamed(name) };
-    await showEnds(other, rungsAround(run, until, extent), extent, seen);
+    try {
+      await showEnds(other, rungsAround(run, until, extent), extent, seen);
+    } catch (error) {
+      asks.signal.throwIfAborted();
+      // what fails of another table is told of that one
+      if (RunvaultError.from(error).scope !== "table") throw error;
+    }
   }
   return counted();
 }
