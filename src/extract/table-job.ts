@@ -53,7 +53,7 @@ import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
 import { splitSegment } from "./split-segment.ts";
 import { firstTime, openWindow, surveyTable } from "./survey.ts";
-import { probe, type TableAsks } from "./table-asks.ts";
+import { isRefusal, probe, type TableAsks } from "./table-asks.ts";
 
 type Proof = Certificate["proof"];
 
@@ -891,7 +891,21 @@ export class TableJob {
     return (await probe(this.#asks(), planned)) === undefined ? null : planned;
   }
 
+  /** Fetches a slice; one that the gateway refuses in halves, for some answer no more than a month at once. */
   async #fetchSlice(planned: Slice, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#fetchAtOnce(planned, signal);
+    } catch (error) {
+      const { from, to } = planned;
+      if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
+      await this.#dropSegments((segment) => liesIn(segment, planned));
+      const middle = from + (to - from) / 2n;
+      await this.#fetchSlice({ ...planned, to: middle, expected: undefined }, signal);
+      await this.#fetchSlice({ ...planned, from: middle, expected: undefined }, signal);
+    }
+  }
+
+  async #fetchAtOnce(planned: Slice, signal: AbortSignal): Promise<void> {
     const { pending, work, onRows } = this.#context;
     const slice = await this.#countedSlice(planned);
     if (slice === null) return;
@@ -1000,6 +1014,9 @@ function liesIn(
 ): boolean {
   return BigInt(from) >= window.from && BigInt(to) <= window.to;
 }
+
+/** A gateway that refuses less than a day at once refuses anything. */
+const shortestRefusedNs = 86_400_000_000_000n;
 
 const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
