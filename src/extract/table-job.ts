@@ -845,13 +845,23 @@ export class TableJob {
     );
   }
 
-  /** What a pass over all of the table finds; `absent` where the first answer says that there is no such table. */
+  /**
+   * What a pass over all of the table finds; `absent` where the first answer says that there is no such table. A gateway
+   * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: of a run that
+   * goes on a second pass begins a day ahead of the run.
+   */
   async #survey(): Promise<SurveyRecord | "absent"> {
-    const { until } = this.#context;
+    const { run, until } = this.#context;
+    const open = openWindow(until);
+    const rungs = until === undefined ? [] : rungsAround(run, until, undefined);
+    const near = rungs.find(({ kind }) => kind === "run") ?? open;
     try {
-      const survey = await this.#pass(openWindow(until));
+      const survey = await this.#pass(open).catch((error: unknown) => {
+        if (near === open || !isRefusal(error)) throw error;
+        return undefined;
+      });
       // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      return survey.rows === 0 ? await this.#pass(openWindow(until)) : survey;
+      return survey === undefined || survey.rows === 0 ? await this.#pass(near) : survey;
     } catch (error) {
       if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
       return "absent";

@@ -114,7 +114,7 @@ test("unknown runs, unknown instances and the word current are not found", async
 describe("a run that changes", () => {
   let changing: IndependentGateway;
   beforeEach(async () => {
-    changing = await startIndependentGateway({ facts: true, made: 60 });
+    changing = await startIndependentGateway({ facts: true, made: makeBars(60) });
   });
   afterEach(() => changing.close());
   const asked = async (path: string) => JSON.parse((await answerOf(changing.url + path)).text);
