@@ -7,6 +7,9 @@ import type { Layout } from "./layout.ts";
 
 const tableList = z.array(z.enum(tableNames as [TableName, ...TableName[]]));
 
+const size = z.int().nonnegative();
+const nothingYet = { rows: 0, bytes: 0 };
+
 const sourceSchema = z.strictObject({
   /** Where the source was met, without secrets; ports and tunnels change while the source stays the same. */
   addresses: z.array(z.string()),
@@ -16,6 +19,8 @@ const sourceSchema = z.strictObject({
   empty: z.record(z.string(), tableList),
   /** Words of this source's own for a run that has ended. */
   finishedStatus: z.array(z.string()),
+  /** The most rows and the most bytes that it gave in one answer: no cap ends answers much smaller than these. */
+  largest: z.strictObject({ rows: size, bytes: size }).default(nothingYet),
 });
 
 /** What an archive remembers of one source. */
@@ -88,6 +93,10 @@ export async function joinAddress(layout: Layout, known: string, address: string
     routes: distinct([...one.routes, ...other.routes]),
     empty,
     finishedStatus: distinct([...one.finishedStatus, ...other.finishedStatus]),
+    largest: {
+      rows: Math.max(one.largest.rows, other.largest.rows),
+      bytes: Math.max(one.largest.bytes, other.largest.bytes),
+    },
   };
   await writeSources(layout, [...sources.filter((source) => source !== one && source !== other), joined]);
   return joined;
@@ -108,7 +117,7 @@ function find(sources: readonly KnownSource[], address: string): KnownSource | u
 }
 
 function newSource(address: string): KnownSource {
-  return { addresses: [address], routes: [], empty: {}, finishedStatus: [] };
+  return { addresses: [address], routes: [], empty: {}, finishedStatus: [], largest: nothingYet };
 }
 
 function jsonOrNull(text: string): unknown {

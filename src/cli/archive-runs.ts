@@ -442,7 +442,18 @@ function reportText(report: RunReport): string {
   );
   const aside = Object.values(manifest.tables).some((entry) => latestView(entry).quarantine.length > 0);
   if (aside) examples.push(`  rows set aside, each with its reason: ${report.quarantineDir}\n`);
-  return [head, table, ...warnings.map((text) => `  warning: ${text}\n`), ...examples].join("");
+  const told = warnings.map((text) => `  warning: ${text}\n`);
+  return [head, table, ...hintLines(manifest), ...told, ...examples].join("");
+}
+
+/** What helps the tables that failed, each remedy once. */
+function hintLines(manifest: Manifest): string[] {
+  const hinted = Object.entries(manifest.tables).flatMap(([name, { attempt }]) =>
+    attempt.error?.hint == null ? [] : [{ name, hint: attempt.error.hint }],
+  );
+  return [...Map.groupBy(hinted, ({ hint }) => hint)].map(
+    ([hint, tables]) => `  hint for ${tables.map(({ name }) => name).join(", ")}: ${hint}\n`,
+  );
 }
 
 /** A table whose last cells are notes, which are rare: a column of blanks would only be a rule over nothing. */

@@ -6,6 +6,7 @@ import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
 import type { HeldWindow } from "./held-window.ts";
+import { isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
   readonly run: RunRef;
@@ -30,9 +31,22 @@ const mostDiffering = 3;
 /**
  * Streams held windows from the source once more, without storing anything, and gives those whose rows are others there:
  * first by their bytes, as conversion leaves them, all windows in one answer; where these differ, that window alone by
- * its row hash, for a source may print or order the same rows otherwise.
+ * its row hash, for a source may print or order the same rows otherwise. Windows that the source refuses together are
+ * asked for in halves.
  */
 export async function compareHeld(input: HeldComparison): Promise<DifferingWindow[]> {
+  const { windows } = input;
+  try {
+    return await compareTogether(input);
+  } catch (error) {
+    if (!isRefusal(error) || windows.length === 1) throw error;
+    const middle = Math.ceil(windows.length / 2);
+    const ahead = await compareHeld({ ...input, windows: windows.slice(0, middle) });
+    return [...ahead, ...(await compareHeld({ ...input, windows: windows.slice(middle) }))];
+  }
+}
+
+async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]> {
   const { windows, onEqual, work } = input;
   const differing: DifferingWindow[] = [];
   let inRow = 0;

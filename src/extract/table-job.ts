@@ -880,16 +880,28 @@ export class TableJob {
     );
   }
 
-  /** What a pass over all of the table finds; `absent` where the first answer says that there is no such table. */
+  /**
+   * What a pass over all of the table finds; `absent` where the first answer says that there is no such table. A gateway
+   * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: then a second
+   * pass is over bounds around rows that were proven, or, of a run that goes on, from a day ahead of it.
+   */
   async #survey(): Promise<SurveyRecord | "absent"> {
-    const { until } = this.#context;
+    const { run, until } = this.#context;
+    const open = openWindow(until);
     try {
-      const survey = await this.#pass(openWindow(until));
-      if (survey.rows > 0) return survey;
+      let refusal: unknown;
+      const survey = await this.#pass(open).catch((error: unknown) => {
+        if (!isRefusal(error)) throw error;
+        refusal = error;
+      });
+      if (survey !== undefined && survey.rows > 0) return survey;
       const known = await this.#windowOfKnown();
       if (known !== undefined) return await this.#pass(known, true);
+      const rungs = until === undefined ? [] : rungsAround(run, until, undefined);
+      const near = rungs.find(({ kind }) => kind === "run");
+      if (near === undefined && refusal !== undefined) throw refusal;
       // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      return await this.#pass(openWindow(until));
+      return await this.#pass(near ?? open);
     } catch (error) {
       if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
       return "absent";
@@ -948,7 +960,21 @@ export class TableJob {
     return (await probe(this.#asks(), planned)) === undefined ? null : planned;
   }
 
+  /** Fetches a slice; one that the gateway refuses in halves, for some answer no more than a month at once. */
   async #fetchSlice(planned: Slice, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#fetchAtOnce(planned, signal);
+    } catch (error) {
+      const { from, to } = planned;
+      if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
+      await this.#dropSegments((segment) => liesIn(segment, planned));
+      const middle = from + (to - from) / 2n;
+      await this.#fetchSlice({ ...planned, to: middle, expected: undefined }, signal);
+      await this.#fetchSlice({ ...planned, from: middle, expected: undefined }, signal);
+    }
+  }
+
+  async #fetchAtOnce(planned: Slice, signal: AbortSignal): Promise<void> {
     const { pending, work, onRows } = this.#context;
     const slice = await this.#countedSlice(planned);
     if (slice === null) return;
@@ -1057,6 +1083,9 @@ function liesIn(
 ): boolean {
   return BigInt(from) >= window.from && BigInt(to) <= window.to;
 }
+
+/** A gateway that refuses less than a day at once refuses anything. */
+const shortestRefusedNs = 86_400_000_000_000n;
 
 const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 

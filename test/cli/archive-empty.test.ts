@@ -13,19 +13,15 @@ test("archive --empty takes the operator's word for tables, given one by one or 
   const server = await serve({ source, host: "127.0.0.1", port: 0 });
   try {
     const archive = async (dir: string, ...more: string[]) => {
-      const named = [
-        "archive",
-        `${run.instanceId}/${run.runId}`,
-        "--tables",
-        "fills,factors,events",
-        "--json",
-      ];
+      const named = ["archive", `${run.instanceId}/${run.runId}`, "--tables", "fills,factors,events"];
       const where = ["--gateway", server.url, "--transport", "rest", "--archive", join(folder, dir)];
       return await runInside([...named, ...where, ...more]);
     };
     const first = await archive("one");
     expect(first.status).toBe(4);
-    expect(first.stdout).toContain("--empty factors");
+    expect(first.stdout).toContain(
+      "\n  hint for factors: If the table rightly holds no rows, run again with --empty factors;",
+    );
     expect((await archive("one", "--empty", "factors")).status).toBe(4);
     // the word for factors is kept
     expect((await archive("one", "--empty", "events")).status).toBe(0);

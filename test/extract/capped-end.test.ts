@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { knownSource } from "../../src/archive/sources.ts";
 import { latestView } from "../../src/archive/table-view.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { type TableName, tableNames } from "../../src/model/table.ts";
@@ -42,6 +43,30 @@ describe("a table that is one timestamp of many rows, which nothing counts", () 
       error: { code: "unverified" },
       certificate: { rows: 140 },
     });
+  });
+
+  it("is COMPLETE where the source gave larger answers to another command, and no cap shows now", async () => {
+    const small = new Map([["metrics", alike("metrics", 140)] as const]);
+    for (const cap of [undefined, 100]) {
+      await using tables = await TableWorld.create();
+      const large = { ...run, runId: "large" };
+      const whole = new ArraySource(large, new Map([["bars", rowsAt(large, "bars", hours(300).map(at))]]), {
+        literal: true,
+        times,
+      });
+      await tables.archiveRun(whole, { run: large });
+      expect(await knownSource(tables.archive.layout, whole.label)).toMatchObject({ largest: { rows: 300 } });
+      // fills that go on behind a timestamp that the cap cuts show the cap
+      const fills = [...alike("fills", 140, 50), ...alike("fills", 1)];
+      const rows = new Map([...small, ...(cap === undefined ? [] : [["fills", fills] as const])]);
+      const later = new ArraySource(run, rows, {
+        literal: true,
+        times,
+        ...(cap === undefined ? {} : { cap }),
+      });
+      const { manifest } = await tables.archiveRun(later);
+      expect(manifest.tables.metrics!.state).toBe(cap === undefined ? "COMPLETE" : "UNVERIFIED");
+    }
   });
 
   it("is UNVERIFIED where answers were larger in rows and not in bytes", async () => {

@@ -3,6 +3,13 @@ import type { TableName } from "../../model/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { RungKind } from "./rungs.ts";
 
+/** What the archive remembers of a source, as far as proofs need it. */
+interface SourceMemory {
+  readonly routes: readonly TableName[];
+  readonly empty: KnownSource["empty"];
+  readonly largest?: KnownSource["largest"];
+}
+
 /**
  * What was seen of one source: by a command over all of its runs, and what the archive remembers. An answer of nothing
  * proves something only where the same kind of question was seen to bring rows, and an answer is known not to have been
@@ -12,36 +19,33 @@ export class SeenSource {
   readonly #routes: Set<TableName>;
   readonly #saidEmpty: ReadonlySet<TableName>;
   #keptEmpty: KnownSource["empty"];
+  /** The largest answer that the archive remembers. */
+  #before: KnownSource["largest"] = { rows: 0, bytes: 0 };
   /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
   readonly #reach = new Map<RungKind, Nanoseconds>();
   #isCapped = false;
-  #mostRows = 0;
-  #mostBytes = 0;
+  /** The largest answer of this command. */
+  #own: KnownSource["largest"] = { rows: 0, bytes: 0 };
 
   /** `empty` are the tables of which the operator says now that they hold no rows, in each run of the command. */
-  constructor(
-    known: { readonly routes: readonly TableName[]; readonly empty: KnownSource["empty"] } = {
-      routes: [],
-      empty: {},
-    },
-    empty: readonly TableName[] = [],
-  ) {
+  constructor(known: SourceMemory = { routes: [], empty: {} }, empty: readonly TableName[] = []) {
     this.#routes = new Set(known.routes);
     this.#keptEmpty = known.empty;
+    this.#before = known.largest ?? this.#before;
     this.#saidEmpty = new Set(empty);
   }
 
   /** Adds what the archive remembers, for a source that was not recognised at first. */
-  learn({ routes, empty }: Pick<KnownSource, "routes" | "empty">): void {
+  learn({ routes, empty, largest }: KnownSource): void {
     for (const table of routes) this.#routes.add(table);
     this.#keptEmpty = { ...this.#keptEmpty, ...empty };
+    this.#before = larger(this.#before, largest);
   }
 
   /** Takes note of an answer that ended whole. */
   answered(table: TableName, rows: number, bytes: number): void {
     if (rows > 0) this.#routes.add(table);
-    this.#mostRows = Math.max(this.#mostRows, rows);
-    this.#mostBytes = Math.max(this.#mostBytes, bytes);
+    this.#own = larger(this.#own, { rows, bytes });
   }
 
   /** True when the table's route has given rows of some run, in this command or before. */
@@ -49,9 +53,18 @@ export class SeenSource {
     return this.#routes.has(table);
   }
 
-  /** True when answers larger by a quarter were seen, in rows and in bytes: no cap ends answers as small as this. */
+  /**
+   * True when answers larger by a quarter were seen, in rows and in bytes, in this command or before: no cap ends answers
+   * as small as this.
+   */
   gaveMoreThan(rows: number, bytes: number): boolean {
-    return this.#mostRows >= rows * 1.25 && this.#mostBytes >= bytes * 1.25;
+    const { rows: mostRows, bytes: mostBytes } = this.#largest;
+    return mostRows >= rows * 1.25 && mostBytes >= bytes * 1.25;
+  }
+
+  /** Where a cap shows, answers from before it may have been larger than it lets through now. */
+  get #largest(): KnownSource["largest"] {
+    return this.#isCapped ? this.#own : larger(this.#before, this.#own);
   }
 
   /** Takes note of an answer that stopped short of rows behind it. */
@@ -80,8 +93,8 @@ export class SeenSource {
   }
 
   /**
-   * What is to be remembered of the source once a run is committed: the routes that gave rows, and the operator's word
-   * for its tables, which holds until rows come.
+   * What is to be remembered of the source once a run is committed: the routes that gave rows, the largest answer, and the
+   * operator's word for the run's tables, which holds until rows come.
    */
   toRemember(
     known: KnownSource,
@@ -93,6 +106,12 @@ export class SeenSource {
     const said = empty.filter((table) => this.#saidEmpty.has(table));
     const words = [...new Set([...before, ...said])].filter((table) => !filled.includes(table)).sort();
     const { [instanceId]: _, ...others } = known.empty;
-    return { ...known, routes, empty: words.length === 0 ? others : { ...others, [instanceId]: words } };
+    const largest = this.#isCapped ? this.#own : larger(known.largest, this.#own);
+    const kept = words.length === 0 ? others : { ...others, [instanceId]: words };
+    return { ...known, routes, empty: kept, largest };
   }
+}
+
+function larger(one: KnownSource["largest"], other: KnownSource["largest"]): KnownSource["largest"] {
+  return { rows: Math.max(one.rows, other.rows), bytes: Math.max(one.bytes, other.bytes) };
 }
