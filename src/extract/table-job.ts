@@ -901,7 +901,11 @@ export class TableJob {
       const near = rungs.find(({ kind }) => kind === "run");
       if (near === undefined && refusal !== undefined) throw refusal;
       // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      return await this.#pass(near ?? open);
+      return await this.#pass(near ?? open).catch((error: unknown) => {
+        // the run is longer than what is answered at once, and the open bound was taken
+        if (near === undefined || refusal !== undefined || !isRefusal(error)) throw error;
+        return this.#pass(open);
+      });
     } catch (error) {
       if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
       return "absent";

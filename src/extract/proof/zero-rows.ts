@@ -167,13 +167,17 @@ async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promis
   if (!seen.gaveRows(name)) return "its route has given no rows of any run yet";
   if (filled.size > 0) return undefined;
   const made = { ...run, runId: madeUpId(run.runId) };
-  const [rung] = rungsAround(run, until, undefined);
-  if (made.runId === run.runId || rung === undefined) return "no other table of the run has rows";
-  try {
-    await probe({ ...asks, run: made }, rung);
-  } catch (error) {
-    if (isUnknown(error)) return undefined;
-    if (!isRefusal(error)) throw error;
+  const rungs = rungsAround(run, until, undefined);
+  if (made.runId === run.runId || rungs.length === 0) return "no other table of the run has rows";
+  for (const rung of rungs) {
+    try {
+      await probe({ ...asks, run: made }, rung);
+      break;
+    } catch (error) {
+      if (isUnknown(error)) return undefined;
+      // bounds that it does not take say nothing of the run
+      if (!isRefusal(error)) throw error;
+    }
   }
   return "no other table of the run has rows, and the gateway answers a run that cannot exist in the same way";
 }
