@@ -61,11 +61,12 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
 }
 
 /**
- * Whether the source has the first row that was proven of the run, or, where retention took that, the last; undefined
- * where no row was ever proven.
+ * Whether the source has the first row that was proven of the run, or, where retention took that, the last, of any of its
+ * tables; undefined where no row was ever proven.
  */
 async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined> {
   const { archive, committed } = identity;
+  let isAnyProven = false;
   for (const table of tables) {
     const segments = (committed.tables[table.name]?.proven?.segments ?? []).filter(({ rows }) => rows > 0);
     for (const [segment, end] of [
@@ -77,9 +78,10 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
       const line = linesOf(text).at(end)?.toString("utf8");
       if (line !== undefined && (await gives(identity, table, segment, line))) return true;
     }
-    if (segments.length > 0) return false;
+    // retention may have taken the whole table, and left another
+    if (segments.length > 0) isAnyProven = true;
   }
-  return undefined;
+  return isAnyProven ? false : undefined;
 }
 
 /** Whether a line is among those that the source gives of its timestamp. */

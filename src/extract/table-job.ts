@@ -241,8 +241,9 @@ export class TableJob {
     const from = this.#gatewayFrom;
     const isEqual = ({ segments }: HeldWindow) => segments.every(({ file }) => held.compared.has(file));
     // where rows are not counted, what this job fetched is held against its own survey
+    const isFormer = ({ file }: Segment) => this.#formerFiles.has(file) || held.parts.has(file);
     const isOwn = ({ segments }: HeldWindow) =>
-      !afresh && this.#countRows === undefined && segments.some(({ file }) => !this.#formerFiles.has(file));
+      !afresh && this.#countRows === undefined && !segments.every(isFormer);
     const windows = heldWindows(held).filter(
       (window) => (from === undefined || window.to > from) && (afresh || !isEqual(window)) && !isOwn(window),
     );
