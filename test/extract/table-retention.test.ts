@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
-import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 const modes = [
@@ -69,6 +69,25 @@ it("rows that a gateway no longer has are proven by no more than what proved the
   source.storageVersion = "4";
   expect(await proofOf("hashed")).toEqual(["hashed", "ok"]);
   await tables.expectRows("fills", all);
+});
+
+it("is not taken for what a gateway shows without bounds: rows that it still gives between some are brought", async () => {
+  await using tables = await TableWorld.create();
+  const hour = at(1) - at(0);
+  const manners = { literal: true, defaultWindowNs: 20n * hour };
+  const source = new ArraySource(run, world({ fills: hours(30), orders: hours(30) }), {
+    ...manners,
+    final: false,
+    times: { started: at(0), ended: at(30) },
+  });
+  await tables.archiveRun(source);
+  // a day on, the last hours have no fills
+  source.tables.set("fills", repriced(source.tables.get("fills")!));
+  source.tables.set("orders", world({ orders: hours(90) }).get("orders")!);
+  source.manners = { ...manners, times: { started: at(0), ended: at(90) } };
+  const { manifest } = await tables.archiveRun(source);
+  expect(manifest.tables.fills).toMatchObject({ state: "COMPLETE", attempt: { notes: [] } });
+  await tables.expectRows("fills", source.tables.get("fills")!);
 });
 
 it("whatever a gateway drops, adds and changes from night to night, what is shown never becomes fewer rows without a word", async () => {

@@ -3,6 +3,7 @@ import { knownSource, rememberSource } from "../../src/archive/sources.ts";
 import { latestView } from "../../src/archive/table-view.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { madeUpId } from "../../src/extract/proof/zero-rows.ts";
+import { RunvaultError } from "../../src/model/error.ts";
 import type { TableName } from "../../src/model/table.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource, type Manners } from "../fixtures/source/array-source.ts";
@@ -133,6 +134,20 @@ describe("a table of which storage facts count no rows", () => {
     expect(await groundsAt(30)).toEqual(grounds);
   });
 
+  it("is not that where not even one row of the run can be asked for", async () => {
+    const refuses: Manners["refuses"] = ({ limit }) =>
+      limit === 1 ? new RunvaultError("limit_exceeded", "too few") : undefined;
+    const rows = world({ fills: [], factors: [] });
+    expect((await stateOf({ refuses }, met(), { rows })).state).toBe("UNVERIFIED");
+  });
+
+  it("is COMPLETE though another table that could show the bounds fails", async () => {
+    const refuses: Manners["refuses"] = ({ table }) =>
+      table === "fills" ? new RunvaultError("resource_not_found", "not here") : undefined;
+    const rows = world({ fills: hours(9), orders: hours(9), factors: [] });
+    expect((await stateOf({ refuses }, met(), { rows, only: ["factors"] })).state).toBe("COMPLETE");
+  });
+
   it("is UNVERIFIED where the summary counts some", async () => {
     const rows = world({ orders: hours(9), fills: [] });
     expect((await stateOf({ summary: { fills: "3" } }, met(), { rows })).state).toBe("UNVERIFIED");
@@ -197,6 +212,15 @@ describe("the operator's word that a table holds no rows", () => {
 
   it("does not outweigh rows that come", async () => {
     const rows = world({ fills: hours(100), factors: [1, 2] });
+    const seen = new SeenSource(undefined, ["factors"]);
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, rows, { literal: true, times, defaultWindowNs: at(3) - at(0) });
+    expect((await tables.archiveRun(source, { seen })).manifest.state).toBe("COMPLETE");
+    await tables.expectRows("factors", rows.get("factors")!);
+  });
+
+  it("does not outweigh a row on bounds that nothing has shown", async () => {
+    const rows = world({ factors: [1] });
     const seen = new SeenSource(undefined, ["factors"]);
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, rows, { literal: true, times, defaultWindowNs: at(3) - at(0) });
