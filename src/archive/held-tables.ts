@@ -21,8 +21,6 @@ export interface HeldTable {
   quarantine: QuarantineFile[];
   /** Names of segments whose rows were the same when this job, or one that was interrupted, streamed them once more. */
   compared: Set<string>;
-  /** Names of segments that are parts of committed ones. */
-  parts: Set<string>;
 }
 
 /** What says which work is held of a run: where it is, and what it would be a continuation of. */
@@ -88,6 +86,8 @@ export class HeldTables {
       head.runId === run.runId &&
       head.generation === held.generation &&
       notedMs >= notedSinceMs &&
+      // what came once nothing changed any more may have changed while the run went on again
+      !(head.final && !work.final) &&
       (head.storageVersion === null || head.storageVersion === storageVersion);
     if (!ours) return { held, entries: [], wholeBytes, isTorn: false };
     for (const entry of entries) await held.#replay(entry, head.final);
@@ -105,7 +105,6 @@ export class HeldTables {
         parquet: [],
         quarantine: [],
         compared: new Set(),
-        parts: new Set(),
       };
       this.#tables.set(name, held);
     }
@@ -164,7 +163,6 @@ export class HeldTables {
     const at = held.segments.findIndex(({ file }) => file === replaces);
     if (at < 0) return;
     held.segments.splice(at, 1, ...parts);
-    for (const { file } of parts) held.parts.add(file);
   }
 
   /** Segments stop counting. */

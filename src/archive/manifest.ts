@@ -49,6 +49,8 @@ export const segmentSchema = z.strictObject({
   longestLine: count,
   /** False when the rows are not in key order; they share their window with the other parts of the same answer. */
   sorted: z.boolean(),
+  /** The segment whose rows these were, before it was parted where the gateway's rows begin now. */
+  partOf: fileName.optional(),
 });
 export type Segment = z.infer<typeof segmentSchema>;
 

@@ -225,8 +225,9 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await (job.wait ?? waitFor)(ns, signal);
   };
   if (isUnmarked && run.final && run.ended !== undefined) {
-    const now = source.now?.() ?? clock();
-    await wait(run.ended + settings.settleNs - now, "the run has only just ended");
+    const left = run.ended + settings.settleNs - (source.now?.() ?? clock());
+    // a clock that is behind, or an end that is still to come, is no reason to wait for longer
+    await wait(left < settings.settleNs ? left : settings.settleNs, "the run has only just ended");
   }
   step("planned");
 
@@ -330,11 +331,10 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await together(async (table) => {
       if (await table.streamAgain(latest)) more = true;
     });
-    if (more) {
-      await together((table) => table.fetch());
-      latest = await outlook.factsNow();
-      await reconcile(2);
-    }
+    if (more) await together((table) => table.fetch());
+    // rows may have come that what is held cannot show
+    latest = await outlook.factsNow();
+    await reconcile(2);
     now = await describedAgain(lists, run, warnings, signal);
     if (more || now.storageVersion === version) continue;
     warnings.push("the gateway's storage version moves while rows stay the same: it counts as none");

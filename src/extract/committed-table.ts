@@ -1,4 +1,4 @@
-import type { Holding, Manifest, TableManifest } from "../archive/manifest.ts";
+import type { Holding, Manifest, Segment, TableManifest } from "../archive/manifest.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 
@@ -16,6 +16,12 @@ export function isOutdated(table: Holding, run: RunKnowledge): boolean {
   // up to an instant: archived while the run went on, and brought up to date by counts
   const settled = table.certificate !== null && table.certificate.until === null;
   return settled && version !== null && table.storageVersion !== version;
+}
+
+/** Tells segments that are proven, or parts of such. */
+export function provenSegments(table: TableManifest | undefined): (segment: Segment) => boolean {
+  const files = new Set(table?.proven?.segments.map(({ file }) => file));
+  return ({ file, partOf }) => files.has(file) || (partOf !== undefined && files.has(partOf));
 }
 
 /** True while the version stands under which a gateway said that a run has no such table. */

@@ -133,7 +133,6 @@ const nothingHeld: HeldTable = {
   parquet: [],
   quarantine: [],
   compared: new Set(),
-  parts: new Set(),
 };
 
 /** What a plan's rows come to; null where the plan does not know. */

@@ -8,7 +8,7 @@ import type { StorageFacts } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import { int64Max, type Nanoseconds } from "../model/time.ts";
 import { compareCounts } from "./changed-windows.ts";
-import { certifiedRows, isDisproven, isOutdated } from "./committed-table.ts";
+import { certifiedRows, isDisproven, isOutdated, provenSegments } from "./committed-table.ts";
 import { gapsBetween, type HeldWindow, heldWindows, sumRows, type Window, windowKey } from "./held-window.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
 import { type SlicePlan, smallest } from "./slices.ts";
@@ -105,8 +105,8 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   if (found === undefined) return { kind: "survey" };
   const lapsed = lapsedWhole(input, found);
   if (lapsed !== null) return lapsed;
+  if (found === "absent" || found.rows === 0) refuseToVanish(input, found);
   if (found === "absent") {
-    refuseToVanish(input);
     return { kind: "absent", drop: held.segments };
   }
   const gatewayFrom = retainedFrom(input, found);
@@ -114,6 +114,7 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   if (straddling !== undefined && input.maySplit) {
     return { kind: "split", segment: straddling, at: gatewayFrom! };
   }
+  refuseUnprovenAhead(input, gatewayFrom);
   const isLapsed = (segment: Segment) =>
     segment === straddling || (gatewayFrom !== undefined && BigInt(segment.to) <= gatewayFrom);
   const compared = { ...held, segments: held.segments.filter((segment) => !isLapsed(segment)) };
@@ -122,7 +123,7 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   const former = latestView(input.former);
   const formerFiles = filesOf(former);
   const isFormer = ({ file }: Segment) => formerFiles.has(file);
-  const provenFiles = filesOf(provenView(input.former));
+  const isProvenSegment = provenSegments(input.former);
   const drop = new Set<Segment>();
 
   // no count tells which of its windows is wrong
@@ -137,8 +138,7 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   }
 
   if (input.isCounted) {
-    const isProven = ({ segments }: HeldWindow) =>
-      segments.every(({ file }) => provenFiles.has(file) || held.parts.has(file));
+    const isProven = ({ segments }: HeldWindow) => segments.every(isProvenSegment);
     // counts of several windows that were disproven may make up for one another
     const isSuspect = (window: HeldWindow) =>
       former !== undefined && isDisproven(former) && !isProven(window);
@@ -171,16 +171,18 @@ export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
 function lapsedWhole({ former, run, acceptShrink }: PlanInput, found: Extent | "absent"): LapsedPlan | null {
   const rows = provenRows(former);
   const isEmpty = found === "absent" || found.rows === 0;
-  return isEmpty && rows > 0 && run.final && !acceptShrink ? { kind: "lapsed", rows } : null;
+  // rows that came after an OPEN table's horizon are gone with the others, and never came here
+  const isWhole = former?.proven?.state === "COMPLETE";
+  return isEmpty && rows > 0 && run.final && isWhole && !acceptShrink ? { kind: "lapsed", rows } : null;
 }
 
 /**
  * Where the gateway's rows begin, if proven rows ahead of that are gone there, as they are where a gateway keeps rows for
- * some time only. Undefined where none are, and where the operator took it that the archive may shrink.
+ * some time only. Undefined where none are.
  */
-function retainedFrom({ former, acceptShrink }: PlanInput, { first }: Extent): Nanoseconds | undefined {
+function retainedFrom({ former }: PlanInput, { first }: Extent): Nanoseconds | undefined {
   const proven = provenView(former)?.certificate?.first;
-  if (proven == null || first === undefined || acceptShrink) return undefined;
+  if (proven == null || first === undefined) return undefined;
   return first > BigInt(proven.ts) ? first : undefined;
 }
 
@@ -230,23 +232,20 @@ function grainOf({ held, run }: PlanInput, { rows, first, last }: Extent): Grain
   return chooseGrain({ rows, first, last, final: run.final });
 }
 
-/** The gateway may say that it keeps no such table only where it has never given a row of it. */
-function refuseToVanish({ former, held, acceptShrink }: PlanInput): void {
+/** The gateway may say that it keeps no row of a table only where it has never given one. */
+function refuseToVanish({ former, held, acceptShrink }: PlanInput, found: Extent | "absent"): void {
   if (acceptShrink) return;
   const hint = "If the rows are rightly gone at the gateway, run again with --accept-shrink.";
+  const said = found === "absent" ? "no such table" : "no row of the table";
   if (provenRows(former) > 0) {
-    throw new RunvaultError(
-      "shrunk",
-      "the gateway says that it keeps no such table, the archive holds rows of it",
-      { hint },
-    );
+    const message = `the gateway says that it keeps ${said}, the archive holds rows of it`;
+    throw new RunvaultError("shrunk", message, { hint });
   }
-  if (held.segments.length > 0) {
-    throw new RunvaultError(
-      "history_unavailable",
-      "the gateway says that it keeps no such table, and gave rows of it before",
-      { hint },
-    );
+  if (held.segments.some(({ rows }) => rows > 0)) {
+    const code = found === "absent" ? "history_unavailable" : "unverified";
+    throw new RunvaultError(code, `the gateway says that it keeps ${said}, and gave rows of it before`, {
+      hint,
+    });
   }
 }
 
@@ -259,6 +258,41 @@ function refuseToShrink(input: PlanInput, rows: number, gatewayFrom: Nanoseconds
   const isSplit = gatewayFrom !== undefined && windows.some(({ from }) => from < gatewayFrom);
   const committed = sumRows(isSplit ? windows.filter(({ from }) => from >= gatewayFrom) : windows);
   if (rows < committed) throw shrunk(rows, committed, "");
+}
+
+/**
+ * Rows that the gateway no longer has are kept as they were proven: all that were have to be here, and nothing else. What
+ * came of them since, or is lost here, can't be asked for any more.
+ */
+function refuseUnprovenAhead(
+  { former, held, acceptShrink }: PlanInput,
+  gatewayFrom: Nanoseconds | undefined,
+): void {
+  if (gatewayFrom === undefined || acceptShrink) return;
+  const isProven = provenSegments(former);
+  const isAhead = ({ to }: Segment) => BigInt(to) <= gatewayFrom;
+  if (held.segments.some((segment) => segment.rows > 0 && isAhead(segment) && !isProven(segment))) {
+    throw new RunvaultError(
+      "unverified",
+      `rows before ${gatewayFrom} are gone at the gateway before they were proven`,
+      { hint: "What was proven stays. --accept-shrink takes what is here of them for all that there is." },
+    );
+  }
+  const isMissing = (segment: Segment) => {
+    const parts = held.segments.filter(
+      ({ file, partOf }) => file === segment.file || partOf === segment.file,
+    );
+    // behind its end a part of it may be fetched anew
+    if (!isAhead(segment)) return BigInt(segment.from) < gatewayFrom && parts.length === 0;
+    return parts.reduce((sum, { rows }) => sum + rows, 0) < segment.rows;
+  };
+  if (former?.proven?.segments.some((segment) => segment.rows > 0 && isMissing(segment))) {
+    throw new RunvaultError(
+      "unverified",
+      `rows before ${gatewayFrom} are gone at the gateway, and some that were proven are not whole here any more`,
+      { hint: "What was proven stays. If files are missing or damaged, put them back from a backup." },
+    );
+  }
 }
 
 function provenRows(former: TableManifest | undefined): number {

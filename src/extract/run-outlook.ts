@@ -92,9 +92,14 @@ export async function isUpToDate(
   const isAsCounted =
     facts === null ||
     proven.every(([name, { certificate }]) => {
-      const rows = facts.get(name)?.rows ?? 0n;
+      const { rows, first, last } = facts.get(name) ?? { rows: 0n, first: undefined, last: undefined };
       // a finished run's table of which the gateway keeps nothing any more stays as it was proven
-      return rows === 0n || rows.toString() === (certificate?.gatewayRows ?? "0");
+      if (rows === 0n) return true;
+      if (rows.toString() !== certificate?.gatewayRows) return false;
+      // rows set aside may be the first or the last
+      if (certificate.quarantined > 0) return true;
+      const begins = certificate.gatewayFrom ?? certificate.first?.ts;
+      return first?.toString() === begins && last?.toString() === certificate.last?.ts;
     });
   const absent = wanted.filter(({ name }) => committed.tables[name]!.proven!.state === "ABSENT");
   return isAsCounted && (await areAbsentStill(absent, asks));

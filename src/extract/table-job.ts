@@ -27,7 +27,7 @@ import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts"
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
 import { changedWindows } from "./changed-windows.ts";
-import { isAbsentStill, isDisproven, isOutdated } from "./committed-table.ts";
+import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "./committed-table.ts";
 import { compareHeld, type DifferingWindow } from "./compare-held.ts";
 import { fetchBuckets } from "./fetch-buckets.ts";
 import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
@@ -44,10 +44,10 @@ import {
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.ts";
 import { isRefusedByRoute, isUnavailable } from "./proof/absent-table.ts";
 import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
-import { grounds, heldGrounds } from "./proof/grounds.ts";
+import { grounds, heldGrounds, unseen } from "./proof/grounds.ts";
 import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
 import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
-import { proveEmpty } from "./proof/zero-rows.ts";
+import { type FilledExtent, proveEmpty } from "./proof/zero-rows.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "./proven-standing.ts";
 import { isProofEnough, type RequiredProof, weakerProof } from "./required-proof.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
@@ -182,7 +182,7 @@ export class TableJob {
       split: (step) => this.#split(step),
     });
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
-    if (plan.kind === "lapsed") return;
+    if (plan.kind === "lapsed") return await this.#keepWhole();
     await pending.dropSegments(name, plan.drop);
     if (plan.kind === "absent") {
       // a survey has asked the route itself
@@ -241,7 +241,8 @@ export class TableJob {
     const from = this.#gatewayFrom;
     const isEqual = ({ segments }: HeldWindow) => segments.every(({ file }) => held.compared.has(file));
     // where rows are not counted, what this job fetched is held against its own survey
-    const isFormer = ({ file }: Segment) => this.#formerFiles.has(file) || held.parts.has(file);
+    const isFormer = ({ file, partOf }: Segment) =>
+      this.#formerFiles.has(file) || (partOf !== undefined && this.#formerFiles.has(partOf));
     const isOwn = ({ segments }: HeldWindow) =>
       !afresh && this.#countRows === undefined && !segments.every(isFormer);
     const windows = heldWindows(held).filter(
@@ -279,12 +280,10 @@ export class TableJob {
       differing.push(...outcome.value);
     }
     this.#compared = true;
-    const proven = this.#former?.proven?.segments ?? [];
-    const provenFiles = new Set([...proven.map(({ file }) => file), ...held.parts]);
+    const isProven = provenSegments(this.#former);
     for (const { from, to, rows, segments, rowsThere } of differing) {
       if (this.#context.acceptShrink || rowsThere === undefined || rowsThere >= rows) continue;
-      if (segments.every(({ file }) => provenFiles.has(file)))
-        throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
+      if (segments.every(isProven)) throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
     }
     await pending.dropSegments(
       name,
@@ -445,7 +444,7 @@ export class TableJob {
    */
   async proveEmpty(
     facts: StorageFacts | null,
-    filled: ReadonlyMap<TableName, Extent>,
+    filled: ReadonlyMap<TableName, FilledExtent>,
     summary: () => Promise<Uint8Array | null>,
   ): Promise<boolean> {
     const { slices, until, run, work } = this.#context;
@@ -535,7 +534,8 @@ export class TableJob {
     };
     if (this.error === null && this.#lapsed !== undefined) {
       // so that the next job need not ask again
-      return settled("ok", { ...former!, storageVersion: common.storageVersion }, null);
+      const kept = { ...former!, parquet: this.#wholeParquet(), storageVersion: common.storageVersion };
+      return settled("ok", kept, null);
     }
     if (this.absent) return settled("ok", { state: "ABSENT", ...common, ...nothingHeld }, null);
     const holding = { ...common, ...(await this.#holding(facts, checkedAt)) };
@@ -612,6 +612,31 @@ export class TableJob {
     return this.#gatewayFrom === undefined || before === undefined ? proof : weakerProof(proof, before);
   }
 
+  /** Of a table that the gateway keeps nothing of: makes Parquet that is lost anew, and throws where segments are lost. */
+  async #keepWhole(): Promise<void> {
+    const { proven, attempt } = this.#former!;
+    // what is held is what an attempt brought beside it
+    if (proven === null || attempt.holding !== null) return;
+    const held = new Set(this.#context.pending.held.of(this.table.name).segments.map(({ file }) => file));
+    const lost = proven.segments.filter(({ file }) => !held.has(file));
+    if (lost.length > 0) {
+      throw new RunvaultError(
+        "unverified",
+        `segments that were proven are lost (${lost.length}), and the gateway keeps no row of the table any more`,
+        { hint: "Put the files back from a backup; `runvault verify` names them." },
+      );
+    }
+    for (const bucket of new Set(proven.segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
+  }
+
+  /** The Parquet files of such a table. */
+  #wholeParquet(): ParquetFile[] {
+    const { held } = this.#context.pending;
+    return this.#former!.proven!.parquet.map(
+      (file) => held.converted(this.table.name, file.bucket)?.file ?? file,
+    );
+  }
+
   /** Converts what a failed table holds, for readers of unfinished tables; what cannot be is left out. */
   async #convertHeld(segments: readonly Segment[]): Promise<void> {
     try {
@@ -627,11 +652,21 @@ export class TableJob {
    */
   #grounds(): string[] {
     const isOfRows = (ground: string) => Object.values<string>(heldGrounds).includes(ground);
-    const shown = this.restsOn.filter((ground) => !isOfRows(ground));
+    const said = this.#former?.proven?.certificate?.restsOn ?? [];
+    const gone = this.#unseenWindow();
+    const unknown = [...said.filter(unseen.isSaid), ...(gone === undefined ? [] : [unseen.between(gone)])];
+    const shown = this.restsOn.filter((ground) => !isOfRows(ground) && !unseen.isSaid(ground));
     const held = this.#heldGround();
-    if (held !== undefined) return [...shown, held];
-    const before = shown.length === 0 ? [] : (this.#former?.proven?.certificate?.restsOn ?? []);
-    return [...shown, ...new Set(before.filter(isOfRows))];
+    const before = shown.length === 0 ? [] : said.filter(isOfRows);
+    return [...new Set([...shown, ...(held === undefined ? before : [held]), ...unknown])];
+  }
+
+  /** Where rows may have come and gone at the gateway since the table was proven: between its horizon and their beginning. */
+  #unseenWindow(): Window | undefined {
+    const until = this.#former?.proven?.certificate?.until;
+    if (until == null || this.#gatewayFrom === undefined || this.#gatewayFrom <= BigInt(until))
+      return undefined;
+    return { from: BigInt(until), to: this.#gatewayFrom };
   }
 
   /** What this job did about rows archived before; undefined where there was nothing to do. */
@@ -675,6 +710,8 @@ export class TableJob {
       const from = formatTime(this.#gatewayFrom);
       notes.push(`the gateway keeps no rows before ${from} any more; they stay as they were proven`);
     }
+    const gone = this.#unseenWindow();
+    if (gone !== undefined) notes.push(unseen.between(gone));
     if (this.#agreedUntil !== undefined) {
       const from = formatTime(this.#agreedUntil);
       const until = formatTime(this.#context.until!);
@@ -700,7 +737,10 @@ export class TableJob {
     const text = await readSegment(await pending.held.locate(segment.file), segment);
     const parts = splitSegment(segment, text, at);
     const made: Segment[] = [];
-    for (const { draft, text } of parts) made.push(await pending.writeSegment(name, draft, text));
+    const partOf = segment.partOf ?? segment.file;
+    for (const { draft, text } of parts) {
+      made.push({ ...(await pending.writeSegment(name, draft, text)), partOf });
+    }
     await pending.splitSegment(name, segment, made);
   }
 

@@ -48,7 +48,6 @@ function inputOf(times: readonly bigint[], segments: Segment[], more: Partial<Pl
     parquet: [],
     quarantine: [],
     compared: new Set(),
-    parts: new Set(),
   };
   return {
     table: "fills",

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { attemptOutcomes, certificateSchema, provenStates } from "../../src/archive/manifest.ts";
-import { grounds, heldGrounds } from "../../src/extract/proof/grounds.ts";
+import { grounds, heldGrounds, unseen } from "../../src/extract/proof/grounds.ts";
 import { windowText } from "../../src/extract/proof/rungs.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
@@ -17,6 +17,7 @@ test("docs/proof.md explains all that a certificate can say it rests on", () => 
   const said: string[] = Object.values({
     ...heldGrounds,
     ...grounds,
+    unseen: unseen.between(window),
     emptyEnds: grounds.emptyEnds(window),
     noRows: grounds.noRows(window),
     saidEmpty: grounds.saidEmpty("fills"),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 /** A source that is changed once its rows were asked for so many times. */
@@ -125,5 +125,23 @@ describe("a finished run that nothing counts or marks", () => {
     const { manifest } = await tables.archiveRun(source, { settings: { settleNs: 0n } });
     expect(manifest.state).toBe("COMPLETE");
     await tables.expectRows("fills", source.tables.get("fills")!);
+  });
+
+  it("has rows that came into no window that is held, by counts of after the move", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: [...hours(6), 1500, 3000, 3001, 3002] }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", rows.filter(({ ts }) => ts !== at(1500))]]));
+    const runs = source.runs.bind(source);
+    let asked = 0;
+    source.runs = async (instanceId) => {
+      if (++asked === 2) {
+        source.storageVersion = "2";
+        source.tables.set("fills", rows);
+      }
+      return await runs(instanceId);
+    };
+    const { manifest } = await tables.archiveRun(source, { settings: { sliceRows: 2 } });
+    expect(manifest.tables.fills).toMatchObject({ state: "COMPLETE", proven: { storageVersion: "2" } });
+    await tables.expectRows("fills", rows);
   });
 });

@@ -15,6 +15,12 @@ export const grounds = {
   saidEmpty: (table: TableName) => `the operator's word that it holds no rows (--empty ${table})`,
 } as const;
 
+/** What stays unknown where a gateway dropped rows before they could come here: told with the proof, for good. */
+export const unseen = {
+  between: (window: Window) => `what came and went in ${windowText(window)} is not known`,
+  isSaid: (ground: string) => ground.startsWith("what came and went in "),
+} as const;
+
 /** The same of rows that earlier jobs archived. */
 export const heldGrounds = {
   streamed: "rows archived before were streamed once more, and compared",

@@ -22,10 +22,16 @@ export interface EmptyTable {
   /** True when storage facts count no rows; false where there are no facts. */
   readonly isCounted: boolean;
   /** Extents of the run's tables that have rows. */
-  readonly filled: ReadonlyMap<TableName, Extent>;
+  readonly filled: ReadonlyMap<TableName, FilledExtent>;
   readonly seen: SeenSource;
   /** The run's summary; null where the source has none. */
   readonly summary: () => Promise<Uint8Array | null>;
+}
+
+/** The extent of a table that has rows. */
+export interface FilledExtent extends Extent {
+  /** True where the source counted or gave the rows in this job; false where only the archive has them. */
+  readonly isShown: boolean;
 }
 
 /** What shows that a table has no rows; or a window that has some after all. */
@@ -71,15 +77,18 @@ export function filledTables(
   facts: StorageFacts | null,
   held: HeldTables,
   committed: Manifest["tables"],
-): ReadonlyMap<TableName, Extent> {
-  const filled = new Map<TableName, Extent>();
+): ReadonlyMap<TableName, FilledExtent> {
+  const filled = new Map<TableName, FilledExtent>();
   for (const name of tableNames) {
     const own = facts?.get(name);
     const { survey } = held.of(name);
     const { first: former, last: formerLast } = latestView(committed[name])?.certificate ?? {};
-    const first = facts === null ? (survey?.first ?? former?.ts) : own?.first;
-    const last = facts === null ? (survey?.last ?? formerLast?.ts) : own?.last;
-    if (first != null && last != null) filled.set(name, { first: BigInt(first), last: BigInt(last) });
+    const { first, last } = (facts === null ? survey : own) ?? {};
+    if (first != null && last != null) {
+      filled.set(name, { first: BigInt(first), last: BigInt(last), isShown: true });
+    } else if (former != null && formerLast != null) {
+      filled.set(name, { first: BigInt(former.ts), last: BigInt(formerLast.ts), isShown: false });
+    }
   }
   return filled;
 }
@@ -165,7 +174,10 @@ async function isAnyBehind(asks: TableAsks, until: Nanoseconds): Promise<boolean
 async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promise<string | undefined> {
   const { name } = asks.table;
   if (!seen.gaveRows(name)) return "its route has given no rows of any run yet";
-  if (filled.size > 0) return undefined;
+  for (const [other, { first, isShown }] of filled) {
+    if (isShown || (await isGiven({ ...asks, table: tableNamed(other) }, first))) return undefined;
+  }
+  if (filled.size > 0) return "rows of other tables that it gave before are gone as well";
   const made = { ...run, runId: madeUpId(run.runId) };
   const rungs = rungsAround(run, until, undefined);
   if (made.runId === run.runId || rungs.length === 0) return "no other table of the run has rows";
@@ -180,6 +192,18 @@ async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promis
     }
   }
   return "no other table of the run has rows, and the gateway answers a run that cannot exist in the same way";
+}
+
+/** Whether a source still gives a row that the archive has. */
+async function isGiven(asks: TableAsks, ts: Nanoseconds): Promise<boolean> {
+  try {
+    return (await probe(asks, { from: ts, to: ts + 1n })) !== undefined;
+  } catch (error) {
+    asks.signal.throwIfAborted();
+    // what fails of another table is told of that one
+    if (RunvaultError.from(error).scope !== "table") throw error;
+    return false;
+  }
 }
 
 /** What a source says of a run that it does not know. */
