@@ -74,6 +74,24 @@ describe("a finished run whose version moves while it is fetched", () => {
     const { manifest } = await tables.archiveRun(source);
     expect(manifest.tables.fills).toMatchObject({ state: "UNVERIFIED", proven: null });
   });
+
+  it("has rows that came into no window that is held, by counts of after the move", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: [...hours(6), 1500, 3000, 3001, 3002] }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", rows.filter(({ ts }) => ts !== at(1500))]]));
+    const runs = source.runs.bind(source);
+    let asked = 0;
+    source.runs = async (instanceId) => {
+      if (++asked === 2) {
+        source.storageVersion = "2";
+        source.tables.set("fills", rows);
+      }
+      return await runs(instanceId);
+    };
+    const { manifest } = await tables.archiveRun(source, { settings: { sliceRows: 2 } });
+    expect(manifest.tables.fills).toMatchObject({ state: "COMPLETE", proven: { storageVersion: "2" } });
+    await tables.expectRows("fills", rows);
+  });
 });
 
 describe("a finished run that nothing counts or marks", () => {
@@ -95,6 +113,19 @@ describe("a finished run that nothing counts or marks", () => {
     expect(waits).toEqual([40_000_000_000n]);
     await tables.archiveRun(source, { settings, wait });
     expect(waits).toHaveLength(1);
+  });
+
+  it("is waited for no longer than that, though the gateway's clock is behind or the end still to come", async () => {
+    await using tables = await TableWorld.create();
+    const times = { started: 1n, ended: 5_000_000_000_000n };
+    const rows = new ArraySource(run, world({ fills: hours(9) }), { ...literal, times });
+    const source = Object.assign(rows, { now: () => times.ended - 600_000_000_000n });
+    const waits: bigint[] = [];
+    const wait = async (ns: bigint) => {
+      waits.push(ns);
+    };
+    await tables.archiveRun(source, { settings, wait });
+    expect(waits).toEqual([settings.settleNs]);
   });
 
   it("has its two passes that far apart where nobody says when it ended", async () => {
@@ -125,23 +156,5 @@ describe("a finished run that nothing counts or marks", () => {
     const { manifest } = await tables.archiveRun(source, { settings: { settleNs: 0n } });
     expect(manifest.state).toBe("COMPLETE");
     await tables.expectRows("fills", source.tables.get("fills")!);
-  });
-
-  it("has rows that came into no window that is held, by counts of after the move", async () => {
-    await using tables = await TableWorld.create();
-    const rows = world({ fills: [...hours(6), 1500, 3000, 3001, 3002] }).get("fills")!;
-    const source = new ArraySource(run, new Map([["fills", rows.filter(({ ts }) => ts !== at(1500))]]));
-    const runs = source.runs.bind(source);
-    let asked = 0;
-    source.runs = async (instanceId) => {
-      if (++asked === 2) {
-        source.storageVersion = "2";
-        source.tables.set("fills", rows);
-      }
-      return await runs(instanceId);
-    };
-    const { manifest } = await tables.archiveRun(source, { settings: { sliceRows: 2 } });
-    expect(manifest.tables.fills).toMatchObject({ state: "COMPLETE", proven: { storageVersion: "2" } });
-    await tables.expectRows("fills", rows);
   });
 });
