@@ -27,8 +27,8 @@ export interface RunIdentity {
 
 /**
  * Throws `history_identity_conflict` where the source has another run under the id of an archived one: it began at
- * another time, or, where its address is another or it tells no beginning, its rows are others. An address that stands
- * this is the source's from then on.
+ * another time, or, where its address is another or it tells no beginning, its rows are others. An address that gave a
+ * proven row is the source's from then on; one of a run of which nothing is proven has shown nothing, and is not.
  */
 export async function requireSameRun(identity: RunIdentity): Promise<void> {
   const { source, archive, run, committed, isMoved, isToFetch } = identity;
@@ -48,7 +48,8 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
     await joinAddress(archive.layout, committed.source, source.label);
     return;
   }
-  if ((await hasProvenRow(identity)) === false) {
+  const hasRow = await hasProvenRow(identity);
+  if (hasRow === false) {
     const what = isKnown ? "the gateway" : `${source.label}, which is not where it was archived from,`;
     throw conflict(
       identity,
@@ -57,7 +58,7 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
         "say so once with --source-moved.",
     );
   }
-  if (!isKnown) await joinAddress(archive.layout, committed.source, source.label);
+  if (!isKnown && hasRow === true) await joinAddress(archive.layout, committed.source, source.label);
 }
 
 /**

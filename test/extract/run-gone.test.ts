@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { RunvaultError } from "../../src/model/error.ts";
 import { runNotFound } from "../../src/model/usual-errors.ts";
-import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
-import { ArraySource } from "../fixtures/source/array-source.ts";
+import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
+
+const serverError = () => new RunvaultError("server_error", "502", { status: 502 });
 
 /** A source that does not know the run any more. */
 function gone(): ArraySource {
@@ -108,6 +111,24 @@ describe("another run under the id of an archived one", () => {
     const later = new ArraySource(run, new Map([["fills", rows.get("fills")!.slice(4)]]), { final: false });
     Object.assign(later, { label: "http://third/api/v1" });
     expect((await tables.archiveRun(later)).manifest.state).toBe("OPEN");
+  });
+
+  it("is refused although the address gave a run of which nothing was proven: that shows no row", async () => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows));
+    const unproven = { ...run, runId: "2022-01-02" };
+    const itsRows = new Map([["fills", rowsAt(unproven, "fills", hours(9).map(at))]] as const);
+    const failing = new ArraySource(unproven, itsRows, { refuses: () => serverError() });
+    await tables.archiveRun(failing, { run: unproven });
+    const clone = "http://elsewhere/api/v1";
+    const cloned = Object.assign(new ArraySource(unproven, itsRows), { label: clone });
+    expect((await tables.archiveRun(cloned, { run: unproven })).manifest.state).toBe("COMPLETE");
+    const other = Object.assign(another(), { label: clone, storageVersion: "2" });
+    expect((await tables.archiveRun(other)).manifest.tables.fills!.attempt.error?.code).toBe(
+      "history_identity_conflict",
+    );
+    await tables.expectRows("fills", rows.get("fills")!);
   });
 
   it("is taken at the operator's word for a source that moved", async () => {
