@@ -148,7 +148,10 @@ const attemptSchema = z.strictObject({
   error: failureSchema.nullable(),
   /** What was seen and is no error: rows that the gateway no longer keeps, a version that moved for nothing. */
   notes: z.array(z.string()),
-  /** What an attempt that went wrong brought; null after one that was ok, or where it brought nothing worth keeping. */
+  /**
+   * What an attempt that went wrong brought; null after one that was ok, or where it brought nothing worth keeping. It
+   * stays beside what is proven of a run that its gateway forgot, for it cannot be had again.
+   */
   holding: holdingSchema.nullable(),
 });
 export type Attempt = z.infer<typeof attemptSchema>;

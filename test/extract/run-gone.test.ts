@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { shownView, toldView } from "../../src/archive/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import type { RowRequest } from "../../src/model/source.ts";
 import { runNotFound } from "../../src/model/usual-errors.ts";
+import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource, rowsAt } from "../fixtures/source/array-source.ts";
 
@@ -66,6 +69,63 @@ describe("a run that its gateway does not know any more", () => {
     });
   });
 
+  it("is COMPLETE again where its last attempt failed, and that is recorded once", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: hours(9) }));
+    await tables.archiveRun(source);
+    source.storageVersion = "2";
+    source.manners = { refuses: serverError };
+    expect((await tables.archiveRun(source)).manifest.state).toBe("INCOMPLETE");
+    const { manifest, warnings } = await tables.archiveRun(gone());
+    const notes = [expect.stringContaining("stays as it was proven")];
+    expect({ state: manifest.state, warnings }).toEqual({ state: "COMPLETE", warnings: notes });
+    expect(manifest.tables.fills!.attempt).toMatchObject({ outcome: "ok", behindSince: null, notes });
+    expect((await tables.archiveRun(gone())).changed).toBe(false);
+  });
+
+  it("is closed in what is proven of it, while a table of which nothing is stays INCOMPLETE", async () => {
+    await using tables = await TableWorld.create();
+    const refuses = ({ table }: RowRequest) => (table === "orders" ? serverError() : undefined);
+    const rows = world({ fills: hours(9), orders: hours(9) });
+    await tables.archiveRun(new ArraySource(run, rows, { final: false, refuses }));
+    const job = { tables: ["fills", "orders"] } as const;
+    await tables.archiveRun(gone(), job);
+    const { manifest } = await tables.archiveRun(gone(), { ...job, settings: { close: true } });
+    expect(manifest.closedAt).not.toBe(null);
+    expect(manifest.tables.fills).toMatchObject({ state: "OPEN", attempt: { outcome: "ok" } });
+    expect(manifest.tables.orders).toMatchObject({ state: "INCOMPLETE", proven: null });
+    expect(manifest.tables.orders!.attempt.error!.hint).not.toContain("--close");
+    expect((await tables.archiveRun(gone(), job)).changed).toBe(false);
+  });
+
+  it("is recorded as gone where rows were missing before, which are kept when it is closed", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", all.slice(0, 30)]]), { final: false });
+    await tables.archiveRun(source);
+    // the facts count a row that does not come
+    const counting = new ArraySource(run, new Map([["fills", all]]), { final: false });
+    source.facts = (...asked) => counting.facts(...asked);
+    source.tables.set("fills", all.toSpliced(31, 1));
+    const before = (await tables.archiveRun(source, { settings: { sliceRows: 1000 } })).manifest.tables
+      .fills!;
+    expect(before).toMatchObject({ proven: { state: "OPEN" }, attempt: { error: { code: "incomplete" } } });
+    const { attempt } = (await tables.archiveRun(gone())).manifest.tables.fills!;
+    expect(attempt.error).toMatchObject({ code: "incomplete", hint: expect.stringContaining("--close") });
+    const { manifest } = await tables.archiveRun(gone(), { settings: { close: true } });
+    const { holding } = before.attempt;
+    expect(holding!.certificate!.rows).toBeGreaterThan(30);
+    expect(manifest.tables.fills).toMatchObject({
+      state: "OPEN",
+      proven: before.proven,
+      attempt: { outcome: "ok", holding },
+    });
+    expect((await reportOf(tables.archive, run)).damaged).toBe(false);
+    const shown = shownView(manifest.tables.fills, true)!;
+    expect(shown).toMatchObject({ state: "UNVERIFIED", segments: holding!.segments });
+    expect(toldView(manifest.tables.fills!)).toMatchObject({ state: "OPEN", certificate: { rows: 30 } });
+  });
+
   it("is an error where nothing of it is archived", async () => {
     await using tables = await TableWorld.create();
     await expect(tables.archiveRun(gone())).rejects.toMatchObject({ code: runNotFound(run).code });
@@ -119,7 +179,7 @@ describe("another run under the id of an archived one", () => {
     await tables.archiveRun(new ArraySource(run, rows));
     const unproven = { ...run, runId: "2022-01-02" };
     const itsRows = new Map([["fills", rowsAt(unproven, "fills", hours(9).map(at))]] as const);
-    const failing = new ArraySource(unproven, itsRows, { refuses: () => serverError() });
+    const failing = new ArraySource(unproven, itsRows, { refuses: serverError });
     await tables.archiveRun(failing, { run: unproven });
     const clone = "http://elsewhere/api/v1";
     const cloned = Object.assign(new ArraySource(unproven, itsRows), { label: clone });
