@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest, Segment } from "../archive/manifest.ts";
-import { readSegment } from "../archive/segment.ts";
+import { mostSegmentBytes, readSegment } from "../archive/segment.ts";
 import { joinAddress, knownSource } from "../archive/sources.ts";
 import { normalizedLine } from "../archive/verify-line.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -10,7 +10,7 @@ import type { HistorySource } from "../model/source.ts";
 import { type Table, tables } from "../model/table.ts";
 import { formatTime } from "../model/time.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
-import { askSmall, linesOf, timeOf } from "./table-asks.ts";
+import { askSmall, linesIn, linesOf, timeOf } from "./table-asks.ts";
 
 export interface RunIdentity {
   readonly source: HistorySource;
@@ -85,7 +85,7 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
   return isAnyProven ? false : undefined;
 }
 
-/** Whether a line is among those that the source gives of its timestamp. */
+/** Whether a line is among those that the source gives of its timestamp, whose rows take no more than a segment may. */
 async function gives(
   { source, run, retry, signal }: RunIdentity,
   table: Table,
@@ -100,13 +100,12 @@ async function gives(
   const asks = { source, run: { instanceId, runId }, table, retry, signal };
   const wanted = normalizedLine(table, line) ?? line;
   return await askSmall(asks, async () => {
-    const chunks: Uint8Array[] = [];
     const request = { instanceId, runId, table: table.name, from, to, signal };
-    for await (const chunk of source.rows(request)) chunks.push(chunk);
-    return linesOf(Buffer.concat(chunks)).some((found) => {
+    for await (const found of linesIn(source.rows(request), mostSegmentBytes)) {
       const text = found.toString("utf8");
-      return (normalizedLine(table, text) ?? text) === wanted;
-    });
+      if ((normalizedLine(table, text) ?? text) === wanted) return true;
+    }
+    return false;
   });
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mostSegmentBytes } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import { longestLineBytes } from "../model/line.ts";
 import { withRetries } from "../model/retry.ts";
@@ -101,7 +102,13 @@ export async function* linesIn(
   if (length > 0) yield Buffer.concat(parts);
 }
 
-/** The window's rows, those with one value of a filter where one is given; undefined where the source does not take it. */
+/** The most of an answer that is held at once: the rows of two timestamps. */
+const mostAnswerBytes = 2 * mostSegmentBytes;
+
+/**
+ * The window's rows, those with one value of a filter where one is given; undefined where the source does not take it,
+ * and where they take more than 128 MiB.
+ */
 export async function rowsWithin(
   asks: TableAsks,
   { from, to }: Window,
@@ -113,7 +120,12 @@ export async function rowsWithin(
   try {
     return await askSmall(asks, async () => {
       const answer: Uint8Array[] = [];
-      for await (const chunk of source.rows(request)) answer.push(chunk);
+      let bytes = 0;
+      for await (const chunk of source.rows(request)) {
+        bytes += chunk.byteLength;
+        if (bytes > mostAnswerBytes) return undefined;
+        answer.push(chunk);
+      }
       return rowsOf(Buffer.concat(answer));
     });
   } catch (error) {

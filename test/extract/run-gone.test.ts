@@ -161,6 +161,22 @@ describe("another run under the id of an archived one", () => {
     await tables.expectRows("fills", rows.get("fills")!);
   });
 
+  it("is refused at another address that answers without end", async () => {
+    await using tables = await TableWorld.create();
+    await tables.archiveRun(new ArraySource(run, world({ fills: [1] })));
+    const moved = Object.assign(another(), { label: "http://elsewhere/api/v1" });
+    const chunk = Buffer.alloc(1024 * 1024, `${"x".repeat(1023)}\n`);
+    let most = 0;
+    moved.rows = async function* () {
+      for (let taken = 1; taken <= 200; taken++) {
+        most = Math.max(most, taken);
+        yield chunk;
+      }
+    };
+    const { code } = (await tables.archiveRun(moved)).manifest.tables.fills!.attempt.error!;
+    expect({ code, most }).toEqual({ code: "history_identity_conflict", most: 65 });
+  });
+
   it("is taken for the same at another address that has its first row, or the last where retention took that", async () => {
     await using tables = await TableWorld.create();
     const rows = world({ fills: hours(9) });

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { probe, type TableAsks } from "../../src/extract/table-asks.ts";
+import { probe, rowsWithin, type TableAsks } from "../../src/extract/table-asks.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { run, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
@@ -46,4 +46,10 @@ it("a probe stops at a line that is longer than lines are", async () => {
     message: "a line is longer than 16 MiB",
   });
   expect(taken.chunks).toBe(17);
+});
+
+it("rows of a window are not held beyond 128 MiB", async () => {
+  const { asks, taken } = asksOf(times(200, Buffer.alloc(mebibyte, "\n")));
+  expect(await rowsWithin(asks, within)).toBe(undefined);
+  expect(taken.chunks).toBe(129);
 });
