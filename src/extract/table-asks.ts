@@ -2,6 +2,7 @@ import { z } from "zod";
 import { mostSegmentBytes } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import { longestLineBytes } from "../model/line.ts";
+import { rowText } from "../model/operator-text.ts";
 import { withRetries } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
@@ -63,7 +64,7 @@ export async function probe(asks: TableAsks, { from, to }: Window): Promise<Prob
   if (isOutside || isForeign(row?.run_id, runId) || isForeign(row?.instance_id, instanceId)) {
     throw new RunvaultError(
       "history_identity_conflict",
-      `asked for one row in [${from}, ${to}), the gateway gave ${line.slice(0, 300)}`,
+      `asked for one row in [${from}, ${to}), the gateway gave ${rowText(line)}`,
       { hint: "The gateway does not keep to what it is asked; nothing of this table is proven." },
     );
   }

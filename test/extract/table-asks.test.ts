@@ -48,6 +48,17 @@ it("a probe stops at a line that is longer than lines are", async () => {
   expect(taken.chunks).toBe(17);
 });
 
+it("a probe's error shows no control characters, no secrets and no more than 300 characters of the row", async () => {
+  const line = `\u001b[2J"ts_event":"99" \u202eBearer sk-secret ${"x".repeat(400)}\n`;
+  const { message } = (await probe(asksOf([Buffer.from(line)]).asks, within).catch(
+    (thrown) => thrown,
+  )) as Error;
+  expect(message).toMatch(
+    /^asked for one row in \[0, 10\), the gateway gave "ts_event":"99" Bearer \*\*\* x+…$/u,
+  );
+  expect(message.length).toBe("asked for one row in [0, 10), the gateway gave ".length + 300);
+});
+
 it("rows of a window are not held beyond 128 MiB", async () => {
   const { asks, taken } = asksOf(times(200, Buffer.alloc(mebibyte, "\n")));
   expect(await rowsWithin(asks, within)).toBe(undefined);
