@@ -194,10 +194,11 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   job.seen?.learn(await knownSource(archive.layout, source.label));
   const lost = await lostFiles(archive.layout, committed);
   const toMend = concerning(lost, wanted);
+  const asks = { source, run, retry: job.retry, signal };
   if (
     committed !== null &&
     toMend.length === 0 &&
-    (await isUpToDate(facts, committed, run, wanted, settings, { source, run, retry: job.retry, signal }))
+    (await isUpToDate(facts, committed, run, wanted, settings, asks, (text) => warnings.push(text)))
   ) {
     await tidyCommitted(archive, committed);
     return outcomeOf(committed, committed, warnings);
