@@ -76,7 +76,7 @@ export const quarantineSchema = z.strictObject({
 });
 export type QuarantineFile = z.infer<typeof quarantineSchema>;
 
-export const rowHashSchema = z.strictObject({ rows: uint64, sum: z.string().regex(/^\d{1,39}$/) });
+const rowHashSchema = z.strictObject({ rows: uint64, sum: z.string().regex(/^\d{1,39}$/) });
 export type RowHash = z.infer<typeof rowHashSchema>;
 
 export const certificateSchema = z.strictObject({

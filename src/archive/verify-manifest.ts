@@ -38,7 +38,7 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
 }
 
 /** What is proven of a table, and what an attempt brought beside it: each has to make sense by itself. */
-export function viewsOf(table: TableManifest): TableView[] {
+function viewsOf(table: TableManifest): TableView[] {
   const proven = provenView(table);
   const views = proven === undefined ? [] : [proven];
   return table.attempt.holding === null ? views : [...views, latestView(table)];
