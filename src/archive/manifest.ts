@@ -78,7 +78,7 @@ export const quarantineSchema = z.strictObject({
 });
 export type QuarantineFile = z.infer<typeof quarantineSchema>;
 
-export const rowHashSchema = z.strictObject({ rows: uint64, sum: z.string().regex(/^\d{1,39}$/) });
+const rowHashSchema = z.strictObject({ rows: uint64, sum: z.string().regex(/^\d{1,39}$/) });
 export type RowHash = z.infer<typeof rowHashSchema>;
 
 export const certificateSchema = z.strictObject({
@@ -150,7 +150,10 @@ const attemptSchema = z.strictObject({
   error: failureSchema.nullable(),
   /** What was seen and is no error: rows that the gateway no longer keeps, a version that moved for nothing. */
   notes: z.array(z.string()),
-  /** What an attempt that went wrong brought; null after one that was ok, or where it brought nothing worth keeping. */
+  /**
+   * What an attempt that went wrong brought; null after one that was ok, or where it brought nothing worth keeping. It
+   * stays beside what is proven of a run that its gateway forgot, for it cannot be had again.
+   */
   holding: holdingSchema.nullable(),
 });
 export type Attempt = z.infer<typeof attemptSchema>;

@@ -13,12 +13,16 @@ export function provenView(table: TableManifest | undefined): TableView | undefi
   return { ...table.proven, grain: table.grain, error: null };
 }
 
-/** What the latest attempt made of a table: as it is proven, if that was ok; undefined where it never was archived. */
+/**
+ * What the latest attempt made of a table: as it is proven, if that was ok and nothing unproven is kept beside it;
+ * undefined where it never was archived.
+ */
 export function latestView(table: TableManifest): TableView;
 export function latestView(table: TableManifest | undefined): TableView | undefined;
 export function latestView(table: TableManifest | undefined): TableView | undefined {
   if (table === undefined) return undefined;
-  const { state, grain, proven, attempt } = table;
+  const { grain, proven, attempt } = table;
+  const state = attempt.outcome === "ok" && attempt.holding !== null ? "UNVERIFIED" : table.state;
   return { ...(attempt.holding ?? proven ?? nothing), state, grain, error: attempt.error };
 }
 
@@ -31,6 +35,11 @@ const nothing: Holding = {
   drift: [],
   storageVersion: null,
 };
+
+/** What people are told of a table once an attempt is over: as it is proven, if that was ok. */
+export function toldView(table: TableManifest): TableView {
+  return (table.attempt.outcome === "ok" ? provenView(table) : undefined) ?? latestView(table);
+}
 
 /** What readers show of a table; with `allowIncomplete` what its latest attempt made of it. */
 export function shownView(table: TableManifest | undefined, allowIncomplete: boolean): TableView | undefined {

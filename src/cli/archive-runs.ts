@@ -5,7 +5,7 @@ import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest, TableManifest } from "../archive/manifest.ts";
 import { exampleSetAside, type SetAside } from "../archive/set-aside.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
-import { latestView } from "../archive/table-view.ts";
+import { toldView } from "../archive/table-view.ts";
 import { type ArchiveJob, archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { finishedRuns, type HeldRuns, type RunToArchive } from "../extract/finished-runs.ts";
 import { type ListFinding, listNote } from "../extract/list-finding.ts";
@@ -261,7 +261,7 @@ async function archiveOne(
 async function setAsideOf(archive: Archive, manifest: Manifest): Promise<RunReport["setAside"]> {
   const examples: Record<string, SetAside> = {};
   for (const [name, table] of Object.entries(manifest.tables)) {
-    const example = await exampleSetAside(archive.layout, manifest, latestView(table).quarantine);
+    const example = await exampleSetAside(archive.layout, manifest, toldView(table).quarantine);
     if (example !== null) examples[name] = example;
   }
   return examples;
@@ -357,7 +357,7 @@ function jsonOf(report: RunReport) {
   }
   const { manifest, changed, resumedSegments, rows, bytes, warnings } = outcome;
   const tables = Object.entries(manifest.tables).map(([name, table]) => {
-    const { state, certificate, drift, error: failure } = latestView(table);
+    const { state, certificate, drift, error: failure } = toldView(table);
     const { behindSince, notes } = table.attempt;
     const proven = provenJson(table);
     const setAside = report.setAside[name] ?? null;
@@ -415,7 +415,7 @@ function reportText(report: RunReport): string {
     : `up to date, nothing fetched${repeated}`;
   const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
   const lines = Object.entries(manifest.tables).map(([name, entry]) => {
-    const { state, certificate, drift, error } = latestView(entry);
+    const { state, certificate, drift, error } = toldView(entry);
     const notes = [
       certificate !== null && certificate.quarantined > 0 ? `${certificate.quarantined} set aside` : "",
       drift.length > 0 ? `unknown: ${drift.join(", ")}` : "",
@@ -440,7 +440,7 @@ function reportText(report: RunReport): string {
   const examples = Object.entries(report.setAside).map(
     ([name, example]) => `  set aside of ${name}, one of them: ${example!.reason}: ${example!.row}\n`,
   );
-  const aside = Object.values(manifest.tables).some((entry) => latestView(entry).quarantine.length > 0);
+  const aside = Object.values(manifest.tables).some((entry) => toldView(entry).quarantine.length > 0);
   if (aside) examples.push(`  rows set aside, each with its reason: ${report.quarantineDir}\n`);
   const told = warnings.map((text) => `  warning: ${text}\n`);
   return [head, table, ...hintLines(manifest), ...told, ...examples].join("");

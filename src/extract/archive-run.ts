@@ -27,7 +27,6 @@ import { diskBytes, refuseWhenFull, textBytes } from "./disk-need.ts";
 import { differingTables } from "./other-facts.ts";
 import { SeenSource } from "./proof/seen-source.ts";
 import { filledTables } from "./proof/zero-rows.ts";
-import { markOf, provenStanding } from "./proven-standing.ts";
 import { recordAttempt } from "./record-attempt.ts";
 import type { RequiredProof } from "./required-proof.ts";
 import { requireSameRun } from "./run-identity.ts";
@@ -186,7 +185,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
       const names = wanted.map(({ name }) => name);
       const { tool } = job;
       const attempt = { archive, committed, tables: names, error, at: startedAt, exactTypes, tool, step };
-      return outcomeOf(await recordAttempt(attempt), committed, [error.message]);
+      const manifest = await recordAttempt({ ...attempt, situation: "reset", isClosed: false });
+      return outcomeOf(manifest, committed, [error.message]);
     }
   };
   const other = await isOther(false);
@@ -194,10 +194,11 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   job.seen?.learn(await knownSource(archive.layout, source.label));
   const lost = await lostFiles(archive.layout, committed);
   const toMend = concerning(lost, wanted);
+  const asks = { source, run, retry: job.retry, signal };
   if (
     committed !== null &&
     toMend.length === 0 &&
-    (await isUpToDate(facts, committed, run, wanted, settings, { source, run, retry: job.retry, signal }))
+    (await isUpToDate(facts, committed, run, wanted, settings, asks, (text) => warnings.push(text)))
   ) {
     await tidyCommitted(archive, committed);
     return outcomeOf(committed, committed, warnings);
@@ -455,8 +456,8 @@ export function trustedWork({ isUnmarked }: RunOutlook, { settleNs }: Pick<Archi
 }
 
 /**
- * A run that its source does not know any more stays as it was proven. That is recorded where more of it was to come,
- * unless the operator closed it. Throws the source's own error where nothing of the run is archived.
+ * A run that its source does not know any more stays as it was proven. That is recorded where more of it was to come, an
+ * attempt went wrong before, or the operator closes it. Throws the source's own error where nothing of it is archived.
  */
 async function keepGoneRun(
   job: ArchiveJob,
@@ -472,23 +473,17 @@ async function keepGoneRun(
   await archive.refresh();
   const committed = (await archive.manifest(run)) ?? before;
   const isClosed = committed.closedAt !== null || job.settings?.close === true;
-  const standings = wanted.map(({ name }) => {
-    const mark = markOf(committed.tables[name]?.proven ?? null);
-    return { name, ...provenStanding(mark, null, "gone", isClosed) };
-  });
-  const behind = standings.filter((standing) => standing.exit !== exit.done).map(({ name }) => name);
-  const attempt = { archive, committed, at, exactTypes: typesNow(archive), tool, step };
-  if (behind.length === 0) {
-    const note = `${error.message}: it stays as it was proven`;
-    const isToClose = isClosed && committed.closedAt === null;
-    const names = wanted.map(({ name }) => name);
-    const manifest = isToClose ? await recordAttempt({ ...attempt, tables: names, error: null }) : committed;
-    return outcomeOf(manifest, committed, [note]);
-  }
-  const gone = new RunvaultError("incomplete", `${error.message}, and the archive does not hold all of it`, {
-    hint: "Look at the gateway's retention; where no more is to come, `archive --close` takes what is proven for all.",
-  });
-  return outcomeOf(await recordAttempt({ ...attempt, tables: behind, error: gone }), committed, []);
+  const names = wanted.map(({ name }) => name);
+  const hint = isClosed
+    ? "The run is closed. `--allow-incomplete` shows what came of these tables."
+    : "Look at the gateway's retention; where no more is to come, `archive --close` takes what is proven for all.";
+  const lacks = isClosed ? "nothing is proven of the table" : "the archive does not hold all of it";
+  const gone = new RunvaultError("incomplete", `${error.message}, and ${lacks}`, { hint });
+  const exactTypes = typesNow(archive);
+  const attempt = { archive, committed, tables: names, error: gone, at, exactTypes, tool, step };
+  const manifest = await recordAttempt({ ...attempt, situation: "gone", isClosed });
+  const isBehind = names.some((name) => (manifest.tables[name]?.attempt.outcome ?? "ok") !== "ok");
+  return outcomeOf(manifest, committed, isBehind ? [] : [`${error.message}: it stays as it was proven`]);
 }
 
 /**

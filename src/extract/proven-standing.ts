@@ -63,8 +63,11 @@ export function provenStanding(
 }
 
 function goneRun(proven: ProvenMark, isClosed: boolean): Standing {
-  const note = "the gateway does not know the run any more; it stays as it was proven";
-  const isWhole = proven.state === "COMPLETE" || proven.state === "ABSENT";
-  if (isWhole || (proven.state === "OPEN" && isClosed)) return { replaces: false, note, exit: exit.done };
-  return { replaces: false, note: null, exit: exit.incomplete };
+  const stays = (status: number, note: string | null) => ({ replaces: false, note, exit: status });
+  if (proven.state === "COMPLETE" || proven.state === "ABSENT") {
+    return stays(exit.done, "the gateway does not know the run any more; it stays as it was proven");
+  }
+  return proven.state === "OPEN" && isClosed
+    ? stays(exit.done, "closed by the operator: the gateway does not know the run any more")
+    : stays(exit.incomplete, null);
 }

@@ -3,16 +3,20 @@ import { commitRun } from "../archive/commit.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
 import { type Manifest, runState, type TableManifest, tableState } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
-import type { RunvaultError } from "../model/error.ts";
+import { exit, type RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/table.ts";
+import { markOf, provenStanding, type RunSituation } from "./proven-standing.ts";
 
 /** An attempt that could not begin: why, and whose tables it concerns. */
 export interface FailedAttempt {
   readonly archive: Archive;
   readonly committed: Manifest;
   readonly tables: readonly TableName[];
-  /** What went wrong; null where the operator closed the run: then it stays as it is proven. */
-  readonly error: RunvaultError | null;
+  readonly situation: Extract<RunSituation, "gone" | "reset">;
+  /** Whether the operator closed the run: then what is proven of it is all there is. */
+  readonly isClosed: boolean;
+  /** What went wrong, for the tables of which that is not the last word. */
+  readonly error: RunvaultError;
   readonly at: string;
   readonly exactTypes: (table: TableName) => ExactTypes;
   readonly tool: string;
@@ -20,19 +24,19 @@ export interface FailedAttempt {
 }
 
 /**
- * Commits that an attempt on a run could not begin, or that nothing more is expected of it. What is proven stays. Nothing
- * is committed where the same is recorded already. Under the run's lock.
+ * Commits that an attempt on a run could not begin, or that nothing more is expected of it. What is proven stays, and so
+ * do rows beside it that nothing proves. Nothing is committed where the same is recorded already. Under the run's lock.
  */
 export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
-  const { archive, committed, error, at, tool, step } = attempt;
+  const { archive, committed, isClosed, at, tool, step } = attempt;
   const { layout } = archive;
-  const isRecorded = (table: TableManifest) =>
-    error === null ? table.attempt.outcome === "ok" : table.attempt.error?.code === error.code;
   const concerned = attempt.tables.flatMap((name) => {
     const table = committed.tables[name];
-    return table === undefined || isRecorded(table) ? [] : [[name, after(table, error, at)] as const];
+    if (table === undefined) return [];
+    const next = after(table, attempt);
+    return next === table ? [] : [[name, next] as const];
   });
-  const closedAt = error === null ? (committed.closedAt ?? at) : committed.closedAt;
+  const closedAt = committed.closedAt ?? (isClosed ? at : null);
   if (concerned.length === 0 && closedAt === committed.closedAt) return committed;
   const tables = { ...committed.tables, ...Object.fromEntries(concerned) };
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
@@ -55,31 +59,26 @@ export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   return manifest;
 }
 
-function after(table: TableManifest, error: RunvaultError | null, at: string): TableManifest {
+function after(
+  table: TableManifest,
+  { situation, isClosed, error, at }: Pick<FailedAttempt, "situation" | "isClosed" | "error" | "at">,
+): TableManifest {
   const { proven, attempt } = table;
-  const failed = {
-    ...attempt,
-    outcome: "INCOMPLETE",
-    at,
-    behindSince: attempt.behindSince ?? at,
-    error: error && { code: error.code, message: error.message, hint: error.hint ?? null, at },
-    notes: [],
-  } as const;
-  const closed = {
-    outcome: "ok",
-    at,
-    behindSince: null,
-    error: null,
-    notes: [closedNote],
-    holding: null,
-  } as const;
-  // of a table of which nothing is proven, there is nothing to close
-  if (error === null && proven === null) return table;
+  const standing = provenStanding(markOf(proven), null, situation, isClosed);
+  const isDone = standing.exit === exit.done;
+  const { code, message, hint = null } = error;
+  const isSame = attempt.error?.code === code && attempt.error.message === message;
+  if (isDone ? attempt.outcome === "ok" : isSame) return table;
   const next = {
     proven,
-    attempt: error === null ? { ...closed, notes: [closedNote] } : { ...failed, notes: [] },
+    attempt: {
+      outcome: isDone ? ("ok" as const) : ("INCOMPLETE" as const),
+      at,
+      behindSince: isDone ? null : (attempt.behindSince ?? at),
+      error: isDone ? null : { code, message, hint, at },
+      notes: standing.note === null ? [] : [standing.note],
+      holding: attempt.holding,
+    },
   };
   return { ...table, ...next, state: tableState(next) };
 }
-
-const closedNote = "closed by the operator: the gateway does not know the run any more";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest, Segment } from "../archive/manifest.ts";
-import { readSegment } from "../archive/segment.ts";
+import { mostSegmentBytes, readSegment } from "../archive/segment.ts";
 import { joinAddress, knownSource } from "../archive/sources.ts";
 import { normalizedLine } from "../archive/verify-line.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -10,7 +10,7 @@ import type { HistorySource } from "../model/source.ts";
 import { type Table, tables } from "../model/table.ts";
 import { formatTime } from "../model/time.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
-import { askSmall, linesOf, timeOf } from "./table-asks.ts";
+import { askSmall, linesIn, linesOf, timeOf } from "./table-asks.ts";
 
 export interface RunIdentity {
   readonly source: HistorySource;
@@ -27,28 +27,30 @@ export interface RunIdentity {
 
 /**
  * Throws `history_identity_conflict` where the source has another run under the id of an archived one: it began at
- * another time, or, where its address is another or it tells no beginning, its rows are others. An address that stands
- * this is the source's from then on.
+ * another time, or, where its address is another or it tells no beginning, its rows are others. An address that gave a
+ * proven row is the source's from then on; one of a run of which nothing is proven has shown nothing, and is not.
  */
 export async function requireSameRun(identity: RunIdentity): Promise<void> {
   const { source, archive, run, committed, isMoved, isToFetch } = identity;
-  const started = committed.run.started;
-  if (started !== null && run.started !== undefined && BigInt(started) !== run.started) {
+  const before = toldBeginning(committed.run.started);
+  const now = toldBeginning(run.started);
+  if (before !== undefined && now !== undefined && before !== now) {
     throw conflict(
       identity,
-      `the run archived under this id began at ${formatTime(BigInt(started))}, the gateway's at ${formatTime(run.started)}`,
+      `the run archived under this id began at ${formatTime(before)}, the gateway's at ${formatTime(now)}`,
       "What is archived stays as it is. Archive the other run elsewhere.",
     );
   }
   const isKnown =
     committed.source === source.label ||
     (await knownSource(archive.layout, committed.source)).addresses.includes(source.label);
-  if (isKnown && (started !== null || !isToFetch)) return;
+  if (isKnown && (before !== undefined || !isToFetch)) return;
   if (!isKnown && isMoved) {
     await joinAddress(archive.layout, committed.source, source.label);
     return;
   }
-  if ((await hasProvenRow(identity)) === false) {
+  const hasRow = await hasProvenRow(identity);
+  if (hasRow === false) {
     const what = isKnown ? "the gateway" : `${source.label}, which is not where it was archived from,`;
     throw conflict(
       identity,
@@ -57,7 +59,12 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
         "say so once with --source-moved.",
     );
   }
-  if (!isKnown) await joinAddress(archive.layout, committed.source, source.label);
+  if (!isKnown && hasRow === true) await joinAddress(archive.layout, committed.source, source.label);
+}
+
+/** When a run began; undefined where that is not told, or told as 0. */
+function toldBeginning(started: string | bigint | null | undefined): bigint | undefined {
+  return started == null || BigInt(started) === 0n ? undefined : BigInt(started);
 }
 
 /**
@@ -84,7 +91,7 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
   return isAnyProven ? false : undefined;
 }
 
-/** Whether a line is among those that the source gives of its timestamp. */
+/** Whether a line is among those that the source gives of its timestamp, whose rows take no more than a segment may. */
 async function gives(
   { source, run, retry, signal }: RunIdentity,
   table: Table,
@@ -99,13 +106,12 @@ async function gives(
   const asks = { source, run: { instanceId, runId }, table, retry, signal };
   const wanted = normalizedLine(table, line) ?? line;
   return await askSmall(asks, async () => {
-    const chunks: Uint8Array[] = [];
     const request = { instanceId, runId, table: table.name, from, to, signal };
-    for await (const chunk of source.rows(request)) chunks.push(chunk);
-    return linesOf(Buffer.concat(chunks)).some((found) => {
+    for await (const found of linesIn(source.rows(request), mostSegmentBytes)) {
       const text = found.toString("utf8");
-      return (normalizedLine(table, text) ?? text) === wanted;
-    });
+      if ((normalizedLine(table, text) ?? text) === wanted) return true;
+    }
+    return false;
   });
 }
 

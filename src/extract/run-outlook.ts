@@ -1,7 +1,7 @@
 import type { Certificate, Manifest } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";
-import type { Table } from "../model/table.ts";
+import type { Table, TableName } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { isDue } from "./committed-table.ts";
 import { isRefusedByRoute } from "./proof/absent-table.ts";
@@ -58,7 +58,7 @@ export async function lookAhead(
 /**
  * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
  * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
- * COMPLETE is taken to be so still, and not asked again; but what is ABSENT is.
+ * COMPLETE is taken to be so still, and not asked again; but what is ABSENT is. Warns of tables that are gone whole.
  */
 export async function isUpToDate(
   source: Facts,
@@ -71,6 +71,7 @@ export async function isUpToDate(
     readonly recheckBefore: Nanoseconds | null;
   },
   asks: Omit<TableAsks, "table">,
+  warn: (text: string) => void = () => {},
 ): Promise<boolean> {
   if (!committed.run.final || !run.final || isDue(committed, asked.recheckBefore)) return false;
   const done = wanted.every(({ name }) => {
@@ -89,20 +90,28 @@ export async function isUpToDate(
     return proven.every(([, { storageVersion }]) => storageVersion === version);
   }
   const facts = await source.facts(run, {}, asks.signal);
+  const counted = (name: TableName) => facts?.get(name)?.rows ?? 0n;
+  // a finished run's table of which the gateway keeps nothing any more stays as it was proven
+  const isGone = (name: TableName) => facts !== null && counted(name) === 0n;
   const isAsCounted =
     facts === null ||
     proven.every(([name, { certificate }]) => {
-      const { rows, first, last } = facts.get(name) ?? { rows: 0n, first: undefined, last: undefined };
-      // a finished run's table of which the gateway keeps nothing any more stays as it was proven
-      if (rows === 0n) return true;
-      if (rows.toString() !== certificate?.gatewayRows) return false;
+      if (isGone(name)) return true;
+      if (certificate === null || counted(name).toString() !== certificate.gatewayRows) return false;
       // rows set aside may be the first or the last
       if (certificate.quarantined > 0) return true;
+      const { first, last } = facts.get(name) ?? {};
       const begins = certificate.gatewayFrom ?? certificate.first?.ts;
       return first?.toString() === begins && last?.toString() === certificate.last?.ts;
     });
   const absent = wanted.filter(({ name }) => committed.tables[name]!.proven!.state === "ABSENT");
-  return isAsCounted && (await areAbsentStill(absent, asks));
+  if (!isAsCounted || !(await areAbsentStill(absent, asks))) return false;
+  for (const [name, { certificate }] of proven) {
+    const rows = certificate?.rows ?? 0;
+    if (isGone(name) && rows > 0)
+      warn(`the gateway keeps none of the ${rows} rows of ${name} any more; they stay as they were proven`);
+  }
+  return true;
 }
 
 /** Whether each of these tables' own routes still says that the run has no such table: no version vouches for that. */

@@ -1,5 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
 import { longestLineBytes } from "../model/line.ts";
+import { rowText } from "../model/operator-text.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";
@@ -405,7 +406,7 @@ export class SegmentText {
     ) {
       throw new RunvaultError(
         "history_identity_conflict",
-        `a row belongs to ${String(row.instance_id)}/${String(row.run_id)}: ${line.slice(0, 300)}`,
+        `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${line}`)}`,
         { hint: "The gateway answered with another run's rows; nothing of this table was taken." },
       );
     }

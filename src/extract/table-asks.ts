@@ -1,5 +1,8 @@
 import { z } from "zod";
+import { mostSegmentBytes } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
+import { longestLineBytes } from "../model/line.ts";
+import { rowText } from "../model/operator-text.ts";
 import { withRetries } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
@@ -46,13 +49,11 @@ export async function probe(asks: TableAsks, { from, to }: Window): Promise<Prob
   const { instanceId, runId } = run;
   const request = { instanceId, runId, table: table.name, ...asked(from, to), limit: 1, signal };
   const line = await askSmall(asks, async () => {
-    let text: Buffer = Buffer.alloc(0);
-    for await (const chunk of source.rows(request)) {
-      text = Buffer.concat([text, chunk]);
-      const line = firstLine(text);
-      if (line !== undefined) return line;
+    for await (const line of linesIn(source.rows(request))) {
+      const text = line.toString("utf8").replace(/^[\s\uFEFF]+/, "");
+      if (text !== "") return text;
     }
-    return firstLine(Buffer.concat([text, lineEnd]));
+    return undefined;
   });
   if (line === undefined) return undefined;
   const time = timeOf(line);
@@ -63,21 +64,52 @@ export async function probe(asks: TableAsks, { from, to }: Window): Promise<Prob
   if (isOutside || isForeign(row?.run_id, runId) || isForeign(row?.instance_id, instanceId)) {
     throw new RunvaultError(
       "history_identity_conflict",
-      `asked for one row in [${from}, ${to}), the gateway gave ${line.slice(0, 300)}`,
+      `asked for one row in [${from}, ${to}), the gateway gave ${rowText(line)}`,
       { hint: "The gateway does not keep to what it is asked; nothing of this table is proven." },
     );
   }
   return { ts };
 }
 
-/** The first line that has anything in it, once it is whole. */
-function firstLine(text: Buffer): string | undefined {
-  const rest = text.toString("utf8").replace(/^[\s\uFEFF]+/, "");
-  const end = rest.indexOf("\n");
-  return end < 0 ? undefined : rest.slice(0, end);
+/**
+ * The lines of an answer as they come, up to so many bytes in all, the last one as far as it came. Throws
+ * `line_too_long`.
+ */
+export async function* linesIn(
+  answer: AsyncIterable<Uint8Array>,
+  mostBytes = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Buffer> {
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  let bytes = 0;
+  for await (const chunk of answer) {
+    bytes += chunk.byteLength;
+    if (bytes > mostBytes) return;
+    for (let start = 0; start < chunk.byteLength; ) {
+      const end = chunk.indexOf(10, start);
+      const part = chunk.subarray(start, end < 0 ? chunk.byteLength : end);
+      parts.push(part);
+      length += part.byteLength;
+      if (length > longestLineBytes) {
+        throw new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`);
+      }
+      if (end < 0) break;
+      if (length > 0) yield Buffer.concat(parts);
+      parts = [];
+      length = 0;
+      start = end + 1;
+    }
+  }
+  if (length > 0) yield Buffer.concat(parts);
 }
 
-/** The window's rows, those with one value of a filter where one is given; undefined where the source does not take it. */
+/** The most of an answer that is held at once: the rows of two timestamps. */
+const mostAnswerBytes = 2 * mostSegmentBytes;
+
+/**
+ * The window's rows, those with one value of a filter where one is given; undefined where the source does not take it,
+ * and where they take more than 128 MiB.
+ */
 export async function rowsWithin(
   asks: TableAsks,
   { from, to }: Window,
@@ -89,7 +121,12 @@ export async function rowsWithin(
   try {
     return await askSmall(asks, async () => {
       const answer: Uint8Array[] = [];
-      for await (const chunk of source.rows(request)) answer.push(chunk);
+      let bytes = 0;
+      for await (const chunk of source.rows(request)) {
+        bytes += chunk.byteLength;
+        if (bytes > mostAnswerBytes) return undefined;
+        answer.push(chunk);
+      }
       return rowsOf(Buffer.concat(answer));
     });
   } catch (error) {

@@ -515,12 +515,20 @@ export class TableJob {
     }
     const grain = held.grain ?? this.#former?.grain ?? "all";
     const former = this.#former?.proven ?? null;
-    const settled = (outcome: AttemptOutcome, proves: Proven | null, holding: Holding | null) => {
+    const settled = (
+      outcome: AttemptOutcome,
+      proves: Proven | null,
+      holding: Holding | null,
+    ): TableManifest => {
       const isOk = outcome === "ok";
       const mark: AttemptMark = isOk
         ? { outcome, proves: markOf(proves!) as Exclude<ProvenMark, { state: "none" }> }
         : { outcome, exit: this.error?.exit ?? exit.incomplete };
       const standing = provenStanding(markOf(former), mark, run.final ? "final" : "growing");
+      if (isOk && standing.exit !== exit.done) {
+        this.error = takenBack(former!);
+        return settled("UNVERIFIED", null, this.#former?.attempt.holding ?? null);
+      }
       const proven = standing.replaces ? proves : former;
       const attempt: Attempt = {
         outcome,
@@ -1120,6 +1128,17 @@ function otherCount(rows: number, counted: number, where: string, hint: string):
           hint,
         },
       );
+}
+
+/** A table that a gateway keeps no more, though it was proven and the run goes on. */
+function takenBack({ certificate }: Proven): RunvaultError {
+  const { rows = 0, until = null } = certificate ?? {};
+  const where = until === null ? "" : ` before ${formatTime(BigInt(until))}`;
+  return new RunvaultError(
+    "unverified",
+    `the run goes on, and the gateway says that it keeps no such table; ${rows} rows${where} were proven of it`,
+    { hint: "Ask the gateway's operator; once the run has ended, what was proven stays with a note." },
+  );
 }
 
 function liesIn(

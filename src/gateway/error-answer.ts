@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { operatorText } from "../model/operator-text.ts";
 import type { Scrubber } from "../model/scrubber.ts";
 import { type Answer, limitBody } from "./answer.ts";
 import type { GatewayContract } from "./contract.ts";
 import { decodedBody } from "./decode.ts";
-import { operatorText } from "./operator-text.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
 const words = z.string().optional().catch(undefined);

@@ -3,11 +3,11 @@ import { codeFromHttpStatus, codeToString, errorFromJson } from "@connectrpc/con
 import { z } from "zod";
 import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { operatorText } from "../model/operator-text.ts";
 import type { Scrubber } from "../model/scrubber.ts";
 import type { Answer } from "./answer.ts";
 import type { RpcContract } from "./contract.ts";
 import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "./error-answer.ts";
-import { operatorText } from "./operator-text.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
 // what else answers in JSON, a REST route say, has no code at the top

@@ -81,4 +81,15 @@ describe("the key of a row", () => {
       code: "history_identity_conflict",
     });
   });
+
+  it("is shown without control characters and secrets where it is another run's", async () => {
+    const text = textOf();
+    text.beginAnswer(0n);
+    const foreign = line("1", "1640995200000000000")
+      .toString()
+      .replace('"run-1"', '"Bearer sk-secret\\u001b[2J"');
+    const { message } = (await text.push(Buffer.from(foreign)).catch((thrown) => thrown)) as Error;
+    expect(message).toMatch(/^a row belongs to a\/Bearer \*\*\*: \{/);
+    expect(message).not.toMatch(/\p{Cc}|sk-secret/u);
+  });
 });

@@ -91,6 +91,33 @@ describe("a table that the gateway says it does not keep", () => {
     });
   });
 
+  it.each([
+    ["without rows", [], false],
+    ["with rows, though losing them is accepted", hours(30), true],
+  ] as const)("is UNVERIFIED while the run goes on and was proven %s", async (_, proven, acceptShrink) => {
+    await using tables = await TableWorld.create();
+    const rows = world({ fills: proven, orders: hours(60) });
+    const source = new ArraySource(run, rows, { final: false });
+    const { manifest: before } = await tables.archiveRun(source);
+    const facts = source.facts.bind(source);
+    source.facts = async (...asked): Promise<StorageFacts> =>
+      new Map([...(await facts(...asked))!].filter(([name]) => name !== "fills"));
+    source.manners = {
+      final: false,
+      refuses: ({ table }) => (table === "fills" ? unavailable() : undefined),
+    };
+    const { manifest } = await tables.archiveRun(source, { settings: { acceptShrink } });
+    expect(manifest.tables.fills).toMatchObject({
+      state: "UNVERIFIED",
+      proven: before.tables.fills!.proven,
+      attempt: { outcome: "UNVERIFIED", error: { message: expect.stringContaining("keeps no such table") } },
+    });
+    expect((await reportOf(tables.archive, run)).checks.filter(({ level }) => level === "damaged")).toEqual(
+      [],
+    );
+    await tables.expectRows("fills", rows.get("fills")!);
+  });
+
   describe.each([
     ["counts, but no version", {}, undefined],
     ["neither counts nor versions", { literal: true }, undefined],

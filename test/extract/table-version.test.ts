@@ -150,6 +150,18 @@ describe("a finished run of a gateway without storage versions", () => {
     await tables.expectRows("fills", source.tables.get("fills")!);
   });
 
+  it("stays as it was proven in a table of which the gateway keeps nothing any more, with a warning", async () => {
+    await using tables = await TableWorld.create();
+    const source = unversioned({ fills: [1, 2], orders: [1], factors: [] });
+    const before = await tables.archiveRun(source);
+    source.tables = world({ fills: [], orders: [1], factors: [] });
+    const { changed, manifest, warnings } = await tables.archiveRun(source);
+    expect({ changed, manifest }).toEqual({ changed: false, manifest: before.manifest });
+    expect(warnings).toEqual([
+      "the gateway keeps none of the 2 rows of fills any more; they stay as they were proven",
+    ]);
+  });
+
   it("is taken as it was archived where there are no facts either", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: [1, 2] }), { literal: true });

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import type { Scrubber } from "../model/scrubber.ts";
+import { createScrubber, type Scrubber } from "./scrubber.ts";
 
 /** More of it says no more, and fills the screen, the log and the manifest. */
 const longestText = 500;
@@ -18,6 +18,16 @@ export function operatorText({ message, hint }: OperatorWords, scrubber: Scrubbe
   const [said, advice] = [message, hint].map((text) => scrubber.scrub(oneLine(text ?? "")));
   if (!said && !advice) return "";
   return `: ${cutTo(longestText, [said, advice && `(its hint: ${advice})`].filter(Boolean).join(" "))}`;
+}
+
+/** More of a row than its ids and its first values says no more. */
+const longestRow = 300;
+/** What is left of it once unseen characters and secrets are taken out may be cut further. */
+const mostOfRow = 4096;
+
+/** A row that a gateway gave, as people may see it in a message: what `operatorText` makes of words, in 300 characters. */
+export function rowText(line: string): string {
+  return cutTo(longestRow, createScrubber().scrub(oneLine(line.slice(0, mostOfRow))));
 }
 
 function oneLine(text: string): string {

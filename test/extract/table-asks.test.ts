@@ -1,0 +1,66 @@
+import { expect, it } from "vitest";
+import { probe, rowsWithin, type TableAsks } from "../../src/extract/table-asks.ts";
+import { tableNamed } from "../../src/model/table.ts";
+import { run, world } from "../fixtures/archive/table-world.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
+
+const mebibyte = 1024 * 1024;
+
+/** Questions to a source whose every answer is these chunks, and how many of them were taken. */
+function asksOf(chunks: Iterable<Uint8Array>) {
+  const taken = { chunks: 0 };
+  const source = new ArraySource(run, world({}));
+  source.rows = async function* () {
+    for (const chunk of chunks) {
+      taken.chunks++;
+      yield chunk;
+    }
+  };
+  const { signal } = new AbortController();
+  const asks: TableAsks = { source, run, table: tableNamed("fills"), retry: quickRetry(), signal };
+  return { asks, taken };
+}
+
+const within = { from: 0n, to: 10n };
+
+function* times(count: number, chunk: Uint8Array): Iterable<Uint8Array> {
+  for (let i = 0; i < count; i++) yield chunk;
+}
+
+it("a probe takes the first line that has anything in it, however it is cut, and no more of the answer", async () => {
+  const pieces = ["\uFEFF", "\n  \n", '{"ts_ev', 'ent":"', '7"}', "\n", "never"].map((text) =>
+    Buffer.from(text),
+  );
+  const { asks, taken } = asksOf(pieces);
+  expect(await probe(asks, within)).toEqual({ ts: 7n });
+  expect(taken.chunks).toBe(6);
+  expect(await probe(asksOf(pieces.slice(0, 5)).asks, within)).toEqual({ ts: 7n });
+  expect(await probe(asksOf(pieces.slice(0, 2)).asks, within)).toBe(undefined);
+});
+
+it("a probe stops at a line that is longer than lines are", async () => {
+  const { asks, taken } = asksOf(times(40, Buffer.alloc(mebibyte, "x")));
+  await expect(probe(asks, within)).rejects.toMatchObject({
+    code: "line_too_long",
+    message: "a line is longer than 16 MiB",
+  });
+  expect(taken.chunks).toBe(17);
+});
+
+it("a probe's error shows no control characters, no secrets and no more than 300 characters of the row", async () => {
+  const line = `\u001b[2J"ts_event":"99" \u202eBearer sk-secret ${"x".repeat(400)}\n`;
+  const { message } = (await probe(asksOf([Buffer.from(line)]).asks, within).catch(
+    (thrown) => thrown,
+  )) as Error;
+  expect(message).toMatch(
+    /^asked for one row in \[0, 10\), the gateway gave "ts_event":"99" Bearer \*\*\* x+…$/u,
+  );
+  expect(message.length).toBe("asked for one row in [0, 10), the gateway gave ".length + 300);
+});
+
+it("rows of a window are not held beyond 128 MiB", async () => {
+  const { asks, taken } = asksOf(times(200, Buffer.alloc(mebibyte, "\n")));
+  expect(await rowsWithin(asks, within)).toBe(undefined);
+  expect(taken.chunks).toBe(129);
+});
