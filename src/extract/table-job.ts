@@ -26,7 +26,7 @@ import { type Table, type TableName, tableNames } from "../model/table.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
-import { changedWindows } from "./changed-windows.ts";
+import { agreedUntil, changedWindows } from "./changed-windows.ts";
 import { isAbsentStill, isDisproven, isOutdated } from "./committed-table.ts";
 import { compareHeld, type DifferingWindow } from "./compare-held.ts";
 import { fetchBuckets } from "./fetch-buckets.ts";
@@ -55,7 +55,7 @@ import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
 import { splitSegment } from "./split-segment.ts";
 import { firstTime, openWindow, surveyTable } from "./survey.ts";
-import { isRefusal, probe, type TableAsks } from "./table-asks.ts";
+import { isRefusal, linesOf, probe, type TableAsks, timeOf } from "./table-asks.ts";
 
 type Proof = Certificate["proof"];
 
@@ -371,8 +371,8 @@ export class TableJob {
   }
 
   /**
-   * Where the facts of a run that goes on stop to agree with its rows: the first window that is counted otherwise than
-   * it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
+   * Where the facts of a run that goes on stop to agree with its rows: within the first window that is counted otherwise
+   * than it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
    * agree, and where there is nothing to fall back to.
    */
   async findAgreedUntil(facts: StorageFacts | null): Promise<Nanoseconds | undefined> {
@@ -386,11 +386,24 @@ export class TableJob {
       this.#countRows,
     );
     const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
-    const isBeyond = ({ from }: Window) =>
-      from > first && proven.every((before) => before === null || from > BigInt(before));
-    if (differing === undefined || !isBeyond(differing)) return undefined;
-    this.#agreedUntil = differing.from;
-    return differing.from;
+    if (differing === undefined) return undefined;
+    const times = await this.#timesIn(differing);
+    // rows that were set aside may be anywhere in it
+    const agreed =
+      times.length < differing.rows ? differing.from : await agreedUntil(differing, times, this.#countRows);
+    const isBeyond = agreed > first && proven.every((before) => before === null || agreed > BigInt(before));
+    if (isBeyond) this.#agreedUntil = agreed;
+    return this.#agreedUntil;
+  }
+
+  /** The ts_event of each row of a window, of those that are stored. */
+  async #timesIn({ segments }: HeldWindow): Promise<Nanoseconds[]> {
+    const times: Nanoseconds[] = [];
+    for (const segment of segments) {
+      const text = await readSegment(await this.#context.pending.held.locate(segment.file), segment);
+      for (const line of linesOf(text)) times.push(BigInt(timeOf(line.toString("utf8"))!));
+    }
+    return times;
   }
 
   /** Lets go of what lies beyond a horizon that fell back, and plans what that cuts off. */
