@@ -55,7 +55,7 @@ import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
 import { splitSegment } from "./split-segment.ts";
 import { firstTime, openWindow, surveyTable } from "./survey.ts";
-import { isRefusal, linesOf, probe, type TableAsks, timeOf } from "./table-asks.ts";
+import { isRefusal, linesOf, probe, shortestRefusedNs, type TableAsks, timeOf } from "./table-asks.ts";
 
 type Proof = Certificate["proof"];
 
@@ -1101,9 +1101,6 @@ function liesIn(
 ): boolean {
   return BigInt(from) >= window.from && BigInt(to) <= window.to;
 }
-
-/** A gateway that refuses less than a day at once refuses anything. */
-const shortestRefusedNs = 86_400_000_000_000n;
 
 const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
