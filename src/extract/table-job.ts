@@ -577,7 +577,7 @@ export class TableJob {
       .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
     const windows = new Set(segments.map(windowKey));
     const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
-    const quarantined = quarantine.reduce((sum, { rows }) => sum + rows, 0);
+    const quarantined = quarantinedRows(quarantine);
     const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
     const files = parquet.map(({ file }) => file);
     if (versionMoved()) {
@@ -599,7 +599,7 @@ export class TableJob {
       ended,
       rows,
       quarantined,
-      quarantineAccepted: quarantined > 0 && this.#isAccepted(quarantine),
+      quarantineAccepted: quarantined > 0 && (await this.#isAccepted(quarantine)),
       gatewayRows: own === undefined ? null : own.rows.toString(),
       gatewayFrom: this.#gatewayFrom?.toString() ?? null,
       first: parquet[0]?.file.first ?? null,
@@ -655,13 +655,19 @@ export class TableJob {
     return isTrusted ? heldGrounds.counts : undefined;
   }
 
-  /** True where the operator takes these rows for set aside: now, or when they were proven so before. */
-  #isAccepted(quarantine: readonly QuarantineFile[]): boolean {
+  /** True where the operator takes these rows for set aside: now, or when they, or others like them, were proven so. */
+  async #isAccepted(quarantine: readonly QuarantineFile[]): Promise<boolean> {
     if (this.#context.acceptQuarantine) return true;
     const { proven } = this.#former ?? {};
     if (!proven?.certificate?.quarantineAccepted) return false;
-    const accepted = new Set(proven.quarantine.map(({ file }) => file));
-    return quarantine.every(({ file }) => accepted.has(file));
+    const files = new Set(proven.quarantine.map(({ file }) => file));
+    const others = quarantine.filter(({ file }) => !files.has(file));
+    if (others.length === 0) return true;
+    // a window that was fetched again has the same rows in another file
+    const { pending } = this.#context;
+    const accepted = new Set(await pending.rowsAside(proven.quarantine));
+    const rows = await pending.rowsAside(others);
+    return rows.length === quarantinedRows(others) && rows.every((row) => accepted.has(row));
   }
 
   /** Rows that the gateway still has to have: those held but for what it no longer keeps. */
@@ -1093,6 +1099,10 @@ function otherCount(rows: number, counted: number, where: string, hint: string):
           hint,
         },
       );
+}
+
+function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
+  return quarantine.reduce((sum, { rows }) => sum + rows, 0);
 }
 
 function liesIn(
