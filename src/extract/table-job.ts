@@ -204,12 +204,16 @@ export class TableJob {
 
   /**
    * Holds all that is here against the source's rows once more, for its version moved meanwhile. True where some of it
-   * differs, which is then planned.
+   * differs or is missing, which is then planned.
    */
   async streamAgain(facts: StorageFacts | null): Promise<boolean> {
-    if (this.#lapsed !== undefined || !(await this.#compare(true))) return false;
+    if (this.#lapsed !== undefined) return false;
+    const isOther = await this.#compare(true);
+    // what a survey found is of the version before, too
+    if (facts === null) this.#context.pending.held.of(this.table.name).survey = null;
+    else if (!isOther) return false;
     await this.plan(facts);
-    return true;
+    return isOther || (this.#plan?.gaps.length ?? 0) > 0;
   }
 
   /**
