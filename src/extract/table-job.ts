@@ -286,7 +286,7 @@ export class TableJob {
     const proven = this.#former?.proven?.segments ?? [];
     const provenFiles = new Set([...proven.map(({ file }) => file), ...held.parts]);
     for (const { from, to, rows, segments, rowsThere } of differing) {
-      if (this.#context.acceptShrink || rowsThere === undefined || rowsThere >= rows) continue;
+      if (this.#context.acceptShrink || rowsThere >= rows) continue;
       if (segments.every(({ file }) => provenFiles.has(file)))
         throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
     }
