@@ -12,6 +12,7 @@ import { ownFiles } from "./own-names.ts";
 import { makeRealFolder, requireRealFile } from "./real-folder.ts";
 import { removeOwnFiles, removeOwnFolder } from "./remove-own.ts";
 import { packSegment, sha256Of } from "./segment.ts";
+import { rowsSetAside } from "./set-aside.ts";
 import { type CommittedFile, inData, WholeFiles } from "./whole-files.ts";
 
 /** Named moments of a job, in its order: a test kills the process at each. */
@@ -226,6 +227,17 @@ export class Pending implements AsyncDisposable {
       from,
       to,
     };
+  }
+
+  /** The rows in quarantine files, committed or not, as they came. */
+  async rowsAside(files: readonly QuarantineFile[]): Promise<string[]> {
+    const rows: string[] = [];
+    for (const { file } of files) {
+      const isPending = (await sizeOf(this.pendingFile(file))) !== null;
+      const committed = join(this.#work.layout.quarantineDir(this.run), file);
+      for (const row of await rowsSetAside(isPending ? this.pendingFile(file) : committed)) rows.push(row);
+    }
+    return rows;
   }
 
   /** True when the bucket's Parquet was made in this generation, by this job or by an interrupted one. */

@@ -1,4 +1,5 @@
 import { createReadStream } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { RunRef } from "../model/source.ts";
@@ -32,6 +33,17 @@ export async function exampleSetAside(
   if (!parsed.success) return null;
   const { reason, raw } = parsed.data;
   return { reason: visible(reason), row: visible(shorten(raw)), file };
+}
+
+/** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */
+export async function rowsSetAside(file: string): Promise<string[]> {
+  try {
+    const records = (await readFile(file, "utf8")).split("\n").filter((record) => record !== "");
+    return records.map((record) => recordSchema.parse(JSON.parse(record)).raw);
+  } catch (error) {
+    if (!isMissing(error) && !(error instanceof SyntaxError) && !(error instanceof z.ZodError)) throw error;
+    return [];
+  }
 }
 
 async function firstRecord(file: string): Promise<unknown> {

@@ -344,7 +344,16 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   }
   // shows rows that are not counted as well
   if (run.final) await together((table) => table.proveFilled(latest));
-  if (run.final && jobs.some((table) => table.mayAgreeLater(latest))) {
+  const warn = (text: string) => {
+    if (!warnings.includes(text)) warnings.push(text);
+  };
+  const differingNow = () => {
+    const bounds = context.until === undefined ? {} : { to: context.until };
+    return differingTables(source, run, bounds, latest, warn, signal);
+  };
+  // of a run that goes on not before its horizon is where both can agree
+  let differing = run.final ? await differingNow() : undefined;
+  if (differing !== undefined && (differing.size > 0 || jobs.some((table) => table.mayAgreeLater(latest)))) {
     const { settleNs, factsPauseNs } = settings;
     await wait(
       settleNs < factsPauseNs ? settleNs : factsPauseNs,
@@ -358,6 +367,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await together((table) => table.fetch());
     latest = await outlook.factsNow();
     await reconcile(1);
+    differing = await differingNow();
   }
   const agreed: Nanoseconds[] = [];
   await together(async (table) => {
@@ -372,9 +382,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await together((table) => table.fetch());
     latest = await facts.facts(run, { to: until }, signal);
   }
-  const bounds = context.until === undefined ? {} : { to: context.until };
-  const warn = (text: string) => warnings.push(text);
-  const differing = await differingTables(source, run, bounds, latest, warn, signal);
+  differing ??= await differingNow();
   for (const table of jobs) table.contradict(differing.get(table.table.name));
   await together((table) => table.proveFilled(latest));
   // what these have shown is what a table without rows is held against

@@ -1,3 +1,4 @@
+import type { Nanoseconds } from "../model/time.ts";
 import { contiguous, type HeldWindow, sumRows, type Window, windowKey } from "./held-window.ts";
 import type { CountRows } from "./run-outlook.ts";
 
@@ -49,6 +50,28 @@ export async function changedWindows(
     if (ask.length === 0) return changed.map(({ window }) => window);
     for (const window of ask) counts.set(windowKey(window), await countRows(window.from, window.to));
   }
+}
+
+/**
+ * Up to where the gateway counts a window's rows as they came with these times, found by halving a window that it counts
+ * otherwise as a whole: an instant of a row, or the window's beginning.
+ */
+export async function agreedUntil(
+  { from, to }: Window,
+  times: readonly Nanoseconds[],
+  countRows: CountRows,
+): Promise<Nanoseconds> {
+  const inOrder = [...times].sort((a, b) => Number(a > b) - Number(a < b));
+  const instants = [...new Set([from, ...inOrder, to])];
+  let low = 0;
+  for (let high = instants.length - 1; high - low > 1; ) {
+    const middle = (low + high) >> 1;
+    const [begin, end] = [instants[low]!, instants[middle]!];
+    const rows = times.filter((ts) => ts >= begin && ts < end).length;
+    if ((await countRows(begin, end)) === rows) low = middle;
+    else high = middle;
+  }
+  return instants[low]!;
 }
 
 /** A stretch in parts, each suspect window one of its own. */

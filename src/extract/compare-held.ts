@@ -20,9 +20,9 @@ export interface HeldComparison {
   readonly onEqual: (window: HeldWindow) => Promise<void>;
 }
 
-/** A window whose rows are others at the source, with their number where it was asked for alone. */
+/** A window whose rows are others at the source, with their number. */
 export interface DifferingWindow extends HeldWindow {
-  readonly rowsThere?: number;
+  readonly rowsThere: number;
 }
 
 /** As many windows in a row as may differ before the rest are taken to differ, too: fetching them costs less then. */
@@ -51,8 +51,13 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
   const differing: DifferingWindow[] = [];
   let inRow = 0;
   for (let at = 0; at < windows.length; ) {
-    // counts protect the rest from shrinking; where there are none, each window has to tell for itself
-    if (inRow === mostDiffering && work.countRows !== undefined) return [...differing, ...windows.slice(at)];
+    // counts tell which of the rest shrank; where there are none, each window has to tell for itself
+    if (inRow === mostDiffering && work.countRows !== undefined) {
+      for (const window of windows.slice(at)) {
+        differing.push({ ...window, rowsThere: await work.countRows(window.from, window.to) });
+      }
+      return differing;
+    }
     const equal = await equalBytes({ ...input, windows: windows.slice(at) });
     if (equal > 0) inRow = 0;
     at += equal;

@@ -7,7 +7,7 @@ import { isDue } from "./committed-table.ts";
 import { isRefusedByRoute } from "./proof/absent-table.ts";
 import { isProofEnough, type RequiredProof } from "./required-proof.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
-import type { TableAsks } from "./table-asks.ts";
+import { isRefusal, shortestRefusedNs, type TableAsks } from "./table-asks.ts";
 
 /** Rows in a window by the gateway's facts. */
 export type CountRows = (from: Nanoseconds, to: Nanoseconds) => Promise<number>;
@@ -174,11 +174,22 @@ function horizonOf(
   return held !== undefined && held > horizon ? held : horizon;
 }
 
+/** Counts a window that the source refuses in halves, for some answer no more than a month at once. */
 function countRowsOf(source: Facts, run: RunRef, table: Table, signal: AbortSignal): CountRows {
-  return async (from, to) => {
+  const countAtOnce: CountRows = async (from, to) => {
     const facts = await source.facts(run, { from, to }, signal);
     if (facts === null)
       throw new RunvaultError("incomplete", "the gateway no longer says how many rows a window holds");
     return Number(facts.get(table.name)?.rows ?? 0n);
   };
+  const count: CountRows = async (from, to) => {
+    try {
+      return await countAtOnce(from, to);
+    } catch (error) {
+      if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
+      const middle = from + (to - from) / 2n;
+      return (await count(from, middle)) + (await count(middle, to));
+    }
+  };
+  return count;
 }

@@ -35,6 +35,9 @@ export function isRefusal(error: unknown): boolean {
   return error.status === 400 || error.code === "invalid_argument" || error.code === "limit_exceeded";
 }
 
+/** A gateway that refuses less than a day at once refuses anything. */
+export const shortestRefusedNs = 86_400_000_000_000n;
+
 /** The first row of a window; `ts` is undefined for a line that tells no time. */
 export interface ProbedRow {
   readonly ts: Nanoseconds | undefined;

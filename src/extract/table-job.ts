@@ -26,7 +26,7 @@ import { type Table, type TableName, tableNames } from "../model/table.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
-import { changedWindows } from "./changed-windows.ts";
+import { agreedUntil, changedWindows } from "./changed-windows.ts";
 import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "./committed-table.ts";
 import { compareHeld, type DifferingWindow } from "./compare-held.ts";
 import { fetchBuckets } from "./fetch-buckets.ts";
@@ -55,7 +55,7 @@ import type { CountRows } from "./run-outlook.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "./slices.ts";
 import { splitSegment } from "./split-segment.ts";
 import { firstTime, openWindow, surveyTable } from "./survey.ts";
-import { isRefusal, probe, type TableAsks } from "./table-asks.ts";
+import { isRefusal, linesOf, probe, shortestRefusedNs, type TableAsks, timeOf } from "./table-asks.ts";
 
 type Proof = Certificate["proof"];
 
@@ -204,12 +204,16 @@ export class TableJob {
 
   /**
    * Holds all that is here against the source's rows once more, for its version moved meanwhile. True where some of it
-   * differs, which is then planned.
+   * differs or is missing, which is then planned.
    */
   async streamAgain(facts: StorageFacts | null): Promise<boolean> {
-    if (this.#lapsed !== undefined || !(await this.#compare(true))) return false;
+    if (this.#lapsed !== undefined) return false;
+    const isOther = await this.#compare(true);
+    // what a survey found is of the version before, too
+    if (facts === null) this.#context.pending.held.of(this.table.name).survey = null;
+    else if (!isOther) return false;
     await this.plan(facts);
-    return true;
+    return isOther || (this.#plan?.gaps.length ?? 0) > 0;
   }
 
   /**
@@ -282,7 +286,7 @@ export class TableJob {
     this.#compared = true;
     const isProven = provenSegments(this.#former);
     for (const { from, to, rows, segments, rowsThere } of differing) {
-      if (this.#context.acceptShrink || rowsThere === undefined || rowsThere >= rows) continue;
+      if (this.#context.acceptShrink || rowsThere >= rows) continue;
       if (segments.every(isProven)) throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
     }
     await pending.dropSegments(
@@ -370,8 +374,8 @@ export class TableJob {
   }
 
   /**
-   * Where the facts of a run that goes on stop to agree with its rows: the first window that is counted otherwise than
-   * it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
+   * Where the facts of a run that goes on stop to agree with its rows: within the first window that is counted otherwise
+   * than it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
    * agree, and where there is nothing to fall back to.
    */
   async findAgreedUntil(facts: StorageFacts | null): Promise<Nanoseconds | undefined> {
@@ -385,11 +389,24 @@ export class TableJob {
       this.#countRows,
     );
     const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
-    const isBeyond = ({ from }: Window) =>
-      from > first && proven.every((before) => before === null || from > BigInt(before));
-    if (differing === undefined || !isBeyond(differing)) return undefined;
-    this.#agreedUntil = differing.from;
-    return differing.from;
+    if (differing === undefined) return undefined;
+    const times = await this.#timesIn(differing);
+    // rows that were set aside may be anywhere in it
+    const agreed =
+      times.length < differing.rows ? differing.from : await agreedUntil(differing, times, this.#countRows);
+    const isBeyond = agreed > first && proven.every((before) => before === null || agreed > BigInt(before));
+    if (isBeyond) this.#agreedUntil = agreed;
+    return this.#agreedUntil;
+  }
+
+  /** The ts_event of each row of a window, of those that are stored. */
+  async #timesIn({ segments }: HeldWindow): Promise<Nanoseconds[]> {
+    const times: Nanoseconds[] = [];
+    for (const segment of segments) {
+      const text = await readSegment(await this.#context.pending.held.locate(segment.file), segment);
+      for (const line of linesOf(text)) times.push(BigInt(timeOf(line.toString("utf8"))!));
+    }
+    return times;
   }
 
   /** Lets go of what lies beyond a horizon that fell back, and plans what that cuts off. */
@@ -572,7 +589,7 @@ export class TableJob {
       .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
     const windows = new Set(segments.map(windowKey));
     const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
-    const quarantined = quarantine.reduce((sum, { rows }) => sum + rows, 0);
+    const quarantined = quarantinedRows(quarantine);
     const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
     const files = parquet.map(({ file }) => file);
     if (versionMoved()) {
@@ -594,7 +611,7 @@ export class TableJob {
       ended,
       rows,
       quarantined,
-      quarantineAccepted: quarantined > 0 && this.#isAccepted(quarantine),
+      quarantineAccepted: quarantined > 0 && (await this.#isAccepted(quarantine)),
       gatewayRows: own === undefined ? null : own.rows.toString(),
       gatewayFrom: this.#gatewayFrom?.toString() ?? null,
       first: parquet[0]?.file.first ?? null,
@@ -685,13 +702,19 @@ export class TableJob {
     return isTrusted ? heldGrounds.counts : undefined;
   }
 
-  /** True where the operator takes these rows for set aside: now, or when they were proven so before. */
-  #isAccepted(quarantine: readonly QuarantineFile[]): boolean {
+  /** True where the operator takes these rows for set aside: now, or when they, or others like them, were proven so. */
+  async #isAccepted(quarantine: readonly QuarantineFile[]): Promise<boolean> {
     if (this.#context.acceptQuarantine) return true;
     const { proven } = this.#former ?? {};
     if (!proven?.certificate?.quarantineAccepted) return false;
-    const accepted = new Set(proven.quarantine.map(({ file }) => file));
-    return quarantine.every(({ file }) => accepted.has(file));
+    const files = new Set(proven.quarantine.map(({ file }) => file));
+    const others = quarantine.filter(({ file }) => !files.has(file));
+    if (others.length === 0) return true;
+    // a window that was fetched again has the same rows in another file
+    const { pending } = this.#context;
+    const accepted = new Set(await pending.rowsAside(proven.quarantine));
+    const rows = await pending.rowsAside(others);
+    return rows.length === quarantinedRows(others) && rows.every((row) => accepted.has(row));
   }
 
   /** Rows that the gateway still has to have: those held but for what it no longer keeps. */
@@ -1141,15 +1164,16 @@ function takenBack({ certificate }: Proven): RunvaultError {
   );
 }
 
+function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
+  return quarantine.reduce((sum, { rows }) => sum + rows, 0);
+}
+
 function liesIn(
   { from, to }: { readonly from: bigint | string; readonly to: bigint | string },
   window: Window,
 ): boolean {
   return BigInt(from) >= window.from && BigInt(to) <= window.to;
 }
-
-/** A gateway that refuses less than a day at once refuses anything. */
-const shortestRefusedNs = 86_400_000_000_000n;
 
 const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 

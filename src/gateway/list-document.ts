@@ -22,12 +22,15 @@ export function judgeFields(form: ListForm, json: unknown, place: ErrorPlace, un
   if (!isObject(json)) return;
   const { what, list } = form;
   const around = filledUnknown(json, [list, "ok"]);
-  const entries = Array.isArray(json[list]) ? json[list].filter(isObject) : [];
+  const isListed = Array.isArray(json[list]);
+  const entries = isListed ? (json[list] as unknown[]).filter(isObject) : [];
+  // beside a list that is there and empty, only another list can hold its entries
+  const inItsPlace = isListed ? around.filter(([, value]) => !isObject(value)) : around;
   unknown.judge(
     {
       what,
       fields: around.map(([key]) => key),
-      candidates: namesOf(around, ["several"]),
+      candidates: namesOf(inItsPlace, ["several"]),
       empty: entries.length === 0 ? list : undefined,
     },
     place,

@@ -24,7 +24,7 @@ interface Trial {
   readonly final?: boolean;
   readonly transport?: TransportChoice;
   /** The REST facts of fills, as they are told the nth time, counted from 1. */
-  readonly restFills?: (fills: string, nth: number) => string;
+  readonly restFills?: (fills: string, nth: number, waits: number) => string;
   readonly status?: number;
   readonly jobs?: number;
 }
@@ -34,6 +34,7 @@ async function archived({ final = true, transport = "auto", restFills, status, j
   const source = new ArraySource(worldRun, smallWorld(9), { final });
   const behind = await serve({ source, host: "127.0.0.1", port: 0 });
   let asked = 0;
+  let waits = 0;
   const tamper: Tamper = async ({ isFacts, isRpc }, own) => {
     if (!isFacts || isRpc) return undefined;
     asked++;
@@ -43,7 +44,7 @@ async function archived({ final = true, transport = "auto", restFills, status, j
     return {
       status: 200,
       headers,
-      body: text.replace(/\{"table":"fills"[^}]*\}/, (one) => restFills?.(one, asked) ?? one),
+      body: text.replace(/\{"table":"fills"[^}]*\}/, (one) => restFills?.(one, asked, waits) ?? one),
     };
   };
   await using server = await tamperWith(behind.url, tamper);
@@ -59,6 +60,7 @@ async function archived({ final = true, transport = "auto", restFills, status, j
       tables: ["fills", "orders"],
       clock: () => 2_000_000_000_000_000_000n,
       retry,
+      wait: async () => void waits++,
       signal: new AbortController().signal,
       tool: "test",
       duckdb: sharedDuckDB,
@@ -66,7 +68,13 @@ async function archived({ final = true, transport = "auto", restFills, status, j
   }
   await behind.close();
   const { fills, orders } = outcome!.manifest.tables;
-  return { fills: latestView(fills!), orders: latestView(orders!), warnings: outcome!.warnings, asked };
+  return {
+    fills: latestView(fills!),
+    orders: latestView(orders!),
+    warnings: outcome!.warnings,
+    asked,
+    waits,
+  };
 }
 
 const oneMore = (fills: string) =>
@@ -75,13 +83,13 @@ const oneMore = (fills: string) =>
 test.each([true, false])(
   "transports that count a table's rows differently leave it UNVERIFIED, and the others alone (finished: %s)",
   async (final) => {
-    const { fills, orders, asked } = await archived({ final, restFills: oneMore });
+    const { fills, orders, asked, waits } = await archived({ final, restFills: oneMore });
     expect(fills).toMatchObject({ state: "UNVERIFIED", error: { code: "unverified" } });
     expect(fills.error!.message).toMatch(
       /disagree: .* it holds \d+ rows of .*, over the other transport \d+ rows/,
     );
     expect(orders.state).toBe(final ? "COMPLETE" : "OPEN");
-    expect(asked).toBe(2);
+    expect([asked, waits]).toEqual(final ? [4, 1] : [2, 0]);
   },
 );
 
@@ -105,6 +113,12 @@ test.each([true, false])("a difference that does not last is none (finished: %s)
   });
   expect(fills.state).toBe(final ? "COMPLETE" : "OPEN");
   expect(asked).toBe(2);
+});
+
+test("facts of a finished run that lag on one transport are asked for again after a pause", async () => {
+  const restFills = (one: string, _: number, waits: number) => (waits === 0 ? oneMore(one) : one);
+  const { fills, asked, waits } = await archived({ restFills });
+  expect([fills.state, asked, waits]).toEqual(["COMPLETE", 3, 1]);
 });
 
 test("the other transport is asked once a fetch, and not by a job that finds nothing to do", async () => {

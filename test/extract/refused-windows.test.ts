@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { RunvaultError } from "../../src/model/error.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource, type Manners } from "../fixtures/source/array-source.ts";
 
@@ -38,4 +39,19 @@ it("a gateway that refuses whatever it is asked is not asked on and on", async (
   const job = tables.archiveRun(source, { settings: { sliceRows: 100_000 } });
   await expect(job).rejects.toMatchObject({ code: "invalid_argument" });
   expect(source.asked.length).toBeLessThan(20);
+});
+
+it("windows whose counts are refused for their length are counted in halves, night after night", async () => {
+  await using tables = await TableWorld.create();
+  for (const count of [800, 900, 1000]) {
+    const source = new ArraySource(run, new Map([["fills", all.slice(0, count)]]), { times, final: false });
+    const facts = source.facts.bind(source);
+    source.facts = async (ref, { from, to }, ...rest) => {
+      if (from !== undefined && to !== undefined && to - from > 8n * day)
+        throw new RunvaultError("invalid_argument", "the window is too long", { status: 400 });
+      return await facts(ref, { from, to }, ...rest);
+    };
+    expect((await tables.archiveRun(source)).manifest.state).toBe("OPEN");
+    await tables.expectRows("fills", all.slice(0, count));
+  }
 });

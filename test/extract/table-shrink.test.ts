@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 describe("rows that go at the gateway", () => {
@@ -39,6 +39,23 @@ describe("rows that go at the gateway", () => {
       error: { code: "shrunk" },
     });
     await tables.expectRows("fills", all.slice(0, 40));
+  });
+
+  it("are noticed where as many came elsewhere, and all of the others changed in place", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: [...hours(60), 50] }).get("fills")!;
+    const before = all.toSpliced(51, 1);
+    const source = new ArraySource(run, new Map([["fills", before]]), { final: false });
+    await tables.archiveRun(source);
+    source.tables.set("fills", repriced(all.toSpliced(40, 1)));
+    source.manners = {};
+    // more windows in a row than are asked for one by one
+    const { manifest } = await tables.archiveRun(source, { settings: { sliceRows: 1000 } });
+    expect(manifest.tables.fills).toMatchObject({
+      state: "UNVERIFIED",
+      attempt: { error: { code: "shrunk" } },
+    });
+    await tables.expectRows("fills", before);
   });
 
   it("are noticed behind a job that kept its progress without a proof", async () => {

@@ -94,6 +94,50 @@ describe("a finished run whose version moves while it is fetched", () => {
   });
 });
 
+describe("a finished run that nothing counts, whose version moves while it is fetched", () => {
+  const all = world({ fills: hours(60) }).get("fills")!;
+  const uncounted = (rows: typeof all) => {
+    const source = new ArraySource(run, new Map([["fills", rows]]));
+    source.facts = async () => null;
+    return source;
+  };
+
+  it.each([
+    ["in the middle", all.toSpliced(30, 1)],
+    ["behind the last", all.slice(0, 55)],
+    ["ahead of the first", all.slice(3)],
+  ])("has the rows that came meanwhile, %s", async (_, before) => {
+    await using tables = await TableWorld.create();
+    const source = uncounted(before);
+    const runs = source.runs.bind(source);
+    let looks = 0;
+    source.runs = async (...asked) => {
+      if (++looks === 2) {
+        source.storageVersion = "2";
+        source.tables.set("fills", all);
+      }
+      return await runs(...asked);
+    };
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills).toMatchObject({ state: "COMPLETE", proven: { storageVersion: "2" } });
+    await tables.expectRows("fills", all);
+  });
+
+  it("has one that counts as none where its rows stay the same", async () => {
+    await using tables = await TableWorld.create();
+    const source = uncounted(all);
+    const runs = source.runs.bind(source);
+    let looks = 0;
+    source.runs = async (...asked) => {
+      source.storageVersion = `${++looks}`;
+      return await runs(...asked);
+    };
+    const { manifest, warnings } = await tables.archiveRun(source);
+    expect(manifest.tables.fills).toMatchObject({ state: "COMPLETE", proven: { storageVersion: null } });
+    expect(warnings).toEqual([expect.stringContaining("counts as none")]);
+  });
+});
+
 describe("a finished run that nothing counts or marks", () => {
   const literal = { literal: true } as const;
   const settings = { settleNs: 60_000_000_000n };

@@ -299,6 +299,13 @@ describe("a gateway that grew is read all the same, and each field is told once"
 });
 
 describe("an honest empty list stays empty", () => {
+  test("over REST, beside an object that no list was seen with", async () => {
+    const documents = { runs: { runs: [], page: { size: 100 } } };
+    const { read, told } = await overRest(documents, runs);
+    expect(read).toEqual([]);
+    expect(told).toEqual(["the list of runs has what the contract does not know, which is left aside: page"]);
+  });
+
   test("over REST, zero values of tomorrow's fields included", async () => {
     const documents = {
       runs: { runs: [], items: [], next: "", total: 0 },
