@@ -34,12 +34,10 @@ describe.each([
   it("were never proven: the table is not, until that is accepted", async () => {
     await using tables = await TableWorld.create();
     await tables.archiveRun(giving(all.slice(0, 60), growing));
-    // counted, and not given
-    const counted = giving(all.slice(0, 120), growing);
-    const hiding = giving(all.slice(0, 120).toSpliced(61, 1), growing);
-    hiding.facts = (...asked) => counted.facts(...asked);
-    const wide = { settings: { sliceRows: 1000, segmentBytes: 1 << 20 } };
-    expect((await tables.archiveRun(hiding, wide)).manifest.state).toBe("INCOMPLETE");
+    const refuses: Manners["refuses"] = ({ from, limit }) =>
+      from !== undefined && from > at(90) && limit !== 1 ? failure() : undefined;
+    const cut = await fillsOf(tables, giving(all.slice(0, 120), { ...growing, refuses }));
+    expect(cut.attempt.holding!.certificate!.rows).toBeGreaterThan(60);
     expect(await fillsOf(tables, giving(all.slice(120), manners))).toMatchObject({
       state: "UNVERIFIED",
       proven: { state: "OPEN", certificate: { rows: 60 } },
