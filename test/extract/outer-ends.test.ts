@@ -100,6 +100,19 @@ describe("the outer ends of a counted table", () => {
     expect((await others.archiveRun(hiding)).manifest.tables.fills!.state).toBe("INCOMPLETE");
   });
 
+  it("are asked for by a gateway's day at most, and not a nanosecond more", async () => {
+    for (const longestNs of [day, day - 1n]) {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, world({ fills: hours(5) }), {
+        times: { started: at(0), ended: at(5) },
+        longestNs,
+        longer: "refused",
+      });
+      const { state } = (await tables.archiveRun(source)).manifest.tables.fills!;
+      expect([longestNs, state]).toEqual([longestNs, longestNs === day ? "COMPLETE" : "UNVERIFIED"]);
+    }
+  });
+
   it("are UNVERIFIED where no bounds bring the rows that are known, with the rows kept", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(5) }), {
