@@ -113,6 +113,24 @@ describe("the outer ends of a counted table", () => {
     }
   });
 
+  it("are asked for up to the gateway's own time where it refuses bounds in the future", async () => {
+    await using tables = await TableWorld.create();
+    const now = at(6);
+    const rows = world({ fills: hours(5), equity: hours(5), factors: [] });
+    const source = new ArraySource(run, rows, {
+      times: { started: at(0), ended: at(5) },
+      refuses: ({ to }) =>
+        to !== undefined && to > now ? new RunvaultError("invalid_argument", "not yet") : undefined,
+    });
+    Object.assign(source, { now: () => now });
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.state).toBe("COMPLETE");
+    for (const name of ["fills", "factors"] as const) {
+      const ground = expect.stringMatching(/ on \[2021-12-31, 2022-01-01T06:00/);
+      expect(manifest.tables[name]!.proven!.certificate!.restsOn).toContainEqual(ground);
+    }
+  });
+
   it("are UNVERIFIED where no bounds bring the rows that are known, with the rows kept", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(5) }), {
