@@ -19,6 +19,8 @@ const surveySchema = z.strictObject({
       to: z.string(),
       rows: z.int().nonnegative(),
       bytes: z.int().nonnegative(),
+      /** True when an answer of the table stopped short. */
+      isCapped: z.boolean().default(false),
     })
     .nullable(),
 });

@@ -70,6 +70,8 @@ export interface FetchedSlice {
 export interface OpenEnd extends Window {
   readonly rows: number;
   readonly bytes: number;
+  /** True when an answer of the table stopped short: larger answers of other tables say nothing then. */
+  readonly isCapped: boolean;
 }
 
 /**
@@ -92,6 +94,7 @@ export async function fetchSlice(slice: Slice, work: SliceWork): Promise<Fetched
 
 async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice> {
   const { from, to, expected, table } = slice;
+  const { seen } = work;
   let start = from;
   const text = gather(slice, work, false, async (cut, release) => {
     const end = cut.next ?? to;
@@ -101,7 +104,7 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice>
   const asker = new Asker(slice, work, () => text);
   const asks = asksOf(slice, work);
   /** The group that a whole answer ended with: dropped, and asked for again. */
-  let held: { ts: Nanoseconds; rows: number; answerRows: number } | undefined;
+  let held: { ts: Nanoseconds; rows: number; answerRows: number; isLimited: boolean } | undefined;
   let openEnd: OpenEnd | null = null;
   let ask = from;
   let limit: number | undefined;
@@ -112,6 +115,9 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice>
     if (held !== undefined && (ended || several)) {
       if (first !== held.ts || firstRows < held.rows) throw vanished(slice, held.ts);
     }
+    // the answer ahead of this one left out what comes now
+    if (held !== undefined && !held.isLimited && (several || firstRows > held.rows))
+      seen.foundCap(table.name);
     return several;
   };
   let furthest: Nanoseconds | undefined;
@@ -142,10 +148,11 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice>
       if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
       if (several || held === undefined || rows > held.rows) {
         // more than one group, the first look at this one, or more of it than before: is there anything behind?
-        held = { ...text.dropLastGroup()!, answerRows: rows };
+        const isLimited = limit !== undefined && rows >= leastLimit;
+        held = { ...text.dropLastGroup()!, answerRows: rows, isLimited };
         ask = held.ts;
         // a limit that was raised stays, for with a lower one the group may come short
-        if (!several) limit = Math.max(100_000, rows * 4);
+        if (!several) limit = Math.max(leastLimit, rows * 4);
         continue;
       }
       // one group alone, and the same rows again
@@ -157,13 +164,15 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice>
           const bytes = text.lastGroup().byteLength;
           const isWhole =
             held.answerRows > rows ||
-            (await isWholeBehind(asks, text, group)) ||
-            work.seen.gaveMoreThan(rows, bytes) ||
-            (rows > 1 && (await appendPaged(slice, work, text, group, undefined)));
-          if (!isWhole) openEnd = { ...group, bytes };
+            (await isWholeBehind(asks, text, group, seen)) ||
+            // one that this command's answers speak for stays open, for a cap may show later
+            (rows > 1 &&
+              !seen.gaveMoreThan(table.name, rows, bytes) &&
+              (await appendPaged(slice, work, text, group, undefined)));
+          if (!isWhole) openEnd = { ...group, bytes, isCapped: seen.isRouteCapped(table.name) };
           break;
         }
-        work.seen.foundCap();
+        seen.foundCap(table.name);
         if (!(await appendPaged(slice, work, text, group, undefined))) throw tooFew(group, undefined, true);
       } else if (wanted > rows) {
         await appendSplit(slice, work, text, group, wanted);
@@ -186,15 +195,25 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice>
 
 /**
  * True when an answer asked for from the timestamp ahead of the group on has the whole group in it, and more: then no
- * cap ended the answer inside the group.
+ * cap ended the answer inside the group. One with less of the group than is known was capped.
  */
-async function isWholeBehind(asks: TableAsks, text: SegmentText, group: Group): Promise<boolean> {
+async function isWholeBehind(
+  asks: TableAsks,
+  text: SegmentText,
+  group: Group,
+  seen: SeenSource,
+): Promise<boolean> {
   const before = text.beforeGroupTs;
   if (before === undefined) return false;
-  const rows = (await rowsWithin(asks, { from: before, to: group.to })) ?? [];
+  const rows = await rowsWithin(asks, { from: before, to: group.to });
+  if (rows === undefined) return false;
   const own = rows.filter((row) => row === undefined || row.ts_event >= group.from);
+  if (own.length < group.rows) seen.foundCap(asks.table.name);
   return own.length === group.rows && rows.length > own.length;
 }
+
+/** The least limit that is asked with: what brings fewer rows was not ended by it. */
+const leastLimit = 100_000;
 
 /** Rows that can only be asked for together: those of one timestamp, unless lines that are no rows join several. */
 interface Group extends Window {

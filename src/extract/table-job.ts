@@ -989,11 +989,11 @@ export class TableJob {
    * all. Undefined where it gives none, and where nothing was proven.
    */
   async #windowOfKnown(): Promise<Window | undefined> {
-    const { run, until } = this.#context;
+    const { run, until, work } = this.#context;
     const { first, last } = this.#former?.proven?.certificate ?? {};
     const extent = extentOf({ first: first?.ts, last: last?.ts });
     if (extent === undefined) return undefined;
-    for (const rung of rungsAround(run, until, extent)) {
+    for (const rung of rungsAround(run, until, extent, work.source.now?.())) {
       try {
         if ((await probe(this.#asks(), rung)) !== undefined) return rung;
       } catch (error) {
@@ -1014,7 +1014,7 @@ export class TableJob {
     const survey = await slices.add(() => surveyTable(run, this.table, window, until, { ...work, onRows }));
     const extent = extentOf(survey);
     if (extent !== undefined) {
-      const rungs = rungsAround(run, until, extent);
+      const rungs = rungsAround(run, until, extent, work.source.now?.());
       const shown = await slices.add(() => showEnds(this.#asks(), rungs, extent, work.seen));
       // what turns up outside of the second pass, too, is told once the rows are here
       if (shown?.isOutside && !isWidened) return await this.#pass(shown.rung, true);

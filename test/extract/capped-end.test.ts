@@ -123,4 +123,41 @@ describe("a last timestamp behind others, which nothing counts", () => {
       "COMPLETE",
     );
   });
+
+  it("is not COMPLETE where its route alone has a cap, however large the answers of other tables are", async () => {
+    const others = world({ bars: hours(300) });
+    const capped = async (rows: ArrayRow[], cap: number) => {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, new Map([["equity", rows] as const, ...others]), {
+        literal: true,
+        times,
+      });
+      const short = new ArraySource(run, source.tables, { ...source.manners, cap });
+      const whole = source.rows.bind(source);
+      source.rows = (request) => (request.table === "equity" ? short.rows(request) : whole(request));
+      return (await tables.archiveRun(source, { seen: seen() })).manifest.tables;
+    };
+    const ahead = rowsAt(run, "equity", hours(39).map(at));
+    const behindOthers = await capped([...ahead, ...alike("equity", 15)], 10);
+    expect(behindOthers).toMatchObject({ equity: { state: "UNVERIFIED" }, bars: { state: "COMPLETE" } });
+    const ofTwo = await capped([...alike("equity", 4, 99), ...alike("equity", 8)], 6);
+    expect(ofTwo.equity!.state).toBe("UNVERIFIED");
+    // the answers of the route itself speak for it
+    const held = await capped([...ahead, ...alike("equity", 5)], 10);
+    expect(held.equity!.state).toBe("COMPLETE");
+  });
+
+  it("is not COMPLETE by answers before this command where another table shows a cap after it was read", async () => {
+    const metrics = alike("metrics", 60);
+    const archivedWith = async (more: ReturnType<typeof world>) => {
+      await using tables = await TableWorld.create();
+      const rows = new Map([["metrics", metrics] as const, ...more]);
+      const source = new ArraySource(run, rows, { literal: true, times, cap: 40 });
+      const largest = { rows: 100_000, bytes: 100_000_000 };
+      const remembered = new SeenSource({ routes: [...tableNames], empty: {}, largest });
+      const { manifest } = await tables.archiveRun(source, { seen: remembered });
+      return manifest.tables;
+    };
+    expect((await archivedWith(world({ orders: hours(100) }))).metrics!.state).toBe("UNVERIFIED");
+  });
 });

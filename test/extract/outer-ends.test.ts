@@ -100,6 +100,37 @@ describe("the outer ends of a counted table", () => {
     expect((await others.archiveRun(hiding)).manifest.tables.fills!.state).toBe("INCOMPLETE");
   });
 
+  it("are asked for by a gateway's day at most, and not a nanosecond more", async () => {
+    for (const longestNs of [day, day - 1n]) {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, world({ fills: hours(5) }), {
+        times: { started: at(0), ended: at(5) },
+        longestNs,
+        longer: "refused",
+      });
+      const { state } = (await tables.archiveRun(source)).manifest.tables.fills!;
+      expect([longestNs, state]).toEqual([longestNs, longestNs === day ? "COMPLETE" : "UNVERIFIED"]);
+    }
+  });
+
+  it("are asked for up to the gateway's own time where it refuses bounds in the future", async () => {
+    await using tables = await TableWorld.create();
+    const now = at(6);
+    const rows = world({ fills: hours(5), equity: hours(5), factors: [] });
+    const source = new ArraySource(run, rows, {
+      times: { started: at(0), ended: at(5) },
+      refuses: ({ to }) =>
+        to !== undefined && to > now ? new RunvaultError("invalid_argument", "not yet") : undefined,
+    });
+    Object.assign(source, { now: () => now });
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.state).toBe("COMPLETE");
+    for (const name of ["fills", "factors"] as const) {
+      const ground = expect.stringMatching(/ on \[2021-12-31, 2022-01-01T06:00/);
+      expect(manifest.tables[name]!.proven!.certificate!.restsOn).toContainEqual(ground);
+    }
+  });
+
   it("are UNVERIFIED where no bounds bring the rows that are known, with the rows kept", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(5) }), {

@@ -15,7 +15,11 @@ export async function showWholeEnd(
   mostBytes: number,
   seen: SeenSource,
 ): Promise<string> {
-  if (seen.gaveMoreThan(end.rows, end.bytes)) return grounds.largerAnswers;
+  const { rows, bytes } = end;
+  // what was seen when the end was read counts as well, for another command may have read it
+  if (end.isCapped) seen.foundCap(asks.table.name);
+  if (seen.gaveMoreThan(asks.table.name, rows, bytes)) return grounds.largerAnswers;
+  if (seen.onceGaveMoreThan(rows, bytes)) return grounds.largerAnswers;
   // a single row hides others only where each answer has but one
   if (end.rows === 1 && !seen.isCapped) return grounds.singleRow;
   const pages = await pagesOf(asks, end, mostBytes, false);

@@ -46,7 +46,7 @@ async function emptyAround({ asks, run, until, extent, rung, seen }: FilledTable
       if (!isRefusal(error)) throw error;
     }
   }
-  const shown = await showEnds(asks, rungsAround(run, until, extent), extent, seen);
+  const shown = await showEnds(asks, rungsAround(run, until, extent, asks.source.now?.()), extent, seen);
   if (shown === undefined) throw endsNotShown();
   if (shown.isOutside) throw rowsOutside(shown.rung);
   return shown.rung;

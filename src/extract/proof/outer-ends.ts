@@ -42,7 +42,9 @@ async function onRung(
   seen: SeenSource,
 ): Promise<ShownEnds | undefined> {
   const { stepNs } = rung;
-  const from = stepNs !== undefined && first - stepNs > rung.from ? first - stepNs : rung.from;
+  // the first row at the end of a window, which is no longer for it
+  const nearest = stepNs === undefined ? rung.from : first + 1n - stepNs;
+  const from = nearest > rung.from ? nearest : rung.from;
   const to = stepNs !== undefined && last + stepNs < rung.to ? last + stepNs : rung.to;
   const atFirst = await probe(asks, { from, to: first + 1n });
   if (atFirst === undefined) return undefined;

@@ -24,11 +24,15 @@ export interface Extent {
 const day = 86_400_000_000_000n;
 const year2100 = 4_102_444_800_000_000_000n;
 
-/** The rungs around a run, widest first, that lie around the rows known as well; up to the horizon where it goes on. */
+/**
+ * The rungs around a run, widest first, that lie around the rows known as well; up to the horizon where it goes on. `now`
+ * is the gateway's clock: those near the run end there, too, for some refuse a bound in the future.
+ */
 export function rungsAround(
   run: Pick<RunKnowledge, "started" | "ended">,
   until: Nanoseconds | undefined,
   extent: Extent | undefined,
+  now?: Nanoseconds,
 ): Rung[] {
   const wide: Rung = { kind: "wide", from: 0n, to: until ?? year2100, stepNs: undefined };
   const rungs = [wide];
@@ -38,7 +42,9 @@ export function rungsAround(
     const last = times.reduce((a, b) => (a > b ? a : b)) + day;
     const from = first > int64Min ? first : int64Min + 1n;
     const to = until ?? (last < int64Max ? last : int64Max - 1n);
-    rungs.push({ kind: "run", from, to, stepNs: undefined }, { kind: "days", from, to, stepNs: day });
+    const ends = until === undefined && now !== undefined && now < to ? [to, now] : [to];
+    for (const to of ends)
+      rungs.push({ kind: "run", from, to, stepNs: undefined }, { kind: "days", from, to, stepNs: day });
   }
   return rungs.filter(
     ({ from, to }) => from < to && (extent === undefined || (from < extent.first && extent.last < to)),

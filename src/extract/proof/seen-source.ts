@@ -23,9 +23,10 @@ export class SeenSource {
   #before: KnownSource["largest"] = { rows: 0, bytes: 0 };
   /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
   readonly #reach = new Map<RungKind, Nanoseconds>();
-  #isCapped = false;
-  /** The largest answer of this command. */
-  #own: KnownSource["largest"] = { rows: 0, bytes: 0 };
+  /** Tables whose route was seen to stop short of rows behind an answer. */
+  readonly #capped = new Set<TableName>();
+  /** The largest answers of this command, by table. */
+  readonly #own = new Map<TableName, KnownSource["largest"]>();
 
   /** `empty` are the tables of which the operator says now that they hold no rows, in each run of the command. */
   constructor(known: SourceMemory = { routes: [], empty: {} }, empty: readonly TableName[] = []) {
@@ -45,7 +46,7 @@ export class SeenSource {
   /** Takes note of an answer that ended whole. */
   answered(table: TableName, rows: number, bytes: number): void {
     if (rows > 0) this.#routes.add(table);
-    this.#own = larger(this.#own, { rows, bytes });
+    this.#own.set(table, larger(this.#ownOf(table), { rows, bytes }));
   }
 
   /** True when the table's route has given rows of some run, in this command or before. */
@@ -54,26 +55,37 @@ export class SeenSource {
   }
 
   /**
-   * True when answers larger by a quarter were seen, in rows and in bytes, in this command or before: no cap ends answers
-   * as small as this.
+   * True when answers larger by a quarter were seen in this command, in rows and in bytes: no cap ends answers of the table
+   * as small as this. A route that stops short may have a cap of its own, so that only its own answers count.
    */
-  gaveMoreThan(rows: number, bytes: number): boolean {
-    const { rows: mostRows, bytes: mostBytes } = this.#largest;
-    return mostRows >= rows * 1.25 && mostBytes >= bytes * 1.25;
+  gaveMoreThan(table: TableName, rows: number, bytes: number): boolean {
+    return isMore(this.#capped.has(table) ? this.#ownOf(table) : this.#largestOwn, rows, bytes);
   }
 
-  /** Where a cap shows, answers from before it may have been larger than it lets through now. */
-  get #largest(): KnownSource["largest"] {
-    return this.#isCapped ? this.#own : larger(this.#before, this.#own);
+  /** The same of answers before this command, where none of its own stopped short: a cap may be newer than those. */
+  onceGaveMoreThan(rows: number, bytes: number): boolean {
+    return !this.isCapped && isMore(this.#before, rows, bytes);
   }
 
   /** Takes note of an answer that stopped short of rows behind it. */
-  foundCap(): void {
-    this.#isCapped = true;
+  foundCap(table: TableName): void {
+    this.#capped.add(table);
   }
 
   get isCapped(): boolean {
-    return this.#isCapped;
+    return this.#capped.size > 0;
+  }
+
+  isRouteCapped(table: TableName): boolean {
+    return this.#capped.has(table);
+  }
+
+  #ownOf(table: TableName): KnownSource["largest"] {
+    return this.#own.get(table) ?? { rows: 0, bytes: 0 };
+  }
+
+  get #largestOwn(): KnownSource["largest"] {
+    return [...this.#own.values()].reduce(larger, { rows: 0, bytes: 0 });
   }
 
   /** Takes note of a rung that brought the rows known, the first of them at the end of a window so long. */
@@ -106,10 +118,14 @@ export class SeenSource {
     const said = empty.filter((table) => this.#saidEmpty.has(table));
     const words = [...new Set([...before, ...said])].filter((table) => !filled.includes(table)).sort();
     const { [instanceId]: _, ...others } = known.empty;
-    const largest = this.#isCapped ? this.#own : larger(known.largest, this.#own);
+    const largest = this.isCapped ? this.#largestOwn : larger(known.largest, this.#largestOwn);
     const kept = words.length === 0 ? others : { ...others, [instanceId]: words };
     return { ...known, routes, empty: kept, largest };
   }
+}
+
+function isMore(most: KnownSource["largest"], rows: number, bytes: number): boolean {
+  return most.rows >= rows * 1.25 && most.bytes >= bytes * 1.25;
 }
 
 function larger(one: KnownSource["largest"], other: KnownSource["largest"]): KnownSource["largest"] {

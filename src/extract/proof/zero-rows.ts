@@ -102,7 +102,7 @@ async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
     if (counted().length > 0) break;
     const other = { ...asks, table: tableNamed(name) };
     try {
-      await showEnds(other, rungsAround(run, until, extent), extent, seen);
+      await showEnds(other, rungsAround(run, until, extent, asks.source.now?.()), extent, seen);
     } catch (error) {
       asks.signal.throwIfAborted();
       // what fails of another table is told of that one
@@ -113,13 +113,14 @@ async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
 }
 
 /** Rungs around all that is known of the run. */
-function aroundNothing({ run, until, filled }: EmptyTable): Rung[] {
+function aroundNothing({ asks, run, until, filled }: EmptyTable): Rung[] {
+  const now = asks.source.now?.();
   const firsts = [...filled.values()].map(({ first }) => first);
   const lasts = [...filled.values()].map(({ last }) => last);
-  if (firsts.length === 0) return rungsAround(run, until, undefined);
+  if (firsts.length === 0) return rungsAround(run, until, undefined, now);
   const first = firsts.reduce((a, b) => (a < b ? a : b));
   const last = lasts.reduce((a, b) => (a > b ? a : b));
-  return rungsAround(run, until, { first, last });
+  return rungsAround(run, until, { first, last }, now);
 }
 
 /**
@@ -179,7 +180,7 @@ async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promis
   }
   if (filled.size > 0) return "rows of other tables that it gave before are gone as well";
   const made = { ...run, runId: madeUpId(run.runId) };
-  const rungs = rungsAround(run, until, undefined);
+  const rungs = rungsAround(run, until, undefined, asks.source.now?.());
   if (made.runId === run.runId || rungs.length === 0) return "no other table of the run has rows";
   for (const rung of rungs) {
     try {
