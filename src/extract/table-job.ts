@@ -213,7 +213,7 @@ export class TableJob {
     if (facts === null) this.#context.pending.held.of(this.table.name).survey = null;
     else if (!isOther) return false;
     await this.plan(facts);
-    return isOther || (this.#plan?.gaps.length ?? 0) > 0;
+    return isOther || (await this.#disagreement()) !== null;
   }
 
   /**
