@@ -32,7 +32,7 @@ import type { RequiredProof } from "./required-proof.ts";
 import { requireSameRun } from "./run-identity.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 import { RunLists } from "./run-lists.ts";
-import { isUpToDate, lookAhead, type RunOutlook } from "./run-outlook.ts";
+import { countRowsOf, isUpToDate, lookAhead, type RunOutlook } from "./run-outlook.ts";
 import { SteadyFacts } from "./steady-facts.ts";
 import { type RunContext, TableJob } from "./table-job.ts";
 
@@ -369,20 +369,31 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await reconcile(1);
     differing = await differingNow();
   }
-  const agreed: Nanoseconds[] = [];
-  await together(async (table) => {
-    const until = await table.findAgreedUntil(latest);
-    if (until !== undefined) agreed.push(until);
-  });
-  if (agreed.length > 0) {
+  /** Moves the horizon of a run that goes on back to where counts agree with rows. True where there is such a place. */
+  const fallBack = async (agreedUntil: (table: TableJob) => Promise<Nanoseconds | undefined>) => {
+    const agreed: Nanoseconds[] = [];
+    await together(async (table) => {
+      const until = await agreedUntil(table);
+      if (until !== undefined) agreed.push(until);
+    });
+    if (agreed.length === 0) return false;
     const until = agreed.reduce((a, b) => (a < b ? a : b));
     context.until = until;
     latest = await facts.facts(run, { to: until }, signal);
     await together((table) => table.fallBack(latest));
     await together((table) => table.fetch());
     latest = await facts.facts(run, { to: until }, signal);
-  }
+    return true;
+  };
+  await fallBack((table) => table.findAgreedUntil(latest));
   differing ??= await differingNow();
+  const doubted = jobs.filter(({ table }) => !run.final && differing?.has(table.name));
+  const others = { facts: async (...asked: FactsAsked) => (await source.otherFacts?.(...asked)) ?? null };
+  const agreedWithOthers = async (job: TableJob) =>
+    doubted.includes(job)
+      ? await job.findAgreedUntil(latest, countRowsOf(others, run, job.table, signal))
+      : undefined;
+  if (doubted.length > 0 && (await fallBack(agreedWithOthers))) differing = await differingNow();
   for (const table of jobs) table.contradict(differing.get(table.table.name));
   await together((table) => table.proveFilled(latest));
   // what these have shown is what a table without rows is held against
@@ -590,6 +601,8 @@ async function fetchDocuments(
   }
   return documents;
 }
+
+type FactsAsked = Parameters<HistorySource["facts"]>;
 
 function stateOf(results: Partial<Record<TableName, TableManifest>>): TableState {
   return runState(Object.values(results).map(({ state }) => state));

@@ -175,7 +175,7 @@ function horizonOf(
 }
 
 /** Counts a window that the source refuses in halves, for some answer no more than a month at once. */
-function countRowsOf(source: Facts, run: RunRef, table: Table, signal: AbortSignal): CountRows {
+export function countRowsOf(source: Facts, run: RunRef, table: Table, signal: AbortSignal): CountRows {
   const countAtOnce: CountRows = async (from, to) => {
     const facts = await source.facts(run, { from, to }, signal);
     if (facts === null)

@@ -213,7 +213,7 @@ export class TableJob {
     if (facts === null) this.#context.pending.held.of(this.table.name).survey = null;
     else if (!isOther) return false;
     await this.plan(facts);
-    return isOther || (this.#plan?.gaps.length ?? 0) > 0;
+    return isOther || (await this.#disagreement()) !== null;
   }
 
   /**
@@ -352,8 +352,12 @@ export class TableJob {
 
   /** True where the facts do not agree with what is here, which facts that lag behind the rows may do later. */
   disagrees(facts: StorageFacts | null): boolean {
-    if (facts === null || this.error !== null || this.absent || this.#lapsed !== undefined) return false;
-    return this.#dissent(facts, this.#comparedRows()) !== null;
+    return facts !== null && this.#isJudged && this.#dissent(facts, this.#comparedRows()) !== null;
+  }
+
+  /** True where what is here is held against facts at all. */
+  get #isJudged(): boolean {
+    return this.error === null && !this.absent && this.#lapsed === undefined;
   }
 
   /** True where counts stand against what came, before or while it was fetched: those that lag may agree later. */
@@ -376,35 +380,41 @@ export class TableJob {
   /**
    * Where the facts of a run that goes on stop to agree with its rows: within the first window that is counted otherwise
    * than it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
-   * agree, and where there is nothing to fall back to.
+   * agree, and where there is nothing to fall back to. `others` counts in their place, by facts that are known to differ.
    */
-  async findAgreedUntil(facts: StorageFacts | null): Promise<Nanoseconds | undefined> {
+  async findAgreedUntil(facts: StorageFacts | null, others?: CountRows): Promise<Nanoseconds | undefined> {
     const { until, committed } = this.#context;
     const first = facts?.get(this.table.name)?.first;
-    if (until === undefined || first === undefined || this.#countRows === undefined) return undefined;
-    if (!this.disagrees(facts)) return undefined;
+    const countRows = others ?? this.#countRows;
+    if (until === undefined || first === undefined || countRows === undefined) return undefined;
+    const isToFind = others === undefined ? this.disagrees(facts) : this.#isJudged;
+    if (!isToFind) return undefined;
     const [differing] = await changedWindows(
       this.#comparedWindows(),
       (window) => this.#disagreeing.some((other) => liesIn(window, other)),
-      this.#countRows,
+      countRows,
     );
     const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
     if (differing === undefined) return undefined;
     const times = await this.#timesIn(differing);
-    // rows that were set aside may be anywhere in it
+    // the others may be anywhere in it
     const agreed =
-      times.length < differing.rows ? differing.from : await agreedUntil(differing, times, this.#countRows);
+      times.length < differing.rows ? differing.from : await agreedUntil(differing, times, countRows);
     const isBeyond = agreed > first && proven.every((before) => before === null || agreed > BigInt(before));
-    if (isBeyond) this.#agreedUntil = agreed;
-    return this.#agreedUntil;
+    if (!isBeyond) return undefined;
+    this.#agreedUntil = agreed;
+    return agreed;
   }
 
-  /** The ts_event of each row of a window, of those that are stored. */
+  /** The ts_event of each row of a window, but for rows set aside and lines that tell none. */
   async #timesIn({ segments }: HeldWindow): Promise<Nanoseconds[]> {
     const times: Nanoseconds[] = [];
     for (const segment of segments) {
       const text = await readSegment(await this.#context.pending.held.locate(segment.file), segment);
-      for (const line of linesOf(text)) times.push(BigInt(timeOf(line.toString("utf8"))!));
+      for (const line of linesOf(text)) {
+        const time = timeOf(line.toString("utf8"));
+        if (time !== null) times.push(BigInt(time));
+      }
     }
     return times;
   }

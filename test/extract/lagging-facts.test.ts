@@ -65,6 +65,18 @@ describe("facts of a growing run that lag behind its rows", () => {
     }
   });
 
+  it("move it back where those of the other transport alone lag", async () => {
+    await using tables = await TableWorld.create();
+    for (const count of [30, 50, 70]) {
+      const { known } = lagging(count, { fills: without(count - 4) });
+      const { source } = lagging(count, {});
+      const otherFacts: ArraySource["facts"] = (...asked) => known.facts(...asked);
+      const { manifest } = await tables.archiveRun(Object.assign(source, { otherFacts }));
+      expect([manifest.state, manifest.horizon]).toEqual(["OPEN", at(count - 4).toString()]);
+      await tables.expectRows("orders", all.get("orders")!.slice(0, count - 4));
+    }
+  });
+
   it("move it back where they end earlier than those of other tables, too", async () => {
     await using tables = await TableWorld.create();
     const { source } = lagging(60, { fills: (rows) => rows.slice(0, 50) });

@@ -89,7 +89,8 @@ test.each([true, false])(
       /disagree: .* it holds \d+ rows of .*, over the other transport \d+ rows/,
     );
     expect(orders.state).toBe(final ? "COMPLETE" : "OPEN");
-    expect([asked, waits]).toEqual(final ? [4, 1] : [2, 0]);
+    expect(waits).toBe(final ? 1 : 0);
+    if (final) expect(asked).toBe(4);
   },
 );
 
