@@ -80,7 +80,7 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
       [segments[0], 0],
       [segments.at(-1), -1],
     ] as const) {
-      if (segment === undefined || !segment.sorted) continue;
+      if (segment === undefined) continue;
       const text = await readSegment(join(archive.layout.dataDir(committed), segment.file), segment);
       const line = linesOf(text).at(end)?.toString("utf8");
       if (line !== undefined && (await gives(identity, table, segment, line))) return true;

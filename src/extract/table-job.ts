@@ -778,7 +778,9 @@ export class TableJob {
     const text = await readSegment(await pending.held.locate(segment.file), segment);
     const parts = splitSegment(segment, text, at);
     const made: Segment[] = [];
-    const partOf = segment.partOf ?? segment.file;
+    // a part that was proven since is what its own parts are of
+    const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
+    const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
     for (const { draft, text } of parts) {
       made.push({ ...(await pending.writeSegment(name, draft, text)), partOf });
     }
