@@ -443,7 +443,9 @@ class Asker {
         onRows(text.answer.rows - before, chunk.byteLength);
       }
       await text.endAnswer();
-      seen.answered(table.name, text.answer.rows, received);
+      const { rows, first, isRowFirst } = text.answer;
+      const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
+      seen.answered(table.name, rows, received, span);
     } catch (thrown) {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);

@@ -22,6 +22,8 @@ export interface AnswerStats {
   rows: number;
   /** Where the first timestamp's rows have to be asked for: their ts_event. Undefined while there are none. */
   first: Nanoseconds | undefined;
+  /** True when that is the ts_event of a row. */
+  isRowFirst: boolean;
   /** Rows at `first`; all rows where there is no second timestamp. */
   firstRows: number;
 }
@@ -247,7 +249,7 @@ export class SegmentText {
           this.#beforeLow = this.#lastLow;
         }
         if (this.answer.rows > 0) this.#inFirstGroup = false;
-        else this.answer.first = this.#groupTs();
+        else Object.assign(this.answer, { first: this.#groupTs(), isRowFirst: isRow });
       } else if (lineEnd + 1 > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
         if (unsorted) await this.#cut(start, this.#rows, undefined);
         else await this.#cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
@@ -497,7 +499,7 @@ function toNanoseconds(instant: Instant): Nanoseconds {
 }
 
 function emptyAnswer(): AnswerStats {
-  return { rows: 0, first: undefined, firstRows: 0 };
+  return { rows: 0, first: undefined, isRowFirst: false, firstRows: 0 };
 }
 
 function viewOf(buffer: Buffer): DataView {

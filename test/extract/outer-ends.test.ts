@@ -30,7 +30,9 @@ class BlindSource extends ArraySource {
 describe("the outer ends of a counted table", () => {
   it("are shown by four probes from 1970 to 2100: the first row, none ahead, the last row, none behind", async () => {
     await using tables = await TableWorld.create();
-    const source = new ArraySource(run, world({ fills: hours(5) }), { times });
+    const source = new ArraySource(run, world({ fills: hours(5) }), {
+      times: { started: at(0), ended: at(5) },
+    });
     const { manifest } = await tables.archiveRun(source);
     expect(manifest.state).toBe("COMPLETE");
     expect(probesOf(source).map(({ from, to }) => [from, to])).toEqual([
@@ -212,7 +214,7 @@ describe("the outer ends where nothing counts rows", () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(30), equity: hours(30), metrics: [29] }), {
       literal: true,
-      times,
+      times: { started: at(0), ended: at(30) },
     });
     expect((await tables.archiveRun(source, { settings: { sliceRows: 500_000 } })).manifest.state).toBe(
       "COMPLETE",

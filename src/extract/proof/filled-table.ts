@@ -5,6 +5,7 @@ import type { Nanoseconds } from "../../model/time.ts";
 import type { RunKnowledge } from "../run-knowledge.ts";
 import { isRefusal, type TableAsks } from "../table-asks.ts";
 import { showWholeEnd } from "./capped-end.ts";
+import { withinReach } from "./far-side.ts";
 import { grounds } from "./grounds.ts";
 import { areEndsEmpty, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
 import { type Extent, type Rung, rungsAround } from "./rungs.ts";
@@ -30,7 +31,8 @@ export interface FilledTable {
  */
 export async function proveFilled(filled: FilledTable): Promise<readonly string[]> {
   const { asks, openEnd, mostBytes, seen } = filled;
-  const restsOn = [grounds.emptyEnds(await emptyAround(filled))];
+  const rung = await emptyAround(filled);
+  const restsOn = [grounds.emptyEnds(await withinReach(filled, rung))];
   if (openEnd === null) return restsOn;
   const end = { ...openEnd, from: BigInt(openEnd.from), to: BigInt(openEnd.to) };
   return [...restsOn, await showWholeEnd(asks, end, mostBytes, seen)];

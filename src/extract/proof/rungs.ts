@@ -21,7 +21,7 @@ export interface Extent {
   readonly last: Nanoseconds;
 }
 
-const day = 86_400_000_000_000n;
+export const day = 86_400_000_000_000n;
 const year2100 = 4_102_444_800_000_000_000n;
 
 /**

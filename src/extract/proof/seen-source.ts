@@ -23,6 +23,7 @@ export class SeenSource {
   #before: KnownSource["largest"] = { rows: 0, bytes: 0 };
   /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
   readonly #reach = new Map<RungKind, Nanoseconds>();
+  #spanned: Nanoseconds = 0n;
   /** Tables whose route was seen to stop short of rows behind an answer. */
   readonly #capped = new Set<TableName>();
   /** The largest answers of this command, by table. */
@@ -43,10 +44,16 @@ export class SeenSource {
     this.#before = larger(this.#before, largest);
   }
 
-  /** Takes note of an answer that ended whole. */
-  answered(table: TableName, rows: number, bytes: number): void {
+  /** Takes note of an answer that ended whole; `spanNs` lies between its first row and its last. */
+  answered(table: TableName, rows: number, bytes: number, spanNs = 0n): void {
     if (rows > 0) this.#routes.add(table);
+    if (spanNs > this.#spanned) this.#spanned = spanNs;
     this.#own.set(table, larger(this.#ownOf(table), { rows, bytes }));
+  }
+
+  /** The longest time between two rows of one answer: windows so long are answered from their beginning to their end. */
+  get spanned(): Nanoseconds {
+    return this.#spanned;
   }
 
   /** True when the table's route has given rows of some run, in this command or before. */

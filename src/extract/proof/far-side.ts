@@ -1,0 +1,56 @@
+import type { Nanoseconds } from "../../model/time.ts";
+import type { Window } from "../held-window.ts";
+import type { RunKnowledge } from "../run-knowledge.ts";
+import { isRefusal, probe, type TableAsks } from "../table-asks.ts";
+import { rowsOutside } from "./outer-ends.ts";
+import { day, type Extent, piecesOf, type Rung } from "./rungs.ts";
+import type { SeenSource } from "./seen-source.ts";
+
+/** A table whose rows may begin long after its run does, or end long before. */
+export interface FarSides {
+  readonly asks: TableAsks;
+  readonly run: Pick<RunKnowledge, "started" | "ended">;
+  readonly until: Nanoseconds | undefined;
+  readonly extent: Extent;
+  readonly seen: SeenSource;
+}
+
+/**
+ * Looks for rows within the run that lie far from the table's own, and gives the bounds in which none can lie. A gateway
+ * may move a bound towards the other without a word; it then shows the known row, and not what lies at the far end of so
+ * long a window. So what lies farther off than one answer's rows were ever seen to reach is asked for in pieces of that
+ * length. The rung's bounds where nothing lies so far off; closer ones where the pieces are refused, or too many. Throws
+ * `incomplete` where rows turn up.
+ */
+export async function withinReach(far: FarSides, rung: Rung): Promise<Window> {
+  const { run, until, extent, seen } = far;
+  const reach = seen.spanned > day ? seen.spanned : day;
+  const started = run.started ?? extent.first;
+  const ended = until ?? run.ended ?? extent.last;
+  if (rung.stepNs !== undefined) return rung;
+  const isShown = async (window: Window) =>
+    window.to - window.from <= reach || (await isEmptyByPieces(far, window, reach));
+  const ahead = await isShown({ from: started, to: extent.first });
+  const behind = await isShown({ from: extent.last + 1n, to: ended });
+  const near = { from: extent.first - reach, to: extent.last + reach };
+  return {
+    from: ahead || near.from < rung.from ? rung.from : near.from,
+    to: behind || near.to > rung.to ? rung.to : near.to,
+  };
+}
+
+/** True when a window holds nothing, piece by piece; false where it takes too many, or they are refused. */
+async function isEmptyByPieces({ asks }: FarSides, window: Window, reach: Nanoseconds): Promise<boolean> {
+  // what was answered without bounds may be refused with them
+  for (const length of reach > day ? [reach, day] : [day]) {
+    try {
+      const pieces = piecesOf(window, length);
+      if (pieces === undefined) continue;
+      for (const piece of pieces) if ((await probe(asks, piece)) !== undefined) throw rowsOutside(piece);
+      return true;
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  }
+  return false;
+}
