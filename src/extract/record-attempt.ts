@@ -31,8 +31,7 @@ export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   const { archive, committed, isClosed, at, tool, step } = attempt;
   const { layout } = archive;
   const concerned = attempt.tables.flatMap((name) => {
-    const table = committed.tables[name];
-    if (table === undefined) return [];
+    const table = committed.tables[name] ?? untried(at);
     const next = after(table, attempt);
     return next === table ? [] : [[name, next] as const];
   });
@@ -57,6 +56,12 @@ export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   await commitRun(archive, manifest, pending, step);
   await pending.remove();
   return manifest;
+}
+
+/** A table that no attempt was made at before. */
+function untried(at: string): TableManifest {
+  const attempt = { outcome: "INCOMPLETE", at, behindSince: at, error: null, holding: null } as const;
+  return { state: "INCOMPLETE", grain: "all", proven: null, attempt: { ...attempt, notes: [] } };
 }
 
 function after(

@@ -128,6 +128,17 @@ describe("a run that its gateway does not know any more", () => {
     expect(toldView(manifest.tables.fills!)).toMatchObject({ state: "OPEN", certificate: { rows: 29 } });
   });
 
+  it("is INCOMPLETE in tables that were never asked for before, though what was is whole", async () => {
+    await using tables = await TableWorld.create();
+    await tables.archiveRun(new ArraySource(run, world({ fills: hours(9) })));
+    const { manifest } = await tables.archiveRun(gone(), { tables: ["fills", "orders"] });
+    expect(manifest.tables).toMatchObject({
+      fills: { state: "COMPLETE" },
+      orders: { state: "INCOMPLETE", proven: null, attempt: { error: { code: "incomplete" } } },
+    });
+    await tables.expectRows("fills", world({ fills: hours(9) }).get("fills")!);
+  });
+
   it("is an error where nothing of it is archived", async () => {
     await using tables = await TableWorld.create();
     await expect(tables.archiveRun(gone())).rejects.toMatchObject({ code: runNotFound(run).code });
