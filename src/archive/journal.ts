@@ -23,6 +23,10 @@ const surveySchema = z.strictObject({
       isCapped: z.boolean().default(false),
     })
     .nullable(),
+  /** The most rows and the most bytes of one answer of the table: a later command has not seen them. */
+  largest: z
+    .strictObject({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() })
+    .default({ rows: 0, bytes: 0 }),
 });
 export type SurveyRecord = z.infer<typeof surveySchema>;
 

@@ -241,6 +241,11 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   });
   await using converter = new BucketConverter(duckdb.connection, (table) => exactTypes(table.name), step);
   const seen = job.seen ?? new SeenSource(await knownSource(archive.layout, source.label));
+  for (const { name } of wanted) {
+    // what an interrupted job saw of the source counts as well
+    const { largest } = pending.held.of(name).survey ?? {};
+    if (largest !== undefined) seen.answered(name, largest.rows, largest.bytes);
+  }
   const context: RunContext = {
     exactTypes,
     pending,

@@ -50,6 +50,7 @@ export async function surveyTable(
     last,
     sha256: hash.digest("hex"),
     until: until?.toString() ?? null,
+    largest: work.seen.largestOf(table.name),
     openEnd:
       openEnd === null ? null : { ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() },
   };

@@ -144,7 +144,15 @@ describe("the planner", () => {
   });
 
   it("takes up a survey that was made up to the same instant, and asks for another one else", () => {
-    const survey = { rows: 2, first: "5", last: "9", sha256: "", until: null, openEnd: null };
+    const survey = {
+      rows: 2,
+      first: "5",
+      last: "9",
+      sha256: "",
+      until: null,
+      openEnd: null,
+      largest: { rows: 2, bytes: 200 },
+    };
     const input = inputOf([], [], { facts: null, isCounted: false });
     const held = { ...input.held, survey };
     const none: PlanAnswers = { counts: new Map() };

@@ -48,7 +48,7 @@ export class SeenSource {
   answered(table: TableName, rows: number, bytes: number, spanNs = 0n): void {
     if (rows > 0) this.#routes.add(table);
     if (spanNs > this.#spanned) this.#spanned = spanNs;
-    this.#own.set(table, larger(this.#ownOf(table), { rows, bytes }));
+    this.#own.set(table, larger(this.largestOf(table), { rows, bytes }));
   }
 
   /** The longest time between two rows of one answer: windows so long are answered from their beginning to their end. */
@@ -66,7 +66,7 @@ export class SeenSource {
    * as small as this. A route that stops short may have a cap of its own, so that only its own answers count.
    */
   gaveMoreThan(table: TableName, rows: number, bytes: number): boolean {
-    return isMore(this.#capped.has(table) ? this.#ownOf(table) : this.#largestOwn, rows, bytes);
+    return isMore(this.#capped.has(table) ? this.largestOf(table) : this.#largestOwn, rows, bytes);
   }
 
   /** The same of answers before this command, where none of its own stopped short: a cap may be newer than those. */
@@ -87,7 +87,8 @@ export class SeenSource {
     return this.#capped.has(table);
   }
 
-  #ownOf(table: TableName): KnownSource["largest"] {
+  /** The most rows and the most bytes of one answer of the table, in this command. */
+  largestOf(table: TableName): KnownSource["largest"] {
     return this.#own.get(table) ?? { rows: 0, bytes: 0 };
   }
 
