@@ -30,8 +30,8 @@ const mostDiffering = 3;
 
 /**
  * Streams held windows from the source once more, without storing anything, and gives those whose rows are others there:
- * first by their bytes, as conversion leaves them, all windows in one answer; where these differ, that window alone by
- * its row hash, for a source may print or order the same rows otherwise. Windows that the source refuses together are
+ * first by their bytes, all windows in one answer; where these differ, that window alone by its row hash, for a source
+ * may print or order the same rows otherwise. Windows that the source refuses together are
  * asked for in halves.
  */
 export async function compareHeld(input: HeldComparison): Promise<DifferingWindow[]> {
@@ -50,6 +50,8 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
   const { windows, onEqual, work } = input;
   const differing: DifferingWindow[] = [];
   let inRow = 0;
+  // looking for odd zeros costs as much as all else here: only once bytes differed of rows that are the same
+  let clean = (text: Buffer) => text;
   for (let at = 0; at < windows.length; ) {
     // counts tell which of the rest shrank; where there are none, each window has to tell for itself
     if (inRow === mostDiffering && work.countRows !== undefined) {
@@ -58,14 +60,16 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
       }
       return differing;
     }
-    const equal = await equalBytes({ ...input, windows: windows.slice(at) });
+    const equal = await equalBytes({ ...input, windows: windows.slice(at) }, clean);
     if (equal > 0) inRow = 0;
     at += equal;
     const window = windows[at];
     if (window === undefined) break;
     const there = await askAlone(input, window);
-    if (there.isSame) await onEqual(window);
-    else {
+    if (there.isSame) {
+      await onEqual(window);
+      clean = (text) => linesWithoutOddZeros(text, input.table);
+    } else {
       differing.push({ ...window, rowsThere: there.rows });
       inRow++;
     }
@@ -75,7 +79,10 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
 }
 
 /** How many of the windows, from the first on, have the same bytes at the source. */
-async function equalBytes({ run, table, windows, work, read, onEqual }: HeldComparison): Promise<number> {
+async function equalBytes(
+  { run, table, windows, work, read, onEqual }: HeldComparison,
+  clean: (text: Buffer) => Buffer,
+): Promise<number> {
   const [first, last] = [windows[0]!, windows.at(-1)!];
   // an answer that ends with as many rows as are held is the whole of it only where they are counted
   const expected =
@@ -99,7 +106,7 @@ async function equalBytes({ run, table, windows, work, read, onEqual }: HeldComp
     while (left.byteLength === 0) {
       const segment = segments.shift();
       if (segment !== undefined) {
-        if (segment.rows > 0) left = linesWithoutOddZeros(await read(segment), table);
+        if (segment.rows > 0) left = clean(await read(segment));
       } else if (at < windows.length - 1) {
         at++;
         segments = [...windows[at]!.segments];
@@ -128,7 +135,7 @@ async function equalBytes({ run, table, windows, work, read, onEqual }: HeldComp
         startOver: async () => giveUp(),
         store: async (_draft, text, release) => {
           try {
-            await compare(linesWithoutOddZeros(text, table));
+            await compare(clean(text));
           } finally {
             release();
           }
@@ -191,7 +198,7 @@ class LineHash {
   }
 
   add(text: Buffer): void {
-    for (const line of text.toString("utf8").split("\n")) {
+    for (const line of linesWithoutOddZeros(text, this.#table).toString("utf8").split("\n")) {
       if (line === "") continue;
       const canonical = normalizedLine(this.#table, line) ?? line;
       this.rows++;
