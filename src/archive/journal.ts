@@ -12,21 +12,19 @@ const surveySchema = z.strictObject({
   last: z.string().nullable(),
   sha256: z.string(),
   until: z.string().nullable(),
-  /** Rows of the last timestamp that a cap may have cut off: nothing else that was answered shows them to be all. */
-  openEnd: z
-    .strictObject({
+  /** Timestamps whose rows a cap may have cut short: nothing else that was answered shows them to be all. */
+  openEnds: z.array(
+    z.strictObject({
       from: z.string(),
       to: z.string(),
       rows: z.int().nonnegative(),
       bytes: z.int().nonnegative(),
       /** True when an answer of the table stopped short. */
-      isCapped: z.boolean().default(false),
-    })
-    .nullable(),
+      isCapped: z.boolean(),
+    }),
+  ),
   /** The most rows and the most bytes of one answer of the table: a later command has not seen them. */
-  largest: z
-    .strictObject({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() })
-    .default({ rows: 0, bytes: 0 }),
+  largest: z.strictObject({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() }),
 });
 export type SurveyRecord = z.infer<typeof surveySchema>;
 
@@ -44,7 +42,8 @@ const entrySchema = z.discriminatedUnion("kind", [
     final: z.boolean().default(false),
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
-  z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema }),
+  // one that another version wrote is made again
+  z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema.nullable().catch(null) }),
   // the parts of one unsorted answer count together or not at all
   z.strictObject({ kind: z.literal("segments"), table, segments: z.array(segmentSchema) }),
   // their rows were streamed once more, and were the same

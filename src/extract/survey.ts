@@ -6,7 +6,7 @@ import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
 import type { Window } from "./held-window.ts";
-import { timeOf } from "./table-asks.ts";
+import { isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
 
 /** The bounds of a survey's first try: none, but for the horizon of a run that goes on. */
 export function openWindow(until: Nanoseconds | undefined): Window {
@@ -15,12 +15,13 @@ export function openWindow(until: Nanoseconds | undefined): Window {
 
 /**
  * A full pass over a table without storing anything: what a source without storage facts holds. With wide bounds, or
- * none, so that the pass that stores, in slices, asks with others: both must bring the same bytes.
+ * none, so that the pass that stores, in slices, asks with others: both must bring the same bytes. `windows` lie one
+ * behind the other.
  */
 export async function surveyTable(
   run: RunRef,
   table: Table,
-  window: Window,
+  windows: readonly Window[],
   until: Nanoseconds | undefined,
   work: Omit<SliceWork, "store" | "startOver" | "countRows">,
 ): Promise<SurveyRecord> {
@@ -28,22 +29,37 @@ export async function surveyTable(
   let rows = 0;
   let first: string | null = null;
   let last: string | null = null;
-  const { openEnd } = await fetchSlice(
-    { run, table, bucket: "", from: window.from, to: window.to, expected: undefined },
-    {
-      ...work,
-      countRows: undefined,
-      startOver: async () => {},
-      store: async (draft, text, release) => {
-        // as conversion leaves the lines that are stored
-        hash.update(linesWithoutOddZeros(text, table));
-        rows += draft.rows;
-        first ??= firstTime(text);
-        last = lastTime(text) ?? last;
-        release();
-      },
+  const storing: SliceWork = {
+    ...work,
+    countRows: undefined,
+    startOver: async () => {},
+    store: async (draft, text, release) => {
+      // as conversion leaves the lines that are stored
+      hash.update(linesWithoutOddZeros(text, table));
+      rows += draft.rows;
+      first ??= firstTime(text);
+      last = lastTime(text) ?? last;
+      release();
     },
-  );
+  };
+  const openEnds: SurveyRecord["openEnds"] = [];
+  const slice = { run, table, bucket: "", expected: undefined };
+  const passOver = async ({ from, to }: Window): Promise<void> => {
+    const before = rows;
+    try {
+      const { openEnd } = await fetchSlice({ ...slice, from, to }, storing);
+      if (openEnd !== null)
+        openEnds.push({ ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() });
+    } catch (error) {
+      // some answer no more than a month at once; what is not bounded has no halves
+      const isBounded = from > int64Min && to < int64Max;
+      if (!isRefusal(error) || !isBounded || to - from <= shortestRefusedNs || rows > before) throw error;
+      const middle = from + (to - from) / 2n;
+      await passOver({ from, to: middle });
+      await passOver({ from: middle, to });
+    }
+  };
+  for (const window of windows) await passOver(window);
   return {
     rows,
     first,
@@ -51,8 +67,7 @@ export async function surveyTable(
     sha256: hash.digest("hex"),
     until: until?.toString() ?? null,
     largest: work.seen.largestOf(table.name),
-    openEnd:
-      openEnd === null ? null : { ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() },
+    openEnds,
   };
 }
 

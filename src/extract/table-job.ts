@@ -45,8 +45,8 @@ import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.
 import { isRefusedByRoute, isUnavailable } from "./proof/absent-table.ts";
 import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
 import { grounds, heldGrounds, unseen } from "./proof/grounds.ts";
-import { rowsOutside, showEnds } from "./proof/outer-ends.ts";
-import { type Extent, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
+import { firstTaken, rowsOutside, showEnds } from "./proof/outer-ends.ts";
+import { type Extent, piecesOf, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "./proof/zero-rows.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "./proven-standing.ts";
 import { isProofEnough, type RequiredProof, weakerProof } from "./required-proof.ts";
@@ -457,8 +457,8 @@ export class TableJob {
     if (extent === undefined || !this.#agreedRows(facts)) return;
     this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, until);
     if (this.restsOn.length > 0) return;
-    const openEnd = own === undefined ? (survey?.openEnd ?? null) : null;
-    const common = { asks: this.#asks(), run, until, extent, rung: this.#rung, openEnd };
+    const openEnds = own === undefined ? (survey?.openEnds ?? []) : [];
+    const common = { asks: this.#asks(), run, until, extent, rung: this.#rung, openEnds };
     await this.#doubting(async () => {
       const prove = () => proveFilled({ ...common, mostBytes: work.mostBytes, seen: work.seen });
       this.restsOn = await slices.add(prove);
@@ -482,15 +482,15 @@ export class TableJob {
     this.restsOn = filled.size > 0 && standing.includes(grounds.countedNoneInRun) ? [] : standing;
     if (this.restsOn.length > 0) return false;
     const common = { asks: this.#asks(), run, until, filled, summary, seen: work.seen };
-    let rowsIn: Window | undefined;
+    let rowsOn: Rung | undefined;
     await this.#doubting(async () => {
       const proof = await slices.add(() => proveEmpty({ ...common, isCounted: own !== undefined }));
       if ("restsOn" in proof) this.restsOn = proof.restsOn;
-      else if (own !== undefined) throw rowsOutside(proof.rowsIn);
-      else rowsIn = proof.rowsIn;
+      else if (own !== undefined) throw rowsOutside(proof.rowsOn);
+      else rowsOn = proof.rowsOn;
     });
-    if (rowsIn === undefined) return false;
-    await this.#pass(rowsIn);
+    if (rowsOn === undefined) return false;
+    await this.#passOverRows(rowsOn, false);
     await this.plan(facts);
     return true;
   }
@@ -871,8 +871,20 @@ export class TableJob {
     return quarantined > 0 && !quarantineAccepted ? "QUARANTINED" : "ok";
   }
 
-  /** What the table's completeness rests on; sets the error where it does not hold. */
+  /** How complete the table is by its rows and what was shown of them; sets the error where it does not hold. */
   async #proof(facts: StorageFacts | null, rows: number): Promise<Proof> {
+    const proof = await this.#agreement(facts, rows);
+    if (this.error === null && this.restsOn.length === 0) {
+      // each way to a proof gives its grounds: where none was gone, nothing is proven
+      this.error = new RunvaultError("unverified", "nothing shows that no other rows are there", {
+        hint: "Run the same command again.",
+      });
+    }
+    return this.error === null ? proof : "none";
+  }
+
+  /** What agrees with the rows that are here; sets the error where it does not. */
+  async #agreement(facts: StorageFacts | null, rows: number): Promise<Proof> {
     const { until } = this.#context;
     if (this.#doubt !== null) {
       this.error = this.#doubt;
@@ -967,29 +979,26 @@ export class TableJob {
   /**
    * What a pass over all of the table finds; `absent` where the first answer says that there is no such table. A gateway
    * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: then a second
-   * pass is over bounds around rows that were proven, or, of a run that goes on, from a day ahead of it.
+   * pass is over bounds around rows that were proven, or around the run.
    */
   async #survey(): Promise<SurveyRecord | "absent"> {
-    const { run, until } = this.#context;
+    const { run, until, work } = this.#context;
     const open = openWindow(until);
     try {
       let refusal: unknown;
-      const survey = await this.#pass(open).catch((error: unknown) => {
+      const survey = await this.#pass([open]).catch((error: unknown) => {
         if (!isRefusal(error)) throw error;
         refusal = error;
       });
       if (survey !== undefined && survey.rows > 0) return survey;
-      const known = await this.#windowOfKnown();
-      if (known !== undefined) return await this.#pass(known, true);
-      const rungs = until === undefined ? [] : rungsAround(run, until, undefined);
+      const known = await this.#rungOfKnown();
+      if (known !== undefined) return await this.#passOverRows(known, true);
+      const isNearWanted = refusal !== undefined || until !== undefined;
+      const rungs = isNearWanted ? rungsAround(run, until, undefined, work.source.now?.()) : [];
       const near = rungs.find(({ kind }) => kind === "run");
       if (near === undefined && refusal !== undefined) throw refusal;
       // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      return await this.#pass(near ?? open).catch((error: unknown) => {
-        // the run is longer than what is answered at once, and the open bound was taken
-        if (near === undefined || refusal !== undefined || !isRefusal(error)) throw error;
-        return this.#pass(open);
-      });
+      return await this.#pass([near ?? open]);
     } catch (error) {
       if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
       return "absent";
@@ -997,39 +1006,43 @@ export class TableJob {
   }
 
   /**
-   * Bounds around the rows that were proven, if the gateway still gives any there: without bounds it may take others than
-   * all. Undefined where it gives none, and where nothing was proven.
+   * The rung around the rows that were proven on which the gateway still gives some: without bounds it may take others
+   * than all. Undefined where it gives none, and where nothing was proven.
    */
-  async #windowOfKnown(): Promise<Window | undefined> {
+  async #rungOfKnown(): Promise<Rung | undefined> {
     const { run, until, work } = this.#context;
     const { first, last } = this.#former?.proven?.certificate ?? {};
     const extent = extentOf({ first: first?.ts, last: last?.ts });
     if (extent === undefined) return undefined;
     for (const rung of rungsAround(run, until, extent, work.source.now?.())) {
-      try {
-        if ((await probe(this.#asks(), rung)) !== undefined) return rung;
-      } catch (error) {
-        if (!isRefusal(error)) throw error;
-      }
+      if ((await firstTaken(this.#asks(), [rung], work.seen))?.isFilled) return rung;
     }
     return undefined;
   }
 
-  /** A pass over all of a window; where rows turn up outside of what it found, over bounds that have them as well. */
-  async #pass(window: Window, isWidened = false): Promise<SurveyRecord> {
+  /** A pass over a rung on which rows are known to lie, in windows that were seen to be answered. */
+  async #passOverRows(rung: Rung, isWidened: boolean): Promise<SurveyRecord> {
+    const windows = piecesOf(rung, this.#context.work.seen.longestOn(rung)) ?? [rung];
+    const survey = await this.#pass(windows, isWidened);
+    if (survey.rows === 0) throw rowsOutside(rung);
+    return survey;
+  }
+
+  /** A pass over all of some windows; where rows turn up outside of what it found, over bounds that have them as well. */
+  async #pass(windows: readonly Window[], isWidened = false): Promise<SurveyRecord> {
     const { pending, until, run, work, slices, onSurveyed } = this.#context;
     const onRows = (rows: number, bytes: number) => {
       this.#surveyedRows += rows;
       onSurveyed(this.table, rows, bytes);
     };
     // what was held so far can't be asked about: only a pass over all of it tells
-    const survey = await slices.add(() => surveyTable(run, this.table, window, until, { ...work, onRows }));
+    const survey = await slices.add(() => surveyTable(run, this.table, windows, until, { ...work, onRows }));
     const extent = extentOf(survey);
     if (extent !== undefined) {
       const rungs = rungsAround(run, until, extent, work.source.now?.());
       const shown = await slices.add(() => showEnds(this.#asks(), rungs, extent, work.seen));
       // what turns up outside of the second pass, too, is told once the rows are here
-      if (shown?.isOutside && !isWidened) return await this.#pass(shown.rung, true);
+      if (shown?.isOutside && !isWidened) return await this.#passOverRows(shown.rung, true);
       this.#rung = shown?.isOutside ? undefined : shown?.rung;
     }
     await pending.setSurvey(this.table.name, survey);

@@ -150,7 +150,7 @@ describe("the planner", () => {
       last: "9",
       sha256: "",
       until: null,
-      openEnd: null,
+      openEnds: [],
       largest: { rows: 2, bytes: 200 },
     };
     const input = inputOf([], [], { facts: null, isCounted: false });

@@ -19,8 +19,8 @@ export interface FilledTable {
   readonly extent: Extent;
   /** The rung on which the first pass showed the ends to be empty; undefined where there was none. */
   readonly rung: Rung | undefined;
-  /** What the first pass left open about the last timestamp. */
-  readonly openEnd: SurveyRecord["openEnd"];
+  /** What the first pass left open about its last timestamps. */
+  readonly openEnds: SurveyRecord["openEnds"];
   readonly mostBytes: number;
   readonly seen: SeenSource;
 }
@@ -30,12 +30,14 @@ export interface FilledTable {
  * Throws `unverified` where nothing does, `incomplete` or `timestamp_capped` where rows turn up.
  */
 export async function proveFilled(filled: FilledTable): Promise<readonly string[]> {
-  const { asks, openEnd, mostBytes, seen } = filled;
+  const { asks, openEnds, mostBytes, seen } = filled;
   const rung = await emptyAround(filled);
-  const restsOn = [grounds.emptyEnds(await withinReach(filled, rung))];
-  if (openEnd === null) return restsOn;
-  const end = { ...openEnd, from: BigInt(openEnd.from), to: BigInt(openEnd.to) };
-  return [...restsOn, await showWholeEnd(asks, end, mostBytes, seen)];
+  const restsOn: string[] = [grounds.emptyEnds(await withinReach(filled, rung))];
+  for (const { from, to, ...end } of openEnds) {
+    const group = { ...end, from: BigInt(from), to: BigInt(to) };
+    restsOn.push(await showWholeEnd(asks, group, mostBytes, seen));
+  }
+  return [...new Set(restsOn)];
 }
 
 /** A rung on which nothing lies outside of the extent; on that of the first pass only the empty ends are asked again. */

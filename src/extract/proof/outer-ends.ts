@@ -66,8 +66,34 @@ export async function areEndsEmpty(
   const head = piecesOf({ from: rung.from, to: first }, rung.stepNs);
   const tail = piecesOf({ from: last + 1n, to: rung.to }, rung.stepNs);
   if (head === undefined || tail === undefined) return undefined;
-  for (const piece of [...head, ...tail]) if ((await probe(asks, piece)) !== undefined) return false;
-  return true;
+  return !(await isAnyIn(asks, [...head, ...tail]));
+}
+
+/** True when a source gives a row in one of some windows. */
+export async function isAnyIn(asks: TableAsks, windows: readonly Window[]): Promise<boolean> {
+  for (const window of windows) if ((await probe(asks, window)) !== undefined) return true;
+  return false;
+}
+
+/**
+ * The first rung that a source takes, and whether it gives rows there; undefined where it takes none of them. Each rung is
+ * asked for in windows no longer than were seen to be answered to their end.
+ */
+export async function firstTaken(
+  asks: TableAsks,
+  rungs: readonly Rung[],
+  seen: SeenSource,
+): Promise<{ readonly rung: Rung; readonly isFilled: boolean } | undefined> {
+  for (const rung of rungs) {
+    const pieces = piecesOf(rung, seen.longestOn(rung));
+    if (pieces === undefined) continue;
+    try {
+      return { rung, isFilled: await isAnyIn(asks, pieces) };
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+    }
+  }
+  return undefined;
 }
 
 export function endsNotShown(): RunvaultError {

@@ -1,7 +1,7 @@
 import type { KnownSource } from "../../archive/sources.ts";
 import type { TableName } from "../../model/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import type { RungKind } from "./rungs.ts";
+import { day, type Rung, type RungKind } from "./rungs.ts";
 
 /** What the archive remembers of a source, as far as proofs need it. */
 interface SourceMemory {
@@ -105,6 +105,18 @@ export class SeenSource {
   /** The longest window seen to be answered whole on rungs of a kind; undefined where none has counted. */
   reachOf(kind: RungKind): Nanoseconds | undefined {
     return this.#reach.get(kind);
+  }
+
+  /**
+   * The longest window to ask for on a rung; undefined where all may be asked for at once. Bounds near the run are asked
+   * for no longer than was seen to be answered to its end: from a known row ahead, and between two rows of one answer, for
+   * a gateway may move a bound without a word and still show the known row.
+   */
+  longestOn({ kind, stepNs }: Rung): Nanoseconds | undefined {
+    const reach = this.#reach.get(kind);
+    if (kind !== "run" || reach === undefined) return stepNs;
+    const spanned = this.#spanned > day ? this.#spanned : day;
+    return reach < spanned ? reach : spanned;
   }
 
   /** True when the operator said that the instance keeps no rows in the table. */

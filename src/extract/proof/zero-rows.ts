@@ -6,12 +6,11 @@ import { exit, RunvaultError } from "../../model/error.ts";
 import type { StorageFacts } from "../../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import type { Window } from "../held-window.ts";
 import type { RunKnowledge } from "../run-knowledge.ts";
 import { isRefusal, jsonOf, probe, type TableAsks } from "../table-asks.ts";
 import { grounds } from "./grounds.ts";
-import { showEnds } from "./outer-ends.ts";
-import { type Extent, piecesOf, type Rung, rungsAround } from "./rungs.ts";
+import { firstTaken, showEnds } from "./outer-ends.ts";
+import { type Extent, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
 /** What an answer of no rows is held against. */
@@ -34,8 +33,8 @@ export interface FilledExtent extends Extent {
   readonly isShown: boolean;
 }
 
-/** What shows that a table has no rows; or a window that has some after all. */
-export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly rowsIn: Window };
+/** What shows that a table has no rows; or a rung that has some after all. */
+export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly rowsOn: Rung };
 
 /**
  * Shows that a table without rows has none: nothing on bounds that brought known rows of other tables or runs, nothing in
@@ -51,9 +50,9 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   const isAllEmpty = isCounted && filled.size === 0;
   const isShown = rungs.length > 0 || isAllEmpty;
   // a row speaks against it on any bounds, on which none says nothing yet
-  const found = await nothingOn(asks, rungs.length === 0 ? aroundNothing(empty) : rungs, seen);
-  if (found !== undefined && "rowsIn" in found) return found;
-  const nothing = isShown ? found : undefined;
+  const taken = await firstTaken(asks, rungs.length > 0 ? rungs : aroundNothing(empty), seen);
+  if (taken?.isFilled) return { rowsOn: taken.rung };
+  const nothing = isShown ? taken : undefined;
   const lacks =
     (await contradiction(empty)) ??
     (nothing === undefined ? "no bounds wide enough were seen to bring rows that are known" : undefined) ??
@@ -121,28 +120,6 @@ function aroundNothing({ asks, run, until, filled }: EmptyTable): Rung[] {
   const first = firsts.reduce((a, b) => (a < b ? a : b));
   const last = lasts.reduce((a, b) => (a > b ? a : b));
   return rungsAround(run, until, { first, last }, now);
-}
-
-/**
- * The first rung on which the source gives no rows, or the window in which it gives some; undefined where it takes none
- * of them. Bounds near the run are asked for in windows no longer than were seen to be answered to their end.
- */
-async function nothingOn(
-  asks: TableAsks,
-  rungs: readonly Rung[],
-  seen: SeenSource,
-): Promise<{ readonly rung: Rung } | { readonly rowsIn: Window } | undefined> {
-  for (const rung of rungs) {
-    const pieces = piecesOf(rung, rung.kind === "run" ? seen.reachOf("run") : rung.stepNs);
-    if (pieces === undefined) continue;
-    try {
-      for (const piece of pieces) if ((await probe(asks, piece)) !== undefined) return { rowsIn: rung };
-      return { rung };
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-    }
-  }
-  return undefined;
 }
 
 const count = z.union([z.string().regex(/^\d{1,20}$/), z.int().nonnegative()]);
