@@ -23,6 +23,11 @@ export interface HeldTable {
   compared: Set<string>;
 }
 
+/** A table of which nothing is held. */
+export function nothingHeld(): HeldTable {
+  return { grain: null, survey: null, segments: [], parquet: [], quarantine: [], compared: new Set() };
+}
+
 /** What says which work is held of a run: where it is, and what it would be a continuation of. */
 export interface HeldWork {
   readonly layout: Layout;
@@ -98,14 +103,7 @@ export class HeldTables {
   of(name: TableName): HeldTable {
     let held = this.#tables.get(name);
     if (held === undefined) {
-      held = {
-        grain: null,
-        survey: null,
-        segments: [],
-        parquet: [],
-        quarantine: [],
-        compared: new Set(),
-      };
+      held = nothingHeld();
       this.#tables.set(name, held);
     }
     return held;

@@ -1,5 +1,5 @@
 import type { Archive } from "../archive/archive.ts";
-import { type HeldTable, HeldTables } from "../archive/held-tables.ts";
+import { HeldTables, nothingHeld } from "../archive/held-tables.ts";
 import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
@@ -83,7 +83,7 @@ export async function planRun(input: {
 
   const planOf = async ({ name }: Table, countRows: CountRows | undefined): Promise<Planned> => {
     const former = committed?.tables[name];
-    const ownHeld = held?.of(name) ?? nothingHeld;
+    const ownHeld = held?.of(name) ?? nothingHeld();
     const known = { table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink };
     try {
       return await askPlan(known, { countRows, survey: undefined, split: undefined });
@@ -125,15 +125,6 @@ async function heldNow(
   const work = { run, committed, storageVersion: settledVersion(run), final: run.final, exactTypes, lost };
   return (await HeldTables.read({ layout: archive.layout, ...work, ...trusted })).held;
 }
-
-const nothingHeld: HeldTable = {
-  grain: null,
-  survey: null,
-  segments: [],
-  parquet: [],
-  quarantine: [],
-  compared: new Set(),
-};
 
 /** What a plan's rows come to; null where the plan does not know. */
 function sizeOf(table: Table, plan: Planned) {

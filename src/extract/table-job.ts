@@ -572,7 +572,7 @@ export class TableJob {
       const kept = { ...former!, parquet: this.#wholeParquet(), storageVersion: common.storageVersion };
       return settled("ok", kept, null);
     }
-    if (this.absent) return settled("ok", { state: "ABSENT", ...common, ...nothingHeld }, null);
+    if (this.absent) return settled("ok", { state: "ABSENT", ...common, ...noFiles }, null);
     const holding = { ...common, ...(await this.#holding(facts, checkedAt)) };
     const outcome = this.#outcome(holding.certificate);
     if (outcome === "ok") {
@@ -1200,7 +1200,7 @@ function liesIn(
   return BigInt(from) >= window.from && BigInt(to) <= window.to;
 }
 
-const nothingHeld = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
+const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
 
 function extentOf(
   ends:

@@ -21,6 +21,19 @@ it.each([
   await tables.expectRows("fills", all);
 });
 
+it("where no bounds at all are refused as well, a run without counts is read in halves around its time", async () => {
+  await using tables = await TableWorld.create();
+  const tooLong = new RunvaultError("invalid_argument", "no more than eight days", { status: 400 });
+  const source = new ArraySource(run, new Map([["fills", all]]), {
+    ...refusing,
+    literal: true,
+    refuses: ({ from, to }) => (from === undefined || to === undefined ? tooLong : undefined),
+  });
+  const { manifest } = await tables.archiveRun(source, { settings: { sliceRows: 100_000 } });
+  expect(manifest.tables.fills).toMatchObject({ state: "COMPLETE" });
+  await tables.expectRows("fills", all);
+});
+
 it("rows archived while the run grew are compared in halves where more is refused", async () => {
   await using tables = await TableWorld.create();
   const settings = { segmentBytes: 30_000, sliceRows: 100_000 };
