@@ -62,7 +62,7 @@ export class HeldTables {
   resumedSegments = 0;
   /** True where some of them were fetched while the run went on. */
   resumedGrowing = false;
-  /** Committed segments that count for nothing, because files of theirs are lost. */
+  /** Committed segments that count for nothing: files of theirs are lost, or the gateway counted other rows. */
   readonly lostSegments = new Map<TableName, readonly string[]>();
   readonly #tables = new Map<TableName, HeldTable>();
   /** Files that the committed generation names. */
@@ -181,6 +181,7 @@ export class HeldTables {
       // a table that never held a row has decided nothing yet
       held.grain = segments.length === 0 ? null : grain;
       const gone = lostWindows({ segments, quarantine }, lost);
+      for (const segment of segments) if (segment.doubted) gone.add(windowOf(segment));
       const isGone = (file: Segment | QuarantineFile) => gone.has(windowOf(file));
       held.segments.push(...segments.filter((segment) => !isGone(segment)));
       if (gone.size > 0) {
@@ -280,7 +281,7 @@ function sameNames(one: readonly string[], other: readonly string[]): boolean {
 function lostWindows(
   { segments, quarantine }: Pick<Holding, "segments" | "quarantine">,
   lost: ReadonlySet<string>,
-): ReadonlySet<string> {
+): Set<string> {
   return new Set([...segments, ...quarantine].filter(({ file }) => lost.has(file)).map(windowOf));
 }
 

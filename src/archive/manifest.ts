@@ -51,6 +51,8 @@ export const segmentSchema = z.strictObject({
   sorted: z.boolean(),
   /** The segment whose rows these were, before it was parted where the gateway's rows begin now. */
   partOf: fileName.optional(),
+  /** The gateway counted, or hashed, other rows in its window than came: the next job fetches it again. */
+  doubted: z.literal(true).optional(),
 });
 export type Segment = z.infer<typeof segmentSchema>;
 

@@ -241,7 +241,7 @@ function refuseToVanish({ former, held, acceptShrink }: PlanInput, found: Extent
     const message = `the gateway says that it keeps ${said}, the archive holds rows of it`;
     throw new RunvaultError("shrunk", message, { hint });
   }
-  if (held.segments.some(({ rows }) => rows > 0)) {
+  if (segmentsEver({ former, held }).some(({ rows }) => rows > 0)) {
     const code = found === "absent" ? "history_unavailable" : "unverified";
     throw new RunvaultError(code, `the gateway says that it keeps ${said}, and gave rows of it before`, {
       hint,
@@ -271,7 +271,8 @@ function refuseUnprovenAhead(
   if (gatewayFrom === undefined || acceptShrink) return;
   const isProven = provenSegments(former);
   const isAhead = ({ to }: Segment) => BigInt(to) <= gatewayFrom;
-  if (held.segments.some((segment) => segment.rows > 0 && isAhead(segment) && !isProven(segment))) {
+  const ever = segmentsEver({ former, held });
+  if (ever.some((segment) => segment.rows > 0 && isAhead(segment) && !isProven(segment))) {
     throw new RunvaultError(
       "unverified",
       `rows before ${gatewayFrom} are gone at the gateway before they were proven`,
@@ -293,6 +294,11 @@ function refuseUnprovenAhead(
       { hint: "What was proven stays. If files are missing or damaged, put them back from a backup." },
     );
   }
+}
+
+/** Segments held, and those of the latest attempt that count no more, for they are lost or doubted: rows came with them. */
+function segmentsEver({ former, held }: Pick<PlanInput, "former" | "held">): readonly Segment[] {
+  return [...held.segments, ...(former?.attempt.holding?.segments ?? [])];
 }
 
 function provenRows(former: TableManifest | undefined): number {

@@ -122,6 +122,8 @@ export class TableJob {
   #compared = false;
   /** What was held is the gateway's by its row checksum, and so was not streamed. */
   #isSameByHash = false;
+  /** The gateway's row checksum is another than that of the rows here. */
+  #isHashOther = false;
   /** Windows fetched by this job that the gateway counts otherwise. */
   #disagreeing: Disagreement[] = [];
   /** Where the facts of a run that goes on stop to agree with its rows, as they do where they lag behind. */
@@ -588,8 +590,6 @@ export class TableJob {
   async #holding(facts: StorageFacts | null, checkedAt: string) {
     const { pending, until, versionMoved, requireDistinctSeq } = this.#context;
     const own = facts?.get(this.table.name);
-    // whatever else went wrong: no later job may take them for whole because others make up for them
-    if (this.error !== null) await this.#dropSegments((s) => this.#disagreeing.some((w) => liesIn(s, w)));
     const held = pending.held.of(this.table.name);
     const ended: Certificate["ended"] = this.error === null ? "clean" : "cut";
     const segments = this.error !== null && !worthKeeping(this.error) ? [] : held.segments;
@@ -634,11 +634,18 @@ export class TableJob {
     };
     return {
       certificate,
-      segments: [...segments],
+      segments: segments.map((segment) =>
+        this.#isDoubted(segment) ? { ...segment, doubted: true as const } : segment,
+      ),
       parquet: parquet.map(({ file }) => file),
       quarantine,
       drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
     };
+  }
+
+  /** True where no later job may take a segment for whole because its counts, by then, happen to be those of its rows. */
+  #isDoubted(segment: Segment): boolean {
+    return this.#isHashOther || this.#disagreeing.some((window) => liesIn(segment, window));
   }
 
   /** The proof of all rows together: those that the gateway no longer has are proven by what proved them then. */
@@ -845,6 +852,7 @@ export class TableJob {
     const hash = await this.#rowHash(files, { from: this.#gatewayFrom });
     if (this.#gatewayFrom === undefined) this.#wholeHash = hash;
     if (given.hash.rows === hash?.rows && given.hash.hash === hash.hash) return "hashed";
+    this.#isHashOther = true;
     this.error = new RunvaultError(
       "unverified",
       `the row hash here is ${hash?.rows}:${hash?.hash}, the gateway says ${given.hash.rows}:${given.hash.hash}`,
