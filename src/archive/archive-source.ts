@@ -83,7 +83,7 @@ interface Counted {
 /**
  * An archive as a source of history. Rows come straight from the segments, byte for byte as they were fetched; only
  * filtered rows, and those that came unsorted, are rendered from Parquet as canonical lines. Rows set aside in
- * quarantine are not served.
+ * quarantine are not served; answers tell their number.
  *
  * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: a commit leaves the files
  * of the generation before it in place. Where a second commit takes them away, the reading throws
@@ -232,14 +232,15 @@ class ArchiveSource implements HistorySource {
    */
   async answer(request: RowRequest, { forms, zstd }: AcceptedRows): Promise<RowAnswer> {
     const asked = await this.#asked(request);
-    const { manifest, buckets, filters } = asked;
+    const { manifest, held, buckets, filters } = asked;
+    const setAside = held.certificate?.quarantined ?? 0;
     const writers = this.#options.forms ?? {};
     const own = ["ndjson", ...(Object.keys(writers) as (keyof typeof writers)[])] as const;
     const form = forms.find((wanted) => own.includes(wanted)) ?? "ndjson";
     const isPlain = form === "ndjson" && filters.length === 0;
     const bytes = isPlain ? knownBytes(buckets, request, request.limit) : undefined;
     const answer = (coding: RowAnswer["coding"], rows: RowAnswer["rows"], pieces: AsyncIterable<RowPiece>) =>
-      rowAnswer({ form, forms: own, coding, rows, bytes }, this.#explained(asked, pieces));
+      rowAnswer({ form, forms: own, coding, rows, bytes, setAside }, this.#explained(asked, pieces));
     const counted: Counted = {};
     const writeLines = filters.length > 0 ? this.#lineForm(asked) : undefined;
     const write = form === "ndjson" ? writeLines : writers[form];
@@ -548,7 +549,7 @@ function rowsToBe({ certificate }: TableView, held: bigint): bigint {
 }
 
 function rowAnswer(
-  about: Pick<RowAnswer, "form" | "forms" | "coding" | "rows" | "bytes">,
+  about: Pick<RowAnswer, "form" | "forms" | "coding" | "rows" | "bytes" | "setAside">,
   pieces: AsyncIterable<RowPiece>,
 ): RowAnswer {
   let given = 0;

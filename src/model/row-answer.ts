@@ -25,6 +25,8 @@ export interface RowAnswer {
   readonly rows: () => number | undefined;
   /** Bytes of NDJSON it will be before compression, where that is known ahead; undefined in other forms. */
   readonly bytes: number | undefined;
+  /** Rows of the whole table that were set aside from what the source shows; 0 where none were. */
+  readonly setAside: number;
   /** Ends and throws as `HistorySource.rows` does. */
   readonly chunks: AsyncIterable<Uint8Array>;
   /**

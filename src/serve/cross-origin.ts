@@ -1,11 +1,12 @@
 import { cors } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
-import { rowCountHeader } from "./history-routes.ts";
+import { rowCountHeader, setAsideHeader } from "./history-routes.ts";
 
 const methods = "GET, POST";
 // besides its own, what Connect and gRPC-Web clients in a page send and read
 const headers = ["authorization", "accept", ...cors.allowedHeaders].join(", ");
-const exposed = ["retry-after", "www-authenticate", rowCountHeader, ...cors.exposedHeaders].join(", ");
+const own = ["retry-after", "www-authenticate", rowCountHeader, setAsideHeader];
+const exposed = [...own, ...cors.exposedHeaders].join(", ");
 const keptSeconds = "3600";
 
 /**

@@ -122,6 +122,7 @@ async function answerRows(
       ...(vary.length === 0 ? {} : { vary: vary.join(", ") }),
       ...(accepted === "identity" ? {} : { "content-encoding": accepted }),
       ...(rows === undefined ? {} : { [rowCountHeader]: String(rows) }),
+      ...(answer.setAside === 0 ? {} : { [setAsideHeader]: String(answer.setAside) }),
     });
     const sent = await sendRows(response, chunks, first, {
       encoding: answer.coding === "identity" ? accepted : "identity",
@@ -171,6 +172,8 @@ function refuseHttp10({ raw }: FastifyRequest): void {
 
 /** Says how many rows the answer is, where that is known ahead. A gateway has no such header. */
 export const rowCountHeader = "runvault-rows";
+/** Says how many rows of the whole table were set aside, as an operator accepted. A gateway has no such header. */
+export const setAsideHeader = "runvault-set-aside";
 
 /** Of a source that has rows and no more. Their number is counted on the way, where anybody wants it. */
 function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
@@ -180,6 +183,7 @@ function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
     coding: "identity",
     rows: () => undefined,
     bytes: undefined,
+    setAside: 0,
     chunks: source.rows(request),
     given: undefined,
   };

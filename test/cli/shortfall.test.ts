@@ -171,6 +171,10 @@ describe("a bucket that an attempt changed", () => {
         expect((await answer.text()).trimEnd().split("\n")).toHaveLength(
           files.reduce((sum, file) => sum + file.rows, 0),
         );
+        expect(answer.headers.get("runvault-set-aside")).toBeNull();
+        const orders = await fetch(`${served.url}/history/orders?${query}`);
+        expect(orders.headers.get("runvault-set-aside")).toBe("1");
+        await orders.body?.cancel();
         // nothing proven is 409
         const bars = await fetch(`${served.url}/history/bars?${query}`);
         if (more.length > 0) continue;
