@@ -457,7 +457,7 @@ export class TableJob {
     // shown already, or doubted, or to be told that the facts say otherwise
     if (this.restsOn.length > 0 || this.#doubt !== null || this.disagrees(facts)) return;
     if (extent === undefined || !this.#agreedRows(facts)) return;
-    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     if (this.restsOn.length > 0) return;
     const openEnds = own === undefined ? (survey?.openEnds ?? []) : [];
     const common = { asks: this.#asks(), run, until, extent, rung: this.#rung, openEnds };
@@ -479,7 +479,7 @@ export class TableJob {
     const { slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
     if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
-    const standing = own === undefined ? [] : standingGrounds(this.#former, own, until);
+    const standing = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     // was said while no table of the run had rows
     this.restsOn = filled.size > 0 && standing.includes(grounds.countedNoneInRun) ? [] : standing;
     if (this.restsOn.length > 0) return false;

@@ -94,6 +94,32 @@ describe("a finished run whose version moves while it is fetched", () => {
   });
 });
 
+it.each([
+  ["behind the last", 9],
+  ["ahead of the first", 0],
+])(
+  "a run of another version than it was archived under has rows that facts do not count yet, %s",
+  async (_, hour) => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(10) }).get("fills")!;
+    const source = new ArraySource(run, new Map([["fills", all.filter(({ ts }) => ts !== at(hour))]]));
+    expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+    const lagging = new ArraySource(run, source.tables);
+    const facts = source.facts.bind(source);
+    let isLate = true;
+    source.facts = (...asked) => (isLate ? lagging.facts(...asked) : facts(...asked));
+    source.tables = new Map([["fills", all]]);
+    source.storageVersion = "2";
+    const wait = async () => {
+      isLate = false;
+    };
+    expect((await tables.archiveRun(source, { wait, settings: { factsPauseNs: 1n } })).manifest.state).toBe(
+      "COMPLETE",
+    );
+    await tables.expectRows("fills", all);
+  },
+);
+
 describe("a finished run that nothing counts, whose version moves while it is fetched", () => {
   const all = world({ fills: hours(60) }).get("fills")!;
   const uncounted = (rows: typeof all) => {

@@ -1,7 +1,9 @@
 import type { SurveyRecord } from "../../archive/journal.ts";
 import type { TableManifest } from "../../archive/manifest.ts";
+import { latestView } from "../../archive/table-view.ts";
 import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import { isOutdated } from "../committed-table.ts";
 import type { RunKnowledge } from "../run-knowledge.ts";
 import { isRefusal, type TableAsks } from "../table-asks.ts";
 import { showWholeEnd } from "./capped-end.ts";
@@ -58,13 +60,16 @@ async function emptyAround({ asks, run, until, extent, rung, seen }: FilledTable
 
 /**
  * What a counted table's former certificate rests on, where it still stands: the rows begin where they did, and the run
- * goes on as it did or is finished as it was. Its ends are not asked about again then.
+ * goes on as it did or is finished as it was, under no other version. Its ends are not asked about again then.
  */
 export function standingGrounds(
   former: TableManifest | undefined,
   own: TableFacts,
+  run: RunKnowledge,
   until: Nanoseconds | undefined,
 ): readonly string[] {
+  // facts may lag behind what the version tells of
+  if (former !== undefined && isOutdated(latestView(former), run)) return [];
   const certificate = former?.proven?.certificate;
   if (certificate?.proof !== "counted" && certificate?.proof !== "hashed") return [];
   if ((certificate.gatewayFrom ?? certificate.first?.ts) !== own.first?.toString()) return [];
