@@ -180,6 +180,34 @@ describe("a table of which storage facts count no rows", () => {
   });
 });
 
+describe.each([31n, 1n])(
+  "where no row of the run is counted yet, and no more than %s days are answered at once",
+  (days) => {
+    const manners: Manners = { times, longestNs: days * day, longer: "cutDown" };
+
+    it("a table is INCOMPLETE of which bounds near the run bring a row", async () => {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, world({ fills: hours(3, 40) }), manners);
+      const before = new ArraySource(run, world({ fills: [] }), manners);
+      source.facts = (...asked) => before.facts(...asked);
+      const { manifest } = await tables.archiveRun(source);
+      expect(latestView(manifest.tables.fills)).toMatchObject({
+        state: "INCOMPLETE",
+        error: { code: "incomplete" },
+      });
+    });
+
+    it("the operator's word does not outweigh such a row", async () => {
+      await using tables = await TableWorld.create();
+      const literal = { ...manners, literal: true, defaultWindowNs: at(3) - at(0) };
+      const source = new ArraySource(run, world({ fills: hours(3, 40) }), literal);
+      const seen = new SeenSource(undefined, ["fills"]);
+      expect((await tables.archiveRun(source, { seen })).manifest.state).toBe("COMPLETE");
+      await tables.expectRows("fills", source.tables.get("fills")!);
+    });
+  },
+);
+
 describe("the operator's word that a table holds no rows", () => {
   it("proves it, is kept for the instance, and is forgotten once rows come", async () => {
     await using tables = await TableWorld.create();

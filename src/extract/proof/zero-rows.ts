@@ -49,15 +49,19 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   // facts without any row in the run are not tied to bounds, and there is no row that bounds could be tried on
   const isAllEmpty = isCounted && filled.size === 0;
   const isShown = rungs.length > 0 || isAllEmpty;
-  // a row speaks against it on any bounds, on which none says nothing yet
-  const taken = await firstTaken(asks, rungs.length > 0 ? rungs : aroundNothing(empty), seen);
-  if (taken?.isFilled) return { rowsOn: taken.rung };
-  const nothing = isShown ? taken : undefined;
+  // where no bounds were seen to bring rows, none says nothing on any, but a row speaks against it on each
+  const tried = rungs.length > 0 ? [rungs] : aroundNothing(empty).map((rung) => [rung]);
+  let nothing: Rung | undefined;
+  for (const rungs of tried) {
+    const taken = await firstTaken(asks, rungs, seen);
+    if (taken?.isFilled) return { rowsOn: taken.rung };
+    nothing ??= isShown ? taken?.rung : undefined;
+  }
   const lacks =
     (await contradiction(empty)) ??
     (nothing === undefined ? "no bounds wide enough were seen to bring rows that are known" : undefined) ??
     (isCounted ? undefined : await unknownTo(empty));
-  const shown = nothing === undefined ? [] : [grounds.noRows(nothing.rung)];
+  const shown = nothing === undefined ? [] : [grounds.noRows(nothing)];
   if (lacks === undefined) {
     if (isAllEmpty) return { restsOn: [grounds.countedNoneInRun] };
     const known = isCounted ? grounds.countedNone : grounds.routeGaveRows;
