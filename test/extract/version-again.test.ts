@@ -94,31 +94,34 @@ describe("a finished run whose version moves while it is fetched", () => {
   });
 });
 
-it.each([
-  ["behind the last", 9],
-  ["ahead of the first", 0],
-])(
-  "a run of another version than it was archived under has rows that facts do not count yet, %s",
-  async (_, hour) => {
+describe("a finished run that has more rows than when it was archived, of which facts count some yet", () => {
+  it.each([
+    ["behind the last, of another version", 9, { version: "2", before: hours(9) }],
+    ["ahead of the first, of another version", 0, { version: "2", before: hours(9, 1) }],
+    ["behind the last, of no version", 9, { version: undefined, before: hours(8) }],
+    ["ahead of the first, of no version", 0, { version: undefined, before: hours(8, 1) }],
+  ])("has all of them: %s", async (_, hour, { version, before }) => {
     await using tables = await TableWorld.create();
     const all = world({ fills: hours(10) }).get("fills")!;
-    const source = new ArraySource(run, new Map([["fills", all.filter(({ ts }) => ts !== at(hour))]]));
+    const some = (wanted: readonly number[]) =>
+      all.filter(({ ts }) => wanted.some((hour) => ts === at(hour)));
+    const source = new ArraySource(run, new Map([["fills", some(before)]]));
+    source.storageVersion = version && "1";
     expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
-    const lagging = new ArraySource(run, source.tables);
+    const lagging = new ArraySource(run, new Map([["fills", all.filter(({ ts }) => ts !== at(hour))]]));
     const facts = source.facts.bind(source);
     let isLate = true;
     source.facts = (...asked) => (isLate ? lagging.facts(...asked) : facts(...asked));
     source.tables = new Map([["fills", all]]);
-    source.storageVersion = "2";
+    source.storageVersion = version;
     const wait = async () => {
       isLate = false;
     };
-    expect((await tables.archiveRun(source, { wait, settings: { factsPauseNs: 1n } })).manifest.state).toBe(
-      "COMPLETE",
-    );
+    const settings = { factsPauseNs: 1n };
+    expect((await tables.archiveRun(source, { wait, settings })).manifest.state).toBe("COMPLETE");
     await tables.expectRows("fills", all);
-  },
-);
+  });
+});
 
 describe("a finished run that nothing counts, whose version moves while it is fetched", () => {
   const all = world({ fills: hours(60) }).get("fills")!;

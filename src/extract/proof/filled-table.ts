@@ -60,7 +60,9 @@ async function emptyAround({ asks, run, until, extent, rung, seen }: FilledTable
 
 /**
  * What a counted table's former certificate rests on, where it still stands: the rows begin where they did, and the run
- * goes on as it did or is finished as it was, under no other version. Its ends are not asked about again then.
+ * goes on as it did, or is finished as it was, of the same version and with as many rows. Its ends are not asked about
+ * again then. Facts that changed may lag behind what has changed since; of a run that goes on, the slice up to its horizon
+ * is asked for whatever they count.
  */
 export function standingGrounds(
   former: TableManifest | undefined,
@@ -68,11 +70,10 @@ export function standingGrounds(
   run: RunKnowledge,
   until: Nanoseconds | undefined,
 ): readonly string[] {
-  // facts may lag behind what the version tells of
-  if (former !== undefined && isOutdated(latestView(former), run)) return [];
   const certificate = former?.proven?.certificate;
   if (certificate?.proof !== "counted" && certificate?.proof !== "hashed") return [];
   if ((certificate.gatewayFrom ?? certificate.first?.ts) !== own.first?.toString()) return [];
   if ((certificate.until === null) !== (until === undefined)) return [];
-  return certificate.restsOn;
+  const isSame = certificate.gatewayRows === own.rows.toString() && !isOutdated(latestView(former!), run);
+  return until !== undefined || isSame ? certificate.restsOn : [];
 }
