@@ -6,7 +6,7 @@ import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
 import type { HeldWindow } from "./held-window.ts";
-import { isRefusal } from "./table-asks.ts";
+import { asked, isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
   readonly run: RunRef;
@@ -78,76 +78,145 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
   return differing;
 }
 
-/** How many of the windows, from the first on, have the same bytes at the source. */
-async function equalBytes(
-  { run, table, windows, work, read, onEqual }: HeldComparison,
-  clean: (text: Buffer) => Buffer,
-): Promise<number> {
+/**
+ * How many of the windows, from the first on, have the same bytes at the source. Where they are counted, by an answer as
+ * it comes, for lines like those held need no second look; what an answer that ended early leaves open is asked for as
+ * rows are fetched.
+ */
+async function equalBytes(input: HeldComparison, clean: (text: Buffer) => Buffer): Promise<number> {
+  const { windows, work } = input;
+  if (work.countRows === undefined) return await equalSlice(input, clean);
+  const { equal, differs } = await equalAnswer(input);
+  if (differs || equal === windows.length) return equal;
+  return equal + (await equalSlice({ ...input, windows: windows.slice(equal) }, clean));
+}
+
+/** How many windows one answer has the bytes of, and whether it has others then; if not, it may have ended early. */
+async function equalAnswer(
+  input: HeldComparison,
+): Promise<{ readonly equal: number; readonly differs: boolean }> {
+  const { run, table, windows, work } = input;
+  const { source, signal, onRows } = work;
+  const held = new HeldBytes(input, (text) => text);
+  const bounds = asked(windows[0]!.from, windows.at(-1)!.to);
+  try {
+    for await (const chunk of source.rows({ ...run, table: table.name, ...bounds, signal })) {
+      await held.compare(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+      if (held.differs) break;
+      onRows(0, chunk.byteLength);
+    }
+    await held.end(false);
+  } catch (error) {
+    signal.throwIfAborted();
+    // whatever else it is, asking for what is left will tell
+    if (isRefusal(error)) throw error;
+  }
+  onRows(
+    windows.slice(0, held.equal).reduce((sum, { rows }) => sum + rows, 0),
+    0,
+  );
+  return { equal: held.equal, differs: held.differs };
+}
+
+/** The same by rows as they are fetched, whatever the source does to its answers. */
+async function equalSlice(input: HeldComparison, clean: (text: Buffer) => Buffer): Promise<number> {
+  const { run, table, windows, work } = input;
   const [first, last] = [windows[0]!, windows.at(-1)!];
   // an answer that ends with as many rows as are held is the whole of it only where they are counted
   const expected =
     work.countRows === undefined ? undefined : windows.reduce((sum, { rows }) => sum + rows, 0);
-  let confirmed = 0;
-  const confirm = async (windowsBefore: number) => {
-    for (; confirmed < windowsBefore; confirmed++) await onEqual(windows[confirmed]!);
-  };
-  let differs = false;
+  const held = new HeldBytes(input, clean);
   // ends the answer once it is known to be another
   const halt = new AbortController();
-  const giveUp = () => {
-    differs = true;
-    halt.abort("the rows are others");
-  };
-  /** The window under way, its segments that are still to come, and what is left of the one being compared. */
-  let at = 0;
-  let segments = [...first.segments];
-  let left: Buffer = Buffer.alloc(0);
-  const hasMore = async (): Promise<boolean> => {
-    while (left.byteLength === 0) {
-      const segment = segments.shift();
-      if (segment !== undefined) {
-        if (segment.rows > 0) left = clean(await read(segment));
-      } else if (at < windows.length - 1) {
-        at++;
-        segments = [...windows[at]!.segments];
-      } else return false;
-    }
-    return true;
-  };
-  const compare = async (text: Buffer) => {
-    for (let rest = text; rest.byteLength > 0 && !differs; ) {
-      if (!(await hasMore())) return giveUp();
-      const size = Math.min(rest.byteLength, left.byteLength);
-      const same = commonBytes(rest, left, size);
-      // a line of this window: what came before it is all there is of those ahead
-      if (rest.subarray(0, same).includes(10)) await confirm(at);
-      if (same < size) return giveUp();
-      rest = rest.subarray(size);
-      left = left.subarray(size);
-    }
-  };
   try {
     await fetchSlice(
       { run, table, bucket: "", from: first.from, to: last.to, expected },
       {
         ...work,
         signal: AbortSignal.any([work.signal, halt.signal]),
-        startOver: async () => giveUp(),
+        startOver: async () => {
+          held.giveUp();
+          halt.abort("the rows are in another order");
+        },
         store: async (_draft, text, release) => {
           try {
-            await compare(clean(text));
+            await held.compare(clean(text));
+            if (held.differs) halt.abort("the rows are others");
           } finally {
             release();
           }
         },
       },
     );
-    if (!differs) await confirm((await hasMore()) ? at : windows.length);
+    await held.end(true);
   } catch (error) {
-    if (!differs) throw error;
+    if (!held.differs) throw error;
   }
   work.signal.throwIfAborted();
-  return confirmed;
+  return held.equal;
+}
+
+/** The bytes of windows that are held, which those of an answer are held against one after the other. */
+class HeldBytes {
+  /** True once the answer has other bytes. */
+  differs = false;
+  /** Windows from the first on of which the answer has the bytes, and no others. */
+  equal = 0;
+  readonly #input: HeldComparison;
+  readonly #clean: (text: Buffer) => Buffer;
+  /** The window under way, its segments that are still to come, and what is left of the one being compared. */
+  #at = 0;
+  #segments: Segment[];
+  #left: Buffer = Buffer.alloc(0);
+
+  constructor(input: HeldComparison, clean: (text: Buffer) => Buffer) {
+    this.#input = input;
+    this.#clean = clean;
+    this.#segments = [...input.windows[0]!.segments];
+  }
+
+  giveUp(): void {
+    this.differs = true;
+  }
+
+  async compare(text: Buffer): Promise<void> {
+    for (let rest = text; rest.byteLength > 0 && !this.differs; ) {
+      if (this.#left.byteLength === 0 && !(await this.#hasMore())) return this.giveUp();
+      const size = Math.min(rest.byteLength, this.#left.byteLength);
+      const same = commonBytes(rest, this.#left, size);
+      // a line of this window: what came before it is all there is of those ahead
+      if (this.equal < this.#at && rest.subarray(0, same).includes(10)) await this.#confirm(this.#at);
+      if (same < size) return this.giveUp();
+      rest = rest.subarray(size);
+      this.#left = this.#left.subarray(size);
+    }
+  }
+
+  /** Takes note that the answer ended; `isWhole` where it is known to be all there is. */
+  async end(isWhole: boolean): Promise<void> {
+    if (this.differs) return;
+    if (!(await this.#hasMore())) await this.#confirm(this.#input.windows.length);
+    else if (isWhole) await this.#confirm(this.#at);
+  }
+
+  async #confirm(windowsBefore: number): Promise<void> {
+    const { windows, onEqual } = this.#input;
+    for (; this.equal < windowsBefore; this.equal++) await onEqual(windows[this.equal]!);
+  }
+
+  async #hasMore(): Promise<boolean> {
+    const { windows, read } = this.#input;
+    while (this.#left.byteLength === 0) {
+      const segment = this.#segments.shift();
+      if (segment !== undefined) {
+        if (segment.rows > 0) this.#left = this.#clean(await read(segment));
+      } else if (this.#at < windows.length - 1) {
+        this.#at++;
+        this.#segments = [...windows[this.#at]!.segments];
+      } else return false;
+    }
+    return true;
+  }
 }
 
 /** How many bytes two texts have in common from their beginning, of the first so many. */
