@@ -12,6 +12,7 @@ import { type Manifest, runState, type TableManifest, type TableState } from "..
 import { Pending, type Step } from "../archive/pending.ts";
 import { makeRealFolder } from "../archive/real-folder.ts";
 import { rowHashWithin } from "../archive/row-hash-within.ts";
+import { countGone } from "../archive/rows-gone.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
 import { latestView } from "../archive/table-view.ts";
@@ -274,6 +275,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     require: settings.require,
     fingerprint: settings.fingerprint,
     hashOf: (table, files, bounds) => rowHashWithin(duckdb.connection, table, files, bounds),
+    countGone: (before, now) => countGone(duckdb.connection, before, now),
     requireDistinctSeq: (table, files) => requireDistinctSeq(duckdb.connection, table, files),
     versionMoved: () => run.final && version !== run.storageVersion,
     onPlan: job.onPlan ?? (() => {}),

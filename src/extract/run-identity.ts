@@ -69,11 +69,12 @@ function toldBeginning(started: string | bigint | null | undefined): bigint | un
 
 /**
  * Whether the source has the first row that was proven of the run, or, where retention took that, the last, of any of its
- * tables; undefined where no row was ever proven.
+ * tables; undefined where no row was ever proven. Throws what fails of a table where no other one tells.
  */
 async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined> {
-  const { archive, committed } = identity;
+  const { archive, committed, signal } = identity;
   let isAnyProven = false;
+  let failure: unknown;
   for (const table of tables) {
     const segments = (committed.tables[table.name]?.proven?.segments ?? []).filter(({ rows }) => rows > 0);
     for (const [segment, end] of [
@@ -83,11 +84,18 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
       if (segment === undefined) continue;
       const text = await readSegment(join(archive.layout.dataDir(committed), segment.file), segment);
       const line = linesOf(text).at(end)?.toString("utf8");
-      if (line !== undefined && (await gives(identity, table, segment, line))) return true;
+      try {
+        if (line !== undefined && (await gives(identity, table, segment, line))) return true;
+      } catch (thrown) {
+        signal.throwIfAborted();
+        if (RunvaultError.from(thrown).scope !== "table") throw thrown;
+        failure ??= thrown;
+      }
     }
     // retention may have taken the whole table, and left another
     if (segments.length > 0) isAnyProven = true;
   }
+  if (failure !== undefined) throw failure;
   return isAnyProven ? false : undefined;
 }
 

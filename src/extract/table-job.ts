@@ -43,7 +43,7 @@ import {
 } from "./held-window.ts";
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "./plan.ts";
 import { isRefusedByRoute, isUnavailable } from "./proof/absent-table.ts";
-import { proveFilled, standingGrounds } from "./proof/filled-table.ts";
+import { formerGrounds, proveFilled, standingGrounds } from "./proof/filled-table.ts";
 import { grounds, heldGrounds, unseen } from "./proof/grounds.ts";
 import { firstTaken, rowsOutside, showEnds } from "./proof/outer-ends.ts";
 import { type Extent, piecesOf, type Rung, rungsAround, windowText } from "./proof/rungs.ts";
@@ -85,6 +85,8 @@ export interface RunContext {
   readonly fingerprint: boolean;
   /** Gives the row hash of the rows that Parquet files hold within bounds. */
   readonly hashOf: (table: Table, files: readonly string[], bounds?: TimeBounds) => Promise<RowHash>;
+  /** How many rows of Parquet files have a seq that no row of other files has. */
+  readonly countGone: (before: readonly string[], now: readonly string[]) => Promise<bigint>;
   /** Throws `duplicate_row` where two rows in Parquet files have the same seq. */
   readonly requireDistinctSeq: (table: Table, files: readonly string[]) => Promise<void>;
   /** True once the run's storage version moved while the job went on: then one row may have come in two windows. */
@@ -479,11 +481,14 @@ export class TableJob {
     const { slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
     if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
-    const standing = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     // was said while no table of the run had rows
-    this.restsOn = filled.size > 0 && standing.includes(grounds.countedNoneInRun) ? [] : standing;
+    const isPast = (ground: string) => filled.size > 0 && ground === grounds.countedNoneInRun;
+    const standing = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
+    this.restsOn = standing.some(isPast) ? [] : standing;
     if (this.restsOn.length > 0) return false;
-    const common = { asks: this.#asks(), run, until, filled, summary, seen: work.seen };
+    const former = own === undefined ? [] : formerGrounds(this.#former, own, until);
+    const before = former.some(isPast) ? [] : former;
+    const common = { asks: this.#asks(), run, until, before, filled, summary, seen: work.seen };
     let rowsOn: Rung | undefined;
     await this.#doubting(async () => {
       const proof = await slices.add(() => proveEmpty({ ...common, isCounted: own !== undefined }));
@@ -605,6 +610,7 @@ export class TableJob {
     if (versionMoved()) {
       await this.attempt(async () => requireDistinctSeq(this.table, await this.#located(files)));
     }
+    await this.attempt(() => this.#requireProvenRows(files, quarantined));
     const found = this.error === null ? await this.#proof(facts, this.#comparedRows()) : "none";
     const converted = parquet.reduce((sum, { file }) => sum + file.rows, 0);
     if (this.error === null && converted !== rows) {
@@ -641,6 +647,35 @@ export class TableJob {
       quarantine,
       drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
     };
+  }
+
+  /**
+   * Throws `shrunk` where rows that were proven are not here any more: counts do not tell where others came in their
+   * place. Only buckets are looked at of which a segment was fetched again; a row that was corrected keeps its seq.
+   */
+  async #requireProvenRows(files: readonly ParquetFile[], setAside: number): Promise<void> {
+    const proven = this.#former?.proven ?? null;
+    if (proven === null || this.#context.acceptShrink) return;
+    const { segments } = this.#context.pending.held.of(this.table.name);
+    const rowsOf = new Map<string, number>();
+    for (const { file, partOf = file, rows } of segments)
+      for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
+    const dropped = proven.segments.filter(({ file, rows }) => (rowsOf.get(file) ?? 0) < rows);
+    const buckets = new Set(dropped.map(({ bucket }) => bucket));
+    if (buckets.size === 0) return;
+    const isFetched = ({ bucket }: ParquetFile) => buckets.has(bucket);
+    const before = await this.#located(proven.parquet.filter(isFetched));
+    // a corrected row may have moved to another bucket
+    const gone =
+      (await this.#context.countGone(before, await this.#located(files.filter(isFetched)))) &&
+      (await this.#context.countGone(before, await this.#located(files)));
+    // rows that are set aside now are told as such
+    if (gone <= BigInt(setAside)) return;
+    throw new RunvaultError(
+      "shrunk",
+      `${gone} rows that were proven are gone at the gateway, and others came in their place`,
+      { hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink." },
+    );
   }
 
   /** True where no later job may take a segment for whole because its counts, by then, happen to be those of its rows. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 describe("rows that go at the gateway", () => {
@@ -21,6 +21,34 @@ describe("rows that go at the gateway", () => {
     const accepted = await tables.archiveRun(source, { settings: { acceptShrink: true } });
     expect(accepted.manifest.tables.fills!.state).toBe("OPEN");
     await tables.expectRows("fills", left);
+  });
+
+  it.each([
+    ["counted, of another version", { version: "2", isGrowing: false, literal: false }],
+    ["counted, while the run goes on", { version: undefined, isGrowing: true, literal: false }],
+    ["uncounted", { version: "2", isGrowing: false, literal: true }],
+  ])("are noticed where others came in their place: %s", async (_, { version, isGrowing, literal }) => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const before = all.filter((_, i) => i !== 12 && i !== 13);
+    const source = new ArraySource(run, new Map([["fills", before]]), { final: !isGrowing, literal });
+    source.storageVersion = version && "1";
+    const first = await tables.archiveRun(source);
+    expect(first.manifest.state).toBe(isGrowing ? "OPEN" : "COMPLETE");
+    // one is gone, and two are new: no count shows it
+    source.tables.set("fills", all.toSpliced(10, 1));
+    source.storageVersion = version;
+    const job = () => tables.archiveRun(source, { settings: { recheckBefore: at(2_000_000) } });
+    for (const { manifest } of [await job(), await job()]) {
+      expect(manifest.tables.fills!.attempt).toMatchObject({
+        outcome: "UNVERIFIED",
+        error: { code: "shrunk", message: expect.stringMatching(/^1 rows that were proven are gone/) },
+      });
+      await tables.expectRows("fills", before);
+    }
+    const accepted = await tables.archiveRun(source, { settings: { acceptShrink: true } });
+    expect(accepted.manifest.state).toBe(isGrowing ? "OPEN" : "COMPLETE");
+    await tables.expectRows("fills", source.tables.get("fills")!);
   });
 
   it("are noticed in a finished run of which another version is fetched whole", async () => {

@@ -70,10 +70,19 @@ export function standingGrounds(
   run: RunKnowledge,
   until: Nanoseconds | undefined,
 ): readonly string[] {
+  const restsOn = formerGrounds(former, own, until);
+  const isSame = former?.proven?.certificate?.gatewayRows === own.rows.toString();
+  return until !== undefined || (isSame && !isOutdated(latestView(former!), run)) ? restsOn : [];
+}
+
+/** The same whatever changed: what it rests on says nothing of rows that came since. */
+export function formerGrounds(
+  former: TableManifest | undefined,
+  own: TableFacts,
+  until: Nanoseconds | undefined,
+): readonly string[] {
   const certificate = former?.proven?.certificate;
   if (certificate?.proof !== "counted" && certificate?.proof !== "hashed") return [];
   if ((certificate.gatewayFrom ?? certificate.first?.ts) !== own.first?.toString()) return [];
-  if ((certificate.until === null) !== (until === undefined)) return [];
-  const isSame = certificate.gatewayRows === own.rows.toString() && !isOutdated(latestView(former!), run);
-  return until !== undefined || isSame ? certificate.restsOn : [];
+  return (certificate.until === null) === (until === undefined) ? certificate.restsOn : [];
 }

@@ -20,6 +20,8 @@ export interface EmptyTable {
   readonly until: Nanoseconds | undefined;
   /** True when storage facts count no rows; false where there are no facts. */
   readonly isCounted: boolean;
+  /** What a former proof by counts rests on; it stands where no bounds can be tried any more. */
+  readonly before: readonly string[];
   /** Extents of the run's tables that have rows. */
   readonly filled: ReadonlyMap<TableName, FilledExtent>;
   readonly seen: SeenSource;
@@ -43,7 +45,7 @@ export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly ro
  * the tables that have rows, which show the bounds. Throws `unverified`.
  */
 export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
-  const { asks, run, isCounted, filled, seen } = empty;
+  const { asks, run, isCounted, before, filled, seen } = empty;
   const name = asks.table.name;
   const rungs = await countedRungs(empty);
   // facts without any row in the run are not tied to bounds, and there is no row that bounds could be tried on
@@ -57,12 +59,16 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
     if (taken?.isFilled) return { rowsOn: taken.rung };
     nothing ??= isShown ? taken?.rung : undefined;
   }
+  const isStanding = nothing === undefined && isCounted && before.length > 0;
   const lacks =
     (await contradiction(empty)) ??
-    (nothing === undefined ? "no bounds wide enough were seen to bring rows that are known" : undefined) ??
+    (nothing === undefined && !isStanding
+      ? "no bounds wide enough were seen to bring rows that are known"
+      : undefined) ??
     (isCounted ? undefined : await unknownTo(empty));
   const shown = nothing === undefined ? [] : [grounds.noRows(nothing)];
   if (lacks === undefined) {
+    if (isStanding) return { restsOn: before };
     if (isAllEmpty) return { restsOn: [grounds.countedNoneInRun] };
     const known = isCounted ? grounds.countedNone : grounds.routeGaveRows;
     return { restsOn: [...shown, known] };
