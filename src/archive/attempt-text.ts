@@ -11,6 +11,16 @@ export function attemptReason({ attempt, proven }: Pick<TableManifest, "attempt"
   return outcome === "UNVERIFIED" ? `its proof, ${proof ?? "none"}, is weaker than the one required` : null;
 }
 
+/** What to do about an attempt that proved nothing; null after one that was ok, and where nothing is known to help. */
+export function attemptHint({ attempt }: Pick<TableManifest, "attempt">): string | null {
+  const { outcome, error } = attempt;
+  if (error !== null) return error.hint;
+  if (outcome === "QUARANTINED")
+    return "Look at the rows set aside; --accept-quarantine takes the table for proven without them.";
+  const isWeak = outcome === "UNVERIFIED";
+  return isWeak ? "Leave --require out, or have the gateway give what it asks for." : null;
+}
+
 /** What the latest attempt came to, why, since when that is so, and what is shown instead; null after one that was ok. */
 export function attemptText({ proven, attempt }: Pick<TableManifest, "attempt" | "proven">): string | null {
   const { outcome, at, behindSince } = attempt;

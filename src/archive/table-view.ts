@@ -36,9 +36,17 @@ const nothing: Holding = {
   storageVersion: null,
 };
 
-/** What people are told of a table once an attempt is over: as it is proven, if that was ok. */
+/**
+ * What people are told of a table once an attempt is over: as it is proven, if that was ok. Of one that brought nothing,
+ * the rows of before, which this attempt did not prove.
+ */
 export function toldView(table: TableManifest): TableView {
-  return (table.attempt.outcome === "ok" ? provenView(table) : undefined) ?? latestView(table);
+  const { proven, attempt } = table;
+  if (attempt.outcome === "ok") return provenView(table) ?? latestView(table);
+  const latest = latestView(table);
+  const before = attempt.holding === null ? (proven?.certificate ?? null) : null;
+  if (before === null) return latest;
+  return { ...latest, certificate: { ...before, proof: "none", gatewayRows: null, restsOn: [] } };
 }
 
 /** What readers show of a table; with `allowIncomplete` what its latest attempt made of it. */

@@ -1,5 +1,6 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
+import { attemptHint, attemptReason } from "../archive/attempt-text.ts";
 import { holds } from "../archive/convert-types.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest, TableManifest } from "../archive/manifest.ts";
@@ -361,7 +362,8 @@ function jsonOf(report: RunReport) {
     const { behindSince, notes } = table.attempt;
     const proven = provenJson(table);
     const setAside = report.setAside[name] ?? null;
-    return [name, { state, ...certificate, drift, setAside, error: failure, proven, behindSince, notes }];
+    const why = { error: failure, reason: attemptReason(table), hint: attemptHint(table) };
+    return [name, { state, ...certificate, drift, setAside, ...why, proven, behindSince, notes }];
   });
   return {
     instanceId,
@@ -415,11 +417,12 @@ function reportText(report: RunReport): string {
     : `up to date, nothing fetched${repeated}`;
   const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
   const lines = Object.entries(manifest.tables).map(([name, entry]) => {
-    const { state, certificate, drift, error } = toldView(entry);
+    const { state, certificate, drift } = toldView(entry);
     const notes = [
       certificate !== null && certificate.quarantined > 0 ? `${certificate.quarantined} set aside` : "",
       drift.length > 0 ? `unknown: ${drift.join(", ")}` : "",
-      error === null ? "" : `${error.code}: ${error.message}`,
+      // rows set aside are told ahead
+      state === "QUARANTINED" ? "" : (attemptReason(entry) ?? ""),
       shownText(entry),
       ...entry.attempt.notes,
     ];
@@ -448,9 +451,10 @@ function reportText(report: RunReport): string {
 
 /** What helps the tables that failed, each remedy once. */
 function hintLines(manifest: Manifest): string[] {
-  const hinted = Object.entries(manifest.tables).flatMap(([name, { attempt }]) =>
-    attempt.error?.hint == null ? [] : [{ name, hint: attempt.error.hint }],
-  );
+  const hinted = Object.entries(manifest.tables).flatMap(([name, table]) => {
+    const hint = attemptHint(table);
+    return hint === null ? [] : [{ name, hint }];
+  });
   return [...Map.groupBy(hinted, ({ hint }) => hint)].map(
     ([hint, tables]) => `  hint for ${tables.map(({ name }) => name).join(", ")}: ${hint}\n`,
   );

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -46,6 +46,7 @@ test("why rows were set aside is told with one of them, its value cut where it i
   );
   expect(line!.length).toBeLessThan(400);
   expect(stdout).toContain("rows set aside, each with its reason: ");
+  expect(stdout).toMatch(/hint for fills: .*--accept-quarantine/);
 
   const { runs } = JSON.parse((await reported(oddPrice, "--json")).stdout);
   expect(runs[0].tables.fills).toMatchObject({
@@ -83,6 +84,34 @@ test("what the gateway says of a table that it refuses stands in the report, wit
   // nor is it in the archive
   const shown = await runInside(["runs", "--archive", dir, "--json"]);
   expect(shown.stdout).not.toContain("s3cret");
+});
+
+test("an attempt that brought nothing is told with no proof and no count of before", async () => {
+  const source = new ArraySource(worldRun, smallWorld(9));
+  const dir = join(await mkdtemp(join(folder, "a-")), "archive");
+  const server = await serve({ source, host: "127.0.0.1", port: 0 });
+  onTestFinished(() => server.close());
+  const args = [
+    "archive",
+    "alpha/2022-01-01",
+    "--gateway",
+    server.url,
+    "--archive",
+    dir,
+    "--tables",
+    "fills",
+  ];
+  expect((await runInside(args)).status).toBe(0);
+  source.tables.set(
+    "fills",
+    source.tables.get("fills")!.slice(0, 3).concat(source.tables.get("fills")!.slice(5)),
+  );
+  source.storageVersion = "2";
+  const { status, stdout } = await runInside(args);
+  expect(status).toBe(4);
+  expect(stdout).toMatch(/fills +UNVERIFIED +9 +none +shrunk: .*shown as proven before: COMPLETE, 9 rows/);
+  const { runs } = JSON.parse((await runInside([...args, "--json"])).stdout);
+  expect(runs[0].tables.fills).toMatchObject({ proof: "none", gatewayRows: null, proven: { rows: 9 } });
 });
 
 test("a warning of a run is told with it", async () => {
