@@ -1,6 +1,8 @@
+import { codeBeside } from "../archive/attempt-text.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { latestView, shownView } from "../archive/table-view.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { formatTime } from "../model/time.ts";
 
 /** A table of a run. */
 interface TableOfRun {
@@ -24,6 +26,16 @@ export interface BehindTable extends TableOfRun {
   readonly since: string;
   /** Code of the latest one's error; null where rows were set aside, or the proof was weaker than required. */
   readonly error: string | null;
+  /** The ts_event up to which it is proven, in nanoseconds; null unless that is OPEN. */
+  readonly until: string | null;
+}
+
+/** A table of which readers show what its latest attempt brought, which nothing proves. */
+export interface UnprovenTable extends TableOfRun {
+  readonly state: TableState;
+  readonly rows: number;
+  /** Code of the latest attempt's error; null as above, and of what is kept of a run that its gateway forgot. */
+  readonly error: string | null;
 }
 
 /** A table of which readers show what is proven without the rows set aside. */
@@ -31,12 +43,17 @@ export interface AsideTable extends TableOfRun {
   readonly rows: number;
 }
 
-/** What readers must not be silent about: where they show less than their archive was asked to hold. */
+/**
+ * What readers must not be silent about: where they show less than their archive was asked to hold, or more than is
+ * proven.
+ */
 export interface Shortfall {
   /** Runs that were looked at. */
   readonly runs: number;
   readonly withheld: readonly WithheldTable[];
   readonly behind: readonly BehindTable[];
+  /** Only where what is not proven is allowed. */
+  readonly unproven: readonly UnprovenTable[];
   readonly setAside: readonly AsideTable[];
 }
 
@@ -48,6 +65,7 @@ export function shortfallOf(
 ): Shortfall {
   const withheld: WithheldTable[] = [];
   const behind: BehindTable[] = [];
+  const unproven: UnprovenTable[] = [];
   const setAside: AsideTable[] = [];
   for (const manifest of manifests) {
     for (const name of tableNames.filter((own) => tables.includes(own))) {
@@ -58,15 +76,19 @@ export function shortfallOf(
         withheld.push({ ...of, state: table?.state ?? null, rows });
         continue;
       }
-      const { behindSince: since, error } = table.attempt;
-      if (!allowIncomplete && since !== null) {
-        behind.push({ ...of, state: table.state, since, error: error?.code ?? null });
+      const { behindSince: since, holding } = table.attempt;
+      const error = table.attempt.error?.code ?? null;
+      if (allowIncomplete && holding !== null) {
+        unproven.push({ ...of, state: latestView(table).state, rows, error });
+      } else if (since !== null) {
+        const until = table.proven?.certificate?.until ?? null;
+        behind.push({ ...of, state: table.state, since, error, until });
       }
       const aside = shownView(table, allowIncomplete)?.certificate?.quarantined ?? 0;
       if (aside > 0) setAside.push({ ...of, rows: aside });
     }
   }
-  return { runs: manifests.length, withheld, behind, setAside };
+  return { runs: manifests.length, withheld, behind, unproven, setAside };
 }
 
 /** Whether readers show less than all that was asked for, proven as of the latest attempt. */
@@ -75,7 +97,7 @@ export function isShort({ runs, withheld, behind }: Shortfall): boolean {
 }
 
 /** A line for each kind of shortfall there is. */
-export function shortfallNotes({ runs, withheld, behind, setAside }: Shortfall): string[] {
+export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: Shortfall): string[] {
   const notes: string[] = [];
   if (runs === 0) notes.push("the archive holds no runs");
   if (withheld.length > 0) {
@@ -85,14 +107,25 @@ export function shortfallNotes({ runs, withheld, behind, setAside }: Shortfall):
     notes.push(`left out: ${listed(withheld, ({ state }) => state ?? "not archived")}${hint}`);
   }
   if (behind.length > 0) {
-    const why = ({ state, since, error }: BehindTable) =>
-      `${state} since ${since}${error === null ? "" : `, ${error}`}`;
+    const why = ({ state, since, error, until }: BehindTable) => {
+      const upTo = until === null ? "" : `; proven up to ts_event ${formatTime(BigInt(until))}`;
+      return `${state} since ${since}${besideState(state, error)}${upTo}`;
+    };
     notes.push(`behind, shown as proven before: ${listed(behind, why)}`);
+  }
+  if (unproven.length > 0) {
+    const why = ({ state, error }: UnprovenTable) => `${state}${besideState(state, error)}`;
+    notes.push(`shown although not proven: ${listed(unproven, why)}`);
   }
   if (setAside.length > 0) {
     notes.push(`shown without the rows set aside: ${listed(setAside, ({ rows }) => String(rows))}`);
   }
   return notes;
+}
+
+function besideState(state: TableState, error: string | null): string {
+  const code = error === null ? null : codeBeside(state, error);
+  return code === null ? "" : `, ${code}`;
 }
 
 /** The first few tables by name, each with what there is to say of it. */

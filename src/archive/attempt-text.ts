@@ -1,10 +1,28 @@
-import type { TableManifest } from "./manifest.ts";
+import { formatTime } from "../model/time.ts";
+import type { Failure, Proven, TableManifest, TableState } from "./manifest.ts";
+
+/** An error's code beside the state that it led to; null where that says the same. */
+export function codeBeside(state: TableState, code: string): string | null {
+  return code === state.toLowerCase() ? null : code;
+}
+
+/** A failure in words, to stand behind the state that it led to. */
+export function failureText(state: TableState, error: Pick<Failure, "code" | "message">): string {
+  const code = codeBeside(state, error.code);
+  return code === null ? error.message : `${code}: ${error.message}`;
+}
+
+/** What is proven, and, of a run that goes on, up to when. */
+export function provenText({ state, certificate }: Proven): string {
+  const until = certificate?.until ?? null;
+  return until === null ? state : `${state} up to ts_event ${formatTime(BigInt(until))}`;
+}
 
 /** Why the latest attempt at a table proved nothing; null after one that did. */
 export function attemptReason({ attempt, proven }: Pick<TableManifest, "attempt" | "proven">): string | null {
   const { outcome, error, holding } = attempt;
   if (outcome === "ok") return null;
-  if (error !== null) return `${error.code}: ${error.message}`;
+  if (error !== null) return failureText(outcome, error);
   const { proof, quarantined = 0 } = (holding ?? proven)?.certificate ?? {};
   if (outcome === "QUARANTINED") return `rows were set aside: ${quarantined}`;
   // such an attempt fails without an error
@@ -27,7 +45,7 @@ export function attemptText({ proven, attempt }: Pick<TableManifest, "attempt" |
   if (outcome === "ok") return null;
   const reason = attemptReason({ proven, attempt });
   const latest = behindSince === at ? "" : `, the latest at ${at}`;
-  const shown = proven === null ? "nothing is proven" : `${proven.state} is what was proven before`;
+  const shown = proven === null ? "nothing is proven" : `${provenText(proven)} is what was proven before`;
   return `${outcome}${reason === null ? "" : `: ${reason}`}; ${shown}, attempts have gone wrong since ${behindSince}${latest}`;
 }
 

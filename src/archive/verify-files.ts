@@ -1,6 +1,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { filesOf, linkedParquet } from "./commit.ts";
@@ -103,7 +104,14 @@ export async function checkUnreferenced(
     for (const name of await namesIn(dir)) if (isOwn(name) && !named.has(name)) found.push(join(dir, name));
   }
   if (found.length === 0) list.add(null, "unreferenced", "ok", "every file is named by the manifest");
-  else list.add(null, "unreferenced", "notice", `${found.length} files that no manifest names`, found);
+  else
+    list.add(
+      null,
+      "unreferenced",
+      "notice",
+      `${countText(found.length, "file")} that no manifest names`,
+      found,
+    );
 }
 
 /** The folder people glob: the same bytes as the committed Parquet, nothing missing and nothing stale. */
@@ -131,9 +139,15 @@ export async function checkLinks(
       .filter((file) => ownFiles.tables(file) && !names.has(file))
       .map((file) => join(dir, file));
     if (extra.length > 0)
-      faults.push({ detail: `${extra.length} files that no bucket stands for`, files: extra });
+      faults.push({ detail: `${countText(extra.length, "file")} that no bucket stands for`, files: extra });
     if (table === undefined && faults.length === 0) continue;
-    list.faults(name, "links", faults, `${wanted.length} buckets in the folder of the table`, "notice");
+    list.faults(
+      name,
+      "links",
+      faults,
+      `${countText(wanted.length, "bucket")} in the folder of the table`,
+      "notice",
+    );
   }
 }
 

@@ -1,3 +1,4 @@
+import { countText } from "../model/plural.ts";
 import { acceptedAside, attemptText } from "./attempt-text.ts";
 import { bucketAt } from "./bucket.ts";
 import { type Manifest, runState, type Segment, type TableManifest, tableState } from "./manifest.ts";
@@ -30,9 +31,9 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
         name,
         "segment-windows",
         windowFaults(view),
-        `${segments.length} windows, disjoint and in order`,
+        `${countText(segments.length, "window")}, disjoint and in order`,
       );
-      list.faults(name, "parquet-buckets", bucketFaults(view), `${parquet.length} buckets`);
+      list.faults(name, "parquet-buckets", bucketFaults(view), countText(parquet.length, "bucket"));
     }
   }
 }
@@ -105,11 +106,11 @@ function certificateFaults(table: TableView): Fault[] {
   const aside = sum(quarantine);
   must(
     inSegments === certificate.rows,
-    `${certificate.rows} rows certified, its segments have ${inSegments}`,
+    `${countText(certificate.rows, "row")} certified, its segments have ${inSegments}`,
   );
   must(
     aside === certificate.quarantined,
-    `${certificate.quarantined} rows certified as set aside, the quarantine has ${aside}`,
+    `${countText(certificate.quarantined, "row")} certified as set aside, the quarantine has ${aside}`,
   );
   // rows that the gateway no longer keeps are not among those it counts
   if (
@@ -127,7 +128,7 @@ function certificateFaults(table: TableView): Fault[] {
     const inParquet = sum(parquet);
     must(
       inParquet === certificate.rows,
-      `${certificate.rows} rows certified, its Parquet files have ${inParquet}`,
+      `${countText(certificate.rows, "row")} certified, its Parquet files have ${inParquet}`,
     );
   }
   must(sameKey(certificate.first, parquet[0]?.first), "its first key is not that of its first Parquet file");
@@ -150,7 +151,7 @@ function certificateFaults(table: TableView): Fault[] {
 function certificateSummary({ certificate }: TableView): string {
   if (certificate === null) return "absent";
   const { rows, proof, gatewayRows } = certificate;
-  return `${rows} rows, proof ${proof}${gatewayRows === null ? "" : `, the gateway said ${gatewayRows}`}`;
+  return `${countText(rows, "row")}, proof ${proof}${gatewayRows === null ? "" : `, the gateway said ${gatewayRows}`}`;
 }
 
 /** Windows are disjoint, in order, and inside their buckets; only parts of an unsorted answer share theirs. */
@@ -190,7 +191,8 @@ function bucketFaults({ segments, parquet, grain, state }: TableView): Fault[] {
       faults.push({ detail: `Parquet file ${file} of bucket ${bucket} ${what}` });
     if (seen.has(bucket)) wrong("is the second of its bucket");
     seen.add(bucket);
-    if (own !== rows.get(bucket)) wrong(`has ${own} rows, its segments have ${rows.get(bucket) ?? 0}`);
+    if (own !== rows.get(bucket))
+      wrong(`has ${countText(own, "row")}, its segments have ${rows.get(bucket) ?? 0}`);
     const [from, to] = [BigInt(first.ts), BigInt(end.ts)];
     if (from > to || (from === to && BigInt(first.seq) > BigInt(end.seq))) wrong("ends before it starts");
     if (bucketAt(grain, from).name !== bucket || bucketAt(grain, to).name !== bucket)
@@ -201,7 +203,7 @@ function bucketFaults({ segments, parquet, grain, state }: TableView): Fault[] {
   if (state === "INCOMPLETE" || state === "UNVERIFIED") return faults;
   for (const [bucket, count] of rows) {
     if (count > 0 && !seen.has(bucket))
-      faults.push({ detail: `bucket ${bucket} has ${count} rows and no Parquet file` });
+      faults.push({ detail: `bucket ${bucket} has ${countText(count, "row")} and no Parquet file` });
   }
   return faults;
 }

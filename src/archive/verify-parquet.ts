@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { parquetType } from "./convert-types.ts";
@@ -59,7 +60,7 @@ export async function checkParquet(
       rows.push({ detail: duckDBError(error, "DuckDB cannot read it").message, files: [path] });
     }
   }
-  list.faults(name, "parquet-rows", rows, `${readRows} rows in ${readFiles} files`);
+  list.faults(name, "parquet-rows", rows, `${countText(readRows, "row")} in ${countText(readFiles, "file")}`);
   list.faults(name, "parquet-types", types, "columns and types as the contract and the manifest say");
   const isLeft = (path: string) => isRead(path) && !damaged.has(path);
   await checkQuarantine(list, archive, manifest, name, table, isLeft);
@@ -82,8 +83,14 @@ async function rowFaults(
     FROM (SELECT struct_pack(ts := ts_event, seq := seq) AS key FROM ${parquetRows([path])})`,
   );
   const [count, firstTs, firstSeq, lastTs, lastSeq, inMetadata] = reader.getRows()[0] ?? [];
-  must(count === BigInt(parquet.rows), `it has ${count} rows, the manifest says ${parquet.rows}`);
-  must(inMetadata === count, `it has ${count} rows, its own metadata says ${inMetadata}`);
+  must(
+    count === BigInt(parquet.rows),
+    `it has ${countText(count as bigint, "row")}, the manifest says ${parquet.rows}`,
+  );
+  must(
+    inMetadata === count,
+    `it has ${countText(count as bigint, "row")}, its own metadata says ${inMetadata}`,
+  );
   const key = (ts: unknown, seq: unknown) => `(${ts}, ${seq})`;
   const first = key(firstTs, firstSeq);
   const last = key(lastTs, lastSeq);
@@ -141,7 +148,7 @@ async function checkQuarantine(
     if (found !== rows)
       faults.push({ detail: `it has ${found} records, the manifest says ${rows}`, files: [path] });
   }
-  list.faults(name, "quarantine", faults, `${table.quarantine.length} files of rows set aside`);
+  list.faults(name, "quarantine", faults, `${countText(table.quarantine.length, "file")} of rows set aside`);
 }
 
 async function readRecords(path: string): Promise<Buffer> {

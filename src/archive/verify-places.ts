@@ -2,6 +2,7 @@ import type { Dirent } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { exit, RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
@@ -44,11 +45,11 @@ export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): 
   }
   if (checks.length === 0) checks.push(checkOf("places", "ok", "no link, and everything in its place"));
   if (globbed.length > 0) {
-    const detail = `${counted(globbed, "Parquet file")} among a table's, not of the archive's making: whoever globs the table reads these rows, too. Move them out of tables/`;
+    const detail = `${countText(globbed.length, "Parquet file")} among a table's, not of the archive's making: whoever globs the table reads these rows, too. Move them out of tables/`;
     checks.push(checkOf("foreign", "unproven", detail, globbed));
   }
   if (foreign.length > 0) {
-    const detail = `${counted(foreign, "thing")} not of the archive's making, which it leaves alone`;
+    const detail = `${countText(foreign.length, "thing")} not of the archive's making, which it leaves alone`;
     checks.push(checkOf("foreign", "notice", detail, foreign));
   }
   const damaged = checks.some(({ level }) => level === "damaged");
@@ -65,10 +66,6 @@ export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): 
     const files = paths.map((path) => relative(layout.dir, path));
     return { check, level, ok: level === "ok" || level === "notice", detail, files };
   }
-}
-
-function counted(paths: readonly string[], what: string): string {
-  return `${paths.length} ${what}${paths.length === 1 ? "" : "s"}`;
 }
 
 /** Something in a folder of the archive that is not of the archive's making. */

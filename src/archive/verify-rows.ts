@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { countText } from "../model/plural.ts";
 import { lineHash } from "../model/row-hash.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
@@ -170,7 +171,12 @@ async function compareDiffering(
   if (example === undefined) return { segmentHash, lines: [] };
   return {
     segmentHash,
-    lines: [{ ...example, detail: `${wrong} rows differ, the first ${example.detail}` }],
+    lines: [
+      {
+        ...example,
+        detail: `${wrong === 1 ? "1 row differs" : `${wrong} rows differ`}, the first ${example.detail}`,
+      },
+    ],
   };
 }
 
@@ -209,7 +215,14 @@ async function checkOrder({ list, name, dir, table, connection }: TableRows): Pr
   );
   const [falls, seqFalls] = (reader.getRows()[0] ?? []) as bigint[];
   if (falls === 0n) list.add(name, "order", "ok", "keys rise from row to row");
-  else list.add(name, "order", "damaged", `${falls} rows come before a row with a smaller key`, files);
+  else
+    list.add(
+      name,
+      "order",
+      "damaged",
+      `${countText(falls!, "row")} ahead of a row with a smaller key`,
+      files,
+    );
   // a seq that always rises can't repeat, which spares the grouping
   if (seqFalls === 0n) {
     list.add(name, "seq-unique", "ok", "every seq stands once");

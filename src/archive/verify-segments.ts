@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { countText } from "../model/plural.ts";
 import type { TableName } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import type { Holding, Manifest } from "./manifest.ts";
@@ -49,7 +50,8 @@ export async function checkSegments(
     }
     const found = countLines(text);
     const wrong = (detail: string) => lines.push({ detail, files: [path] });
-    if (found.rows !== segment.rows) wrong(`it has ${found.rows} lines, the manifest says ${segment.rows}`);
+    if (found.rows !== segment.rows)
+      wrong(`it has ${countText(found.rows, "line")}, the manifest says ${segment.rows}`);
     if (!found.ended) wrong("its last line has no end");
     if (found.empty > 0) wrong(`${found.empty} of its lines are empty`);
     if (found.longest > segment.longestLine) {
@@ -57,7 +59,12 @@ export async function checkSegments(
     }
   }
   list.faults(name, "files", files, wholeText(table.segments.length, read, "segments"));
-  list.faults(name, "segment-lines", lines, `${readRows} lines in ${read} segments`);
+  list.faults(
+    name,
+    "segment-lines",
+    lines,
+    `${countText(readRows, "line")} in ${countText(read, "segment")}`,
+  );
   return damaged;
 }
 

@@ -1,6 +1,6 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
-import { attemptHint, attemptReason } from "../archive/attempt-text.ts";
+import { attemptHint, attemptReason, provenText } from "../archive/attempt-text.ts";
 import { holds } from "../archive/convert-types.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest, TableManifest } from "../archive/manifest.ts";
@@ -17,6 +17,7 @@ import { RunLists } from "../extract/run-lists.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { byteText } from "../model/byte-text.ts";
 import { errorCodes, exit, RunvaultError, worstExit } from "../model/error.ts";
+import { countText, plural } from "../model/plural.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
@@ -395,8 +396,8 @@ function provenJson({ proven }: TableManifest) {
 function shownText({ proven, attempt }: TableManifest): string {
   if (attempt.outcome === "ok") return "";
   if (proven === null) return "nothing proven is shown";
-  const { state, certificate } = proven;
-  return `shown as proven before: ${state}, ${grouped(certificate?.rows ?? 0)} rows; behind since ${attempt.behindSince}`;
+  const { rows = 0 } = proven.certificate ?? {};
+  return `shown as proven before: ${provenText(proven)}, ${grouped(rows)} ${plural(rows, "row")}; behind since ${attempt.behindSince}`;
 }
 
 function textOf(told: readonly string[], notTried: readonly RunRef[]): string {
@@ -410,10 +411,10 @@ function reportText(report: RunReport): string {
   if (outcome === null) return `${formatRun(report)}  failed: ${report.error!.code}\n`;
   const { manifest, changed, rows, bytes, resumedSegments, warnings } = outcome;
   const rate = seconds > 0 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
-  const resumed = resumedSegments > 0 ? `, ${resumedSegments} segments were there from before` : "";
+  const resumed = resumedSegments > 0 ? `, ${countText(resumedSegments, "segment")} there from before` : "";
   const repeated = retries === 0 ? "" : `, ${retries} ${retries === 1 ? "retry" : "retries"}`;
   const how = changed
-    ? `${grouped(rows)} rows fetched, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${repeated}${resumed}`
+    ? `${grouped(rows)} ${plural(rows, "row")} fetched, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${repeated}${resumed}`
     : `up to date, nothing fetched${repeated}`;
   const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
   const lines = Object.entries(manifest.tables).map(([name, entry]) => {

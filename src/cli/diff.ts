@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import type { ArchiveDiff } from "../archive/diff.ts";
 import { exit } from "../model/error.ts";
+import { plural } from "../model/plural.ts";
 import { commandEntry } from "./command-entry.ts";
 import { nonEmpty } from "./option-values.ts";
 import { grouped } from "./progress.ts";
@@ -59,7 +60,9 @@ function textOf({ equal, runs, onlyInA, onlyInB }: ArchiveDiff): string {
     lines.push(...differences.map((text) => `  ${text}`), ...notes.map((text) => `  note: ${text}`));
     for (const table of tables) {
       const rows = table.rows.a ?? table.rows.b ?? 0;
-      lines.push(`  ${table.table}: ${table.equal ? `equal, ${grouped(rows)} rows` : "different"}`);
+      lines.push(
+        `  ${table.table}: ${table.equal ? `equal, ${grouped(rows)} ${plural(rows, "row")}` : "different"}`,
+      );
       lines.push(...table.differences.map((text) => `    ${text}`));
       const first = table.firstDifference;
       if (first !== null) lines.push(`    line ${first.line}`, `    < ${first.a}`, `    > ${first.b}`);

@@ -11,6 +11,7 @@ import {
 import type { Shortfall } from "../analytics/shortfall.ts";
 import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
+import { plural } from "../model/plural.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../model/table.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
@@ -208,7 +209,7 @@ function reportJson(
   files: readonly ExportedFile[],
   format: ExportFormat,
   seconds: number,
-  { withheld, behind, setAside }: Shortfall,
+  { withheld, behind, unproven, setAside }: Shortfall,
 ): string {
   const rows = files.flatMap(({ tables: written }) => written).reduce((sum, { rows }) => sum + rows, 0n);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
@@ -217,14 +218,15 @@ function reportJson(
     tables: written.map((table) => ({ ...table, rows: Number(table.rows) })),
   }));
   const told = { format, files: listed, rows: Number(rows), bytes, seconds: Number(seconds.toFixed(3)) };
-  return `${JSON.stringify({ ...told, withheld, behind, setAside }, null, 2)}\n`;
+  return `${JSON.stringify({ ...told, withheld, behind, unproven, setAside }, null, 2)}\n`;
 }
 
 function reportText(files: readonly ExportedFile[]): string {
   return files
     .map(({ file, tables: written, bytes: size }) => {
       const counts = written.map(({ table, rows: n }) => `${table} ${grouped(Number(n))}`).join(", ");
-      return `${file}  ${counts} rows, ${byteText(size)}\n`;
+      const all = written.reduce((sum, { rows }) => sum + rows, 0n);
+      return `${file}  ${counts} ${plural(all, "row")}, ${byteText(size)}\n`;
     })
     .join("");
 }

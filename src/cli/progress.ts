@@ -1,5 +1,6 @@
 import { Presets, SingleBar } from "cli-progress";
 import { byteText } from "../model/byte-text.ts";
+import { plural } from "../model/plural.ts";
 
 /** How far a job is; anything may call `add` as often as it likes. */
 export interface Progress extends Disposable {
@@ -121,8 +122,8 @@ export function progressLine(state: Readonly<State>, rowsPerSecond: number): str
   if (state.what !== "" && state.rows === 0 && state.total === null) return state.what;
   const parts = [
     state.total === null
-      ? `${grouped(state.rows)} rows`
-      : `${grouped(state.rows)} of ${grouped(state.total)} rows`,
+      ? `${grouped(state.rows)} ${plural(state.rows, "row")}`
+      : `${grouped(state.rows)} of ${grouped(state.total)} ${plural(state.total, "row")}`,
     // what is not fetched has no size to show
     ...(state.bytes === 0 ? [] : [byteText(state.bytes)]),
     `${grouped(Math.round(rowsPerSecond))} rows/s`,

@@ -61,7 +61,8 @@ In json and ndjson, decimals are strings with all their digits, and integers bey
 RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed.
 
 Rows are those that are proven. Where a table has none, or its latest attempt went wrong, or rows of it are set aside,
-standard error says so; with --json as one object, {"runs", "withheld": […], "behind": […], "setAside": […]}.
+or, with --allow-incomplete, are not proven, standard error says so; with --json as one object,
+{"runs", "withheld": […], "behind": […], "unproven": […], "setAside": […]}.
 
 Examples:
   runvault query "SELECT symbol, count(*) AS fills, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"

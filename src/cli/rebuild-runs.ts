@@ -12,6 +12,7 @@ import {
 } from "../extract/widen.ts";
 import type { WantedTypes } from "../extract/widened-types.ts";
 import { exit, RunvaultError, worstExit } from "../model/error.ts";
+import { countText, plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
@@ -244,6 +245,6 @@ function lineOf(report: RunReport): string {
   if (outcome === null) return `${formatRun(report)}  failed: ${error!.code}`;
   const { generation, changed, buckets, resumedBuckets, rows } = outcome;
   if (!changed) return `${formatRun(report)}  nothing to do, generation ${generation}`;
-  const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} were there from before`;
-  return `${formatRun(report)}  generation ${generation}: ${grouped(rows)} rows, ${buckets} buckets converted${resumed}, ${durationText(seconds * 1000)}`;
+  const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} there from before`;
+  return `${formatRun(report)}  generation ${generation}: ${grouped(rows)} ${plural(rows, "row")}, ${countText(buckets, "bucket")} converted${resumed}, ${durationText(seconds * 1000)}`;
 }

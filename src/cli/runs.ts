@@ -46,8 +46,8 @@ export const runsCommand = commandEntry({
       "after",
       `
 A table whose latest attempt went wrong is named below the list, with what is still shown of it, since when, and why.
-With --json every table of an archived run has state, and of what is proven: proven (its state), proof, rows and
-setAside; behindSince, error (a code) and reason say what became of the latest attempts, null after one that was ok.
+With --json every table of an archived run has state, and of what is proven: proven (its state), proof, rows, setAside
+and until (the ts_event up to which an OPEN table is proven, in nanoseconds); behindSince, error (a code) and reason say what became of the latest attempts, null after one that was ok.
 
 Examples:
   runvault runs
@@ -109,6 +109,7 @@ function listedOf(manifests: readonly Manifest[]): Listed[] {
           proof: proven?.certificate?.proof ?? null,
           rows: proven?.certificate?.rows ?? null,
           setAside: proven?.certificate?.quarantined ?? null,
+          until: proven?.certificate?.until ?? null,
           behindSince: attempt.behindSince,
           error: attempt.error?.code ?? null,
           reason: attemptReason({ proven, attempt }),

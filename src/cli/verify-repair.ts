@@ -7,6 +7,7 @@ import type { RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
+import { shellWord } from "./shell-word.ts";
 import { version } from "./version.ts";
 
 /** What became of a damaged run. */
@@ -52,11 +53,6 @@ export async function repairRun(
 async function commandFor(archive: Archive, run: RunRef): Promise<string | null> {
   const manifest = await archive.manifest(run);
   if (manifest === null || (await lostFiles(archive.layout, manifest)).length === 0) return null;
-  const gateway = /^https?:\/\//.test(manifest.source) ? quoted(manifest.source) : "URL";
-  return `runvault archive --archive ${quoted(archive.dir)} --gateway ${gateway} ${quoted(formatRun(run))}`;
-}
-
-/** A word as a POSIX shell reads it back. */
-function quoted(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+  const gateway = /^https?:\/\//.test(manifest.source) ? shellWord(manifest.source) : "URL";
+  return `runvault archive --archive ${shellWord(archive.dir)} --gateway ${gateway} ${shellWord(formatRun(run))}`;
 }

@@ -10,6 +10,7 @@ import { damagedHint } from "../archive/whole-files.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
 import { byteText } from "../model/byte-text.ts";
 import { exit, RunvaultError, usualHints, worstExit } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { HistorySource } from "../model/source.ts";
 import { type GatewayValues, openGatewayFor } from "./gateway-options.ts";
 import { formatRun } from "./run-argument.ts";
@@ -91,10 +92,11 @@ async function scopeOf(archive: Archive, chosen: readonly RunChoice[], values: V
 
 function scopeText({ skipped, sample }: Scope): string {
   const lines: string[] = [];
-  if (skipped > 0) lines.push(`${skipped} runs were committed before, and not looked at`);
+  if (skipped > 0)
+    lines.push(`${skipped === 1 ? "1 run was" : `${skipped} runs were`} committed before, and not looked at`);
   if (sample !== undefined) {
     const { files, ofFiles, bytes, ofBytes } = sample;
-    const read = `${files} of ${ofFiles} files were read, ${byteText(bytes)} of ${byteText(ofBytes)}`;
+    const read = `${files} of ${countText(ofFiles, "file")} read, ${byteText(bytes)} of ${byteText(ofBytes)}`;
     lines.push(`${read}; the others are there, in their size`);
   }
   return lines.map((line) => `${line}\n`).join("");
@@ -227,7 +229,7 @@ function textOf(report: RunReport): string {
   const end = next === undefined ? "" : `  next: ${next}\n`;
   const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};
-  const repaired = buckets === 0 ? "" : `  repaired: ${buckets} buckets of Parquet made anew\n`;
+  const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made anew\n`;
   return `${formatRun(report.run)}  ${verdict}${passed}\n${lines.join("")}${repaired}${end}`;
 }
 

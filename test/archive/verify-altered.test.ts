@@ -66,7 +66,7 @@ describe("rows that were altered with all hashes put right", () => {
     expect(failedChecks(report)).toEqual(["fills lines", "fills row-hash"]);
     const { detail, files } = report.checks.find(({ check, ok }) => check === "lines" && !ok)!;
     expect(detail).toContain('"fee":"99.5"');
-    expect(detail).toMatch(/^1 rows differ, the first at row \d+: /);
+    expect(detail).toMatch(/^1 row differs, the first at row \d+: /);
     expect(files.some((file) => file.endsWith(under.manifest.tables.fills!.proven!.segments[1]!.file))).toBe(
       true,
     );

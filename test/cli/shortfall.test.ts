@@ -2,10 +2,12 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { shortfallNotes, shortfallOf } from "../../src/analytics/shortfall.ts";
 import { openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
-import type { Manifest } from "../../src/archive/manifest.ts";
+import type { Attempt, Manifest } from "../../src/archive/manifest.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import { formatTime } from "../../src/model/time.ts";
 import { serve } from "../../src/serve/server.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -67,18 +69,22 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
       const { status, stderr } = await runInside(command(table));
       expect([table, status, stderr]).toEqual([table, 0, expect.stringContaining(`note: ${note}`)]);
     }
+    // the first attempt proved them up to its own horizon, which is not the time at which the next one failed
+    const until = formatTime(BigInt(manifest.tables.fills!.proven!.certificate!.until!));
     expect((await runInside(command("fills"))).stderr).toContain(
-      `since ${manifest.tables.fills!.attempt.behindSince}, server_error`,
+      `since ${manifest.tables.fills!.attempt.behindSince}, server_error; proven up to ts_event ${until})\n`,
     );
   });
 
   test("says it as one JSON object on standard error with --json", async () => {
     const { stderr, stdout, status } = await runInside([...command("fills"), "--json"]);
     expect(status).toBe(0);
-    expect(JSON.parse(stderr)).toMatchObject({ runs: 1, withheld: [], behind: [fillsBehind], setAside: [] });
+    const { until } = manifest.tables.fills!.proven!.certificate!;
+    expect(until).toMatch(/^\d+$/);
+    const told = { withheld: [], behind: [{ ...fillsBehind, until }], unproven: [], setAside: [] };
+    expect(JSON.parse(stderr)).toMatchObject({ runs: 1, ...told });
     const report = JSON.parse(stdout);
-    if (name === "export")
-      expect(report).toMatchObject({ withheld: [], behind: [fillsBehind], setAside: [] });
+    if (name === "export") expect(report).toMatchObject(told);
     else expect(report).toBeInstanceOf(Array);
     const left = await runInside([...command("bars"), "--json"]);
     expect(JSON.parse(left.stderr).withheld).toMatchObject([{ table: "bars", state: "INCOMPLETE" }]);
@@ -102,9 +108,33 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
     expect(JSON.parse(json.stderr)).toMatchObject({ error: { code: "incomplete", exit: 4 } });
   });
 
-  test("shows with --allow-incomplete what was brought, without a word of it, and not together with --strict", async () => {
+  test("leads on with --strict to what archives a table that never was", async () => {
+    const archived = "`runvault archive alpha/2022-01-01 --tables equity`";
+    const never = await runInside([...command("equity"), "--strict", "--quiet"]);
+    expect(never.stderr).toContain("not all that was asked for is proven: 1 table left out\n");
+    expect(never.stderr).toContain(
+      `hint: equity was never archived for alpha/2022-01-01: ${archived}, or leave out --strict.`,
+    );
+    // of what was tried, `runs` knows more
+    const tried = await runInside([...command("bars"), "--strict", "--quiet"]);
+    expect(tried.stderr).toContain("hint: `runvault runs` says why; archive what it names again");
+    expect(tried.stderr).not.toContain("never archived");
+  });
+
+  test("shows with --allow-incomplete what was brought, says that nothing proves it, and not together with --strict", async () => {
     const { status, stderr } = await runInside([...command("fills"), "--allow-incomplete"]);
-    expect([status, stderr]).toEqual([0, ""]);
+    expect([status, stderr]).toEqual([
+      0,
+      "note: shown although not proven: fills of alpha/2022-01-01 (INCOMPLETE, server_error)\n",
+    ]);
+    const json = await runInside([...command("fills"), "--allow-incomplete", "--json"]);
+    const { holding } = manifest.tables.fills!.attempt;
+    const rows = holding!.parquet.reduce((sum, file) => sum + file.rows, 0);
+    const told = { withheld: [], behind: [], unproven: [{ ...fillsBehind, rows }], setAside: [] };
+    expect(JSON.parse(json.stderr)).toEqual({ runs: 1, ...told });
+    if (name === "export") expect(JSON.parse(json.stdout)).toMatchObject(told);
+    const proven = await runInside([...command("orders"), "--allow-incomplete"]);
+    expect(proven.stderr).toBe("note: shown without the rows set aside: orders of alpha/2022-01-01 (1)\n");
     const nothing = await runInside([...command("bars"), "--allow-incomplete"]);
     expect(nothing.stderr).toBe("note: left out: bars of alpha/2022-01-01 (INCOMPLETE)\n");
     const never = await runInside([...command("equity"), "--allow-incomplete"]);
@@ -119,11 +149,55 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
       const args = [...command("fills").slice(0, -1), empty];
       const { status, stderr } = await runInside(args);
       expect([status, stderr]).toEqual([0, expect.stringContaining("the archive holds no runs")]);
-      expect((await runInside([...args, "--strict"])).status).toBe(4);
+      const strict = await runInside([...args, "--strict"]);
+      expect([strict.status, strict.stderr]).toEqual([
+        4,
+        expect.stringContaining("`runvault archive INSTANCE/RUN`"),
+      ]);
     } finally {
       await rm(empty, { recursive: true, force: true });
     }
   });
+});
+
+describe("with what is not proven allowed", () => {
+  /** What is said of fills where their latest attempt was otherwise. */
+  const saidOf = (change: Partial<Attempt>) => {
+    const fills = manifest.tables.fills!;
+    const tables = { ...manifest.tables, fills: { ...fills, attempt: { ...fills.attempt, ...change } } };
+    return shortfallOf([{ ...manifest, tables }], ["fills"], true);
+  };
+
+  test("a table is behind, as without, whose attempt brought nothing", () => {
+    const told = saidOf({ holding: null });
+    expect(told).toEqual({ ...shortfallOf([manifest], ["fills"], false), unproven: [] });
+    expect(told.behind).toMatchObject([fillsBehind]);
+  });
+
+  test("rows are not proven that are kept beside a run which its gateway forgot", () => {
+    const told = saidOf({ outcome: "ok", behindSince: null, error: null });
+    expect(told).toMatchObject({ behind: [], unproven: [{ state: "UNVERIFIED", error: null }] });
+    expect(shortfallNotes(told)).toEqual([
+      "shown although not proven: fills of alpha/2022-01-01 (UNVERIFIED)",
+    ]);
+  });
+
+  test("a code that only says the state again is left out", () => {
+    const error = { ...manifest.tables.fills!.attempt.error!, code: "incomplete" };
+    expect(shortfallNotes(saidOf({ error }))[0]).toMatch(/\(INCOMPLETE\)$/);
+    expect(shortfallNotes(saidOf({ error, holding: null }))[0]).toMatch(/\(INCOMPLETE since [^,]*; proven /);
+  });
+});
+
+test("a query hints at the tables never archived, and at `runs` for the others", async () => {
+  const sql = "SELECT count(*) FROM fills, equity, metrics, bars";
+  const { status, stderr } = await runInside(["query", sql, "--archive", dir, "--strict"]);
+  expect(status).toBe(4);
+  expect(stderr).toContain("not all that was asked for is proven: 3 tables left out, 1 table behind\n");
+  expect(stderr).toContain(
+    "hint: equity, metrics were never archived for alpha/2022-01-01: `runvault archive alpha/2022-01-01 --tables equity,metrics`. " +
+      "For the rest, `runvault runs` says why;",
+  );
 });
 
 test("a query that names no table has nothing left out", async () => {
@@ -218,9 +292,10 @@ describe("runs and verify", () => {
     const { stdout } = await runInside(["runs", "--archive", dir]);
     const told = stdout.split("\n").slice(3).join("\n");
     const began = manifest.tables.fills!.attempt.behindSince;
-    expect(told).toMatch(
-      /2022-01-01 {2}fills: INCOMPLETE: server_error: no luck today \(.*\); OPEN is what was proven before, attempts/,
-    );
+    const { until } = manifest.tables.fills!.proven!.certificate!;
+    const before = `OPEN up to ts_event ${formatTime(BigInt(until!))} is what was proven before`;
+    expect(told).toMatch(/2022-01-01 {2}fills: INCOMPLETE: server_error: no luck today \(.*\); OPEN up to/);
+    expect(told).toContain(`; ${before}, attempts`);
     expect(told).toContain(`attempts have gone wrong since ${began}`);
     expect(told).toContain("alpha/2022-01-01  orders: rows set aside, as the operator accepted: 1");
     expect(told).toMatch(
@@ -231,18 +306,17 @@ describe("runs and verify", () => {
       fills: {
         proven: "OPEN",
         rows: 40,
+        until,
         behindSince: began,
         error: "server_error",
         reason: expect.stringContaining("no luck"),
       },
       orders: { proven: "OPEN", setAside: 1, behindSince: null, error: null, reason: null },
-      bars: { proven: null, rows: null, behindSince: expect.any(String) },
+      bars: { proven: null, rows: null, until: null, behindSince: expect.any(String) },
     });
     const verified = await runInside(["verify", "--archive", dir]);
     expect(verified.status).toBe(4);
-    expect(verified.stdout).toContain(
-      `OPEN is what was proven before, attempts have gone wrong since ${began}`,
-    );
+    expect(verified.stdout).toContain(`${before}, attempts have gone wrong since ${began}`);
     expect(verified.stdout).toContain(
       "notice: orders quarantine: rows set aside, as the operator accepted: 1",
     );

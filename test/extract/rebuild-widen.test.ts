@@ -92,7 +92,7 @@ describe("a widened column", () => {
 
     const { status, stdout } = await under.command("rebuild", "--widen", "fills.price");
     expect({ status, stdout }).toMatchObject({ status: 0 });
-    expect(stdout).toMatch(/^alpha\/2022-01-01 {2}generation 2: 12 rows, 1 buckets converted, .*\n$/);
+    expect(stdout).toMatch(/^alpha\/2022-01-01 {2}generation 2: 12 rows, 1 bucket converted, .*\n$/);
     await under.archive.refresh();
     expect(await under.globbedTypes("price")).toEqual(
       new Map([run, second, third].map(({ runId }) => [runId, "DECIMAL(38,18)"])),
