@@ -44,19 +44,25 @@ export interface ProbedRow {
 }
 
 /**
- * Asks for one row of a window: its first, or undefined where the source gives none. Throws what the source throws, and
- * `history_identity_conflict` where the row is another run's or lies outside of the window.
+ * Asks for one row of a window: its first, or undefined where the source gives none. Where it takes no such limit, for all
+ * of them, of which no more than the first is read. Throws what the source throws, and `history_identity_conflict` where
+ * the row is another run's or lies outside of the window.
  */
 export async function probe(asks: TableAsks, { from, to }: Window): Promise<ProbedRow | undefined> {
   const { run, table, source, signal } = asks;
   const { instanceId, runId } = run;
-  const request = { instanceId, runId, table: table.name, ...asked(from, to), limit: 1, signal };
-  const line = await askSmall(asks, async () => {
-    for await (const line of linesIn(source.rows(request))) {
-      const text = line.toString("utf8").replace(/^[\s\uFEFF]+/, "");
-      if (text !== "") return text;
-    }
-    return undefined;
+  const request = { instanceId, runId, table: table.name, ...asked(from, to), signal };
+  const firstLine = (limit: number | undefined) =>
+    askSmall(asks, async () => {
+      for await (const line of linesIn(source.rows({ ...request, limit }))) {
+        const text = line.toString("utf8").replace(/^[\s\uFEFF]+/, "");
+        if (text !== "") return text;
+      }
+      return undefined;
+    });
+  const line = await firstLine(1).catch((error: unknown) => {
+    if (!(error instanceof RunvaultError) || error.code !== "limit_exceeded") throw error;
+    return firstLine(undefined);
   });
   if (line === undefined) return undefined;
   const time = timeOf(line);

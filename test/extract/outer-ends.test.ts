@@ -137,7 +137,7 @@ describe("the outer ends of a counted table", () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(5) }), {
       times,
-      refuses: ({ limit }) => (limit === 1 ? new RunvaultError("limit_exceeded", "too little") : undefined),
+      refuses: ({ limit }) => (limit === 1 ? new RunvaultError("invalid_argument", "no") : undefined),
     });
     const { manifest } = await tables.archiveRun(source);
     expect(latestView(manifest.tables.fills)).toMatchObject({
@@ -146,6 +146,23 @@ describe("the outer ends of a counted table", () => {
       certificate: { rows: 5 },
     });
   });
+
+  it.each([{}, { literal: true }])(
+    "are asked for without a limit where one row is too low a limit: %o",
+    async (manners) => {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, world({ fills: hours(5), factors: [] }), {
+        times,
+        ...manners,
+        refuses: ({ limit }) => (limit === 1 ? new RunvaultError("limit_exceeded", "too little") : undefined),
+      });
+      const { manifest } = await tables.archiveRun(source, {
+        seen: new SeenSource({ routes: ["factors"], empty: {} }),
+      });
+      expect(manifest.state).toBe("COMPLETE");
+      await tables.expectRows("fills", source.tables.get("fills")!);
+    },
+  );
 
   it("go no further than the horizon of a run that goes on", async () => {
     await using tables = await TableWorld.create();

@@ -136,7 +136,7 @@ describe("a table of which storage facts count no rows", () => {
 
   it("is not that where not even one row of the run can be asked for", async () => {
     const refuses: Manners["refuses"] = ({ limit }) =>
-      limit === 1 ? new RunvaultError("limit_exceeded", "too few") : undefined;
+      limit === 1 ? new RunvaultError("invalid_argument", "no") : undefined;
     const rows = world({ fills: [], factors: [] });
     expect((await stateOf({ refuses }, met(), { rows })).state).toBe("UNVERIFIED");
   });
