@@ -1,6 +1,7 @@
 import type { Layout } from "../archive/layout.ts";
 import { concerning, lostFiles } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
+import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
 import type { ArchiveJob } from "./archive-run.ts";
@@ -22,6 +23,8 @@ export async function mendGoneRun(
   job.onNote?.(`files missing or damaged: ${lost.length}; Parquet is made anew from segments`);
   const more = { ...(duckdb === undefined ? {} : { duckdb }), ...(step === undefined ? {} : { step }) };
   const tables = wanted.map(({ name }) => name);
+  // a link in a folder's place has its own remedy
+  await requireRealFoldersOf(archive.layout, run);
   try {
     return (await rebuildRun({ archive, run, tables, upTo: null, clock, signal, tool, ...more })).changed;
   } catch (thrown) {
