@@ -2,6 +2,9 @@ import { type DuckDBOptions, type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { makeFolder } from "./durable.ts";
 import { literal } from "./sql.ts";
 
+/** What a job's DuckDB may take unless the operator says otherwise. */
+export const usualMeans = { memoryLimitMb: 320, threads: 2 };
+
 /**
  * One DuckDB for one job after another: opening it takes longer than converting or verifying a small run does. Each
  * job has its own limits, and a folder of its own to spill to. One that cannot go on to the next job's folder, because

@@ -1,6 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import type { JobDuckDB } from "../archive/job-duckdb.ts";
 import { lostFiles } from "../archive/lost-files.ts";
+import type { Manifest } from "../archive/manifest.ts";
 import { rebuildRun } from "../extract/rebuild-run.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -17,8 +18,10 @@ export interface Repair {
   /** Buckets whose Parquet was made anew from their segments. */
   readonly buckets: number;
   /** Why that failed; null where it did not. */
-  readonly error: { readonly code: string; readonly message: string } | null;
-  /** The command that fetches what only a gateway has; null where nothing is to be fetched. */
+  readonly error: { readonly code: string; readonly message: string; readonly hint: string | null } | null;
+  /** Whether files are lost that nothing here can make anew. */
+  readonly lost: boolean;
+  /** The command that fetches what only a gateway has; null where nothing is lost, or the gateway has not the run either. */
   readonly archive: string | null;
   readonly exit: number;
 }
@@ -35,24 +38,39 @@ export async function repairRun(
   try {
     const job = { archive, run, upTo: null, clock: wallClock, signal, tool, duckdb };
     const { changed, buckets } = await rebuildRun(job);
-    return { changed, buckets, error: null, archive: await commandFor(archive, run), exit: exit.done };
+    return { changed, buckets, error: null, ...(await lossOf(archive, run, () => true)), exit: exit.done };
   } catch (thrown) {
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
-    const { code, message } = error;
+    const { code, message, hint = null } = error;
+    // what only kept the repair from beginning has its own remedy, which comes first
+    const isDamage = code === "archive_damaged";
+    const isLoss = (file: string) => !file.endsWith(".parquet");
     return {
       changed: false,
       buckets: 0,
-      error: { code, message },
-      archive: null,
+      error: { code, message, hint },
+      ...(isDamage ? await lossOf(archive, run, isLoss) : { lost: false, archive: null }),
       exit: session.failure(error),
     };
   }
 }
 
-async function commandFor(archive: Archive, run: RunRef): Promise<string | null> {
+/** What is lost of a run, of the files that count. */
+async function lossOf(
+  archive: Archive,
+  run: RunRef,
+  counts: (file: string) => boolean,
+): Promise<Pick<Repair, "lost" | "archive">> {
   const manifest = await archive.manifest(run);
-  if (manifest === null || (await lostFiles(archive.layout, manifest)).length === 0) return null;
+  const files = manifest === null ? [] : await lostFiles(archive.layout, manifest);
+  const lost = files.some(({ file }) => counts(file));
+  // the operator closes what the gateway does not know any more
+  const isThere = lost && manifest !== null && manifest.closedAt === null;
+  return { lost, archive: isThere ? commandFor(archive, manifest) : null };
+}
+
+function commandFor(archive: Archive, manifest: Manifest): string {
   const gateway = /^https?:\/\//.test(manifest.source) ? shellWord(manifest.source) : "URL";
-  return `runvault archive --archive ${shellWord(archive.dir)} --gateway ${gateway} ${shellWord(formatRun(run))}`;
+  return `runvault archive --archive ${shellWord(archive.dir)} --gateway ${gateway} ${shellWord(formatRun(manifest))}`;
 }

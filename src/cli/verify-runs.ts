@@ -4,18 +4,18 @@ import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
 import { type PlacesReport, verifyPlaces } from "../archive/verify-places.ts";
-import type { VerifyCheck, VerifyReport } from "../archive/verify-report.ts";
+import type { VerifyCheck } from "../archive/verify-report.ts";
 import { drawSample, type Sample } from "../archive/verify-sample.ts";
-import { damagedHint } from "../archive/whole-files.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
 import { byteText } from "../model/byte-text.ts";
-import { exit, RunvaultError, usualHints, worstExit } from "../model/error.ts";
+import { type ErrorCode, exit, RunvaultError, worstExit } from "../model/error.ts";
 import { countText } from "../model/plural.ts";
 import type { HistorySource } from "../model/source.ts";
 import { type GatewayValues, openGatewayFor } from "./gateway-options.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
-import { type Repair, repairRun } from "./verify-repair.ts";
+import { isGone, nextOf, type RunReport } from "./verify-next.ts";
+import { repairRun } from "./verify-repair.ts";
 
 interface Values extends GatewayValues {
   readonly archive: string;
@@ -26,14 +26,6 @@ interface Values extends GatewayValues {
   readonly since?: number | undefined;
   readonly repair: boolean;
   readonly against?: string | undefined;
-}
-
-/** A run's own report, with what the gateway's facts added to it. */
-interface RunReport extends VerifyReport {
-  /** Whether the gateway's facts were there to compare with; null where no gateway was to be asked. */
-  readonly compared: boolean | null;
-  /** What was done about its damage; null where there was none, or nothing was to be done. */
-  readonly repair: Repair | null;
 }
 
 /** What of the archive was looked at. */
@@ -128,19 +120,21 @@ async function collected(
       done = before + rows;
     },
   };
-  let unreachable = false;
+  let unreachable: ErrorCode | null = null;
   const reported = verifyArchive(archive, { ...options, runs: scope.found, leftovers: all });
   for await (const first of reported) {
     const repaired = repair && first.damaged && first.generation !== null;
     const mended = repaired ? await repairRun(archive, first.run, duckdb, session) : null;
     // what was made anew is looked at like everything else
     const again = mended?.changed ? await verifyRun(archive, first.run, options) : first;
-    const report = { ...again, repair: mended, exit: worstExit([again.exit, mended?.exit ?? exit.done]) };
+    const status = worstExit([again.exit, mended?.exit ?? exit.done]);
+    const report = { ...again, notCompared: null, repair: mended, exit: status };
     before = done;
     if (gateway === undefined || report.generation === null) {
       reports.push({ ...report, compared: null });
-    } else if (unreachable) {
-      reports.push(notCompared(report, "the gateway could not be asked before", exit.gateway));
+    } else if (unreachable !== null) {
+      const why = "the gateway could not be asked before";
+      reports.push(notCompared(report, unreachable, why, exit.gateway));
     } else {
       try {
         reports.push(await compared(report, archive, gateway, session.signal));
@@ -149,9 +143,11 @@ async function collected(
         // what the archive itself showed is a finding whatever the gateway says
         const { instanceId, runId } = report.run;
         const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
-        reports.push(notCompared(report, `${error.code}: ${error.message}`, session.failure(error)));
+        reports.push(
+          notCompared(report, error.code, `${error.code}: ${error.message}`, session.failure(error)),
+        );
         // the next run would only meet it again, after all the waiting
-        unreachable = error.scope === "job" && error.exit === exit.gateway;
+        if (error.scope === "job" && error.exit === exit.gateway) unreachable = error.code;
       }
     }
   }
@@ -178,22 +174,31 @@ async function compared(
   };
 }
 
-function notCompared(report: Omit<RunReport, "compared">, why: string, status: number): RunReport {
+/** A report without the gateway's facts, which says no less of the archive itself. */
+function notCompared(
+  report: Omit<RunReport, "compared">,
+  code: ErrorCode,
+  why: string,
+  status: number,
+): RunReport {
+  const { run, checks, repair } = report;
   const check = {
-    run: report.run,
+    run,
     table: null,
     check: "facts",
-    level: "unproven",
-    ok: false,
+    level: "notice",
+    ok: true,
     detail: `not compared: ${why}`,
     files: [],
   } as const;
   return {
     ...report,
-    checks: [...report.checks, check],
-    unproven: true,
+    checks: [...checks, check],
     exit: worstExit([report.exit, status]),
     compared: false,
+    notCompared: code,
+    // what the gateway does not know cannot be fetched from it
+    repair: repair !== null && isGone(code) ? { ...repair, archive: null } : repair,
   };
 }
 
@@ -219,29 +224,21 @@ function textOf(report: RunReport): string {
       ? "not archived"
       : bad.some(({ level }) => level === "unproven")
         ? "not proven"
-        : report.compared === false
-          ? "not compared: the gateway has no storage facts"
-          : "verified";
+        : report.notCompared !== null
+          ? "not compared"
+          : report.compared === false
+            ? "not compared: the gateway has no storage facts"
+            : "verified";
   // where tables are named, the run's state only says it again
   const told = bad.some(({ check, table }) => check === "state" && table !== null);
   const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
-  const next = report.damaged ? nextOf(report) : report.unproven ? unprovenHint : undefined;
+  const next = nextOf(report);
   const end = next === undefined ? "" : `  next: ${next}\n`;
   const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};
   const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made anew\n`;
   return `${formatRun(report.run)}  ${verdict}${passed}\n${lines.join("")}${repaired}${end}`;
 }
-
-/** What to do about a damaged run. */
-function nextOf({ generation, repair }: RunReport): string | undefined {
-  if (generation === null) return usualHints.archive_damaged;
-  if (repair === null) return damagedHint;
-  return repair.archive === null ? usualHints.archive_damaged : `fetch what is lost: \`${repair.archive}\``;
-}
-
-const unprovenHint =
-  "Archive the run again: only what is missing is asked for. Rows set aside are under quarantine/, each with its reason.";
 
 function lineOf({ table, check, level, detail, files }: Omit<VerifyCheck, "run">): string {
   const where = table === null ? check : `${table} ${check}`;

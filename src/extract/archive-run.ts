@@ -2,10 +2,9 @@ import { setTimeout } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
 import { requireDistinctSeq } from "../archive/distinct-seq.ts";
 import { writeSynced } from "../archive/durable.ts";
-import { JobDuckDB } from "../archive/job-duckdb.ts";
+import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
 import { type Manifest, runState, type TableManifest, type TableState } from "../archive/manifest.ts";
@@ -16,15 +15,17 @@ import { countGone } from "../archive/rows-gone.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
 import { latestView } from "../archive/table-view.ts";
+import { typesNow } from "../archive/types-now.ts";
 import { exit, RunvaultError, type WiderColumn } from "../model/error.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
-import type { Nanoseconds } from "../model/time.ts";
+import { isoOf, type Nanoseconds } from "../model/time.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { BufferPool } from "./buffer-pool.ts";
 import { isDue } from "./committed-table.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "./disk-need.ts";
+import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
 import { differingTables } from "./other-facts.ts";
 import { SeenSource } from "./proof/seen-source.ts";
 import { filledTables } from "./proof/zero-rows.ts";
@@ -82,8 +83,7 @@ export const defaultSettings: ArchiveSettings = {
   close: false,
   recheckBefore: null,
   fingerprint: false,
-  memoryLimitMb: 320,
-  threads: 2,
+  ...usualMeans,
 };
 
 export interface ArchiveJob {
@@ -483,7 +483,8 @@ export function trustedWork({ isUnmarked }: RunOutlook, { settleNs }: Pick<Archi
 
 /**
  * A run that its source does not know any more stays as it was proven. That is recorded where more of it was to come, an
- * attempt went wrong before, or the operator closes it. Throws the source's own error where nothing of it is archived.
+ * attempt went wrong before, or the operator closes it. Throws the source's own error where nothing of it is archived, and
+ * `archive_damaged` where files are lost that nothing here can make anew.
  */
 async function keepGoneRun(
   job: ArchiveJob,
@@ -495,9 +496,11 @@ async function keepGoneRun(
   const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
   const before = isGone ? await archive.manifest(run) : null;
   if (before === null) throw error;
+  const isMended = await mendGoneRun(job, before, wanted, error);
   await using _lock = await lockRun(archive.layout, run);
   await archive.refresh();
   const committed = (await archive.manifest(run)) ?? before;
+  await requireWholeGone(archive.layout, committed, wanted, error);
   const isClosed = committed.closedAt !== null || job.settings?.close === true;
   const names = wanted.map(({ name }) => name);
   const hint = isClosed
@@ -509,7 +512,11 @@ async function keepGoneRun(
   const attempt = { archive, committed, tables: names, error: gone, at, exactTypes, tool, step };
   const manifest = await recordAttempt({ ...attempt, situation: "gone", isClosed });
   const isBehind = names.some((name) => (manifest.tables[name]?.attempt.outcome ?? "ok") !== "ok");
-  return outcomeOf(manifest, committed, isBehind ? [] : [`${error.message}: it stays as it was proven`]);
+  return outcomeOf(
+    manifest,
+    isMended ? before : committed,
+    isBehind ? [] : [`${error.message}: it stays as it was proven`],
+  );
 }
 
 /**
@@ -556,12 +563,6 @@ async function waitFor(ns: bigint, signal: AbortSignal): Promise<void> {
 function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly string[]): RunOutcome {
   const nothing = { resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0 };
   return { manifest, changed: manifest !== before, ...nothing, warnings };
-}
-
-/** The types as they are now: those of one job are the same from its first bucket to its commit. */
-export function typesNow(archive: Archive): (table: TableName) => ExactTypes {
-  const types = new Map(tableNames.map((name) => [name, archive.exactTypes(name)]));
-  return (name) => types.get(name)!;
 }
 
 /**
@@ -613,9 +614,4 @@ type FactsAsked = Parameters<HistorySource["facts"]>;
 
 function stateOf(results: Partial<Record<TableName, TableManifest>>): TableState {
   return runState(Object.values(results).map(({ state }) => state));
-}
-
-/** A time to the millisecond, as manifests have it. */
-export function isoOf(ns: Nanoseconds): string {
-  return new Date(Number(ns / 1_000_000n)).toISOString();
 }

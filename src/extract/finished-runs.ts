@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Archive } from "../archive/archive.ts";
+import { lostFiles } from "../archive/lost-files.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
@@ -9,7 +10,7 @@ import type { RunLists } from "./run-lists.ts";
 
 /** A run to archive. */
 export interface RunToArchive extends RunRef {
-  /** False for a run that is unproven in the archive and that nothing at the source names any more. */
+  /** False for a run that is unproven or not whole in the archive and that nothing at the source names any more. */
   readonly listed: boolean;
 }
 
@@ -20,7 +21,7 @@ export interface FinishedRuns {
 
 /** What an archive holds of an instance that nothing at its source names. */
 interface Unlisted {
-  /** Runs that are not proven whole. */
+  /** Runs that are not proven whole, or have lost files since. */
   readonly unproven: readonly string[];
   readonly complete: readonly string[];
   /** When the earliest began; undefined where no run says so. */
@@ -35,7 +36,7 @@ export interface HeldRuns {
 
 /**
  * The runs that have ended, of some instances or of all: those that anything at the source names, and those that are
- * unproven in the archive. A list is held against what else names runs; what it may lack is a finding with an error.
+ * unproven in the archive, or not whole there. A list is held against what else names runs; what it may lack is a finding with an error.
  *
  * A gateway that drops old runs has nothing to fear: what the archive holds COMPLETE may be gone there.
  */
@@ -217,11 +218,13 @@ class HeldFiles {
         const manifest = await this.#archive!.manifestIn(file);
         if (manifest === null || addresses?.includes(manifest.source) === false) continue;
         const { instanceId, runId, state, run } = manifest;
+        const isWhole =
+          state === "COMPLETE" && (await lostFiles(this.#archive!.layout, manifest)).length === 0;
         const { unproven, complete, earliest } = found.get(instanceId) ?? nothing;
         const started = run.started === null ? undefined : BigInt(run.started);
         found.set(instanceId, {
-          unproven: state === "COMPLETE" ? unproven : [...unproven, runId],
-          complete: state === "COMPLETE" ? [...complete, runId] : complete,
+          unproven: isWhole ? unproven : [...unproven, runId],
+          complete: isWhole ? [...complete, runId] : complete,
           earliest:
             started === undefined || (earliest !== undefined && earliest <= started) ? earliest : started,
         });

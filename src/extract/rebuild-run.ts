@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { sameTypes } from "../archive/convert-types.ts";
-import { JobDuckDB } from "../archive/job-duckdb.ts";
+import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { lostFiles, namesOf } from "../archive/lost-files.ts";
 import type { Holding, Manifest, ParquetFile, Segment, TableManifest } from "../archive/manifest.ts";
@@ -14,12 +14,12 @@ import {
 } from "../archive/pending.ts";
 import { rowHashWithin } from "../archive/row-hash-within.ts";
 import { holdingsOf } from "../archive/table-view.ts";
+import { typesNow } from "../archive/types-now.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
-import type { Nanoseconds } from "../model/time.ts";
+import { isoOf, type Nanoseconds } from "../model/time.ts";
 import { notArchived } from "../model/usual-errors.ts";
-import { defaultSettings, isoOf, typesNow } from "./archive-run.ts";
 import { BucketConverter } from "./bucket-converter.ts";
 import { refuseWhenFull } from "./disk-need.ts";
 
@@ -108,8 +108,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   );
   await using ownDuckDB = new JobDuckDB();
   const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
-    memoryLimitMb: defaultSettings.memoryLimitMb,
-    threads: defaultSettings.threads,
+    ...usualMeans,
     tempDirectory: archive.layout.stagingDir(run),
   });
   await using converter = new BucketConverter(
@@ -231,7 +230,7 @@ async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Prom
   if (!(await holdsFetchedWork(layout, committed, committed))) return;
   throw new RunvaultError("locked", "an interrupted job left rows of this run that are not committed yet", {
     place: { instance: committed.instanceId, run: committed.runId, file: layout.pendingDir(committed) },
-    hint: "Finish it with `runvault archive`; or delete that folder, which costs fetching these rows again.",
+    hint: "Finish it with `runvault archive`; or delete that folder, which costs fetching these rows again, where a gateway still has them.",
   });
 }
 

@@ -55,6 +55,11 @@ export function formatTime(ns: Nanoseconds): string {
   return `${new Date(Number(seconds) * 1000).toISOString().slice(0, -5)}.${fraction}Z`;
 }
 
+/** A time to the millisecond, as manifests have it. */
+export function isoOf(ns: Nanoseconds): string {
+  return new Date(Number(ns / 1_000_000n)).toISOString();
+}
+
 /** Division that rounds towards minus infinity. */
 export function floorDivide(a: bigint, b: bigint): bigint {
   const quotient = a / b;

@@ -2,6 +2,7 @@ import { access, cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { openArchive } from "../../src/archive/archive.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { RunRef, StorageFacts } from "../../src/model/source.ts";
 import type { TimeBounds } from "../../src/model/time.ts";
@@ -129,10 +130,35 @@ describe("verify --against", () => {
     const text = await verify(nowhere);
     expect(text.status).toBe(5);
     expect(text.stdout).toMatch(/^alpha\/2022-01-01 {2}DAMAGED/);
-    expect(text.stdout).toContain("unproven: facts: not compared: unreachable");
+    expect(text.stdout).toContain("notice: facts: not compared: unreachable");
     expect(text.stderr).toContain("runvault: unreachable: nothing listens there");
     const json = JSON.parse((await verify(nowhere, "--json")).stdout);
     expect(json).toMatchObject({ exit: 5, runs: [{ damaged: true, compared: false, exit: 5 }] });
+  });
+
+  it("calls a sound run not compared while the gateway is out of reach, and exits with 3", async () => {
+    const { status, stdout } = await verify(nowhere);
+    expect(status).toBe(3);
+    expect(stdout).toMatch(/^alpha\/2022-01-01 {2}not compared: \d+ checks passed$/m);
+    expect(stdout).toContain("next: Run the same command again once the gateway answers.");
+    expect(stdout).not.toMatch(/not proven|unproven|[Aa]rchive the run|quarantine/);
+    const { runs } = JSON.parse((await verify(nowhere, "--json")).stdout);
+    expect(runs).toMatchObject([
+      { damaged: false, unproven: false, compared: false, notCompared: "unreachable", exit: 3 },
+    ]);
+  });
+
+  it("says of lost segments of a run that the gateway does not know to restore them, and not to fetch them", async () => {
+    const archive = await openArchive(dir);
+    const { file } = (await archive.manifest(worldRun))!.tables.fills!.proven!.segments[0]!;
+    await rm(join(archive.layout.dataDir(worldRun), file));
+    const other = { instanceId: "alpha", runId: "2022-01-02" };
+    await served({ source: new OneRunSource(other, smallWorld()) }, async (url) => {
+      const { status, stdout } = await verify(url, "--repair");
+      expect(status).toBe(5);
+      expect(stdout).toContain("next: Restore the files from a copy of the archive");
+      expect(stdout).not.toMatch(/runvault (archive|rm|verify)/);
+    });
   });
 
   it("goes on after a run that the gateway does not know, and exits with 3", async () => {
@@ -142,8 +168,9 @@ describe("verify --against", () => {
       const { status, stdout } = await verify(url);
       expect(status).toBe(3);
       expect(stdout).toMatch(/^alpha\/2022-01-01 {2}verified/m);
-      expect(stdout).toMatch(/^alpha\/2022-01-02 {2}not proven/m);
+      expect(stdout).toMatch(/^alpha\/2022-01-02 {2}not compared: /m);
       expect(stdout).toContain("not compared: run_not_found");
+      expect(stdout).toContain("next: Look whether this is the run's gateway");
     });
   });
 

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -287,6 +287,40 @@ describe("a run that the list of runs lacks", () => {
     });
     expect(runs.filter(({ state }) => state === "COMPLETE")).toHaveLength(2);
   });
+});
+
+describe("a run that its gateway does not know any more and of which Parquet is lost", () => {
+  /** Removes files of a kind from what is committed of a run. */
+  async function lose(instanceId: string, runId: string, ending: string): Promise<void> {
+    const data = (await openArchive(dir)).layout.dataDir({ instanceId, runId });
+    for (const name of await readdir(data)) if (name.endsWith(ending)) await rm(join(data, name));
+  }
+
+  test.each([["i1/r1"], ["i1/r1", "--close"], finishedAll, ["i1", "--finished"]])(
+    "is mended by `archive %s %s`, and exit 5 once segments are lost",
+    async (...args) => {
+      await using world = await World.open(2, 2);
+      await world.archive(...finishedAll);
+      world.runs.gone.add(world.runs.source("i1", "r1"));
+      const whole = await world.archive(...args);
+      await lose("i1", "r1", ".parquet");
+      const { status, runs } = await world.archive(...args);
+      expect(status).toBe(0);
+      expect(runs.find(({ runId, instanceId }) => `${instanceId}/${runId}` === "i1/r1")).toMatchObject({
+        state: "COMPLETE",
+        changed: true,
+      });
+      const read = ["query", "--archive", dir, "-f", "csv", "SELECT count(*) AS n FROM fills"];
+      expect(await runInside(read)).toMatchObject({ status: 0 });
+      // nothing is damaged any more, and so nothing more is asked
+      expect(await world.archive(...args)).toMatchObject({ status: 0, asked: whole.asked });
+      await lose("i1", "r1", ".zst");
+      const damaged = await world.archive(...args);
+      expect(damaged.status).toBe(5);
+      expect(damaged.runs.filter(({ error }) => error?.code === "archive_damaged")).toHaveLength(1);
+      expect(damaged.stderr).toContain("Restore the files from a copy");
+    },
+  );
 });
 
 describe("a run that is named and that its gateway does not know any more", () => {

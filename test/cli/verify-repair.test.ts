@@ -1,9 +1,11 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
+import { lockRun } from "../../src/archive/lock.ts";
 import { type Manifest, manifestText } from "../../src/archive/manifest.ts";
+import { RunvaultError } from "../../src/model/error.ts";
 import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
@@ -78,10 +80,62 @@ describe("verify --repair", () => {
     const { status, stdout } = await verify("--repair", "alpha");
     const command = `runvault archive --archive ${archive.dir} --gateway http://127.0.0.1:8080/api/v1 alpha/1`;
     expect(status).toBe(5);
-    expect(stdout).toContain(`next: fetch what is lost: \`${command}\``);
+    expect(stdout).toContain(
+      `next: fetch what is lost: \`${command}\`; where the gateway no longer has the run, restore the files from a copy`,
+    );
     const json = JSON.parse((await verify("--repair", "--json")).stdout);
     expect(json.runs[0].repair).toMatchObject({ changed: false, buckets: 0, error: null, archive: command });
     expect(json.runs[1].repair).toBe(null);
+  });
+
+  test("says how to go on where it could not begin, and never to remove a run whose segments are sound", async () => {
+    await rm(parquet());
+    {
+      await using _other = await lockRun(archive.layout, first);
+      const { status, stdout } = await verify("--repair", "alpha/1");
+      expect(status).toBe(5);
+      expect(stdout).toContain("next: Wait for it to end, then run the same command again.");
+      expect(stdout).not.toContain("runvault rm");
+    }
+    // an archiving job that was killed once it had fetched rows
+    const source = new ArraySource(first, smallWorld(30, first));
+    source.storageVersion = "2";
+    const killed = archiveWorld(archive.dir, source, {
+      tables: ["fills"],
+      step: (name) => {
+        if (name === "segment-journalled") throw new Error("killed");
+      },
+    });
+    await expect(killed).rejects.toThrow("killed");
+    const { status, stdout } = await verify("--repair", "alpha/1");
+    expect(status).toBe(5);
+    expect(stdout).toContain("next: Finish it with `runvault archive`");
+    expect(stdout).not.toContain("runvault rm");
+    const { runs: reports } = JSON.parse((await verify("--repair", "--json", "alpha/1")).stdout);
+    expect(reports[0].repair).toMatchObject({
+      error: { code: "locked", hint: expect.any(String) },
+      lost: false,
+    });
+  });
+
+  test("says to restore lost segments of a run that was closed once its gateway had not got it any more", async () => {
+    await recommit(first, { closedAt: "2022-01-01T00:00:00.000Z" });
+    await rm(segment());
+    const { status, stdout } = await verify("--repair", "alpha/1");
+    expect(status).toBe(5);
+    expect(stdout).toContain("next: Restore the files from a copy of the archive");
+    expect(stdout).not.toMatch(/runvault (archive|rm|verify)/);
+  });
+
+  test("names the command that makes Parquet anew where nobody can remember that it is damaged", async () => {
+    await flip(parquet());
+    await rm(archive.layout.cacheFile(first), { force: true });
+    await mkdir(archive.layout.cacheFile(first), { recursive: true });
+    const { status, stdout } = await verify("--repair", "alpha/1");
+    expect(status).toBe(5);
+    expect(stdout).toContain("next: Make its Parquet anew: `runvault rebuild alpha/1`.");
+    expect((await runInside(["rebuild", "--archive", archive.dir, "alpha/1"])).status).toBe(0);
+    expect((await verify("alpha/1")).stdout).toContain("verified");
   });
 
   test("changes nothing of an archive that is whole", async () => {
@@ -95,6 +149,29 @@ describe("verify --repair", () => {
     expect(status).toBe(5);
     expect(stdout).toContain("alpha/2  verified");
   });
+});
+
+test("the next step after verify names the quarantine where rows are set aside, and only there", async () => {
+  const [refused, torn] = runs as [typeof first, typeof first];
+  const tables = ["fills"] as const;
+  const refusing = new ArraySource(refused, smallWorld(25, refused), {
+    refuses: () => new RunvaultError("server_error", "502", { status: 502 }),
+  });
+  refusing.storageVersion = "2";
+  await archiveWorld(archive.dir, refusing, { tables });
+  const tearing = new ArraySource(torn, smallWorld(25, torn));
+  tearing.storageVersion = "2";
+  const rows = tearing.tables.get("fills")!;
+  tearing.tables.set("fills", rows.toSpliced(3, 1, { ...rows[3]!, line: '{"seq":' }));
+  await archiveWorld(archive.dir, tearing, { tables });
+  const without = await verify("alpha/1");
+  expect(without).toMatchObject({
+    status: 4,
+    stdout: expect.stringContaining("next: Archive the run again"),
+  });
+  expect(without.stdout).not.toContain("quarantine/");
+  const beside = await verify("alpha/2");
+  expect(beside).toMatchObject({ status: 4, stdout: expect.stringContaining("are under quarantine/") });
 });
 
 describe("verify of a part", () => {

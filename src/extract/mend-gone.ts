@@ -1,0 +1,62 @@
+import type { Layout } from "../archive/layout.ts";
+import { concerning, lostFiles } from "../archive/lost-files.ts";
+import type { Manifest } from "../archive/manifest.ts";
+import { requireRealFoldersOf } from "../archive/real-folder.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { Table } from "../model/table.ts";
+import type { ArchiveJob } from "./archive-run.ts";
+import { rebuildRun } from "./rebuild-run.ts";
+
+/**
+ * Makes the lost Parquet of a run anew from its segments, where no source can give it: `gone` is what the source says.
+ * True where it did. Throws `archive_damaged` where segments are not what was committed. Takes the run's lock.
+ */
+export async function mendGoneRun(
+  job: ArchiveJob,
+  committed: Manifest,
+  wanted: readonly Table[],
+  gone: RunvaultError,
+): Promise<boolean> {
+  const { archive, run, clock, signal, tool, duckdb, step } = job;
+  const lost = concerning(await lostFiles(archive.layout, committed), wanted);
+  if (lost.length === 0) return false;
+  job.onNote?.(`files missing or damaged: ${lost.length}; Parquet is made anew from segments`);
+  const more = { ...(duckdb === undefined ? {} : { duckdb }), ...(step === undefined ? {} : { step }) };
+  const tables = wanted.map(({ name }) => name);
+  // a link in a folder's place has its own remedy
+  await requireRealFoldersOf(archive.layout, run);
+  try {
+    return (await rebuildRun({ archive, run, tables, upTo: null, clock, signal, tool, ...more })).changed;
+  } catch (thrown) {
+    const error = RunvaultError.from(thrown);
+    if (error.code !== "archive_damaged") throw error;
+    throw damagedAndGone(committed, gone, error.message, error);
+  }
+}
+
+/** Throws `archive_damaged` where files of these tables are lost. */
+export async function requireWholeGone(
+  layout: Layout,
+  committed: Manifest,
+  wanted: readonly Table[],
+  gone: RunvaultError,
+): Promise<void> {
+  const lost = concerning(await lostFiles(layout, committed), wanted).map(({ file }) => file);
+  if (lost.length === 0) return;
+  const others = lost.length > 3 ? ` and ${lost.length - 3} more` : "";
+  const what = `files of it are missing or damaged here: ${lost.slice(0, 3).join(", ")}${others}`;
+  throw damagedAndGone(committed, gone, what);
+}
+
+function damagedAndGone(
+  { instanceId: instance, runId: run }: Manifest,
+  gone: RunvaultError,
+  what: string,
+  cause?: RunvaultError,
+): RunvaultError {
+  return new RunvaultError("archive_damaged", `the gateway no longer has the run: ${gone.message}; ${what}`, {
+    cause,
+    place: { ...cause?.place, instance, run },
+    hint: "Restore the files from a copy of the archive, then run the same command again.",
+  });
+}
