@@ -4,8 +4,10 @@ import type { Segment } from "../archive/manifest.ts";
 import { normalizedLine } from "../archive/verify-line.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
+import type { Nanoseconds } from "../model/time.ts";
 import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
-import type { HeldWindow } from "./held-window.ts";
+import { type HeldWindow, sumRows } from "./held-window.ts";
+import { firstTime, lastTime } from "./survey.ts";
 import { asked, isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
@@ -51,7 +53,7 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
   const differing: DifferingWindow[] = [];
   let inRow = 0;
   // looking for odd zeros costs as much as all else here: only once bytes differed of rows that are the same
-  let clean = (text: Buffer) => text;
+  let clean = asItIs;
   for (let at = 0; at < windows.length; ) {
     // counts tell which of the rest shrank; where there are none, each window has to tell for itself
     if (inRow === mostDiffering && work.countRows !== undefined) {
@@ -85,7 +87,7 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
  */
 async function equalBytes(input: HeldComparison, clean: (text: Buffer) => Buffer): Promise<number> {
   const { windows, work } = input;
-  if (work.countRows === undefined) return await equalSlice(input, clean);
+  if (work.countRows === undefined || clean !== asItIs) return await equalSlice(input, clean);
   const { equal, differs } = await equalAnswer(input);
   if (differs || equal === windows.length) return equal;
   return equal + (await equalSlice({ ...input, windows: windows.slice(equal) }, clean));
@@ -97,12 +99,14 @@ async function equalAnswer(
 ): Promise<{ readonly equal: number; readonly differs: boolean }> {
   const { run, table, windows, work } = input;
   const { source, signal, onRows } = work;
-  const held = new HeldBytes(input, (text) => text);
+  const held = new HeldBytes(input, asItIs);
   const bounds = asked(windows[0]!.from, windows.at(-1)!.to);
+  let bytes = 0;
   try {
     for await (const chunk of source.rows({ ...run, table: table.name, ...bounds, signal })) {
       await held.compare(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
       if (held.differs) break;
+      bytes += chunk.byteLength;
       onRows(0, chunk.byteLength);
     }
     await held.end(false);
@@ -111,10 +115,9 @@ async function equalAnswer(
     // whatever else it is, asking for what is left will tell
     if (isRefusal(error)) throw error;
   }
-  onRows(
-    windows.slice(0, held.equal).reduce((sum, { rows }) => sum + rows, 0),
-    0,
-  );
+  const rows = sumRows(windows.slice(0, held.equal));
+  onRows(rows, 0);
+  if (held.equal === windows.length) work.seen.answered(table.name, rows, bytes, held.span);
   return { equal: held.equal, differs: held.differs };
 }
 
@@ -156,6 +159,8 @@ async function equalSlice(input: HeldComparison, clean: (text: Buffer) => Buffer
   return held.equal;
 }
 
+const asItIs = (text: Buffer): Buffer => text;
+
 /** The bytes of windows that are held, which those of an answer are held against one after the other. */
 class HeldBytes {
   /** True once the answer has other bytes. */
@@ -168,11 +173,18 @@ class HeldBytes {
   #at = 0;
   #segments: Segment[];
   #left: Buffer = Buffer.alloc(0);
+  #first: string | null = null;
+  #last: string | null = null;
 
   constructor(input: HeldComparison, clean: (text: Buffer) => Buffer) {
     this.#input = input;
     this.#clean = clean;
     this.#segments = [...input.windows[0]!.segments];
+  }
+
+  /** The time between the first row that was read and the last. */
+  get span(): Nanoseconds {
+    return this.#first === null || this.#last === null ? 0n : BigInt(this.#last) - BigInt(this.#first);
   }
 
   giveUp(): void {
@@ -209,7 +221,10 @@ class HeldBytes {
     while (this.#left.byteLength === 0) {
       const segment = this.#segments.shift();
       if (segment !== undefined) {
-        if (segment.rows > 0) this.#left = this.#clean(await read(segment));
+        if (segment.rows === 0) continue;
+        this.#left = this.#clean(await read(segment));
+        this.#first ??= firstTime(this.#left);
+        this.#last = lastTime(this.#left) ?? this.#last;
       } else if (this.#at < windows.length - 1) {
         this.#at++;
         this.#segments = [...windows[this.#at]!.segments];

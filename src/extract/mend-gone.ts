@@ -4,15 +4,19 @@ import type { Manifest } from "../archive/manifest.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
-import type { ArchiveJob } from "./archive-run.ts";
-import { rebuildRun } from "./rebuild-run.ts";
+import { type RebuildJob, rebuildRun } from "./rebuild-run.ts";
+
+/** A job for a run that its source no longer has. */
+type GoneJob = Omit<RebuildJob, "tables" | "upTo" | "onPlan" | "onRows"> & {
+  readonly onNote?: (text: string) => void;
+};
 
 /**
  * Makes the lost Parquet of a run anew from its segments, where no source can give it: `gone` is what the source says.
  * True where it did. Throws `archive_damaged` where segments are not what was committed. Takes the run's lock.
  */
 export async function mendGoneRun(
-  job: ArchiveJob,
+  job: GoneJob,
   committed: Manifest,
   wanted: readonly Table[],
   gone: RunvaultError,

@@ -69,7 +69,7 @@ function toldBeginning(started: string | bigint | null | undefined): bigint | un
 
 /**
  * Whether the source has the first row that was proven of the run, or, where retention took that, the last, of any of its
- * tables; undefined where no row was ever proven. Throws what fails of a table where no other one tells.
+ * tables; undefined where no row was ever proven. Throws what fails of a table, or is damaged, where nothing else tells.
  */
 async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined> {
   const { archive, committed, signal } = identity;
@@ -82,13 +82,14 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
       [segments.at(-1), -1],
     ] as const) {
       if (segment === undefined) continue;
-      const text = await readSegment(join(archive.layout.dataDir(committed), segment.file), segment);
-      const line = linesOf(text).at(end)?.toString("utf8");
       try {
+        const text = await readSegment(join(archive.layout.dataDir(committed), segment.file), segment);
+        const line = linesOf(text).at(end)?.toString("utf8");
         if (line !== undefined && (await gives(identity, table, segment, line))) return true;
       } catch (thrown) {
         signal.throwIfAborted();
-        if (RunvaultError.from(thrown).scope !== "table") throw thrown;
+        const { scope, code } = RunvaultError.from(thrown);
+        if (scope !== "table" && code !== "archive_damaged") throw thrown;
         failure ??= thrown;
       }
     }

@@ -83,7 +83,7 @@ export function firstTime(text: Buffer): string | null {
 }
 
 /** ts_event of the last line that tells one; null where none does. */
-function lastTime(text: Buffer): string | null {
+export function lastTime(text: Buffer): string | null {
   for (let end = text.byteLength - 1; end > 0; ) {
     const before = text.lastIndexOf(newline, end - 1);
     const time = timeOf(text.toString("utf8", before + 1, end));

@@ -661,16 +661,17 @@ export class TableJob {
     for (const { file, partOf = file, rows } of segments)
       for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
     const dropped = proven.segments.filter(({ file, rows }) => (rowsOf.get(file) ?? 0) < rows);
-    const buckets = new Set(dropped.map(({ bucket }) => bucket));
-    if (buckets.size === 0) return;
-    const isFetched = ({ bucket }: ParquetFile) => buckets.has(bucket);
-    const before = await this.#located(proven.parquet.filter(isFetched));
-    // a corrected row may have moved to another bucket
-    const gone =
-      (await this.#context.countGone(before, await this.#located(files.filter(isFetched)))) &&
-      (await this.#context.countGone(before, await this.#located(files)));
-    // rows that are set aside now are told as such
-    if (gone <= BigInt(setAside)) return;
+    let gone = 0n;
+    for (const bucket of new Set(dropped.map(({ bucket }) => bucket))) {
+      const before = await this.#wholeOf(proven.parquet.filter((file) => file.bucket === bucket));
+      const now = files.filter((file) => file.bucket === bucket);
+      const missing = await this.#context.countGone(before, await this.#located(now));
+      // a corrected row may have moved to another bucket
+      gone += missing && (await this.#context.countGone(before, await this.#located(files)));
+    }
+    // rows that are set aside only now are told as such
+    const aside = setAside - (proven.certificate?.quarantined ?? 0);
+    if (gone <= BigInt(Math.max(0, aside))) return;
     throw new RunvaultError(
       "shrunk",
       `${gone} rows that were proven are gone at the gateway, and others came in their place`,
@@ -678,9 +679,27 @@ export class TableJob {
     );
   }
 
-  /** True where no later job may take a segment for whole because its counts, by then, happen to be those of its rows. */
+  /** Where Parquet files are, without those that are lost: nothing can be held against them. */
+  async #wholeOf(files: readonly ParquetFile[]): Promise<string[]> {
+    const found: string[] = [];
+    for (const file of files) {
+      try {
+        found.push(...(await this.#located([file])));
+      } catch (thrown) {
+        if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
+      }
+    }
+    return found;
+  }
+
+  /**
+   * True where no later job may take a segment for whole because its counts, by then, happen to be those of its rows. What
+   * was proven before, and what only the archive has by now, stays.
+   */
   #isDoubted(segment: Segment): boolean {
-    return this.#isHashOther || this.#disagreeing.some((window) => liesIn(segment, window));
+    if (this.#disagreeing.some((window) => liesIn(segment, window))) return true;
+    const isGone = this.#gatewayFrom !== undefined && BigInt(segment.from) < this.#gatewayFrom;
+    return this.#isHashOther && !isGone && !provenSegments(this.#former)(segment);
   }
 
   /** The proof of all rows together: those that the gateway no longer has are proven by what proved them then. */

@@ -10,7 +10,7 @@ import type { RunKnowledge } from "../run-knowledge.ts";
 import { isRefusal, jsonOf, probe, type TableAsks } from "../table-asks.ts";
 import { grounds } from "./grounds.ts";
 import { firstTaken, showEnds } from "./outer-ends.ts";
-import { type Extent, type Rung, rungsAround } from "./rungs.ts";
+import { type Extent, piecesOf, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
 /** What an answer of no rows is held against. */
@@ -52,7 +52,7 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   const isAllEmpty = isCounted && filled.size === 0;
   const isShown = rungs.length > 0 || isAllEmpty;
   // where no bounds were seen to bring rows, none says nothing on any, but a row speaks against it on each
-  const tried = rungs.length > 0 ? [rungs] : aroundNothing(empty).map((rung) => [rung]);
+  const tried = rungs.length > 0 ? [rungs] : nearNothing(empty).map((rung) => [rung]);
   let nothing: Rung | undefined;
   for (const rungs of tried) {
     const taken = await firstTaken(asks, rungs, seen);
@@ -120,6 +120,14 @@ async function countedRungs(empty: EmptyTable): Promise<Rung[]> {
   }
   return counted();
 }
+
+/** The same where none of them brought rows; days one by one only where they are few. */
+function nearNothing(empty: EmptyTable): Rung[] {
+  const isFew = (rung: Rung) => (piecesOf(rung, rung.stepNs)?.length ?? mostDays + 1) <= mostDays;
+  return aroundNothing(empty).filter(isFew);
+}
+
+const mostDays = 10;
 
 /** Rungs around all that is known of the run. */
 function aroundNothing({ asks, run, until, filled }: EmptyTable): Rung[] {
