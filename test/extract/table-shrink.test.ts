@@ -1,3 +1,5 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
@@ -146,5 +148,39 @@ describe("a table with more rows than the facts count", () => {
     source.manners = {};
     source.tables = counted.tables;
     expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+  });
+});
+
+describe("rows that are looked for among those that were proven", () => {
+  const lose = async (tables: TableWorld, files: readonly string[]) => {
+    for (const file of files) await rm(join(tables.archive.layout.dataDir(run), file));
+  };
+
+  it("are not missed where the files of before are lost, final or not", async () => {
+    const all = world({ fills: hours(60) }).get("fills")!;
+    for (const final of [true, false]) {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, new Map([["fills", all.toSpliced(5, 1)]]), { final });
+      const { segments, parquet } = (await tables.archiveRun(source)).manifest.tables.fills!.proven!;
+      await lose(tables, [segments[1]!.file, parquet[0]!.file]);
+      source.tables.set("fills", all);
+      source.storageVersion = "2";
+      expect((await tables.archiveRun(source)).manifest.state).toBe(final ? "COMPLETE" : "OPEN");
+      await tables.expectRows("fills", all);
+    }
+  });
+
+  it("are not made up for by rows that were set aside before", async () => {
+    await using tables = await TableWorld.create();
+    const all = world({ fills: hours(60) }).get("fills")!;
+    const odd = { ...all[50]!, line: all[50]!.line.replace(/"price":"[^"]*"/, '"price":5') };
+    const bent = all.with(50, odd);
+    const source = new ArraySource(run, new Map([["fills", bent.filter((_, i) => i !== 12 && i !== 13)]]));
+    const first = await tables.archiveRun(source, { settings: { acceptQuarantine: true } });
+    expect(first.manifest.state).toBe("COMPLETE");
+    source.tables.set("fills", bent.toSpliced(10, 1));
+    source.storageVersion = "2";
+    const { manifest } = await tables.archiveRun(source);
+    expect(manifest.tables.fills!.attempt.error).toMatchObject({ code: "shrunk" });
   });
 });
