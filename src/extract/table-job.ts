@@ -485,7 +485,10 @@ export class TableJob {
     const isPast = (ground: string) => filled.size > 0 && ground === grounds.countedNoneInRun;
     const standing = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     this.restsOn = standing.some(isPast) ? [] : standing;
-    if (this.restsOn.length > 0) return false;
+    if (this.restsOn.length > 0) {
+      await this.#doubting(() => this.#requireNoneSince());
+      return false;
+    }
     const former = own === undefined ? [] : formerGrounds(this.#former, own, until);
     const before = former.some(isPast) ? [] : former;
     const common = { asks: this.#asks(), run, until, before, filled, summary, seen: work.seen };
@@ -500,6 +503,20 @@ export class TableJob {
     await this.#passOverRows(rowsOn, false);
     await this.plan(facts);
     return true;
+  }
+
+  /** Throws `incomplete` where a table that was empty has a row by now which is not counted yet: the run goes on. */
+  async #requireNoneSince(): Promise<void> {
+    const { until, slices } = this.#context;
+    const from = this.#former?.proven?.certificate?.until ?? null;
+    if (until === undefined || from === null || BigInt(from) >= until) return;
+    const window = { from: BigInt(from), to: until };
+    try {
+      if ((await slices.add(() => probe(this.#asks(), window))) !== undefined) throw rowsOutside(window);
+    } catch (error) {
+      // so long a window may be refused, which says nothing of rows
+      if (!isRefusal(error)) throw error;
+    }
   }
 
   /** Rows that are here and that counts, or the survey, agree upon; undefined where they do not, or there is no saying. */

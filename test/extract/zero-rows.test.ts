@@ -164,6 +164,21 @@ describe("a table of which storage facts count no rows", () => {
     expect((await others.archiveRun(source, { clock })).manifest.tables.fills!.state).toBe("UNVERIFIED");
   });
 
+  it("is INCOMPLETE where the run goes on and has a row of it that they do not count yet", async () => {
+    await using tables = await TableWorld.create();
+    const source = new ArraySource(run, world({ fills: hours(9), factors: [] }), { times, final: false });
+    expect((await tables.archiveRun(source)).manifest.state).toBe("OPEN");
+    const lagging = new ArraySource(run, world({ fills: hours(20), factors: [] }), { times, final: false });
+    source.tables = world({ fills: hours(20), factors: [15] });
+    const facts = source.facts.bind(source);
+    source.facts = (...asked) => lagging.facts(...asked);
+    const behind = await tables.archiveRun(source);
+    expect(latestView(behind.manifest.tables.factors)).toMatchObject({ state: "INCOMPLETE" });
+    source.facts = facts;
+    expect((await tables.archiveRun(source)).manifest.state).toBe("OPEN");
+    await tables.expectRows("factors", source.tables.get("factors")!);
+  });
+
   it("is INCOMPLETE where a row of it comes all the same", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(3), factors: [1] }), { times });
