@@ -47,7 +47,8 @@ export const runsCommand = commandEntry({
       `
 A table whose latest attempt went wrong is named below the list, with what is still shown of it, since when, and why.
 With --json every table of an archived run has state, and of what is proven: proven (its state), proof, rows, setAside
-and until (the ts_event up to which an OPEN table is proven, in nanoseconds); behindSince, error (a code) and reason say what became of the latest attempts, null after one that was ok.
+and until (the ts_event up to which an OPEN table is proven, in nanoseconds); behindSince, error (a code) and reason say
+what became of the latest attempts, null after one that was ok.
 
 Examples:
   runvault runs

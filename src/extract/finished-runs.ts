@@ -36,7 +36,8 @@ export interface HeldRuns {
 
 /**
  * The runs that have ended, of some instances or of all: those that anything at the source names, and those that are
- * unproven in the archive, or not whole there. A list is held against what else names runs; what it may lack is a finding with an error.
+ * unproven in the archive, or not whole there. A list is held against what else names runs; what it may lack is a finding
+ * with an error.
  *
  * A gateway that drops old runs has nothing to fear: what the archive holds COMPLETE may be gone there.
  */
