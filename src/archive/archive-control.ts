@@ -5,6 +5,7 @@ import { ListResourcesResponseSchema } from "../gen/example/history/v1/history_s
 import type { ControlPlane, DoctorCheck } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type InstanceState, instanceStateOf } from "../model/instance-state.ts";
+import { rowMessage } from "../model/row-message.ts";
 import type { HistorySource } from "../model/source.ts";
 import { isTableName, tableNamed } from "../model/table.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
@@ -96,7 +97,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       if (!isTableName(table) || !last.tables.includes(table)) return [];
       const contract = {
         model: table,
-        payloadSchema: tableNamed(table).message.typeName,
+        payloadSchema: rowMessage(tableNamed(table)).typeName,
         historyModel: table,
         visibility: "PUBLIC",
       };

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { DescMessage } from "@bufbuild/protobuf";
 import { RunvaultError } from "../model/error.ts";
+import { rowMessage } from "../model/row-message.ts";
 import type { Table } from "../model/table.ts";
 import { malformed, WireCursor, wireType } from "./wire-cursor.ts";
 
@@ -34,15 +35,16 @@ const mostUnknown = 100;
 
 /** The layout of a page message that carries rows of the table. Throws where the descriptors do not fit together. */
 export function pageLayout(table: Table, page: DescMessage): PageLayout {
+  const message = rowMessage(table);
   const rows = page.field.rows;
   const token = page.field.nextPageToken;
   if (rows?.fieldKind !== "list" || rows.listKind !== "message" || token === undefined) {
     throw new Error(`${page.typeName} is no page of rows`);
   }
   const common = { rows: rows.number, token: token.number };
-  if (rows.message === table.message) return { ...common, member: undefined, others: new Set() };
+  if (rows.message === message) return { ...common, member: undefined, others: new Set() };
   const members = rows.message.fields.filter(({ oneof }) => oneof !== undefined);
-  const member = members.find((field) => field.message === table.message);
+  const member = members.find((field) => field.message === message);
   if (member === undefined) throw new Error(`${page.typeName} carries no rows of ${table.name}`);
   const others = new Set(members.flatMap((field) => (field === member ? [] : [field.number])));
   return { ...common, member: member.number, others };

@@ -1,5 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
 import { canonicalDouble, longestLineBytes } from "../model/line.ts";
+import { rowMessage } from "../model/row-message.ts";
 import type { Column, Table } from "../model/table.ts";
 import { writeInt64, writeUint53, writeUint64 } from "./decimal-digits.ts";
 import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
@@ -85,7 +86,8 @@ export class RowTranscoder {
   #seqLow = 0;
 
   constructor(table: Table) {
-    const { columns, message } = table;
+    const { columns } = table;
+    const message = rowMessage(table);
     this.#columns = columns;
     this.#kinds = Uint8Array.from(columns, kindOf);
     const leads = columns.map((column, i) => {

@@ -1,4 +1,3 @@
-import { type DescField, ScalarType } from "@bufbuild/protobuf";
 import type { Table } from "./table.ts";
 
 const namedForm = "fields:";
@@ -8,8 +7,8 @@ const namedForm = "fields:";
  * A row checksum can be compared with ours only beside exactly this one: of a row with other fields, or with other
  * types, the line is another.
  */
-export function fieldsFingerprint({ message }: Table): string {
-  return `${namedForm}${message.fields.map((field) => `${field.name}:${typeName(field)}`).join(",")}`;
+export function fieldsFingerprint({ columns }: Pick<Table, "columns">): string {
+  return `${namedForm}${columns.map(({ name, scalar }) => `${name}:${scalar}`).join(",")}`;
 }
 
 /** Whether a fingerprint names the fields; any other is opaque. */
@@ -23,8 +22,4 @@ export function namesFields(fingerprint: string): boolean {
  */
 export function isOtherSchema(a: string, b: string): boolean {
   return a !== b && namesFields(a) === namesFields(b);
-}
-
-function typeName({ scalar }: DescField): string {
-  return scalar === undefined ? "message" : ScalarType[scalar].toLowerCase();
 }

@@ -1,15 +1,4 @@
-import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import { ScalarType } from "@bufbuild/protobuf";
-import {
-  EquityPointSchema,
-  EventSchema,
-  FactorSampleSchema,
-  FillSchema,
-  MarketBarSchema,
-  OrderBookRowSchema,
-  OrderEventSchema,
-  PortfolioMetricSchema,
-} from "../gen/example/history/v1/rows_pb.ts";
+import { rowColumns } from "../gen/example/history/v1/rows_columns.ts";
 import { RunvaultError } from "./error.ts";
 import { nearestName } from "./nearest-name.ts";
 
@@ -25,6 +14,8 @@ export type ColumnKind = "uint64" | "int64" | "uint32" | "timestamp" | "exact" |
 
 export interface Column {
   readonly name: string;
+  /** Protobuf type of its field. */
+  readonly scalar: string;
   readonly kind: ColumnKind;
   /** Text for people, which may need escapes in JSON; identifiers and names do not. */
   readonly freeText: boolean;
@@ -41,8 +32,8 @@ export type FilterName = (typeof filterNames)[number];
 
 export interface Table {
   readonly name: TableName;
-  /** The protobuf message of a row. */
-  readonly message: DescMessage;
+  /** Name of the protobuf message of a row; `rowMessage` has its descriptor. */
+  readonly rowType: RowType;
   /** REST path below the base address. */
   readonly path: string;
   /** Rows come in rising order of these columns. */
@@ -53,8 +44,10 @@ export interface Table {
   readonly meaning: string;
 }
 
+export type RowType = keyof typeof rowColumns;
+
 interface Entry {
-  readonly message: DescMessage;
+  readonly rowType: RowType;
   readonly path: string;
   readonly exact: readonly string[];
   /** Exact columns that need more than the default type: six times slower, so only where data has such values. */
@@ -69,14 +62,14 @@ const everyFilter = filterNames;
 /** The table of tables. A new table is one message in proto/ and one entry here; see docs/ADD_A_TABLE.md. */
 const entries = {
   fills: {
-    message: FillSchema,
+    rowType: "Fill",
     path: "/history/fills",
     exact: ["price", "quantity", "fee"],
     filters: everyFilter,
     meaning: "executions: each is a part or the whole of an order that was traded",
   },
   orders: {
-    message: OrderEventSchema,
+    rowType: "OrderEvent",
     path: "/history/orders",
     exact: ["quantity", "price", "stop_price", "filled_quantity", "average_price", "arrival_price"],
     freeText: ["reason"],
@@ -84,7 +77,7 @@ const entries = {
     meaning: "steps in the lives of orders",
   },
   bars: {
-    message: MarketBarSchema,
+    rowType: "MarketBar",
     path: "/history/bars",
     exact: ["open", "high", "low", "close", "volume"],
     // recorded volumes are sums that carry up to eleven decimals, and tokens are counted in eighteen
@@ -93,21 +86,21 @@ const entries = {
     meaning: "market bars, stamped at their close",
   },
   order_book: {
-    message: OrderBookRowSchema,
+    rowType: "OrderBookRow",
     path: "/history/order-book",
     exact: ["price", "quantity"],
     filters: ["resource_key", "symbol", "venue"],
     meaning: "price levels of order-book snapshots",
   },
   factors: {
-    message: FactorSampleSchema,
+    rowType: "FactorSample",
     path: "/history/factors",
     exact: [],
     filters: ["resource_key", "symbol", "venue", "portfolio"],
     meaning: "values the strategy computed and decided on",
   },
   events: {
-    message: EventSchema,
+    rowType: "Event",
     path: "/history/events",
     exact: ["amount"],
     freeText: ["message", "payload"],
@@ -115,14 +108,14 @@ const entries = {
     meaning: "what happened to the runtime and to accounts",
   },
   equity: {
-    message: EquityPointSchema,
+    rowType: "EquityPoint",
     path: "/history/portfolio/equity",
     exact: ["cash", "position_value", "equity", "realized", "unrealized"],
     filters: ["resource_key", "account", "portfolio"],
     meaning: "equity of an account over time: cash plus marked positions",
   },
   metrics: {
-    message: PortfolioMetricSchema,
+    rowType: "PortfolioMetric",
     path: "/history/portfolio/metrics",
     exact: [],
     freeText: ["convention"],
@@ -136,16 +129,15 @@ export type TableName = keyof typeof entries;
 /** Every table, in the order in which people expect them. */
 export const tables: readonly Table[] = Object.entries(entries).map(([name, entry]: [string, Entry]) => ({
   name: name as TableName,
-  message: entry.message,
+  rowType: entry.rowType,
   path: entry.path,
   key: ["ts_event", "seq"],
-  columns: entry.message.fields.map((field) => ({
-    name: field.name,
-    kind: columnKind(field, entry),
-    freeText: entry.freeText?.includes(field.name) ?? false,
-    exactType: entry.exact.includes(field.name)
-      ? (entry.exactTypes?.[field.name] ?? defaultExactType)
-      : undefined,
+  columns: Object.entries(rowColumns[entry.rowType]).map(([column, scalar]) => ({
+    name: column,
+    scalar,
+    kind: columnKind(column, scalar, entry),
+    freeText: entry.freeText?.includes(column) ?? false,
+    exactType: entry.exact.includes(column) ? (entry.exactTypes?.[column] ?? defaultExactType) : undefined,
   })),
   filters: entry.filters,
   meaning: entry.meaning,
@@ -176,21 +168,17 @@ export function tableNamed(name: string): Table {
   return table;
 }
 
-function columnKind(field: DescField, entry: Entry): ColumnKind {
-  if (field.fieldKind !== "scalar")
-    throw new Error(`${entry.message.typeName}.${field.name} is not a scalar`);
-  switch (field.scalar) {
-    case ScalarType.UINT64:
-      return "uint64";
-    case ScalarType.INT64:
-      return field.name.startsWith("ts_") ? "timestamp" : "int64";
-    case ScalarType.UINT32:
-      return "uint32";
-    case ScalarType.DOUBLE:
-      return "double";
-    case ScalarType.STRING:
-      return entry.exact.includes(field.name) ? "exact" : "string";
+function columnKind(column: string, scalar: string, entry: Entry): ColumnKind {
+  switch (scalar) {
+    case "int64":
+      return column.startsWith("ts_") ? "timestamp" : "int64";
+    case "string":
+      return entry.exact.includes(column) ? "exact" : "string";
+    case "uint64":
+    case "uint32":
+    case "double":
+      return scalar;
     default:
-      throw new Error(`${entry.message.typeName}.${field.name} has a type that no column kind covers`);
+      throw new Error(`${entry.rowType}.${column} has a type that no column kind covers: ${scalar}`);
   }
 }

@@ -3,6 +3,7 @@ import { type ClientFrame, ClientFrameSchema, ServerFrameSchema } from "../gen/e
 import { PreviewRowSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import type { LiveValue } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
+import { rowMessage } from "../model/row-message.ts";
 import { type TableName, tables } from "../model/table.ts";
 
 /** What a client's frame asks for. Throws `invalid_argument`. */
@@ -46,10 +47,11 @@ export function valuesFrame(head: ValuesHead, { table, rows, replayed }: LiveVal
 
 /** The field of PreviewRow that holds a table's rows, by its name in JSON. */
 const previewFields = Object.fromEntries(
-  tables.map(({ name, message }) => {
+  tables.map((table) => {
+    const message = rowMessage(table);
     const field = PreviewRowSchema.fields.find((candidate) => candidate.message === message);
     if (field === undefined) throw new Error(`PreviewRow has no ${message.typeName}`);
-    return [name, field.jsonName];
+    return [table.name, field.jsonName];
   }),
 ) as Readonly<Record<TableName, string>>;
 

@@ -10,6 +10,7 @@ import {
 import { WireCursor } from "../gateway/wire-cursor.ts";
 import { PreviewRowSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
+import { rowMessage } from "../model/row-message.ts";
 import type { Column, Table } from "../model/table.ts";
 
 /** Whether rows stand in a response as their own message or as PreviewRow, which wraps it. */
@@ -65,7 +66,8 @@ export class RowWire {
   private lastStart = 0;
 
   constructor(table: Table, form: RowForm, expectedBytes: number) {
-    const { columns, message } = table;
+    const { columns } = table;
+    const message = rowMessage(table);
     this.table = table;
     const keys = columns.map(keyBytes);
     this.keyWords = Float64Array.from(keys.flatMap(wordsOf));
@@ -236,7 +238,8 @@ export class RowWire {
    * Throws `history_query_failed` where the line does not fit the message of its table.
    */
   appendLine(line: Uint8Array, place: string): void {
-    const { columns, message } = this.table;
+    const { columns } = this.table;
+    const message = rowMessage(this.table);
     let wire: Uint8Array;
     try {
       const { row, drift } = parsedRow(this.table, line);
@@ -560,10 +563,10 @@ function parsedRow(table: Table, line: Uint8Array): ParsedRow {
 }
 
 /** The bytes of an unknown field under its key: one field or several of that number, tags included, and nothing else. */
-function driftBytes({ message }: Table, key: string, value: JsonValue | undefined): Uint8Array {
+function driftBytes(table: Table, key: string, value: JsonValue | undefined): Uint8Array {
   const number = Number(/^#([1-9]\d{0,8})$/.exec(key)?.[1]);
   if (Number.isNaN(number)) throw new Error(`${JSON.stringify(key)} is no field number`);
-  if (message.fields.some((field) => field.number === number)) {
+  if (rowMessage(table).fields.some((field) => field.number === number)) {
     throw new Error(`${key} is the number of a field that has a name`);
   }
   const bytes = Buffer.from(typeof value === "string" ? value : "", "base64");

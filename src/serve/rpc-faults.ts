@@ -1,6 +1,7 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { RunvaultError } from "../model/error.ts";
+import { rowMessage } from "../model/row-message.ts";
 import { isTableName, type TableName, tableNamed } from "../model/table.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import { connectCodeNames, type DocumentRoute, type Fault } from "./fault.ts";
@@ -112,9 +113,9 @@ export class RpcFaults {
 }
 
 function setOnceMore(writer: BinaryWriter, table: TableName, column: string): void {
-  const { columns, message } = tableNamed(table);
+  const { columns } = tableNamed(table);
   const index = columns.findIndex(({ name }) => name === column);
-  const field = message.fields[index];
+  const field = rowMessage(tableNamed(table)).fields[index];
   // a fault on every table may name a column that this one has not
   if (field === undefined) return;
   switch (columns[index]!.kind) {

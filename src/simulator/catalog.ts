@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import type { Contract } from "../model/control.ts";
+import { rowMessage } from "../model/row-message.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { SimulatorOptions } from "./simulator-options.ts";
 import type { WorldRun } from "./world.ts";
@@ -86,7 +87,7 @@ export function catalogOf(run: WorldRun, symbol: string, options: SimulatorOptio
       identity,
       contract: {
         model: table,
-        payloadSchema: tableNamed(table).message.typeName,
+        payloadSchema: rowMessage(tableNamed(table)).typeName,
         historyModel: table,
         visibility: "PUBLIC",
         ...delivery,

@@ -6,6 +6,7 @@ import { indexPage, pageLayout } from "../../src/gateway/page-index.ts";
 import { RowTranscoder } from "../../src/gateway/row-transcoder.ts";
 import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
 import { PreviewTableResponseSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
+import { rowMessage } from "../../src/model/row-message.ts";
 import { tables } from "../../src/model/table.ts";
 import { RowWire } from "../../src/serve/row-wire.ts";
 import { serve } from "../../src/serve/server.ts";
@@ -29,8 +30,8 @@ const field = fc.oneof(
 
 test.each(tables)("unknown fields of rows of $name go to lines and back onto the wire", (table) => {
   const known = toBinary(
-    table.message,
-    create(table.message, { runId: "r1", instanceId: "alpha", seq: 7n, tsEvent: -5n }),
+    rowMessage(table),
+    create(rowMessage(table), { runId: "r1", instanceId: "alpha", seq: 7n, tsEvent: -5n }),
   );
   const linesOf = (page: Uint8Array) => {
     const index = indexPage(page, pageLayout(table, PreviewTableResponseSchema), 10);

@@ -12,6 +12,7 @@ import {
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
+import { rowMessage } from "../../src/model/row-message.ts";
 import { type Column, type Table, type TableName, tableNamed, tables } from "../../src/model/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
 
@@ -74,8 +75,8 @@ const rowOf = (table: Table): fc.Arbitrary<Row> =>
 
 /** The row as its message, as protobuf-es has it. */
 function messageOf(table: Table, row: Row): Message {
-  const fields = table.message.fields.map((field) => [field.localName, row[field.name]]);
-  return create(table.message, Object.fromEntries(fields));
+  const fields = rowMessage(table).fields.map((field) => [field.localName, row[field.name]]);
+  return create(rowMessage(table), Object.fromEntries(fields));
 }
 
 /** A page of the rows: the messages' bytes, in the wrapper that the page's descriptor has for them. */
@@ -106,7 +107,7 @@ describe.each(pages)("rows of %s in %s", (name, page) => {
         const bytes = pageOf(
           table,
           page,
-          rows.map((row) => toBinary(table.message, messageOf(table, row))),
+          rows.map((row) => toBinary(rowMessage(table), messageOf(table, row))),
           token,
         );
         const lines = rows.map((row) => `${canonicalLine(table, row)}\n`);
@@ -145,7 +146,7 @@ describe.each(pages)("rows of %s in %s", (name, page) => {
           pageOf(
             table,
             page,
-            rows.map((row) => toBinary(table.message, messageOf(table, row))),
+            rows.map((row) => toBinary(rowMessage(table), messageOf(table, row))),
             "t",
           ),
         );
@@ -249,7 +250,7 @@ test.each([
 
 test("a level beyond 32 bits is refused, for no level is that deep", () => {
   const book = tableNamed("order_book");
-  const number = book.message.field.level!.number;
+  const number = rowMessage(book).field.level!.number;
   const page = pageOf(book, PreviewTableResponseSchema, [numbered(number, 2n ** 32n)]);
   expect(() => transcode(book, PreviewTableResponseSchema, page)).toThrow(/level is beyond 32 bits/);
 });
@@ -290,9 +291,9 @@ test("a line longer than 16 MiB ends the page by name", () => {
 
 /** Each field's bytes, zero ones included. */
 function fieldsOf(table: Table, row: Row): Uint8Array[] {
-  return table.message.fields.map((desc) => {
+  return rowMessage(table).fields.map((desc) => {
     const only = Object.fromEntries(table.columns.map(({ name, kind }) => [name, zeroOf(kind)]));
-    return toBinary(table.message, messageOf(table, { ...only, [desc.name]: row[desc.name]! }));
+    return toBinary(rowMessage(table), messageOf(table, { ...only, [desc.name]: row[desc.name]! }));
   });
 }
 
@@ -309,7 +310,7 @@ function linesByMessages(table: Table, page: DescMessage, bytes: Uint8Array): st
     const values = member as unknown as Record<string, string | number | bigint>;
     return canonicalLine(
       table,
-      Object.fromEntries(table.message.fields.map(({ name, localName }) => [name, values[localName]!])),
+      Object.fromEntries(rowMessage(table).fields.map(({ name, localName }) => [name, values[localName]!])),
     );
   });
 }

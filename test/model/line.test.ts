@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonicalDouble, canonicalLine, type Row } from "../../src/model/line.ts";
+import { rowMessage } from "../../src/model/row-message.ts";
 import { type Column, type Table, tableNamed, tables } from "../../src/model/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
 
@@ -39,7 +40,7 @@ describe.each(tables.map((table) => [table.name, table] as const))("the canonica
         const line = canonicalLine(table, row);
         expect(line).not.toContain("\n");
         const parsed = JSON.parse(line) as Record<string, string | number>;
-        expect(Object.keys(parsed)).toEqual(table.message.fields.map((field) => field.name));
+        expect(Object.keys(parsed)).toEqual(rowMessage(table).fields.map((field) => field.name));
         // JSON.stringify prints -0 as 0, the canonical line keeps it
         const members = Object.entries(parsed).map(
           ([name, value]) => `"${name}":${Object.is(value, -0) ? "-0" : JSON.stringify(value)}`,

@@ -3,6 +3,7 @@ import { ScalarType } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { PreviewRowSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { file_example_history_v1_rows } from "../../src/gen/example/history/v1/rows_pb.ts";
+import { rowMessage } from "../../src/model/row-message.ts";
 import { filterNames, isTableName, tableNamed, tableNames, tables } from "../../src/model/table.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
@@ -41,12 +42,12 @@ test("the matrix in rows.proto names every table, in order, with the filters of 
 
 test("every message of rows.proto is the row of exactly one table", () => {
   const messages = file_example_history_v1_rows.messages.map(({ typeName }) => typeName);
-  expect(tables.map(({ message }) => message.typeName).sort()).toEqual(messages.sort());
+  expect(tables.map((table) => rowMessage(table).typeName).sort()).toEqual(messages.sort());
 });
 
 test("PreviewTable can carry a row of every table", () => {
   const carried = PreviewRowSchema.fields.map((field) => field.message?.typeName);
-  expect(carried).toEqual(tables.map(({ message }) => message.typeName));
+  expect(carried).toEqual(tables.map((table) => rowMessage(table).typeName));
 });
 
 test("REST paths are below /history and differ", () => {
@@ -80,19 +81,19 @@ describe.each(tables.map((table) => [table.name, table] as const))("%s", (_, tab
       "venue string",
       "symbol string",
     ]);
-    expect(table.message.fields.map(({ number }) => number)).toEqual(
+    expect(rowMessage(table).fields.map(({ number }) => number)).toEqual(
       table.columns.map((_, index) => index + 1),
     );
   });
 
   test("is flat: scalars without presence, nothing repeated, nothing nested", () => {
-    expect(table.message.oneofs).toEqual([]);
-    expect(table.message.fields.filter((field) => field.fieldKind !== "scalar")).toEqual([]);
-    expect(table.message.fields.filter((field) => field.proto.proto3Optional)).toEqual([]);
+    expect(rowMessage(table).oneofs).toEqual([]);
+    expect(rowMessage(table).fields.filter((field) => field.fieldKind !== "scalar")).toEqual([]);
+    expect(rowMessage(table).fields.filter((field) => field.proto.proto3Optional)).toEqual([]);
   });
 
   test("has the columns exact and in nanoseconds that the comments of rows.proto say are", () => {
-    const said = comments(table.message.name);
+    const said = comments(rowMessage(table).name);
     expect([...said.keys()]).toEqual(table.columns.map(({ name }) => name));
     for (const [name, comment] of said) {
       expect([name, kinds.get(name) === "exact"]).toEqual([name, / Exact\./.test(` ${comment}`)]);
@@ -101,7 +102,7 @@ describe.each(tables.map((table) => [table.name, table] as const))("%s", (_, tab
   });
 
   test("has exact and free-text columns as strings on the wire, and its key and filters among its columns", () => {
-    const text = table.message.fields.filter(
+    const text = rowMessage(table).fields.filter(
       (field) => field.fieldKind === "scalar" && field.scalar === ScalarType.STRING,
     );
     const needText = table.columns.filter(({ kind, freeText }) => kind === "exact" || freeText);

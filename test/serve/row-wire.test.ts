@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { PreviewTableResponseSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
+import { rowMessage } from "../../src/model/row-message.ts";
 import {
   type Column,
   type Table,
@@ -238,7 +239,7 @@ test("a message written from its bytes is the row itself, wrapped", () => {
     expect(wire.size).toBe(before);
     wire.appendMessage(message);
     expect(once.equals(wire.written().subarray(before))).toBe(true);
-    expect(toBinary(table.message, fromBinary(table.message, message))).toEqual(message);
+    expect(toBinary(rowMessage(table), fromBinary(rowMessage(table), message))).toEqual(message);
   }
   expect(
     create(PreviewTableResponseSchema, fromBinary(PreviewTableResponseSchema, wire.written())).rows,
