@@ -1,5 +1,6 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
+import { queryTimedOut } from "./query-timed-out.ts";
 
 /** Interrupts a connection when time is up or the signal says so, and remembers why. */
 export class Limit implements Disposable {
@@ -16,11 +17,7 @@ export class Limit implements Disposable {
     this.#signal = signal;
     if (timeoutMs !== undefined) {
       this.#deadline = setTimeout(() => {
-        this.#stop(
-          new RunvaultError("query_invalid", `the query took longer than ${timeoutMs / 1000} s`, {
-            hint: "Narrow it, or raise --timeout.",
-          }),
-        );
+        this.#stop(queryTimedOut(timeoutMs));
       }, timeoutMs);
     }
     if (signal?.aborted) this.#onAbort();

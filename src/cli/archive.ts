@@ -13,8 +13,6 @@ export const archiveCommand = commandEntry({
   declare: (command: Command) =>
     addGatewayOptions(
       command
-        .name("archive")
-        .summary("fetch runs from a gateway, prove them complete, commit them")
         .description(
           "Fetches runs from a gateway into the archive and proves that nothing is missing. Every table gets a " +
             "certificate; what is not proven ends with exit status 4. Running it again after any stop finishes the work.",

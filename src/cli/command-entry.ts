@@ -1,9 +1,22 @@
 import type { Command } from "commander";
-import type { z } from "zod";
+import { z } from "zod";
+import { logFormats } from "./log-format.ts";
+import { checkedValues } from "./option-values.ts";
 import type { Session } from "./session.ts";
 
+const globalSchema = z.object({
+  verbose: z.boolean().default(false),
+  quiet: z.boolean().default(false),
+  debug: z.boolean().default(false),
+  logFormat: z.enum(logFormats),
+  json: z.boolean().default(false),
+});
+
+/** Values of the options that every command has. */
+export type GlobalValues = z.output<typeof globalSchema>;
+
 /** A command's declaration and body: the body gets checked values, and gives its exit status. */
-export interface CommandEntry<S extends z.ZodObject = z.ZodObject> {
+export interface CommandBody<S extends z.ZodObject> {
   declare(command: Command): Command;
   readonly schema: S;
   /** Names of options for which the environment does not count, given the values before they are checked. */
@@ -13,7 +26,31 @@ export interface CommandEntry<S extends z.ZodObject = z.ZodObject> {
   run(values: z.output<S>, session: Session): Promise<number>;
 }
 
-/** Ties a schema to its body's values; it changes nothing. */
-export function commandEntry<S extends z.ZodObject>(entry: CommandEntry<S>): CommandEntry {
-  return entry as unknown as CommandEntry;
+/** A command line of a command, checked. */
+export interface CheckedCommand {
+  readonly globals: GlobalValues;
+  run(session: Session): Promise<number>;
+}
+
+export interface CommandEntry {
+  declare(command: Command): Command;
+  readonly howToGoOn: string;
+  /** Reads what was parsed. Throws `invalid_argument` (or `table_unknown`), with the flag or variable that is wrong. */
+  check(command: Command): CheckedCommand;
+}
+
+/** A command as command lines call it. */
+export function commandEntry<S extends z.ZodObject>(body: CommandBody<S>): CommandEntry {
+  const { declare, howToGoOn } = body;
+  return {
+    declare,
+    howToGoOn,
+    check: (command) => {
+      const values = checkedValues(body.schema.extend(globalSchema.shape).strict(), command, body.unused);
+      return {
+        globals: globalSchema.parse(values),
+        run: (session) => body.run(values as z.output<S>, session),
+      };
+    },
+  };
 }

@@ -1,40 +1,25 @@
 import { Command, CommanderError, Option } from "commander";
-import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { createScrubber } from "../model/scrubber.ts";
-import { archiveCommand } from "./archive.ts";
-import type { CommandEntry } from "./command-entry.ts";
-import { completionCommand, completions, isCompletionRequest } from "./completion.ts";
-import { diffCommand } from "./diff.ts";
-import { exportCommand } from "./export.ts";
 import { reportFailure } from "./failure.ts";
-import { filesCommand } from "./files.ts";
 import { listenForInterrupt } from "./interrupt.ts";
-import { createLog, logFormats } from "./log.ts";
-import { checkedValues } from "./option-values.ts";
-import { aboveBar, showProgress } from "./progress.ts";
-import { queryCommand } from "./query.ts";
-import { rebuildCommand } from "./rebuild.ts";
-import { rmCommand } from "./rm.ts";
-import { runsCommand } from "./runs.ts";
-import { serveCommand } from "./serve.ts";
-import type { Session } from "./session.ts";
-import { simulateCommand } from "./simulate.ts";
+import type { KnownCommand } from "./known-commands.ts";
+import { logFormats } from "./log-format.ts";
+import { openSession } from "./open-session.ts";
+import { parseError } from "./parse-error.ts";
+import { aboveBar } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
-import { tokenCommand } from "./token.ts";
-import { verifyCommand } from "./verify.ts";
 import { version } from "./version.ts";
 
-const globalShape = {
-  verbose: z.boolean().default(false),
-  quiet: z.boolean().default(false),
-  debug: z.boolean().default(false),
-  logFormat: z.enum(logFormats),
-  json: z.boolean().default(false),
-};
-
-/** Runs one command line. Never throws: what goes wrong is told on standard error. Gives the exit status. */
-export async function runCommandLine(argv: readonly string[], terminal: Terminal): Promise<number> {
+/**
+ * Runs one command line, of which every command that it names is loaded. Never throws: what goes wrong is told on
+ * standard error. Gives the exit status.
+ */
+export async function runCommandLine(
+  argv: readonly string[],
+  terminal: Terminal,
+  commands: readonly KnownCommand[],
+): Promise<number> {
   const scrubber = createScrubber();
   let bar = false;
   const write = (text: string) => {
@@ -42,7 +27,8 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
     return terminal.err(bar ? aboveBar(clean) : clean);
   };
   const debug = argv.includes("--debug");
-  const fail = (error: unknown) => reportFailure(error, { json: argv.includes("--json"), debug, write });
+  const fail = (error: unknown) =>
+    reportFailure(parseError(error), { json: argv.includes("--json"), debug, write });
   let status: number = exit.done;
   unsetEmpty(process.env);
 
@@ -61,50 +47,34 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
         .env("RUNVAULT_LOG_FORMAT")
         .default("text"),
     )
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({ showGlobalOptions: true, subcommandTerm: (command) => command.name() })
     .helpCommand(true)
     .showSuggestionAfterError(true)
     .addHelpText("after", programHelp);
 
-  const completing = isCompletionRequest(argv);
-  for (const entry of entries) {
+  const completing = argv[0] === "complete" && argv[1] === "--";
+  for (const { name, summary, entry } of commands) {
     // the library that completes brings its own
-    if (completing && entry === completionCommand) continue;
-    const command = entry.declare(program.command("x"));
-    command.action(async () => {
-      const schema = entry.schema.extend(globalShape).strict();
-      const values = checkedValues(schema, command, entry.unused);
-      const { verbose, quiet, logFormat, json } = values as z.output<z.ZodObject<typeof globalShape>>;
+    if (completing && name === "completion") continue;
+    const command = program.command(name).summary(summary);
+    if (entry === null) continue;
+    entry.declare(command).action(async () => {
+      const { globals, run } = entry.check(command);
       using interrupt = listenForInterrupt({
         signals: terminal.signals,
         say: (text) => {
-          if (!quiet) write(`${text}\n`);
+          if (!globals.quiet) write(`${text}\n`);
         },
         howToGoOn: entry.howToGoOn,
         exit: terminal.exit,
       });
-      const session: Session = {
-        terminal,
-        scrubber,
-        json,
-        signal: interrupt.signal,
-        log: createLog({ format: logFormat, level: verbose ? "debug" : quiet ? "error" : "warn", write }),
-        note: (text) => {
-          if (!quiet) write(`${text}\n`);
-        },
-        failure: (thrown) => reportFailure(thrown, { json, debug, write }),
-        progress: () =>
-          showProgress({
-            style: quiet ? "off" : terminal.stderrIsTerminal && !json ? "bar" : "lines",
-            stream: terminal.stderr,
-            write,
-            onBar: (up) => {
-              bar = up;
-            },
-          }),
+      const { signal } = interrupt;
+      const onBar = (up: boolean) => {
+        bar = up;
       };
+      const session = openSession({ globals, terminal, scrubber, signal, write, onBar });
       try {
-        status = await entry.run(values, session);
+        status = await run(session);
       } catch (error) {
         if (!interrupt.signal.aborted) throw error;
         // whatever broke on the way out, the user's stop is the reason
@@ -121,6 +91,7 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
 
   try {
     if (completing) {
+      const { completions } = await import("./completions.ts");
       await terminal.out(await completions(program, argv.slice(2)));
       return exit.done;
     }
@@ -142,22 +113,6 @@ function unsetEmpty(env: NodeJS.ProcessEnv): void {
     if (name.startsWith("RUNVAULT_") && value === "") delete env[name];
   }
 }
-
-const entries: readonly CommandEntry[] = [
-  archiveCommand,
-  runsCommand,
-  queryCommand,
-  filesCommand,
-  exportCommand,
-  verifyCommand,
-  diffCommand,
-  rebuildCommand,
-  rmCommand,
-  serveCommand,
-  tokenCommand,
-  simulateCommand,
-  completionCommand,
-];
 
 const programHelp = `
 Examples:

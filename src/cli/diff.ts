@@ -19,8 +19,6 @@ export const diffCommand = commandEntry({
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
-      .name("diff")
-      .summary("say whether two archives hold the same")
       .description(
         "Compares two archives: per table the same lines in the same order, the same row hash, the same buckets and " +
           "counts. Times, generations and file names do not count. Exit status 4 when they differ.",

@@ -50,8 +50,6 @@ export const exportCommand = commandEntry({
   howToGoOn: "Run the same command again: nothing was left under the output's name.",
   declare: (command: Command) =>
     command
-      .name("export")
-      .summary("write tables as Parquet, Arrow, DuckDB, NDJSON or CSV")
       .description(
         "Writes tables of some runs, or of all, to files that other programs open. Rows come in key order: by run, then " +
           "ts_event, then seq. What is written takes its name only when it is whole.",

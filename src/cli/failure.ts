@@ -1,4 +1,3 @@
-import { CommanderError } from "commander";
 import { type ErrorPlace, exit, RunvaultError, worstExit } from "../model/error.ts";
 
 export interface FailureOptions {
@@ -15,7 +14,7 @@ export function reportFailure(thrown: unknown, options: FailureOptions): number 
   if (thrown instanceof AggregateError && thrown.errors.length > 0) {
     return worstExit(thrown.errors.map((part: unknown) => reportFailure(part, options)));
   }
-  const error = asRunvaultError(thrown);
+  const error = RunvaultError.from(thrown);
   const status = exitOf(error);
   if (options.json) {
     const { code, message, place, hint } = error;
@@ -39,19 +38,6 @@ export function reportFailure(thrown: unknown, options: FailureOptions): number 
 /** A signal's reason carries 143 in its status when it was a SIGTERM. */
 function exitOf(error: RunvaultError): number {
   return error.code === "interrupted" && error.status === exit.terminated ? exit.terminated : error.exit;
-}
-
-function asRunvaultError(thrown: unknown): RunvaultError {
-  if (!(thrown instanceof CommanderError)) return RunvaultError.from(thrown);
-  const [first = "", ...rest] = thrown.message.replace(/^error: /, "").split("\n");
-  const near = rest
-    .join(" ")
-    .trim()
-    .replace(/^\((.*)\)$/, "$1");
-  return new RunvaultError("invalid_argument", first, {
-    cause: thrown,
-    hint: near === "" ? "`runvault --help` and `runvault COMMAND --help` show what there is." : near,
-  });
 }
 
 const placeWords: readonly (readonly [keyof ErrorPlace, string])[] = [

@@ -20,8 +20,6 @@ export const filesCommand = commandEntry({
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
-      .name("files")
-      .summary("list the committed Parquet files of a table")
       .description(
         "Prints the committed Parquet files of a table, one path a line, as one state of the archive: what to give to " +
           "a reader of Parquet. Each is seen to be what was committed. Files replaced by a commit stay until the run's next one; open them soon.",

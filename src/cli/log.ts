@@ -1,7 +1,8 @@
-import { type Logger, pino } from "pino";
+import { createRequire } from "node:module";
+import type { Logger } from "pino";
+import type { LogFormat } from "./log-format.ts";
 
-export const logFormats = ["text", "json"] as const;
-export type LogFormat = (typeof logFormats)[number];
+const require = createRequire(import.meta.url);
 
 export interface LogOptions {
   readonly format: LogFormat;
@@ -14,6 +15,8 @@ export interface LogOptions {
 /** The logger of a command: pino's JSON lines, or the same as short text for people. */
 export function createLog(options: LogOptions): Logger {
   const { format, level, write } = options;
+  // most commands log nothing, and start without it
+  const { pino } = require("pino") as typeof import("pino");
   return pino(
     {
       level,

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-import { runCommandLine } from "./command-line.ts";
-import { processTerminal } from "./terminal.ts";
+import { refuseOldNode } from "./refuse-old-node.ts";
 
-process.exitCode = await runCommandLine(process.argv.slice(2), processTerminal());
+// all else is loaded behind it: an older Node would stumble over its syntax before it could say so
+if (refuseOldNode()) process.exitCode = 2;
+else void import("./start.ts").then(({ start }) => start());

@@ -1,6 +1,8 @@
-import { Presets, SingleBar } from "cli-progress";
+import { createRequire } from "node:module";
 import { byteText } from "../model/byte-text.ts";
 import { plural } from "../model/plural.ts";
+
+const require = createRequire(import.meta.url);
 
 /** How far a job is; anything may call `add` as often as it likes. */
 export interface Progress extends Disposable {
@@ -38,6 +40,8 @@ export function showProgress(options: ProgressOptions): Progress {
     return progressOf(state, () => clearInterval(timer));
   }
 
+  // only where there is a bar: most commands show none
+  const { Presets, SingleBar } = require("cli-progress") as typeof import("cli-progress");
   const bar = new SingleBar(
     {
       format: (_, { progress }, payload) =>

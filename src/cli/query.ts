@@ -2,12 +2,14 @@ import { addAbortSignal } from "node:stream";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { formats } from "../analytics/format.ts";
-import type { QueryResult } from "../analytics/query.ts";
-import { exit, RunvaultError } from "../model/error.ts";
+import { queryTimedOut } from "../analytics/query-timed-out.ts";
+import { RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
-import { allowIncompleteOption, readerShape, strictOption, tellShortfall } from "./reader-options.ts";
+import type { QueryWork } from "./query-answer.ts";
+import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
+import type { ApartEnd } from "./run-apart.ts";
 import type { Session } from "./session.ts";
 
 const schema = z.object({
@@ -27,8 +29,6 @@ export const queryCommand = commandEntry({
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
-      .name("query")
-      .summary("run one SELECT over the archive")
       .description(
         "Runs one SELECT, or an EXPLAIN of one, over the archive: the eight tables, <table>_f with doubles for tables " +
           "with exact columns, and runs with one row a run. It can read the archive's tables and nothing else.",
@@ -79,47 +79,45 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
       hint: "Send it to a program or a file, or leave out --format.",
     });
   }
-  const { openArchive, openQuery, render } = await loadQuery();
   const sql = values.sql === "-" ? await readStandardInput(session.signal) : values.sql;
-  const archive = await openArchive(values.archive);
-  await using query = await openQuery(archive, {
-    allowIncomplete: values.allowIncomplete,
-    memoryLimitMb: values.memory,
-    timeoutMs: values.timeout,
-    threads: values.threads,
-    signal: session.signal,
+  const { signal, terminal, globals } = session;
+  const work: QueryWork = { ...values, format, sql };
+  if (terminal.runApart === null) {
+    const { answerQuery } = await import("./query-answer.ts");
+    return await answerQuery(work, session);
+  }
+  const end = await terminal.runApart({
+    module: "query-apart",
+    request: { work, ...globals },
+    memoryBytes: (values.memory + idleMebibytes + values.threads * threadMebibytes) * 1024 * 1024,
+    // the statement is stopped at its time; this is for one that does not listen
+    timeoutMs: values.timeout + 2_000,
+    signal,
+    say: session.say,
   });
-  const result = await query.run(sql, session.signal);
-  // ahead of the rows: what is not all there must not look like an answer
-  const status =
-    result.shortfall === null ? exit.done : await tellShortfall(result.shortfall, values, session);
-  if (format === "arrow") {
-    await sendArrow(result, session);
-    return status;
-  }
-  const options = { tableRows: values.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
-  for await (const text of render(result, format, options)) {
-    if (!(await session.terminal.out(text))) break;
-  }
-  return status;
+  if (end.kind === "exit") return end.status;
+  throw errorOf(end, values.timeout);
 }
 
-async function sendArrow(result: QueryResult, session: Session): Promise<void> {
-  const { arrowStream } = await import("../analytics/arrow-ipc.ts");
-  const { textColumns } = await import("../analytics/arrow-type.ts");
-  const text = textColumns(result.columns);
-  if (text.length > 0) session.note(`note: as text: ${text.join(", ")}`);
-  for await (const piece of arrowStream(result)) {
-    if (!(await session.terminal.out(piece))) break;
-  }
-}
+/** What a process holds that has DuckDB loaded and does nothing with it; with each of its threads so much more. */
+const idleMebibytes = 600;
+const threadMebibytes = 16;
 
-/** Loaded when the command runs, so that the others start without it. */
-async function loadQuery() {
-  const { openArchive } = await import("../archive/archive.ts");
-  const { openQuery } = await import("../analytics/query.ts");
-  const { render } = await import("../analytics/render.ts");
-  return { openArchive, openQuery, render };
+/** A process that did not come to its own end: the statement's doing. */
+function errorOf(end: Exclude<ApartEnd, { kind: "exit" }>, timeoutMs: number): RunvaultError {
+  switch (end.kind) {
+    case "timeout":
+      return queryTimedOut(timeoutMs);
+    case "memory":
+      return new RunvaultError("query_invalid", "the query took more memory than it may", {
+        hint: "Narrow it, or raise --memory.",
+      });
+    case "crash":
+      return new RunvaultError("query_invalid", `the query crashed DuckDB (${end.by})`, {
+        cause: new Error(end.last === "" ? "it said nothing" : end.last),
+        hint: "Write it another way: nesting it less may do, and so may more --memory.",
+      });
+  }
 }
 
 async function readStandardInput(signal: AbortSignal): Promise<string> {

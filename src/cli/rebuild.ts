@@ -22,8 +22,6 @@ export const rebuildCommand = commandEntry({
   howToGoOn: "Run the same command again: it goes on from what is already converted.",
   declare: (command: Command) =>
     command
-      .name("rebuild")
-      .summary("make Parquet anew from segments, widen columns")
       .description(
         "Makes the Parquet of the runs named, or of all, anew from their segments, which are checked first. Rows and " +
           "certificates stay. With --widen, an exact column of the whole archive gets a wider type, and every run that " +

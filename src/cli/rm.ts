@@ -18,8 +18,6 @@ export const rmCommand = commandEntry({
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
-      .name("rm")
-      .summary("remove runs from the archive")
       .description(
         "Removes runs: first their manifests, so that no reader sees half a run, then their files.",
       )

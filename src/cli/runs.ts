@@ -30,8 +30,6 @@ export const runsCommand = commandEntry({
   declare: (command: Command) =>
     addGatewayOptions(
       command
-        .name("runs")
-        .summary("list the runs of an archive or of a gateway")
         .description(
           "Lists the runs of the archive with their states, or, with --gateway, those a gateway names.",
         )

@@ -52,8 +52,6 @@ export const serveCommand = commandEntry({
   declare: (command: Command) =>
     addServeOptions(
       command
-        .name("serve")
-        .summary("serve an archive as the gateway would")
         .description(
           "Serves an archive on the gateway's interface, REST and RPC, until it is stopped: what reads from the gateway " +
             "reads from here. Prints the base address on standard output once it listens. New commits are seen without a " +

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Scrubber } from "../model/scrubber.ts";
+import type { GlobalValues } from "./command-entry.ts";
 import type { Progress } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -12,6 +13,10 @@ export interface Session {
   readonly signal: AbortSignal;
   /** Whether results and errors are JSON. */
   readonly json: boolean;
+  /** Values of the options that every command has. */
+  readonly globals: GlobalValues;
+  /** Text for standard error, as it stands. */
+  say(text: string): void;
   /** A sentence for people on standard error; silent with --quiet. */
   note(text: string): void;
   /** Tells of an error that does not end the command; gives the exit status it leads to. */

@@ -1,4 +1,3 @@
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { z } from "zod";
@@ -6,6 +5,7 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { faultGrammar, faultKinds } from "../serve/fault.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
+import { cacheFolder } from "./cache-folder.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { readOptionFile } from "./gateway-options.ts";
@@ -49,8 +49,7 @@ export const simulateCommand = commandEntry({
   schema,
   howToGoOn: "Start it again with the same options for the same world.",
   declare: (command: Command) =>
-    addServeOptions(command.name("simulate"))
-      .summary("serve a made-up, repeatable world as a gateway would")
+    addServeOptions(command)
       .description(
         "Serves a deterministic world of trading runs on the gateway's interface, REST and RPC, until it is stopped. Prints the " +
           "base address on standard output once it listens. The same seed and options give the same bytes.",
@@ -83,10 +82,7 @@ export const simulateCommand = commandEntry({
       .addOption(
         new Option("--cache <dir>", "where rendered worlds are kept")
           .env("RUNVAULT_CACHE")
-          .default(
-            join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "runvault", "worlds"),
-            "your cache folder",
-          ),
+          .default(join(cacheFolder(process.env), "worlds"), "your cache folder"),
       )
       .option("--json", "print the address as an object with url and port")
       .addHelpText("after", () => faultHelp()),

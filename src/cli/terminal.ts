@@ -1,6 +1,7 @@
 import type { EventEmitter } from "node:events";
 import type { Writable } from "node:stream";
 import { RunvaultError } from "../model/error.ts";
+import { type RunApart, runApart } from "./run-apart.ts";
 
 /** What a command line sees of the world: its streams, its environment, and the signals that it gets. */
 export interface Terminal {
@@ -21,6 +22,8 @@ export interface Terminal {
   readonly signals: Pick<EventEmitter, "on" | "off">;
   /** Ends the process at once. */
   exit(status: number): void;
+  /** Does a piece of work in a process of its own; null where the command line is to do all of it itself. */
+  readonly runApart: RunApart | null;
 }
 
 /** The process's own terminal. */
@@ -39,6 +42,7 @@ export function processTerminal(): Terminal {
     stderr,
     signals: process,
     exit: (status) => process.exit(status),
+    runApart,
   };
 }
 

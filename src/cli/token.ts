@@ -17,8 +17,6 @@ export const tokenCommand = commandEntry({
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
-      .name("token")
-      .summary("make a line of a tokens file from a token")
       .description(
         "Reads a token from standard input and prints the line that lets `runvault serve --tokens` take it. The line " +
           "holds the token's SHA-256 only. Take a line away to take the token back; a server that runs reads the file " +

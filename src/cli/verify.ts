@@ -28,8 +28,6 @@ export const verifyCommand = commandEntry({
   declare: (command: Command) =>
     addGatewayOptions(
       command
-        .name("verify")
-        .summary("check the archive without trusting what wrote it")
         .description(
           "Checks the runs named, or all: hashes of files, rows counted again from Parquet and segments, order, bounds; " +
             "and the folders of the archive: links, and what is not the archive's own. " +

@@ -1,0 +1,48 @@
+import type { Scrubber } from "../model/scrubber.ts";
+import type { GlobalValues } from "./command-entry.ts";
+import { reportFailure } from "./failure.ts";
+import { createLog } from "./log.ts";
+import { showProgress } from "./progress.ts";
+import type { Session } from "./session.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface SessionOptions {
+  readonly globals: GlobalValues;
+  readonly terminal: Terminal;
+  readonly scrubber: Scrubber;
+  readonly signal: AbortSignal;
+  /** Takes text for standard error; takes secrets out itself. */
+  readonly write: (text: string) => void;
+  /** Told true when a bar takes the terminal's last line, false when it gave it back. */
+  readonly onBar?: (up: boolean) => void;
+}
+
+/** What a command works with, by the options that every command has. */
+export function openSession(options: SessionOptions): Session {
+  const { terminal, scrubber, signal, globals, write, onBar } = options;
+  const { json, quiet, verbose, debug, logFormat } = globals;
+  let log: Session["log"] | undefined;
+  return {
+    terminal,
+    scrubber,
+    json,
+    globals,
+    signal,
+    get log() {
+      log ??= createLog({ format: logFormat, level: verbose ? "debug" : quiet ? "error" : "warn", write });
+      return log;
+    },
+    say: write,
+    note: (text) => {
+      if (!quiet) write(`${text}\n`);
+    },
+    failure: (thrown) => reportFailure(thrown, { json, debug, write }),
+    progress: () =>
+      showProgress({
+        style: quiet ? "off" : terminal.stderrIsTerminal && !json ? "bar" : "lines",
+        stream: terminal.stderr,
+        write,
+        ...(onBar === undefined ? {} : { onBar }),
+      }),
+  };
+}

@@ -1,0 +1,17 @@
+import { keepCompiled } from "./compile-cache.ts";
+
+/** Runs the process's own command line. */
+export async function start(): Promise<void> {
+  keepCompiled(process.env);
+  const { runCommandLine, knownCommands, processTerminal } = await loadCommandLine();
+  const argv = process.argv.slice(2);
+  process.exitCode = await runCommandLine(argv, processTerminal(), await knownCommands(argv));
+}
+
+/** Behind the cache, from which these are to come. */
+async function loadCommandLine() {
+  const { runCommandLine } = await import("./command-line.ts");
+  const { knownCommands } = await import("./known-commands.ts");
+  const { processTerminal } = await import("./terminal.ts");
+  return { runCommandLine, knownCommands, processTerminal };
+}
