@@ -1,0 +1,109 @@
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { buildArchive } from "../fixtures/archive/query-archive.ts";
+import { start } from "../fixtures/command/command-process.ts";
+import { inProject } from "../fixtures/command/project.ts";
+
+let folder: string;
+let built: Awaited<ReturnType<typeof buildArchive>>;
+beforeAll(async () => {
+  built = await buildArchive([
+    { instanceId: "a", runId: "1", tables: { fills: { state: "COMPLETE", rows: 3 } } },
+  ]);
+});
+afterAll(() => built.dispose());
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-test-"));
+  return () => rm(folder, { recursive: true, force: true });
+});
+
+describe("a command loads what it uses", () => {
+  // the ecosystem's largest first: each alone takes longer to load than a command may to start
+  const heavy = ["@duckdb/node-api", "@bufbuild/protobuf", "undici", "fastify", "apache-arrow", "pino"];
+
+  it.each([
+    ["--version", ["--version"], [...heavy, "zod", "cli-progress"]],
+    ["--help", ["--help"], [...heavy, "zod", "cli-progress"]],
+    ["completing a command", ["complete", "--", "ex"], [...heavy, "zod", "cli-progress"]],
+    ["completing an option", ["complete", "--", "archive", "--f"], heavy],
+    ["query, beside the process of its statement", ["query", "SELECT 1"], [...heavy, "cli-progress"]],
+    [
+      "runs",
+      ["runs"],
+      ["@duckdb/node-api", "@bufbuild/protobuf", "undici", "fastify", "apache-arrow", "pino"],
+    ],
+  ])("%s", async (_, args, unused) => {
+    const file = join(folder, "modules");
+    const preload = ["--import", inProject("test/fixtures/command/told-modules.mjs")];
+    const { finished } = start(args, {
+      TOLD_MODULES: file,
+      NODE_OPTIONS: preload.join("="),
+      RUNVAULT_ARCHIVE: built.dir,
+    });
+    const { status, stderr } = await finished;
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const loaded = (await readFile(file, "utf8")).split("\n");
+    expect(loaded).toContain("commander");
+    expect(loaded.filter((name) => unused.includes(name))).toEqual([]);
+  });
+});
+
+describe("an older Node", () => {
+  it.each(["20.20.2", "22.18.9", "8.0.0"])(
+    "%s is told in one sentence, before anything is loaded",
+    async (version) => {
+      const preload = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'${version}'})`;
+      const { finished } = start(["runs"], { NODE_OPTIONS: `--import=${preload}` });
+      expect(await finished).toEqual({
+        status: 2,
+        stdout: "",
+        stderr: `runvault: needs Node 22.19.0 or newer, and this is ${version}: run it with a newer Node\n`,
+      });
+    },
+  );
+
+  it.each(["22.19.0", "23.0.0", "24.1.0"])("%s is new enough", async (version) => {
+    const preload = `data:text/javascript,Object.defineProperty(process.versions,'node',{value:'${version}'})`;
+    const { finished } = start(["--version"], { NODE_OPTIONS: `--import=${preload}` });
+    expect(await finished).toMatchObject({ status: 0, stderr: "" });
+  });
+});
+
+describe("what Node compiled", () => {
+  const version = async () => {
+    // Node keeps nothing where the tests told it to, then
+    const { finished } = start(["--version"], { XDG_CACHE_HOME: folder }, [
+      "env",
+      "-u",
+      "NODE_COMPILE_CACHE",
+    ]);
+    expect(await finished).toMatchObject({ status: 0, stderr: "" });
+  };
+  const compiled = () => join(folder, "runvault", "compiled");
+
+  it("is kept where only this user can write, whatever the umask", async () => {
+    await version();
+    expect(await readdir(compiled())).not.toEqual([]);
+    for (const path of [join(folder, "runvault"), compiled()]) {
+      expect((await stat(path)).mode & 0o077).toBe(0);
+    }
+  });
+
+  it("is not kept where others can write", async () => {
+    await mkdir(compiled(), { recursive: true });
+    await chmod(compiled(), 0o777);
+    await version();
+    expect(await readdir(compiled())).toEqual([]);
+  });
+
+  it("is not kept behind a link", async () => {
+    const elsewhere = join(folder, "elsewhere");
+    await mkdir(elsewhere);
+    await mkdir(join(folder, "runvault"));
+    await symlink(elsewhere, compiled());
+    await version();
+    expect(await readdir(elsewhere)).toEqual([]);
+  });
+});
