@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { Turns } from "../model/turns.ts";
 import { type CheckedLine, checkLine, type LineRules, withoutOddZeros } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
 
@@ -58,8 +59,10 @@ export async function carefulSegment(input: CarefulInput, sink: CarefulSink): Pr
   let good = 0;
   let bad = 0;
   let number = 0;
+  const turns = new Turns();
   for await (const { bytes: whole, offset } of splitLines(input)) {
     number++;
+    if (turns.isDue(whole.byteLength)) await turns.next();
     const marked = number === 1 && whole[0] === 0xef && whole[1] === 0xbb && whole[2] === 0xbf;
     if (marked) drifted("byte order mark");
     const bytes = marked ? whole.subarray(3) : whole;

@@ -1,4 +1,5 @@
 import type { Column, Table } from "../model/table.ts";
+import { Turns } from "../model/turns.ts";
 import { type ExactTypes, exactType, timestampMax, timestampMin } from "./convert-types.ts";
 
 /** What a segment's lines are checked against. */
@@ -110,13 +111,40 @@ export function withoutOddZeros(line: string, table: Table): string {
 }
 
 /** The same of many lines, as bytes. */
-export function linesWithoutOddZeros(text: Buffer, table: Table): Buffer {
-  // a character a byte: what is looked for is ASCII, and all else stays as it is
-  const lines = text.toString("latin1");
-  if (!oddZerosOf(table).test(lines)) return text;
-  const clean = lines.split("\n").map((line) => withoutOddZeros(line, table));
-  return Buffer.from(clean.join("\n"), "latin1");
+export async function linesWithoutOddZeros(text: Buffer, table: Table): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let isSame = true;
+  for await (const piece of piecesWithoutOddZeros(text, table)) {
+    isSame &&= piece.buffer === text.buffer;
+    pieces.push(piece);
+  }
+  return isSame ? text : Buffer.concat(pieces);
 }
+
+/** The same, about a mebibyte of lines at a time, with turns of the event loop between: a segment is long. */
+export async function* piecesWithoutOddZeros(text: Buffer, table: Table): AsyncGenerator<Buffer> {
+  const turns = new Turns();
+  for (let start = 0, stop = 0; start < text.byteLength; start = stop) {
+    const end = text.indexOf(0x0a, start + pieceBytes);
+    stop = end < 0 ? text.byteLength : end + 1;
+    const piece = text.subarray(start, stop);
+    // a character a byte: what is looked for is ASCII, and all else stays as it is
+    const lines = piece.toString("latin1");
+    if (turns.isDue(piece.byteLength)) await turns.next();
+    if (!oddZerosOf(table).test(lines)) {
+      yield piece;
+      continue;
+    }
+    const clean: string[] = [];
+    for (const line of lines.split("\n")) {
+      clean.push(withoutOddZeros(line, table));
+      if (turns.isDue(line.length)) await turns.next();
+    }
+    yield Buffer.from(clean.join("\n"), "latin1");
+  }
+}
+
+const pieceBytes = 1024 * 1024;
 
 /** Its sign, and what is behind the zeros ahead; neither for a zero. */
 const oddDecimal = /^(?:(-?)0+([0-9]+(?:\.[0-9]+)?)|-0(?:\.0+)?)$/;

@@ -17,6 +17,7 @@ import { knownSource, rememberSource } from "../archive/sources.ts";
 import { latestView } from "../archive/table-view.ts";
 import { typesNow } from "../archive/types-now.ts";
 import { exit, RunvaultError, type WiderColumn } from "../model/error.ts";
+import { deepestJson, isDeeper } from "../model/json-depth.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
@@ -566,7 +567,8 @@ function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly stri
 }
 
 /**
- * The run's documents. One that the gateway refuses stays as it is held, with a warning: rows are proven without.
+ * The run's documents. One that the gateway refuses, or that is nested deeper than readers of JSON take, stays as it is
+ * held, with a warning: rows are proven without.
  * A run that is not there any more is an error.
  */
 async function fetchDocuments(
@@ -603,6 +605,11 @@ async function fetchDocuments(
       continue;
     }
     if (bytes === null) continue;
+    if (isDeeper(bytes)) {
+      warnings.push(`the document ${kind} is left out: it is nested deeper than ${deepestJson} levels`);
+      if (former[kind] !== undefined) documents[kind] = former[kind];
+      continue;
+    }
     const file = pending.nextName(kind, "json");
     await writeSynced(pending.pendingFile(file), bytes);
     documents[kind] = { file, storedBytes: bytes.byteLength, sha256: sha256Of(bytes) };

@@ -5,10 +5,11 @@ import { normalizedLine } from "../archive/verify-line.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
+import { Turns } from "../model/turns.ts";
 import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
 import { firstTime, lastTime } from "./survey.ts";
-import { asked, isRefusal } from "./table-asks.ts";
+import { asked, eachLine, isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
   readonly run: RunRef;
@@ -53,7 +54,7 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
   const differing: DifferingWindow[] = [];
   let inRow = 0;
   // looking for odd zeros costs as much as all else here: only once bytes differed of rows that are the same
-  let clean = asItIs;
+  let clean: Clean = asItIs;
   for (let at = 0; at < windows.length; ) {
     // counts tell which of the rest shrank; where there are none, each window has to tell for itself
     if (inRow === mostDiffering && work.countRows !== undefined) {
@@ -85,7 +86,7 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
  * it comes, for lines like those held need no second look; what an answer that ended early leaves open is asked for as
  * rows are fetched.
  */
-async function equalBytes(input: HeldComparison, clean: (text: Buffer) => Buffer): Promise<number> {
+async function equalBytes(input: HeldComparison, clean: Clean): Promise<number> {
   const { windows, work } = input;
   if (work.countRows === undefined || clean !== asItIs) return await equalSlice(input, clean);
   const { equal, differs } = await equalAnswer(input);
@@ -122,7 +123,7 @@ async function equalAnswer(
 }
 
 /** The same by rows as they are fetched, whatever the source does to its answers. */
-async function equalSlice(input: HeldComparison, clean: (text: Buffer) => Buffer): Promise<number> {
+async function equalSlice(input: HeldComparison, clean: Clean): Promise<number> {
   const { run, table, windows, work } = input;
   const [first, last] = [windows[0]!, windows.at(-1)!];
   // an answer that ends with as many rows as are held is the whole of it only where they are counted
@@ -143,7 +144,7 @@ async function equalSlice(input: HeldComparison, clean: (text: Buffer) => Buffer
         },
         store: async (_draft, text, release) => {
           try {
-            await held.compare(clean(text));
+            await held.compare(await clean(text));
             if (held.differs) halt.abort("the rows are others");
           } finally {
             release();
@@ -159,7 +160,10 @@ async function equalSlice(input: HeldComparison, clean: (text: Buffer) => Buffer
   return held.equal;
 }
 
-const asItIs = (text: Buffer): Buffer => text;
+/** What is done to both texts ahead of the comparison. */
+type Clean = (text: Buffer) => Buffer | Promise<Buffer>;
+
+const asItIs: Clean = (text) => text;
 
 /** The bytes of windows that are held, which those of an answer are held against one after the other. */
 class HeldBytes {
@@ -168,7 +172,7 @@ class HeldBytes {
   /** Windows from the first on of which the answer has the bytes, and no others. */
   equal = 0;
   readonly #input: HeldComparison;
-  readonly #clean: (text: Buffer) => Buffer;
+  readonly #clean: Clean;
   /** The window under way, its segments that are still to come, and what is left of the one being compared. */
   #at = 0;
   #segments: Segment[];
@@ -176,7 +180,7 @@ class HeldBytes {
   #first: string | null = null;
   #last: string | null = null;
 
-  constructor(input: HeldComparison, clean: (text: Buffer) => Buffer) {
+  constructor(input: HeldComparison, clean: Clean) {
     this.#input = input;
     this.#clean = clean;
     this.#segments = [...input.windows[0]!.segments];
@@ -222,9 +226,9 @@ class HeldBytes {
       const segment = this.#segments.shift();
       if (segment !== undefined) {
         if (segment.rows === 0) continue;
-        this.#left = this.#clean(await read(segment));
-        this.#first ??= firstTime(this.#left);
-        this.#last = lastTime(this.#left) ?? this.#last;
+        this.#left = await this.#clean(await read(segment));
+        this.#first ??= await firstTime(this.#left);
+        this.#last = (await lastTime(this.#left)) ?? this.#last;
       } else if (this.#at < windows.length - 1) {
         this.#at++;
         this.#segments = [...windows[this.#at]!.segments];
@@ -248,7 +252,7 @@ async function askAlone(
   { from, to, rows, segments }: HeldWindow,
 ): Promise<{ readonly isSame: boolean; readonly rows: number }> {
   const held = new LineHash(table);
-  for (const segment of segments) if (segment.rows > 0) held.add(await read(segment));
+  for (const segment of segments) if (segment.rows > 0) await held.add(await read(segment));
   let there = new LineHash(table);
   const expected = work.countRows === undefined ? undefined : rows;
   await fetchSlice(
@@ -259,7 +263,7 @@ async function askAlone(
         there = new LineHash(table);
       },
       store: async (_draft, text, release) => {
-        there.add(text);
+        await there.add(text);
         release();
       },
     },
@@ -281,9 +285,11 @@ class LineHash {
     return `${this.rows}:${this.#sum}`;
   }
 
-  add(text: Buffer): void {
-    for (const line of linesWithoutOddZeros(text, this.#table).toString("utf8").split("\n")) {
-      if (line === "") continue;
+  async add(text: Buffer): Promise<void> {
+    const turns = new Turns();
+    for (const bytes of eachLine(await linesWithoutOddZeros(text, this.#table))) {
+      if (turns.isDue(bytes.byteLength)) await turns.next();
+      const line = bytes.toString("utf8");
       const canonical = normalizedLine(this.#table, line) ?? line;
       this.rows++;
       this.#sum += createHash("md5").update(canonical).digest().readBigUInt64BE(0);

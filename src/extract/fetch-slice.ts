@@ -19,6 +19,7 @@ import {
   isRefusal,
   jsonOf,
   linesOf,
+  mostAnswerLines,
   pagesOf,
   probe,
   rowsOf,
@@ -240,7 +241,7 @@ async function appendSplit(
   group: Group,
   wanted: number,
 ): Promise<void> {
-  const known: (Filters | undefined)[] = rowsOf(text.lastGroup());
+  const known: (Filters | undefined)[] = (await rowsOf(text.lastGroup(), mostAnswerLines)) ?? [];
   for (const resource of await resourcesOf(slice, work)) known.push(resource);
   for (const filter of slice.table.filters) {
     const values = new Set(known.map((row) => row?.[filter] ?? ""));

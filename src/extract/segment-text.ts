@@ -1,12 +1,21 @@
 import { RunvaultError } from "../model/error.ts";
+import { isDeeper } from "../model/json-depth.ts";
 import { longestLineBytes } from "../model/line.ts";
 import { rowText } from "../model/operator-text.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";
+import { Turns } from "../model/turns.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
 
 const newline = 10;
 const quote = 34;
+const openBrace = 123;
+const closeBrace = 125;
+
+/** Lines that are no rows that an answer may have, beside one for each row, and those as long as rows are. */
+const mostOddLines = 10_000;
+const leastRowBytes = 128;
 
 /** A run of whole timestamp groups, cut off the front of the text. */
 export interface Cut {
@@ -66,10 +75,16 @@ export class SegmentText {
   readonly #to: Instant | undefined;
   #buffer: Buffer | undefined;
   #view: DataView | undefined;
-  /** Bytes filled, bytes scanned (always a line start), and where the last group starts. */
+  /**
+   * Bytes filled, bytes scanned (always a line start), where the last group starts, and where the next line is read:
+   * behind what is scanned and the blank lines that are left out, which are closed up once for many.
+   */
   #end = 0;
   #scanned = 0;
   #groupStart = 0;
+  #unread = 0;
+  /** No line ends between `#unread` and here, so that a line in many pieces is searched once. */
+  #searched = 0;
   #rows = 0;
   #groupRows = 0;
   /** Lines at the end of the last group that are no rows: the next row joins the group whatever its timestamp. */
@@ -92,6 +107,12 @@ export class SegmentText {
   #asked: Instant = { high: 0, low: 0 };
   #atAnswerStart = true;
   #inFirstGroup = true;
+  /** Lines of the answer without a row: how many, the bytes of those that are not blank, and the first of these. */
+  #blankLines = 0;
+  #oddLines = 0;
+  #oddBytes = 0;
+  #firstOdd = "";
+  readonly #turns = new Turns();
   // the key of the line being read, filled by #readKey: two numbers each, since neither fits into one exactly
   #tsHigh = 0;
   #tsLow = 0;
@@ -115,6 +136,7 @@ export class SegmentText {
     this.answer = emptyAnswer();
     this.#atAnswerStart = true;
     this.#inFirstGroup = true;
+    this.#blankLines = this.#oddLines = this.#oddBytes = 0;
     this.#asked = instantOf(from);
     this.#beginGroup(this.#scanned);
   }
@@ -127,6 +149,7 @@ export class SegmentText {
     this.#end += chunk.byteLength;
     if (this.#atAnswerStart && this.#end - this.#scanned >= 3) this.#stripByteOrderMark();
     await this.#scan();
+    this.#closeUp();
   }
 
   /**
@@ -136,8 +159,10 @@ export class SegmentText {
   async endAnswer(): Promise<void> {
     const rest = this.#end - this.#scanned;
     if (rest === 0) return;
-    const tail = this.#buffer!.subarray(this.#scanned, this.#end).toString("utf8");
-    if (tail.trim() !== "" && parseObject(tail) === null) {
+    if (
+      !isBlank(this.#buffer!, this.#scanned, this.#end) &&
+      parseObject(this.#buffer!, this.#scanned, this.#end) === null
+    ) {
       throw new RunvaultError("stream_cut", "the answer ends inside a line", {
         hint: "The gateway cut its answer.",
       });
@@ -151,11 +176,10 @@ export class SegmentText {
    * the answer brought none.
    */
   dropLastGroup(): { ts: Nanoseconds; rows: number } | undefined {
-    this.#end = this.#scanned;
+    this.#cutBack(this.#scanned);
     if (this.#groupRows === 0) return undefined;
     const dropped = { ts: this.#groupTs(), rows: this.#groupRows };
-    this.#end = this.#groupStart;
-    this.#scanned = this.#groupStart;
+    this.#cutBack(this.#groupStart);
     this.#rows -= this.#groupRows;
     this.totalRows -= this.#groupRows;
     this.#groupRows = 0;
@@ -172,10 +196,9 @@ export class SegmentText {
   /** Forgets up to `count` lines at the end of the last group that are no rows. */
   dropTail(count: number): void {
     const dropped = Math.min(count, this.#groupTail);
-    for (let i = 0; i < dropped; i++) {
-      this.#scanned = this.#buffer!.lastIndexOf(newline, this.#scanned - 2) + 1;
-    }
-    this.#end = this.#scanned;
+    let end = this.#scanned;
+    for (let i = 0; i < dropped; i++) end = this.#buffer!.lastIndexOf(newline, end - 2) + 1;
+    this.#cutBack(end);
     this.#rows -= dropped;
     this.totalRows -= dropped;
     this.#groupRows -= dropped;
@@ -197,30 +220,42 @@ export class SegmentText {
   discard(): void {
     if (this.#buffer !== undefined) this.#options.release(this.#buffer);
     this.#buffer = undefined;
-    this.#end = this.#scanned = this.#groupStart = 0;
+    this.#cutBack(0);
+    this.#groupStart = 0;
     this.#rows = this.#groupRows = this.#groupTail = 0;
     this.#longest = this.#groupLongest = 0;
   }
 
   async #scan(): Promise<void> {
     const { segmentBytes, unsorted } = this.#options;
+    // what stood in the buffer before is no part of the text
+    let filled = this.#buffer!.subarray(0, this.#end);
+    const cut = async (bytes: number, rows: number, next: Nanoseconds | undefined) => {
+      await this.#cut(bytes, rows, next);
+      filled = this.#buffer!.subarray(0, this.#end);
+    };
     for (;;) {
-      const buffer = this.#buffer!;
-      const start = this.#scanned;
-      const lineEnd = buffer.indexOf(newline, start);
-      if (lineEnd < 0 || lineEnd >= this.#end) {
-        if (this.#end - start > longestLineBytes) throw this.#lineTooLong();
+      const at = this.#unread;
+      const lineEnd = filled.indexOf(newline, Math.max(at, this.#searched));
+      if (lineEnd < 0) {
+        this.#searched = this.#end;
+        if (this.#end - at > longestLineBytes) throw this.#lineTooLong();
         return;
       }
-      const length = lineEnd - start;
+      const length = lineEnd - at;
       if (length > longestLineBytes) throw this.#lineTooLong();
-      if (isBlank(buffer, start, lineEnd)) {
+      if (this.#turns.isDue(length)) await this.#turns.next();
+      if (isBlank(filled, at, lineEnd)) {
         // a blank line is no row: it leaves the text
-        buffer.copyWithin(start, lineEnd + 1, this.#end);
-        this.#end -= length + 1;
+        this.#blankLines += blankLinesIn(length);
+        refuseEndlessBlanks(this.#blankLines, this.answer.rows);
+        this.#unread = lineEnd + 1;
         continue;
       }
-      const isRow = this.#readKey(start, lineEnd);
+      const isRow = this.#readKey(at, lineEnd);
+      // where the line is to stand
+      const start = this.#scanned;
+      const stop = start + length + 1;
       let newGroup = this.#groupRows === 0;
       if (isRow) {
         this.#checkBounds();
@@ -232,12 +267,12 @@ export class SegmentText {
       }
       // where one timestamp's rows outgrew the segment, the cut falls where they end
       if ((newGroup || unsorted) && start > segmentBytes) {
-        await this.#cut(start, this.#rows, this.#newGroupTs(isRow));
+        await cut(start, this.#rows, this.#newGroupTs(isRow));
         continue;
       }
       if (newGroup) {
-        if (lineEnd + 1 > segmentBytes && start > 0) {
-          await this.#cut(start, this.#rows, this.#newGroupTs(isRow));
+        if (stop > segmentBytes && start > 0) {
+          await cut(start, this.#rows, this.#newGroupTs(isRow));
           continue;
         }
         this.#beginGroup(start);
@@ -250,11 +285,11 @@ export class SegmentText {
         }
         if (this.answer.rows > 0) this.#inFirstGroup = false;
         else Object.assign(this.answer, { first: this.#groupTs(), isRowFirst: isRow });
-      } else if (lineEnd + 1 > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
-        if (unsorted) await this.#cut(start, this.#rows, undefined);
-        else await this.#cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
+      } else if (stop > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
+        if (unsorted) await cut(start, this.#rows, undefined);
+        else await cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
         continue;
-      } else if (lineEnd + 1 > this.#options.mostBytes) {
+      } else if (stop > this.#options.mostBytes) {
         throw this.#groupTooLarge();
       }
       if (isRow) {
@@ -265,9 +300,12 @@ export class SegmentText {
         this.#lastSeqLow = this.#seqLow;
         this.#groupTail = 0;
       } else {
+        this.#setAside(at, lineEnd);
         this.#groupTail++;
       }
-      this.#scanned = lineEnd + 1;
+      if (at > start) filled.copyWithin(start, at, lineEnd + 1);
+      this.#scanned = stop;
+      this.#unread = lineEnd + 1;
       this.#rows++;
       this.#groupRows++;
       this.totalRows++;
@@ -275,6 +313,37 @@ export class SegmentText {
       this.answer.rows++;
       if (this.#inFirstGroup) this.answer.firstRows++;
     }
+  }
+
+  /** Counts a line that is no row. Throws where they are more than rows that went wrong could be. */
+  #setAside(start: number, end: number): void {
+    if (this.#oddLines === 0)
+      this.#firstOdd = rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)));
+    this.#oddLines++;
+    this.#oddBytes += end - start;
+    const rows = this.answer.rows + 1 - this.#oddLines;
+    if (this.#oddLines <= mostOddLines + rows + this.#oddBytes / leastRowBytes) return;
+    throw new RunvaultError(
+      "malformed_row",
+      `an answer has more than ${mostOddLines} lines that are no rows, beside ${rows} rows; the first: ${this.#firstOdd}`,
+      { hint: "Something else than rows comes from there: look at what the gateway answers." },
+    );
+  }
+
+  /** Forgets what lies behind these bytes. */
+  #cutBack(bytes: number): void {
+    this.#end = this.#scanned = this.#unread = bytes;
+    this.#searched = 0;
+  }
+
+  /** Moves what is not read yet up to what is, over the blank lines between. */
+  #closeUp(): void {
+    const gap = this.#unread - this.#scanned;
+    if (gap === 0) return;
+    this.#buffer!.copyWithin(this.#scanned, this.#unread, this.#end);
+    this.#end -= gap;
+    this.#unread -= gap;
+    this.#searched -= gap;
   }
 
   #beginGroup(start: number): void {
@@ -306,6 +375,7 @@ export class SegmentText {
   }
 
   async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<void> {
+    this.#closeUp();
     const full = this.#buffer!;
     const rest = this.#end - bytes;
     const all = rows === this.#rows;
@@ -321,6 +391,8 @@ export class SegmentText {
     }
     this.#end = rest;
     this.#scanned -= bytes;
+    this.#unread -= bytes;
+    this.#searched = 0;
     this.#groupStart = Math.max(0, this.#groupStart - bytes);
     this.#rows -= rows;
     this.#longest = 0;
@@ -354,8 +426,7 @@ export class SegmentText {
 
   /** Reads ts_event and seq of a line; false where it is no row. Throws where it is another run's. */
   #readKey(start: number, end: number): boolean {
-    if (this.#readKeyInPlace(start, end)) return true;
-    return this.#readKeySlowly(this.#buffer!.toString("utf8", start, end));
+    return this.#readKeyInPlace(start, end) || this.#readKeySlowly(start, end);
   }
 
   /**
@@ -398,8 +469,8 @@ export class SegmentText {
     return true;
   }
 
-  #readKeySlowly(line: string): boolean {
-    const row = parseObject(line);
+  #readKeySlowly(start: number, end: number): boolean {
+    const row = parseObject(this.#buffer!, start, end);
     if (row === null) return false;
     const { instanceId, runId } = this.#options.run;
     if (
@@ -408,7 +479,7 @@ export class SegmentText {
     ) {
       throw new RunvaultError(
         "history_identity_conflict",
-        `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${line}`)}`,
+        `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${this.#buffer!.toString("utf8", start, end)}`)}`,
         { hint: "The gateway answered with another run's rows; nothing of this table was taken." },
       );
     }
@@ -544,18 +615,26 @@ function fourDigits(view: DataView, at: number): number {
 
 function isBlank(buffer: Buffer, start: number, end: number): boolean {
   for (let i = start; i < end; i++) {
-    const byte = buffer[i];
-    if (byte !== 13 && byte !== 32 && byte !== 9) return false;
+    if (!isSpace(buffer[i])) return false;
   }
   return true;
 }
 
-function parseObject(text: string): Record<string, unknown> | null {
+function isSpace(byte: number | undefined): boolean {
+  return byte === 13 || byte === 32 || byte === 9;
+}
+
+/** The object that some bytes are as JSON; null where they are none, or one that is nested too deep to be a row. */
+function parseObject(bytes: Buffer, start: number, end: number): Record<string, unknown> | null {
+  // most of what is no object shows at its ends, where finding out costs nothing; the parser's error costs ten rows
+  let first = start;
+  while (isSpace(bytes[first])) first++;
+  let last = end - 1;
+  while (isSpace(bytes[last])) last--;
+  if (bytes[first] !== openBrace || bytes[last] !== closeBrace) return null;
+  if (isDeeper(bytes.subarray(first, last + 1))) return null;
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
+    return JSON.parse(bytes.toString("utf8", first, last + 1)) as Record<string, unknown>;
   } catch {
     return null;
   }

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { linesWithoutOddZeros } from "../archive/convert-line.ts";
+import { piecesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
+import { Turns } from "../model/turns.ts";
 import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
 import type { Window } from "./held-window.ts";
 import { isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
@@ -35,10 +36,10 @@ export async function surveyTable(
     startOver: async () => {},
     store: async (draft, text, release) => {
       // as conversion leaves the lines that are stored
-      hash.update(linesWithoutOddZeros(text, table));
+      for await (const piece of piecesWithoutOddZeros(text, table)) hash.update(piece);
       rows += draft.rows;
-      first ??= firstTime(text);
-      last = lastTime(text) ?? last;
+      first ??= await firstTime(text);
+      last = (await lastTime(text)) ?? last;
       release();
     },
   };
@@ -72,22 +73,26 @@ export async function surveyTable(
 }
 
 /** ts_event of the first line that tells one; null where none does. */
-export function firstTime(text: Buffer): string | null {
+export async function firstTime(text: Buffer): Promise<string | null> {
+  const turns = new Turns();
   for (let start = 0; start < text.byteLength; ) {
     const end = text.indexOf(newline, start);
     const time = timeOf(text.toString("utf8", start, end));
     if (time !== null) return time;
+    if (turns.isDue(end - start)) await turns.next();
     start = end + 1;
   }
   return null;
 }
 
 /** ts_event of the last line that tells one; null where none does. */
-export function lastTime(text: Buffer): string | null {
+export async function lastTime(text: Buffer): Promise<string | null> {
+  const turns = new Turns();
   for (let end = text.byteLength - 1; end > 0; ) {
     const before = text.lastIndexOf(newline, end - 1);
     const time = timeOf(text.toString("utf8", before + 1, end));
     if (time !== null) return time;
+    if (turns.isDue(end - before)) await turns.next();
     end = before;
   }
   return null;

@@ -3,11 +3,14 @@ import { mostSegmentBytes } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import { longestLineBytes } from "../model/line.ts";
 import { rowText } from "../model/operator-text.ts";
+import { Pieces } from "../model/pieces.ts";
 import { withRetries } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
 import type { FilterName, Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
+import { Turns } from "../model/turns.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
 import type { Window } from "./held-window.ts";
 
 /** Small questions about one table of one run: whom they are put to, and how they are asked again. */
@@ -81,43 +84,57 @@ export async function probe(asks: TableAsks, { from, to }: Window): Promise<Prob
 }
 
 /**
- * The lines of an answer as they come, up to so many bytes in all, the last one as far as it came. Throws
- * `line_too_long`.
+ * The lines of an answer as they come, blank ones left out, up to so many bytes in all, the last one as far as it came.
+ * Throws `line_too_long`, and `malformed_row` where blank lines have no end.
  */
 export async function* linesIn(
   answer: AsyncIterable<Uint8Array>,
   mostBytes = Number.POSITIVE_INFINITY,
 ): AsyncGenerator<Buffer> {
-  let parts: Uint8Array[] = [];
-  let length = 0;
+  const turns = new Turns();
+  const parts = new Pieces();
   let bytes = 0;
+  let lines = 0;
+  let blankLines = 0;
   for await (const chunk of answer) {
     bytes += chunk.byteLength;
     if (bytes > mostBytes) return;
     for (let start = 0; start < chunk.byteLength; ) {
       const end = chunk.indexOf(10, start);
-      const part = chunk.subarray(start, end < 0 ? chunk.byteLength : end);
-      parts.push(part);
-      length += part.byteLength;
-      if (length > longestLineBytes) {
+      const stop = end < 0 ? chunk.byteLength : end;
+      parts.add(chunk.subarray(start, stop));
+      if (parts.bytes > longestLineBytes) {
         throw new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`);
       }
+      if (turns.isDue(stop - start)) await turns.next();
       if (end < 0) break;
-      if (length > 0) yield Buffer.concat(parts);
-      parts = [];
-      length = 0;
+      const line = parts.take();
+      if (isBlank(line)) {
+        blankLines += blankLinesIn(line.byteLength);
+        refuseEndlessBlanks(blankLines, lines);
+      } else {
+        lines++;
+        yield line;
+      }
       start = end + 1;
     }
   }
-  if (length > 0) yield Buffer.concat(parts);
+  const rest = parts.take();
+  if (!isBlank(rest)) yield rest;
+}
+
+function isBlank(line: Uint8Array): boolean {
+  return line.every((byte) => byte === 32 || byte === 9 || byte === 13);
 }
 
 /** The most of an answer that is held at once: the rows of two timestamps. */
 const mostAnswerBytes = 2 * mostSegmentBytes;
+/** Rows of that answer at most: each is held as an object beside its bytes, and a row takes more than as many bytes. */
+export const mostAnswerLines = mostAnswerBytes / 128;
 
 /**
  * The window's rows, those with one value of a filter where one is given; undefined where the source does not take it,
- * and where they take more than 128 MiB.
+ * and where they take more than 128 MiB, or are more than a million lines.
  */
 export async function rowsWithin(
   asks: TableAsks,
@@ -129,14 +146,12 @@ export async function rowsWithin(
   const request: RowRequest = { ...run, table: table.name, ...asked(from, to), filters, limit, signal };
   try {
     return await askSmall(asks, async () => {
-      const answer: Uint8Array[] = [];
-      let bytes = 0;
+      const answer = new Pieces();
       for await (const chunk of source.rows(request)) {
-        bytes += chunk.byteLength;
-        if (bytes > mostAnswerBytes) return undefined;
-        answer.push(chunk);
+        answer.add(chunk);
+        if (answer.bytes > mostAnswerBytes) return undefined;
       }
-      return rowsOf(Buffer.concat(answer));
+      return await rowsOf(answer.take(), mostAnswerLines);
     });
   } catch (error) {
     if (!isRefusal(error)) throw error;
@@ -207,25 +222,32 @@ export interface GroupRow extends z.output<typeof rowSchema> {
   readonly line: Buffer;
 }
 
-/** The lines of a text as rows; undefined for a line that is none. */
-export function rowsOf(text: Buffer): (GroupRow | undefined)[] {
-  return linesOf(text).map((line) => {
+/** The lines of a text as rows, undefined for a line that is none; undefined where there are more than so many lines. */
+export async function rowsOf(text: Buffer, most: number): Promise<(GroupRow | undefined)[] | undefined> {
+  const turns = new Turns();
+  const rows: (GroupRow | undefined)[] = [];
+  for (const line of eachLine(text)) {
+    if (rows.length === most) return undefined;
+    if (turns.isDue(line.byteLength)) await turns.next();
     const { data } = rowSchema.safeParse(jsonOf(line));
-    return data && { ...data, line };
-  });
+    rows.push(data && { ...data, line });
+  }
+  return rows;
 }
 
 export function linesOf(text: Buffer): Buffer[] {
-  const lines: Buffer[] = [];
+  return [...eachLine(text)];
+}
+
+/** The lines of a text, empty ones left out. */
+export function* eachLine(text: Buffer): Generator<Buffer> {
   for (let start = 0; start < text.byteLength; ) {
     const end = text.indexOf(10, start);
     const stop = end < 0 ? text.byteLength : end;
-    if (stop > start) lines.push(text.subarray(start, stop));
+    if (stop > start) yield text.subarray(start, stop);
     start = stop + 1;
   }
-  return lines;
 }
-
 /** ts_event of a line, of one that is cut or otherwise no JSON as well: its window has to reach it. */
 export function timeOf(line: string): string | null {
   const row = jsonOf(Buffer.from(line)) as { ts_event?: unknown } | null | undefined;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
-import { linesWithoutOddZeros } from "../archive/convert-line.ts";
+import { piecesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
 import {
@@ -1045,7 +1045,7 @@ export class TableJob {
       if (this.#gatewayFrom !== undefined && BigInt(segment.to) <= this.#gatewayFrom) continue;
       const text = await readSegment(await this.#context.pending.held.locate(segment.file), segment);
       // what was stored by an earlier version has odd zeros still
-      hash.update(linesWithoutOddZeros(text, this.table));
+      for await (const piece of piecesWithoutOddZeros(text, this.table)) hash.update(piece);
     }
     if (hash.digest("hex") === survey.sha256) return null;
     return new RunvaultError(
@@ -1167,7 +1167,7 @@ export class TableJob {
     const unjournalled: Awaited<ReturnType<Pending["writeSegment"]>>[] = [];
     let failure: unknown;
     const store: SliceWork["store"] = async (draft, text, release) => {
-      if (firstRow === undefined) firstRow = firstTime(text);
+      if (firstRow === undefined) firstRow = await firstTime(text);
       if (failure !== undefined) {
         release();
         throw failure;

@@ -26,6 +26,8 @@ export interface AnswerRequest {
 // Reading stops at the upper mark and goes on at the lower one: a slow reader holds at most this and one socket read.
 const pauseAtBytes = 1024 * 1024;
 const resumeAtBytes = 256 * 1024;
+/** What a chunk costs beside its bytes: an answer in chunks of a byte would otherwise queue a million of them. */
+const chunkCost = 256;
 
 /**
  * The chunks of a body as they come off the socket, for one reader. A small queue with pause and resume stands between
@@ -50,7 +52,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
   push(chunk: Buffer): void {
     if (this.#ended) return;
     this.#queue.push(chunk);
-    this.#queuedBytes += chunk.length;
+    this.#queuedBytes += chunk.length + chunkCost;
     this.receivedBytes += chunk.length;
     if (this.#queuedBytes >= pauseAtBytes) this.#controller.pause();
     this.#wake?.();
@@ -118,7 +120,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
       this.#queue = [];
       this.#next = 0;
     }
-    this.#queuedBytes -= chunk.length;
+    this.#queuedBytes -= chunk.length + chunkCost;
     if (this.#queuedBytes <= resumeAtBytes && !this.#ended) this.#controller.resume();
   }
 }

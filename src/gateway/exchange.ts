@@ -1,5 +1,6 @@
 import type { Dispatcher } from "undici";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { Pieces } from "../model/pieces.ts";
 import { withRetries } from "../model/retry.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { createScrubber, type Scrubber } from "../model/scrubber.ts";
@@ -132,21 +133,19 @@ export class Exchange implements AsyncDisposable {
    * long as a whole; the connection is closed then.
    */
   async whole(answer: Answer, mostBytes: number, what: string, place: ErrorPlace): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    let bytes = 0;
+    const parts = new Pieces();
     try {
       using _deadline = limitBody(answer.body, this.options.documentTimeoutMs, place);
       for await (const chunk of decodedBody(answer, place)) {
-        bytes += chunk.length;
-        if (bytes > mostBytes) {
+        parts.add(chunk);
+        if (parts.bytes > mostBytes) {
           throw new RunvaultError("limit_exceeded", `${what} of more than ${mostBytes} bytes`, { place });
         }
-        parts.push(chunk);
       }
     } finally {
       answer.body.close();
     }
-    return parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+    return parts.take();
   }
 
   /** Refuses an answer whose end HTTP does not show, `what` being what it holds: a cut would look like its end. */
