@@ -3,11 +3,13 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
+import { HostNames, hostPattern } from "../serve/host-names.ts";
 import type { Served } from "../serve/server.ts";
 import type { ServeTls } from "../serve/tls-options.ts";
 import type { TokenList } from "../serve/token-list.ts";
 import { type Transport, transports } from "../serve/transport.ts";
 import { readOptionFile } from "./gateway-options.ts";
+import { isLoopback } from "./loopback.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
 import type { Session } from "./session.ts";
 import { unwritable } from "./unwritable.ts";
@@ -26,12 +28,22 @@ const transportList = z.string().transform((text, context): Transport[] => {
   return transports.filter((name) => names.has(name));
 });
 
+const hostName = z.string().transform((text, context) => {
+  const pattern = hostPattern(text);
+  if (pattern !== null) return pattern;
+  context.addIssue(
+    `takes a host name without a port, such as archive.example or *.svc.cluster.local, not ${JSON.stringify(text)}`,
+  );
+  return z.NEVER;
+});
+
 /** Schema of the options that every command that serves has. */
 export const serveShape = {
   host: z.string().min(1),
   port: wholeNumber(0, 65535),
   literal: z.boolean().default(false),
   transports: transportList.optional(),
+  hostName: z.array(hostName).default([]),
   tokens: nonEmpty.optional(),
   tlsCert: nonEmpty.optional(),
   tlsKey: nonEmpty.optional(),
@@ -59,6 +71,14 @@ export function addServeOptions(command: Command): Command {
     .option(
       "--tokens <file>",
       "want one of the tokens in FILE on every request; `runvault token` makes its lines; SIGHUP reads it again",
+    )
+    .addOption(
+      new Option(
+        "--host-name <name>",
+        "without tokens: answer requests for this host too, such as archive.example or *.svc.cluster.local; repeatable",
+      )
+        .env("RUNVAULT_HOST_NAME")
+        .argParser((text: string, before: string[] | undefined) => [...(before ?? []), ...text.split(",")]),
     )
     .option("--tls-cert <file>", "serve over TLS, with the certificate in FILE (PEM)")
     .option("--tls-key <file>", "the certificate's key (PEM)")
@@ -110,6 +130,18 @@ export function renewTokensOnHangup(
   const { signals } = session.terminal;
   if (tokens !== undefined) signals.on("SIGHUP", onHangup);
   return { [Symbol.dispose]: () => void signals.off("SIGHUP", onHangup) };
+}
+
+/** Tells which hosts are answered where that depends on the name that a request has for this machine. */
+export function tellHostNames(
+  { host, hostName }: ServeValues,
+  hasTokens: boolean,
+  session: Pick<Session, "note" | "log">,
+): void {
+  if (hasTokens) return;
+  const told = `without tokens, requests are answered that name ${new HostNames([...hostName, host])}; --host-name adds to them`;
+  if (isLoopback(host) && hostName.length === 0) session.log.info(told);
+  else session.note(told);
 }
 
 /** Lines on their way to a file. */

@@ -13,6 +13,7 @@ import {
   announceUntilStopped,
   renewTokensOnHangup,
   serveShape,
+  tellHostNames,
   tlsFrom,
   tokensFrom,
 } from "./serve-options.ts";
@@ -156,6 +157,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     port: values.port,
     about: { name: "runvault serve", version: version(), kind: "archive" },
     ...(values.transports === undefined ? {} : { transports: values.transports }),
+    hostNames: values.hostName,
     literal: values.literal,
     compress: true,
     ...(tls === undefined ? {} : { tls }),
@@ -173,6 +175,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     ...(log === undefined ? {} : { onRequest: (entry, scope) => log.info(accessEntry(entry, scope)) }),
     onError: tell,
   });
+  tellHostNames(values, tokens !== undefined, session);
   try {
     await announceUntilStopped(served, session);
     const left = await served.drain(values.drainTimeout);

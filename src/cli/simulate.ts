@@ -18,6 +18,7 @@ import {
   openLineFile,
   renewTokensOnHangup,
   serveShape,
+  tellHostNames,
   tlsFrom,
   tokensFrom,
 } from "./serve-options.ts";
@@ -185,6 +186,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     about: { name: "runvault simulate", version: version(), kind: "simulator" },
     ...(values.transports === undefined ? {} : { transports: values.transports }),
     ...(tls === undefined ? {} : { tls }),
+    hostNames: values.hostName,
     literal: values.literal,
     compress: values.compress,
     faults: faults.answers,
@@ -194,6 +196,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ...(log === undefined ? {} : { onRequest: (entry: unknown) => log.write(JSON.stringify(entry)) }),
     onError: (error) => session.log.warn({ code: error.code, ...error.place }, error.message),
   });
+  tellHostNames(values, tokens !== undefined || token !== undefined, session);
   try {
     await announceUntilStopped(served, session);
   } finally {
