@@ -8,7 +8,7 @@ import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
-import { readOptionFile } from "./gateway-options.ts";
+import { readTokenFile } from "./gateway-options.ts";
 import { isLoopback } from "./loopback.ts";
 import { wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
@@ -16,6 +16,7 @@ import {
   addServeOptions,
   announceUntilStopped,
   openLineFile,
+  pageKeyFrom,
   renewTokensOnHangup,
   serveShape,
   tellHostNames,
@@ -136,17 +137,9 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     );
   }
   const clock = clockFrom(values.clock);
-  const token =
-    values.tokenFile === undefined
-      ? undefined
-      : (await readOptionFile("--token-file", values.tokenFile)).trim();
-  if (token === "") {
-    throw new RunvaultError("invalid_argument", "the token file is empty", {
-      place: { file: values.tokenFile! },
-    });
-  }
+  const token = values.tokenFile === undefined ? undefined : await readTokenFile(values.tokenFile, session);
   session.scrubber.add(token ?? "");
-  const tokens = await tokensFrom(values);
+  const tokens = await tokensFrom(values, session);
   if (tokens !== undefined && token !== undefined) {
     throw new RunvaultError("invalid_argument", "--tokens and --token-file exclude each other");
   }
@@ -155,7 +148,8 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
       "whoever reaches this address can read, start and stop all of it: --tokens lets only some in",
     );
   }
-  const tls = await tlsFrom(values);
+  const tls = await tlsFrom(values, session);
+  const pageKey = await pageKeyFrom(values, session);
   const { openSimulator, serve } = await loadWorld();
 
   await using log = values.requestLog === undefined ? undefined : await openLineFile(values.requestLog);
@@ -187,6 +181,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ...(values.transports === undefined ? {} : { transports: values.transports }),
     ...(tls === undefined ? {} : { tls }),
     hostNames: values.hostName,
+    ...pageKey,
     literal: values.literal,
     compress: values.compress,
     faults: faults.answers,

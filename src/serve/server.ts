@@ -27,6 +27,7 @@ import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import { newApp, planeOf, refuseUnknownRoutes } from "./new-app.ts";
 import { OpenAnswers } from "./open-answers.ts";
+import { PageTokens } from "./page-token.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { type RequestScope, requestScope } from "./request-scope.ts";
@@ -81,6 +82,8 @@ export interface ServeOptions {
   readonly about?: About;
   /** How long an answer of the source is kept open for the next page of an RPC listing. Default: 30,000. */
   readonly cursorIdleMs?: number;
+  /** Seals page tokens, 32 bytes at least; servers with the same key take each other's. Default: one of its own. */
+  readonly pageKey?: Uint8Array;
   /** Without it, plain HTTP. */
   readonly tls?: ServeTls;
 }
@@ -257,6 +260,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
       source: source.forMessages(),
       faults: new RpcFaults(faults, source),
       cursors,
+      pageTokens: new PageTokens(options.pageKey),
       control,
       address: (host) => reachedBy(host, listening()),
       refusal: () => (isDraining ? stopping() : requestScope.getStore()?.refusal),
