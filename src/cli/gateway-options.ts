@@ -8,6 +8,7 @@ import { RunvaultError } from "../model/error.ts";
 import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
+import { readSecretFile } from "./secret-file.ts";
 import type { Session } from "./session.ts";
 
 /** Schema of the options that `addGatewayOptions` declares. */
@@ -130,13 +131,8 @@ async function gatewaySettings(
     }
   }
   const fromFile =
-    values.tokenFile === undefined ? undefined : await readOptionFile("--token-file", values.tokenFile);
-  const token = (fromFile ?? session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
-  if (values.tokenFile !== undefined && token === "") {
-    throw new RunvaultError("invalid_argument", "the token file is empty", {
-      place: { file: values.tokenFile },
-    });
-  }
+    values.tokenFile === undefined ? undefined : await readTokenFile(values.tokenFile, session);
+  const token = fromFile ?? (session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
   session.scrubber.add(token);
   const pem = async (flag: string, file: string | undefined) =>
     file === undefined ? undefined : await readOptionFile(flag, file);
@@ -156,7 +152,10 @@ async function gatewaySettings(
     onNotice: (text) => session.log.warn({ gateway: new URL(values.gateway!).host }, text),
     ca: await pem("--ca", values.ca),
     cert: await pem("--cert", values.cert),
-    key: await pem("--key", values.key),
+    key:
+      values.key === undefined
+        ? undefined
+        : (await readSecretFile("--key", values.key, session)).toString("utf8"),
     retry,
   };
 }
@@ -185,6 +184,13 @@ export async function openGatewayFor(
   const settings = await gatewaySettings(values, retry, session);
   const { openGateway } = await import("../gateway/open-gateway.ts");
   return openGateway(settings, values.transport);
+}
+
+/** The token in a file. Throws `invalid_argument` where there is none. */
+export async function readTokenFile(file: string, session: Pick<Session, "log">): Promise<string> {
+  const token = (await readSecretFile("--token-file", file, session)).toString("utf8").trim();
+  if (token !== "") return token;
+  throw new RunvaultError("invalid_argument", "the token file is empty", { place: { file } });
 }
 
 /** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */

@@ -3,12 +3,16 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
+import { HostNames, hostPattern } from "../serve/host-names.ts";
+import { leastPageKeyBytes } from "../serve/page-token.ts";
 import type { Served } from "../serve/server.ts";
 import type { ServeTls } from "../serve/tls-options.ts";
 import type { TokenList } from "../serve/token-list.ts";
 import { type Transport, transports } from "../serve/transport.ts";
 import { readOptionFile } from "./gateway-options.ts";
+import { isLoopback } from "./loopback.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
+import { readSecretFile } from "./secret-file.ts";
 import type { Session } from "./session.ts";
 import { unwritable } from "./unwritable.ts";
 
@@ -26,13 +30,24 @@ const transportList = z.string().transform((text, context): Transport[] => {
   return transports.filter((name) => names.has(name));
 });
 
+const hostName = z.string().transform((text, context) => {
+  const pattern = hostPattern(text);
+  if (pattern !== null) return pattern;
+  context.addIssue(
+    `takes a host name without a port, such as archive.example or *.svc.cluster.local, not ${JSON.stringify(text)}`,
+  );
+  return z.NEVER;
+});
+
 /** Schema of the options that every command that serves has. */
 export const serveShape = {
   host: z.string().min(1),
   port: wholeNumber(0, 65535),
   literal: z.boolean().default(false),
   transports: transportList.optional(),
+  hostName: z.array(hostName).default([]),
   tokens: nonEmpty.optional(),
+  pageKeyFile: nonEmpty.optional(),
   tlsCert: nonEmpty.optional(),
   tlsKey: nonEmpty.optional(),
   tlsClientCa: nonEmpty.optional(),
@@ -60,13 +75,30 @@ export function addServeOptions(command: Command): Command {
       "--tokens <file>",
       "want one of the tokens in FILE on every request; `runvault token` makes its lines; SIGHUP reads it again",
     )
+    .addOption(
+      new Option(
+        "--host-name <name>",
+        "without tokens: answer requests for this host too, such as archive.example or *.svc.cluster.local; repeatable",
+      )
+        .env("RUNVAULT_HOST_NAME")
+        .argParser((text: string, before: string[] | undefined) => [...(before ?? []), ...text.split(",")]),
+    )
+    .addOption(
+      new Option(
+        "--page-key-file <file>",
+        "key of page tokens, at least 32 random bytes, so that they outlast a restart and other servers with it take them (default: a new key)",
+      ).env("RUNVAULT_PAGE_KEY_FILE"),
+    )
     .option("--tls-cert <file>", "serve over TLS, with the certificate in FILE (PEM)")
     .option("--tls-key <file>", "the certificate's key (PEM)")
     .option("--tls-client-ca <file>", "want client certificates that an authority in FILE has signed (PEM)");
 }
 
 /** Reads what TLS takes. Throws `invalid_argument` where a file is not there, or only a part is given. */
-export async function tlsFrom(values: ServeValues): Promise<ServeTls | undefined> {
+export async function tlsFrom(
+  values: ServeValues,
+  session: Pick<Session, "log">,
+): Promise<ServeTls | undefined> {
   const { tlsCert, tlsKey, tlsClientCa } = values;
   if (tlsCert === undefined && tlsKey === undefined && tlsClientCa === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {
@@ -74,16 +106,39 @@ export async function tlsFrom(values: ServeValues): Promise<ServeTls | undefined
   }
   return {
     cert: await readOptionFile("--tls-cert", tlsCert),
-    key: await readOptionFile("--tls-key", tlsKey),
+    key: (await readSecretFile("--tls-key", tlsKey, session)).toString("utf8"),
     ...(tlsClientCa === undefined ? {} : { clientCa: await readOptionFile("--tls-client-ca", tlsClientCa) }),
   };
 }
 
+/**
+ * The key of page tokens, where one is given: what is in its file, without the blanks around it where that is text.
+ * Throws `invalid_argument` where it could be guessed.
+ */
+export async function pageKeyFrom(
+  { pageKeyFile: file }: ServeValues,
+  session: Pick<Session, "log">,
+): Promise<{ readonly pageKey?: Buffer }> {
+  if (file === undefined) return {};
+  const bytes = await readSecretFile("--page-key-file", file, session);
+  const isText = bytes.every((byte) => byte < 0x80);
+  const pageKey = isText ? Buffer.from(bytes.toString("latin1").trim()) : bytes;
+  if (pageKey.length >= leastPageKeyBytes) return { pageKey };
+  throw new RunvaultError(
+    "invalid_argument",
+    `--page-key-file: the key has ${pageKey.length} bytes; it takes at least ${leastPageKeyBytes}`,
+    { place: { file }, hint: "Make one with `head -c 32 /dev/urandom | base64`." },
+  );
+}
+
 /** The tokens to take; undefined where none are wanted. Throws `invalid_argument` where the file is not valid. */
-export async function tokensFrom({ tokens }: ServeValues): Promise<TokenList | undefined> {
+export async function tokensFrom(
+  { tokens }: ServeValues,
+  session: Pick<Session, "log">,
+): Promise<TokenList | undefined> {
   if (tokens === undefined) return undefined;
   const { TokenList } = await import("../serve/token-list.ts");
-  return TokenList.parse(await readOptionFile("--tokens", tokens), tokens);
+  return TokenList.parse((await readSecretFile("--tokens", tokens, session)).toString("utf8"), tokens);
 }
 
 /**
@@ -93,11 +148,11 @@ export async function tokensFrom({ tokens }: ServeValues): Promise<TokenList | u
 export function renewTokensOnHangup(
   values: ServeValues,
   tokens: TokenList | undefined,
-  session: Pick<Session, "note" | "failure" | "terminal">,
+  session: Pick<Session, "log" | "note" | "failure" | "terminal">,
 ): Disposable {
   const renew = async () => {
     try {
-      const read = await tokensFrom(values);
+      const read = await tokensFrom(values, session);
       if (read === undefined) return;
       tokens?.become(read);
       session.note("SIGHUP: the tokens were read again");
@@ -110,6 +165,18 @@ export function renewTokensOnHangup(
   const { signals } = session.terminal;
   if (tokens !== undefined) signals.on("SIGHUP", onHangup);
   return { [Symbol.dispose]: () => void signals.off("SIGHUP", onHangup) };
+}
+
+/** Tells which hosts are answered where that depends on the name that a request has for this machine. */
+export function tellHostNames(
+  { host, hostName }: ServeValues,
+  hasTokens: boolean,
+  session: Pick<Session, "note" | "log">,
+): void {
+  if (hasTokens) return;
+  const told = `without tokens, requests are answered that name ${new HostNames([...hostName, host])}; --host-name adds to them`;
+  if (isLoopback(host) && hostName.length === 0) session.log.info(told);
+  else session.note(told);
 }
 
 /** Lines on their way to a file. */

@@ -11,8 +11,10 @@ import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts
 import {
   addServeOptions,
   announceUntilStopped,
+  pageKeyFrom,
   renewTokensOnHangup,
   serveShape,
+  tellHostNames,
   tlsFrom,
   tokensFrom,
 } from "./serve-options.ts";
@@ -120,11 +122,12 @@ Examples:
 async function serveArchive(values: ServeValues, session: Session): Promise<number> {
   refuseOpenDoor(values);
   countBuffersWithHeap();
-  const tokens = await tokensFrom(values);
-  const tls = await tlsFrom(values);
+  const tokens = await tokensFrom(values, session);
+  const tls = await tlsFrom(values, session);
   if (tokens !== undefined && tls === undefined && !isLoopback(values.host)) {
     session.note("tokens and rows go over the network in the clear: --tls-cert and --tls-key encrypt them");
   }
+  const pageKey = await pageKeyFrom(values, session);
   const { openArchive, openArchiveSource, parquetForms, archiveControl, serve, accessEntry } =
     await loadServer();
   const archive = await openArchive(values.archive);
@@ -154,6 +157,8 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     port: values.port,
     about: { name: "runvault serve", version: version(), kind: "archive" },
     ...(values.transports === undefined ? {} : { transports: values.transports }),
+    hostNames: values.hostName,
+    ...pageKey,
     literal: values.literal,
     compress: true,
     ...(tls === undefined ? {} : { tls }),
@@ -171,6 +176,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     ...(log === undefined ? {} : { onRequest: (entry, scope) => log.info(accessEntry(entry, scope)) }),
     onError: tell,
   });
+  tellHostNames(values, tokens !== undefined, session);
   try {
     await announceUntilStopped(served, session);
     const left = await served.drain(values.drainTimeout);

@@ -8,7 +8,7 @@ import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { cacheFolder } from "./cache-folder.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
-import { readOptionFile } from "./gateway-options.ts";
+import { readTokenFile } from "./gateway-options.ts";
 import { isLoopback } from "./loopback.ts";
 import { wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
@@ -16,8 +16,10 @@ import {
   addServeOptions,
   announceUntilStopped,
   openLineFile,
+  pageKeyFrom,
   renewTokensOnHangup,
   serveShape,
+  tellHostNames,
   tlsFrom,
   tokensFrom,
 } from "./serve-options.ts";
@@ -131,17 +133,9 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     );
   }
   const clock = clockFrom(values.clock);
-  const token =
-    values.tokenFile === undefined
-      ? undefined
-      : (await readOptionFile("--token-file", values.tokenFile)).trim();
-  if (token === "") {
-    throw new RunvaultError("invalid_argument", "the token file is empty", {
-      place: { file: values.tokenFile! },
-    });
-  }
+  const token = values.tokenFile === undefined ? undefined : await readTokenFile(values.tokenFile, session);
   session.scrubber.add(token ?? "");
-  const tokens = await tokensFrom(values);
+  const tokens = await tokensFrom(values, session);
   if (tokens !== undefined && token !== undefined) {
     throw new RunvaultError("invalid_argument", "--tokens and --token-file exclude each other");
   }
@@ -150,7 +144,8 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
       "whoever reaches this address can read, start and stop all of it: --tokens lets only some in",
     );
   }
-  const tls = await tlsFrom(values);
+  const tls = await tlsFrom(values, session);
+  const pageKey = await pageKeyFrom(values, session);
   const { openSimulator, serve } = await loadWorld();
 
   await using log = values.requestLog === undefined ? undefined : await openLineFile(values.requestLog);
@@ -181,6 +176,8 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     about: { name: "runvault simulate", version: version(), kind: "simulator" },
     ...(values.transports === undefined ? {} : { transports: values.transports }),
     ...(tls === undefined ? {} : { tls }),
+    hostNames: values.hostName,
+    ...pageKey,
     literal: values.literal,
     compress: values.compress,
     faults: faults.answers,
@@ -190,6 +187,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ...(log === undefined ? {} : { onRequest: (entry: unknown) => log.write(JSON.stringify(entry)) }),
     onError: (error) => session.log.warn({ code: error.code, ...error.place }, error.message),
   });
+  tellHostNames(values, tokens !== undefined || token !== undefined, session);
   try {
     await announceUntilStopped(served, session);
   } finally {

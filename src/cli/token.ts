@@ -32,6 +32,7 @@ export const tokenCommand = commandEntry({
         "after",
         `
 Example:
+  umask 077
   openssl rand -hex 32 > desk.token
   runvault token desk --instance alpha-1 < desk.token >> tokens
   runvault serve --tokens tokens --host 0.0.0.0 --port 8080

@@ -70,6 +70,7 @@ export const builtInContract: GatewayContract = {
       history_incomplete: "incomplete",
     },
     413: { limit_exceeded: "limit_exceeded" },
+    421: { misdirected: "misdirected" },
     429: { rate_limited: "rate_limited" },
     502: { history_unreachable: "history_unreachable", history_query_failed: "history_query_failed" },
   },

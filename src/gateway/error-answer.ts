@@ -65,6 +65,8 @@ export function codeOfStatus(status: number): ErrorCode {
     case 413:
     case 414:
       return "limit_exceeded";
+    case 421:
+      return "misdirected";
     case 429:
       return "rate_limited";
     default:
@@ -77,6 +79,8 @@ export const statusHints: Partial<Record<ErrorCode, string>> = {
   unauthenticated: "Give the token that this gateway wants, and the header it wants it in.",
   limit_exceeded:
     "The gateway gives no answer of that size; over RPC its pages are as small as it wants: --transport rpc.",
+  misdirected:
+    "It does not answer to the host name in its address: use its IP address, or have the name added there.",
   permission_denied: "The token is known but may not read this; ask for the permission.",
   route_not_found: "The gateway has no such path: look at the base address, which often ends in /api/v1.",
 };

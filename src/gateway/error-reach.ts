@@ -1,7 +1,7 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError, type Scope } from "../model/error.ts";
 
-/** Codes that mean the same on every route: who may not ask here may not ask elsewhere either. */
-const everywhere: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied"]);
+/** Codes that mean the same on every route: who may not ask here, or under this name, may not ask elsewhere either. */
+const everywhere: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied", "misdirected"]);
 
 const scopes: readonly Scope[] = ["table", "run", "instance", "job"];
 

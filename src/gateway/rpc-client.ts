@@ -144,7 +144,12 @@ export class RpcClient {
 }
 
 /** What the origin may say that is another application's, with a log-in of its own. */
-const closedDoors: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied", "refused"]);
+const closedDoors: ReadonlySet<ErrorCode> = new Set([
+  "unauthenticated",
+  "permission_denied",
+  "misdirected",
+  "refused",
+]);
 
 /** Whether an error says that the interface asked for is not offered there, rather than out of reach or closed. */
 export function isNotThere(thrown: unknown): boolean {

@@ -51,6 +51,7 @@ export const errorCodes = {
   history_unreachable: { retry: "again", scope: "table", exit: exit.gateway },
   history_query_failed: { retry: "again", scope: "table", exit: exit.gateway },
   stream_cut: { retry: "again", scope: "table", exit: exit.gateway },
+  misdirected: { retry: "never", scope: "job", exit: exit.gateway },
   not_a_gateway: { retry: "never", scope: "job", exit: exit.gateway },
   refused: { retry: "never", scope: "run", exit: exit.gateway },
   unauthenticated: { retry: "never", scope: "job", exit: exit.gateway },

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { HostNames } from "./host-names.ts";
 import { type RequestScope, refuseUnlessAllowed, requestScope, requireCaller } from "./request-scope.ts";
 import type { RawQuery } from "./row-query.ts";
 import { anyone, type TokenList } from "./token-list.ts";
@@ -7,14 +8,25 @@ declare module "fastify" {
   interface FastifyRequest {
     scope: RequestScope | null;
   }
+  interface FastifyContextConfig {
+    answersAllHosts?: boolean;
+  }
 }
 
-/** Finds out whose each request is, and keeps that at hand while it is answered. */
-export function scopeRequests(app: FastifyInstance, tokens: TokenList | undefined): void {
+/**
+ * Finds out whose each request is, and keeps that at hand while it is answered. Without tokens anyone's is, if it names
+ * one of our hosts.
+ */
+export function scopeRequests(
+  app: FastifyInstance,
+  tokens: TokenList | undefined,
+  hostNames: HostNames,
+): void {
   app.decorateRequest("scope", null);
   app.addHook("onRequest", (request, _reply, done) => {
     request.scope = {
       caller: tokens === undefined ? anyone : tokens.caller(request.headers.authorization),
+      refusal: tokens === undefined ? hostNames.refusal(request.raw) : undefined,
       client: request.ip,
       startedMs: performance.now(),
     };
@@ -24,6 +36,15 @@ export function scopeRequests(app: FastifyInstance, tokens: TokenList | undefine
   app.addHook("preValidation", (request, _reply, done) => {
     if (request.scope === null) done();
     else requestScope.run(request.scope, done);
+  });
+}
+
+/** Refuses requests that name no host of ours, but for calls, which do so themselves, and routes that answer all hosts. */
+export function refuseOtherHosts(app: FastifyInstance, isCall: (request: FastifyRequest) => boolean): void {
+  app.addHook("onRequest", async (request) => {
+    const refusal = request.scope?.refusal;
+    if (refusal === undefined || isCall(request) || request.routeOptions.config.answersAllHosts) return;
+    throw refusal;
   });
 }
 

@@ -33,7 +33,8 @@ export function controlRoutes(
   app: FastifyInstance,
   { control, source, literal }: ControlRoutesOptions,
 ): void {
-  app.get("/health", (request, reply) => {
+  // asked by what watches over processes, under whatever name it has for them
+  app.get("/health", { config: { answersAllHosts: true } }, (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
     return answerJson(reply, GetHealthResponseSchema, health());
   });

@@ -80,6 +80,7 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
     ControlCode.STATE_CONFLICT,
     Code.FailedPrecondition,
   ),
+  misdirected: refusal(421, "misdirected", ControlCode.MISDIRECTED, Code.PermissionDenied),
   // not resource_exhausted, which is what rate_limited comes as and may be asked again
   limit_exceeded: refusal(413, "limit_exceeded", ControlCode.LIMIT_EXCEEDED, Code.OutOfRange),
   rate_limited: refusal(429, "rate_limited", ControlCode.RATE_LIMITED, Code.ResourceExhausted),

@@ -24,7 +24,7 @@ import { type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { CursorPool } from "./cursor-pool.ts";
 import type { DocumentRoute } from "./fault.ts";
 import { instanceList, resolveRun, runDocument, runList, storageFacts } from "./history-documents.ts";
-import { parsePageToken } from "./page-token.ts";
+import type { PageTokens } from "./page-token.ts";
 import { recentRows } from "./recent-rows.ts";
 import { rowPage } from "./row-pages.ts";
 import { boundsOf, listingOf, requiredId } from "./row-selection.ts";
@@ -35,6 +35,7 @@ import type { RpcFaults } from "./rpc-faults.ts";
 export interface HistoryServiceOptions {
   readonly source: HistorySource;
   readonly cursors: CursorPool;
+  readonly pageTokens: PageTokens;
   readonly faults: RpcFaults;
   /** Of the service, for people. */
   readonly name: string;
@@ -55,7 +56,7 @@ interface PagedRequest {
 
 /** HistoryService over any source. Its methods throw RunvaultErrors. */
 export function historyService(options: HistoryServiceOptions): ServiceImpl<typeof HistoryService> {
-  const { source, cursors, faults } = options;
+  const { source, cursors, pageTokens, faults } = options;
 
   const page = async <Desc extends DescMessage>(
     schema: Desc,
@@ -80,12 +81,20 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
       ...(pageSize === 0 ? {} : { limit: pageSize }),
       continued: token !== "",
     };
-    if (token !== "") faults.refuseToken(table.name, parsePageToken(token, listing).page);
+    if (token !== "") faults.refuseToken(table.name, pageTokens.parse(token, listing).page);
     const limits = [pageSize || undefined, options.maxRowsPerAnswer, faults.cleanEnd(table.name)];
     const limit = limits.filter((most) => most !== undefined).sort((a, b) => a - b)[0];
     const change = await faults.rowChange(listing);
     const isJson = isJsonCall(context);
-    const full = await rowPage(source, cursors, { listing, form, limit, token, isJson, signal, change });
+    const full = await rowPage(source, cursors, pageTokens, {
+      listing,
+      form,
+      limit,
+      token,
+      isJson,
+      signal,
+      change,
+    });
     const { wire, rows, nextToken } = faults.shown(table.name, token, full);
     call.rows = rows;
     const message = withRows(schema, wire, isJson, { nextPageToken: nextToken });

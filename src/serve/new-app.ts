@@ -68,7 +68,7 @@ function noRoute(request: FastifyRequest): RunvaultError {
   return new RunvaultError("route_not_found", `there is no route ${request.method} ${pathOf(request)}`);
 }
 
-/** The plane whose envelope a URL is answered in. */
+/** The plane whose envelope a URL, or the target of a request with its origin, is answered in. */
 export function planeOf(url: string): "history" | "control" {
-  return /^\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
+  return /^(?:https?:\/\/[^/]*)?\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
 }

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { FilterName, TableName } from "../model/table.ts";
@@ -28,11 +28,17 @@ interface PageToken extends PagePosition {
 }
 
 const markBytes = 8;
-const sealBytes = 12;
-const fixedBytes = 1 + 4 + 8 + 4 + markBytes + sealBytes;
-const version = 1;
+const sealBytes = 16;
+const keyIdBytes = 4;
+const positionBytes = 4 + 8 + 4 + markBytes;
+/** Where the position begins, behind the seal, the version and which key it was. */
+const positionAt = sealBytes + 1 + keyIdBytes;
+const fixedBytes = positionAt + positionBytes;
+const version = 2;
 // run ids may be long, but a request is not a place to store things
 const maxTokenLength = 8192;
+/** Of a key: as many as no search finds. */
+export const leastPageKeyBytes = 32;
 
 /** Tells one row from another that may have come to stand in its place. */
 export function rowMark(line: Uint8Array): string {
@@ -42,57 +48,76 @@ export function rowMark(line: Uint8Array): string {
     .slice(0, 2 * markBytes);
 }
 
-/**
- * A position as an opaque token. It holds the run, so that a listing of an instance's latest run stays with the run that
- * it began with, and a seal over listing and position, so that it fits no other listing.
- */
-export function formatPageToken(listing: Listing, position: PagePosition): string {
-  const bytes = Buffer.alloc(fixedBytes);
-  bytes.writeUInt8(version, 0);
-  bytes.writeUInt32BE(position.page, 1);
-  bytes.writeBigInt64BE(position.event, 5);
-  bytes.writeUInt32BE(position.given, 13);
-  bytes.write(position.mark, 17, "hex");
-  const head = Buffer.concat([bytes.subarray(0, fixedBytes - sealBytes), Buffer.from(listing.run.runId)]);
-  return Buffer.concat([sealOf(listing, head), head]).toString("base64url");
-}
-
 /** The run that a token's listing is of, for a request that leaves the run open. Throws `invalid_argument`. */
 export function runOfToken(text: string): string {
   return decoded(text).token.runId;
 }
 
-/** Where to go on. Throws `invalid_argument` where the text is no token, or one of another listing. */
-export function parsePageToken(text: string, listing: Listing): PagePosition {
-  const { token, seal, head } = decoded(text);
-  if (token.runId !== listing.run.runId || !sealOf(listing, head).equals(seal)) {
-    throw new RunvaultError("invalid_argument", "page_token belongs to another request", {
-      hint: "Ask for a next page with the parameters of the page before.",
-    });
+/** Writes and reads the page tokens of a server, or of several that have the same key. */
+export class PageTokens {
+  readonly #key: Uint8Array;
+  readonly #keyId: Buffer;
+
+  /** Without a key, tokens are good for as long as this object. */
+  constructor(key: Uint8Array = randomBytes(leastPageKeyBytes)) {
+    this.#key = key;
+    this.#keyId = createHmac("sha256", key).update("key id").digest().subarray(0, keyIdBytes);
   }
-  return token;
+
+  /**
+   * A position as an opaque token. It holds the run, so that a listing of an instance's latest run stays with the run that
+   * it began with, and a seal over listing and position, so that it fits no other listing and nobody else can make one.
+   */
+  format(listing: Listing, position: PagePosition): string {
+    const bytes = Buffer.alloc(fixedBytes);
+    bytes.writeUInt8(version, sealBytes);
+    this.#keyId.copy(bytes, sealBytes + 1);
+    bytes.writeUInt32BE(position.page, positionAt);
+    bytes.writeBigInt64BE(position.event, positionAt + 4);
+    bytes.writeUInt32BE(position.given, positionAt + 12);
+    bytes.write(position.mark, positionAt + 16, "hex");
+    const token = Buffer.concat([bytes, Buffer.from(listing.run.runId)]);
+    this.#sealOf(listing, token.subarray(sealBytes)).copy(token);
+    return token.toString("base64url");
+  }
+
+  /** Where to go on. Throws `invalid_argument` where the text is no token, or one of another listing or key. */
+  parse(text: string, listing: Listing): PagePosition {
+    const { token, bytes } = decoded(text);
+    if (!this.#keyId.equals(bytes.subarray(sealBytes + 1, positionAt))) {
+      throw new RunvaultError("invalid_argument", "page_token has expired: it was made under another key", {
+        hint: "Ask again from the last timestamp whose rows came whole; servers with one --page-key-file share tokens.",
+      });
+    }
+    const seal = this.#sealOf(listing, bytes.subarray(sealBytes));
+    if (!timingSafeEqual(seal, bytes.subarray(0, sealBytes)) || token.runId !== listing.run.runId) {
+      throw new RunvaultError("invalid_argument", "page_token belongs to another request", {
+        hint: "Ask for a next page with the parameters of the page before.",
+      });
+    }
+    return token;
+  }
+
+  #sealOf({ run, table, filters, from, to }: Listing, head: Uint8Array): Buffer {
+    const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
+    const identity = JSON.stringify([run.instanceId, run.runId, table, `${from}`, `${to}`, sorted]);
+    return createHmac("sha256", this.#key).update(head).update(identity).digest().subarray(0, sealBytes);
+  }
 }
 
-function decoded(text: string): { token: PageToken; seal: Buffer; head: Buffer } {
+function decoded(text: string): { token: PageToken; bytes: Buffer } {
   const bytes = text.length <= maxTokenLength ? Buffer.from(text, "base64url") : Buffer.alloc(0);
   if (bytes.length < fixedBytes || bytes.toString("base64url") !== text || bytes[sealBytes] !== version) {
     throw new RunvaultError("invalid_argument", "page_token is no token of this service", {
       hint: "Give the next_page_token of the page before, or nothing for the first page.",
     });
   }
-  const head = bytes.subarray(sealBytes);
   const token = {
-    page: head.readUInt32BE(1),
-    event: head.readBigInt64BE(5),
-    given: head.readUInt32BE(13),
-    mark: head.toString("hex", 17, 17 + markBytes),
-    runId: head.toString("utf8", fixedBytes - sealBytes),
+    page: bytes.readUInt32BE(positionAt),
+    event: bytes.readBigInt64BE(positionAt + 4),
+    given: bytes.readUInt32BE(positionAt + 12),
+    mark: bytes.toString("hex", positionAt + 16, fixedBytes),
+    runId: bytes.toString("utf8", fixedBytes),
   };
-  return { token, seal: bytes.subarray(0, sealBytes), head };
-}
-
-function sealOf({ run, table, filters, from, to }: Listing, head: Uint8Array): Buffer {
-  const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
-  const identity = JSON.stringify([run.instanceId, run.runId, table, `${from}`, `${to}`, sorted]);
-  return createHash("sha256").update(head).update(identity).digest().subarray(0, sealBytes);
+  return { token, bytes };
 }

@@ -6,6 +6,8 @@ import type { Caller } from "./token-list.ts";
 export interface RequestScope {
   /** Null until a valid token is shown: only the routes that refuse such a request see it. */
   readonly caller: Caller | null;
+  /** Why it is not answered, whoever sends it, but by routes that answer all hosts. */
+  readonly refusal: RunvaultError | undefined;
   /** Address that the request came from. */
   readonly client: string;
   /** As `performance.now()` gives it. */

@@ -2,7 +2,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { tableNamed } from "../model/table.ts";
 import type { CursorPool } from "./cursor-pool.ts";
-import { formatPageToken, type Listing, type PagePosition, parsePageToken, rowMark } from "./page-token.ts";
+import { type Listing, type PagePosition, type PageTokens, rowMark } from "./page-token.ts";
 import { RowCursor } from "./row-cursor.ts";
 import { type RowForm, RowWire } from "./row-wire.ts";
 
@@ -47,10 +47,15 @@ export interface Page {
  * ended, in the same answer of the source while that is kept, else in a new one. Throws `invalid_argument` for a token
  * that is of another listing, or whose rows are not there any more.
  */
-export async function rowPage(source: HistorySource, pool: CursorPool, request: PageRequest): Promise<Page> {
+export async function rowPage(
+  source: HistorySource,
+  pool: CursorPool,
+  tokens: PageTokens,
+  request: PageRequest,
+): Promise<Page> {
   const { listing, limit, token, signal } = request;
   const table = tableNamed(listing.table);
-  const position = token === "" ? undefined : parsePageToken(token, listing);
+  const position = token === "" ? undefined : tokens.parse(token, listing);
   const expectedBytes = Math.min(maxRowsBytes, (limit ?? maxRowsBytes) * 512) + roomForLast;
   const wire = new RowWire(table, request.form, expectedBytes);
   const cursor = pool.take(token) ?? (await openCursor(source, listing, position, wire, signal));
@@ -64,7 +69,7 @@ export async function rowPage(source: HistorySource, pool: CursorPool, request: 
     cursor.page += 1;
     const event = BigInt.asIntN(64, (BigInt(cursor.eventHigh) << 32n) | BigInt(cursor.eventLow));
     const { page, given } = cursor;
-    const nextToken = formatPageToken(listing, { page, event, given, mark: rowMark(cursor.keptLine) });
+    const nextToken = tokens.format(listing, { page, event, given, mark: rowMark(cursor.keptLine) });
     cursor.forgetLine();
     pool.put(nextToken, cursor);
     return { wire: wire.written(), rows: wire.rows, number, nextToken };

@@ -37,7 +37,7 @@ import type { RawQuery } from "./row-query.ts";
 import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
 import { finishAnswer } from "./send-rows.ts";
-import { blamingClients, unreadAnswer } from "./unread-request.ts";
+import { blamingClients, misdirectedAnswer, unreadAnswer } from "./unread-request.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
@@ -130,7 +130,8 @@ async function answerCall(
       header: new Headers(answer.header),
       body: await bodyOf(answer),
     };
-    const made = call.isRead === true ? given : unreadAnswer(given);
+    const heard = call.isRead === true ? given : unreadAnswer(given);
+    const made = request.scope?.refusal?.code === "misdirected" ? misdirectedAnswer(heard) : heard;
     const accepted = request.headers["accept-encoding"];
     const { header, body, ending } = faultyAnswer(armed, call, String(accepted ?? ""), made);
     onRequest?.({

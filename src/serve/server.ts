@@ -1,13 +1,13 @@
 import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import type { FastifyPluginAsync } from "fastify";
+import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
 import { atMostEvery } from "./at-most-every.ts";
-import { refuseOthers, scopeRequests } from "./callers.ts";
+import { refuseOtherHosts, refuseOthers, scopeRequests } from "./callers.ts";
 import { cannotListen } from "./cannot-listen.ts";
 import { type ConnectionLimits, Connections, tooManyConnections, usualConnections } from "./connections.ts";
 import { controlRoutes } from "./control-routes.ts";
@@ -18,6 +18,7 @@ import { errorAnswer } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
+import { HostNames } from "./host-names.ts";
 import { dropIdleReader } from "./idle-reader.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
 import { limitedAnswers, limitedChecksums, type ServeLimits, timedSource } from "./limited-source.ts";
@@ -26,6 +27,7 @@ import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import { newApp, planeOf, refuseUnknownRoutes } from "./new-app.ts";
 import { OpenAnswers } from "./open-answers.ts";
+import { PageTokens } from "./page-token.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { type RequestScope, requestScope } from "./request-scope.ts";
@@ -56,6 +58,11 @@ export interface ServeOptions {
   /** When set, every request needs one of these instead, and sees no more than the instances that are the token's. */
   readonly tokens?: TokenList;
   readonly limits?: ServeLimits;
+  /**
+   * Without tokens: host names to answer to beside those that no page can take, such as `archive.example` and
+   * `*.svc.cluster.local`. `host` is one of them.
+   */
+  readonly hostNames?: readonly string[];
   /** Origins whose pages may read the answers, such as `https://desk.example`. */
   readonly origins?: readonly string[];
   /** Most rows of one answer, whatever was asked for; nothing tells the client. */
@@ -75,6 +82,8 @@ export interface ServeOptions {
   readonly about?: About;
   /** How long an answer of the source is kept open for the next page of an RPC listing. Default: 30,000. */
   readonly cursorIdleMs?: number;
+  /** Seals page tokens, 32 bytes at least; servers with the same key take each other's. Default: one of its own. */
+  readonly pageKey?: Uint8Array;
   /** Without it, plain HTTP. */
   readonly tls?: ServeTls;
 }
@@ -141,7 +150,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const idleReaderMs = options.idleReaderMs ?? usualIdleReaderMs;
   const onRefused = (entry: RequestLogEntry, client: string) => {
     try {
-      log?.(entry, { caller: null, client, startedMs: performance.now() });
+      log?.(entry, { caller: null, refusal: undefined, client, startedMs: performance.now() });
     } catch (error) {
       // it is a refusal anyway
       onError(RunvaultError.from(error));
@@ -150,17 +159,18 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const app = newApp({ tls: options.tls, connections, limits: patience, onRefused, onError });
   const metrics = serviceMetrics(app);
   const rpcPaths = new Set<string | undefined>();
+  const isCall = (request: FastifyRequest) => rpcPaths.has(request.routeOptions.url);
   // ahead of every hook that may refuse a request, for it also closes what is refused
   await acceptWebSockets(app);
   const answers = new OpenAnswers();
   let isDraining = false;
-  scopeRequests(app, tokens);
+  scopeRequests(app, tokens, new HostNames([...(options.hostNames ?? []), options.host]));
   if (options.origins !== undefined) allowOrigins(app, options.origins);
   app.addHook("onRequest", async (request, reply) => {
     if (isDraining) {
       reply.raw.setHeader("connection", "close");
       // calls are refused in the words of their protocol
-      if (rpcPaths.has(request.routeOptions.url)) return;
+      if (isCall(request)) return;
       throw stopping();
     }
     // a connection that is a WebSocket has no answer to end
@@ -168,7 +178,8 @@ export async function serve(options: ServeOptions): Promise<Served> {
     answers.add(reply.raw);
     dropIdleReader(reply.raw, idleReaderMs, onError);
   });
-  if (tokens !== undefined) refuseOthers(app, (request) => rpcPaths.has(request.routeOptions.url));
+  if (tokens === undefined) refuseOtherHosts(app, isCall);
+  else refuseOthers(app, isCall);
   refuseUnknownRoutes(app);
   if (onRequest !== undefined) {
     app.addHook("onSend", async (request, reply, payload) => {
@@ -249,9 +260,10 @@ export async function serve(options: ServeOptions): Promise<Served> {
       source: source.forMessages(),
       faults: new RpcFaults(faults, source),
       cursors,
+      pageTokens: new PageTokens(options.pageKey),
       control,
       address: (host) => reachedBy(host, listening()),
-      refusal: () => (isDraining ? stopping() : undefined),
+      refusal: () => (isDraining ? stopping() : requestScope.getStore()?.refusal),
       hasTokens: tokens !== undefined,
       slots,
       maxRowsPerAnswer: options.maxRowsPerAnswer ?? limits.rows,

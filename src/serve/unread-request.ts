@@ -22,6 +22,14 @@ export function unreadAnswer(made: MadeAnswer): MadeAnswer {
   return { status: 400, header, body };
 }
 
+/**
+ * The answer to a call that is refused for its host. HTTP has a status for that, which Connect's codes do not lead to;
+ * clients of Connect go by the code in the body. Answers of gRPC-Web are left, as above.
+ */
+export function misdirectedAnswer(made: MadeAnswer): MadeAnswer {
+  return made.status === 200 ? made : { ...made, status: 421 };
+}
+
 /** The same compression; bytes that end too early are the client's fault too. */
 export function blamingClients(compression: Compression): Compression {
   return {

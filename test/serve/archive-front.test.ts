@@ -93,7 +93,7 @@ test("more bytes than allowed are refused, or cut where the answer has begun", a
 test("rows do not go out over HTTP/1.0, where a cut answer is one that has ended", async () => {
   const { port } = await served();
   const socket = connect(port, "127.0.0.1");
-  socket.end(`GET /api/v1${fills} HTTP/1.0\r\n\r\n`);
+  socket.end(`GET /api/v1${fills} HTTP/1.0\r\nhost: localhost\r\n\r\n`);
   const answer = await new Response(socket).text();
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   expect(JSON.parse(answer.split("\r\n\r\n")[1]!).error).toMatchObject({

@@ -112,10 +112,14 @@ test("an instance's figures follow its state and rows", async () => {
 });
 
 test("a Host that is none does not end up in discovery", async () => {
-  await using world = await LiveWorld.open({ rows: 500 });
+  // without a token such a request is not answered at all
+  const token = "0123456789abcdef-scraper";
+  await using world = await LiveWorld.open({ rows: 500, serve: { token } });
   const { request } = await import("undici");
   for (const host of ['a"b:80', "evil.example", "x:99999999"]) {
-    const { body } = await request(`${world.server.url}/discovery`, { headers: { host } });
+    const { body } = await request(`${world.server.url}/discovery`, {
+      headers: { host, authorization: `Bearer ${token}` },
+    });
     const groups = (await body.json()) as { targets: string[] }[];
     expect(groups[0]!.targets[0]).toBe(
       host === "evil.example" ? "evil.example:80" : `127.0.0.1:${world.server.port}`,

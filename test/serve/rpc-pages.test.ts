@@ -10,7 +10,7 @@ import { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { CursorPool } from "../../src/serve/cursor-pool.ts";
-import type { Listing } from "../../src/serve/page-token.ts";
+import { type Listing, PageTokens } from "../../src/serve/page-token.ts";
 import { maxPageBytes, type Page, rowPage } from "../../src/serve/row-pages.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { failure, historyClient, lineOf, pagesOf } from "../fixtures/served/rpc-clients.ts";
@@ -47,6 +47,8 @@ function linesOf(page: Page): string[] {
   return fromBinary(PreviewTableResponseSchema, page.wire).rows.map(({ row }) => lineOf("fills", row.value));
 }
 
+const tokens = new PageTokens();
+
 function ask(
   source: World | ArraySource,
   pool: CursorPool,
@@ -54,7 +56,7 @@ function ask(
   limit: number | undefined,
   of = listing,
 ) {
-  return rowPage(source, pool, { listing: of, form: "preview", limit, token, isJson: false, signal });
+  return rowPage(source, pool, tokens, { listing: of, form: "preview", limit, token, isJson: false, signal });
 }
 
 /** Steps between timestamps: mostly none, so that pages end among equal ones. */
