@@ -1,15 +1,17 @@
 import { randomUUID } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
+import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
 import { asideOwner, createFile, isMissing, makeFolder, removeAsides, replaceFile } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
+import { requireRealFolder } from "./real-folder.ts";
 
 const typesByTable = z.record(
   z.string(),
@@ -95,7 +97,7 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
 /** The archive in a folder; null where the folder is missing or empty. Throws `not_an_archive` on anything else. */
 export async function findArchive(dir: string): Promise<Archive | null> {
   const layout = new Layout(dir);
-  const text = await readIfThere(layout.archiveFile);
+  const text = await readArchiveText(layout, layout.archiveFile, mostBytes.archive);
   if (text === null) {
     const names = await listIfThere(dir);
     // a kill while an archive is made leaves its first file under the name it was written aside with
@@ -107,7 +109,7 @@ export async function findArchive(dir: string): Promise<Archive | null> {
   }
   let identity = parseArchive(text, layout.archiveFile);
   const refresh = async () => {
-    const now = await readIfThere(layout.archiveFile);
+    const now = await readArchiveText(layout, layout.archiveFile, mostBytes.archive);
     if (now === null) throw damagedArchive("archive.json is gone", { place: { file: layout.archiveFile } });
     identity = parseArchive(now, layout.archiveFile);
   };
@@ -181,7 +183,7 @@ function damagedArchive(message: string, details: ErrorDetails): RunvaultError {
 
 async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | null> {
   const file = layout.manifestFile(run);
-  const text = await readIfThere(file);
+  const text = await readArchiveText(layout, file, mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (manifest.instanceId !== run.instanceId || manifest.runId !== run.runId) {
@@ -199,6 +201,8 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
 
 async function listManifests(layout: Layout): Promise<string[]> {
   const files: string[] = [];
+  // through a link they would be those of something else, or none
+  await requireRealFolder(layout, layout.runsDir);
   for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
     for (const name of await namesIn(join(layout.runsDir, instance))) {
       if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(layout.runsDir, instance, name));
@@ -208,7 +212,7 @@ async function listManifests(layout: Layout): Promise<string[]> {
 }
 
 async function readManifestIn(layout: Layout, file: string): Promise<Manifest | null> {
-  const text = await readIfThere(file);
+  const text = await readArchiveText(layout, file, mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
@@ -224,15 +228,6 @@ async function readManifests(layout: Layout): Promise<Manifest[]> {
   }
   const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
   return found.sort((a, b) => order(a.instanceId, b.instanceId) || order(a.runId, b.runId));
-}
-
-async function readIfThere(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file } });
-  }
 }
 
 /** Names in a folder; none where it is gone, or is a file that is not the archive's. */

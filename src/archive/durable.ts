@@ -3,13 +3,13 @@ import {
   access,
   copyFile,
   link,
+  lstat,
   mkdir,
   open,
   readdir,
   rename,
   rm,
   rmdir,
-  stat,
   writeFile,
 } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
@@ -79,10 +79,10 @@ export async function removeAsides(file: string): Promise<void> {
   }
 }
 
-/** Size of a file in bytes; null where there is none. */
+/** Size of a file in bytes, of a link its own; null where there is none. */
 export async function sizeOf(file: string): Promise<number | null> {
   try {
-    return (await stat(file)).size;
+    return (await lstat(file)).size;
   } catch (error) {
     if (isMissing(error)) return null;
     throw RunvaultError.from(error, { place: { file } });

@@ -88,7 +88,8 @@ async function lockFile(
   place: ErrorPlace,
 ): Promise<AsyncDisposable> {
   await makeRealFolder(layout, dirname(file));
-  await requireRealFile(file);
+  // DuckDB reads the log beside its file, too
+  for (const name of [file, `${file}.wal`]) await requireRealFile(name);
   const locked = (pid: string | undefined, cause?: unknown) =>
     new RunvaultError("locked", `another job${pid === undefined ? "" : ` (pid ${pid})`} ${holder}`, {
       cause,

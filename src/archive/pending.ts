@@ -11,7 +11,7 @@ import type { Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.
 import { ownFiles } from "./own-names.ts";
 import { makeRealFolder, requireRealFile } from "./real-folder.ts";
 import { removeOwnFiles, removeOwnFolder } from "./remove-own.ts";
-import { packSegment, sha256Of } from "./segment.ts";
+import { packSegment, readSegment, sha256Of } from "./segment.ts";
 import { rowsSetAside } from "./set-aside.ts";
 import { type CommittedFile, inData, WholeFiles } from "./whole-files.ts";
 
@@ -87,6 +87,11 @@ export class Pending implements AsyncDisposable {
   async locateWhole(file: Omit<CommittedFile, "folder">): Promise<string> {
     if (this.held.isCommitted(file.file)) await this.#whole.require(this.run, inData([file]));
     return await this.held.locate(file.file);
+  }
+
+  /** The text of a held segment. Throws `archive_damaged` where it is not what was fetched. */
+  async textOf(segment: Segment): Promise<Buffer> {
+    return await readSegment(this.#work.layout, await this.held.locate(segment.file), segment);
   }
 
   /** Where a half-written file goes before it is moved to its place. */
@@ -232,10 +237,12 @@ export class Pending implements AsyncDisposable {
   /** The rows in quarantine files, committed or not, as they came. */
   async rowsAside(files: readonly QuarantineFile[]): Promise<string[]> {
     const rows: string[] = [];
-    for (const { file } of files) {
-      const isPending = (await sizeOf(this.pendingFile(file))) !== null;
-      const committed = join(this.#work.layout.quarantineDir(this.run), file);
-      for (const row of await rowsSetAside(isPending ? this.pendingFile(file) : committed)) rows.push(row);
+    for (const file of files) {
+      const { layout } = this.#work;
+      const isPending = (await sizeOf(this.pendingFile(file.file))) !== null;
+      const committed = join(layout.quarantineDir(this.run), file.file);
+      const path = isPending ? this.pendingFile(file.file) : committed;
+      for (const row of await rowsSetAside(layout, path, file)) rows.push(row);
     }
     return rows;
   }
@@ -285,7 +292,7 @@ export async function removeWork(layout: Layout, run: RunRef): Promise<void> {
  */
 export async function holdsCommittedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
   if ((await sizeOf(layout.pendingDir(run))) === null) return false;
-  const [head] = (await readJournal(layout.journalFile(run))).entries;
+  const [head] = (await readJournal(layout, run)).entries;
   return head?.kind !== "open" || head.generation <= committed.generation;
 }
 
@@ -294,7 +301,7 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
  * made again at any time. Under the run's lock only.
  */
 export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
-  const [head, ...rest] = (await readJournal(layout.journalFile(run))).entries;
+  const [head, ...rest] = (await readJournal(layout, run)).entries;
   if (head?.kind !== "open" || head.generation !== committed.generation + 1) return false;
   return rest.some(({ kind }) => kind !== "parquet");
 }

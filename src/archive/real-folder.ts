@@ -100,13 +100,17 @@ export function misplaced(path: string, found: FileKind, wanted: "folder" | "fil
       : found.isDirectory()
         ? "a folder"
         : "a special file";
-  const hint = isLink
-    ? "Replace the link with what it points to, or remove it. To keep an archive on another disk, move all of it there and link its root."
-    : "Move it out of the archive, then run the same command again.";
+  const hint = isLink ? linkHint(wanted) : "Move it out of the archive, then run the same command again.";
   return new RunvaultError("archive_damaged", `this is ${what}, not a ${wanted}`, {
     place: { file: path },
     hint,
   });
+}
+
+function linkHint(wanted: "folder" | "file"): string {
+  const replace = "Replace the link with what it points to, or remove it.";
+  if (wanted === "file") return replace;
+  return `${replace} To keep a folder on another disk, mount it in the link's place (mount --bind); for pending/ and staging/ there is --scratch; a whole archive may be there, with a link to its root.`;
 }
 
 /** What `Stats` and `Dirent` both tell. */
