@@ -1,14 +1,16 @@
-import { type FileHandle, open, readdir, rename, truncate } from "node:fs/promises";
+import { type FileHandle, open, readdir, rm, truncate } from "node:fs/promises";
 import { join } from "node:path";
+import { tolerated } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
-import { isMissing, sizeOf, syncFile, writeSynced } from "./durable.ts";
+import { isMissing, moveFile, sizeOf, syncFile, writeSynced } from "./durable.ts";
 import { HeldTables, type HeldWork } from "./held-tables.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
 import type { Layout } from "./layout.ts";
 import type { Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
-import { ownFiles } from "./own-names.ts";
+import { ownFiles, workFoldersOf } from "./own-names.ts";
+import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder, requireRealFile } from "./real-folder.ts";
 import { removeOwnFiles, removeOwnFolder } from "./remove-own.ts";
 import { packSegment, readSegment, sha256Of } from "./segment.ts";
@@ -54,7 +56,9 @@ export class Pending implements AsyncDisposable {
     if (entries.length === 0) await removeOwnFiles(layout, layout.pendingDir(run), ownFiles.pending);
     else if (isTorn) await truncate(file, wholeBytes);
     await removeOwnFiles(layout, layout.stagingDir(run), ownFiles.staging);
-    const journal = await open(file, "a");
+    const { file: mode } = await permissionsAt(layout, file);
+    const journal = await open(file, "a", mode);
+    await tolerated(journal.chmod(mode));
     const names = await highestName(held.generation, layout.pendingDir(run), layout.dataDir(run));
     const pending = new Pending(work, held, journal, names, step);
     if (entries.length === 0) {
@@ -122,9 +126,9 @@ export class Pending implements AsyncDisposable {
   ): Promise<Segment> {
     const { frame, sha256 } = await packSegment(text);
     const file = this.nextName(name, "ndjson.zst");
-    await writeSynced(this.stagingFile(file), frame);
+    await writeSynced(this.stagingFile(file), frame, await this.#mode());
     this.#step("segment-written");
-    await rename(this.stagingFile(file), this.pendingFile(file));
+    await this.#keep(file);
     this.#step("segment-renamed");
     return { ...draft, file, storedBytes: frame.byteLength, sha256 };
   }
@@ -182,8 +186,8 @@ export class Pending implements AsyncDisposable {
     of: readonly string[],
     drift: readonly string[],
   ): Promise<void> {
-    await syncFile(this.stagingFile(file.file));
-    await rename(this.stagingFile(file.file), this.pendingFile(file.file));
+    await syncFile(this.stagingFile(file.file), await this.#mode());
+    await this.#keep(file.file);
     this.#step("parquet-renamed");
     this.held.addParquet(name, file, of, drift);
     const exactTypes = { ...this.#work.exactTypes(name) };
@@ -221,8 +225,8 @@ export class Pending implements AsyncDisposable {
   ): Promise<QuarantineFile> {
     const file = this.nextName(name, "quarantine.ndjson");
     const bytes = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(""));
-    await writeSynced(this.stagingFile(file), bytes);
-    await rename(this.stagingFile(file), this.pendingFile(file));
+    await writeSynced(this.stagingFile(file), bytes, await this.#mode());
+    await this.#keep(file);
     return {
       file,
       segment,
@@ -232,6 +236,21 @@ export class Pending implements AsyncDisposable {
       from,
       to,
     };
+  }
+
+  /** Writes and syncs a document of the run. */
+  async writeDocument(file: string, bytes: Uint8Array): Promise<void> {
+    await writeSynced(this.pendingFile(file), bytes, await this.#mode());
+  }
+
+  /** Puts a file that is written into its place; the two may be on different disks. */
+  async #keep(file: string): Promise<void> {
+    const from = this.stagingFile(file);
+    if (!(await moveFile(from, this.pendingFile(file)))) await rm(from);
+  }
+
+  async #mode(): Promise<number> {
+    return (await permissionsAt(this.#work.layout, this.pendingFile("."))).file;
   }
 
   /** The rows in quarantine files, committed or not, as they came. */
@@ -282,8 +301,7 @@ export class Pending implements AsyncDisposable {
 
 /** Removes the work folders of a run, but for files in them that are not ours. Under the run's lock only. */
 export async function removeWork(layout: Layout, run: RunRef): Promise<void> {
-  await removeOwnFolder(layout, layout.stagingDir(run), ownFiles.staging);
-  await removeOwnFolder(layout, layout.pendingDir(run), ownFiles.pending);
+  for (const { folder, isOwn } of workFoldersOf(layout, run)) await removeOwnFolder(layout, folder, isOwn);
 }
 
 /**

@@ -4,6 +4,7 @@ import { type TableName, tableNames } from "../model/table.ts";
 import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { removeAsides, replaceFile } from "./durable.ts";
 import type { Layout } from "./layout.ts";
+import { permissionsAt } from "./permissions.ts";
 
 const tableList = z.array(z.enum(tableNames as [TableName, ...TableName[]]));
 
@@ -103,7 +104,8 @@ function distinct<T>(values: readonly T[]): T[] {
 
 async function writeSources(layout: Layout, sources: readonly KnownSource[]): Promise<void> {
   const text = `${JSON.stringify({ format: 1, sources }, null, 1)}\n`;
-  await replaceFile(layout.sourcesFile, Buffer.from(text));
+  const { file: mode } = await permissionsAt(layout, layout.sourcesFile);
+  await replaceFile(layout.sourcesFile, Buffer.from(text), mode);
   await removeAsides(layout.sourcesFile);
 }
 

@@ -9,6 +9,7 @@ import { isMissing, replaceUnsynced } from "./durable.ts";
 import { hashArchiveFile } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
 import { markOf } from "./manifest-cache.ts";
+import { permissionsAt } from "./permissions.ts";
 import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "./real-folder.ts";
 
 /** A file as the manifest of its run promises it. No two files of a run share a name. */
@@ -219,7 +220,8 @@ export class WholeFiles {
       for (const name of known.keys()) if (!there.has(name)) known.delete(name);
       await makeRealFolder(this.#layout, dirname(file));
       const text = JSON.stringify({ format: 1, files: Object.fromEntries(known) }, null, 1);
-      await replaceUnsynced(file, Buffer.from(`${text}\n`));
+      const { file: mode } = await permissionsAt(this.#layout, file);
+      await replaceUnsynced(file, Buffer.from(`${text}\n`), mode);
     } catch {
       // a read-only archive, a full disk, a link in the cache's place: then this process alone remembers
     }

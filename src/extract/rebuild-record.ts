@@ -6,6 +6,7 @@ import { mostBytes, readArchiveText } from "../archive/archive-file.ts";
 import { replaceFile } from "../archive/durable.ts";
 import type { Layout } from "../archive/layout.ts";
 import type { Step } from "../archive/pending.ts";
+import { permissionsAt } from "../archive/permissions.ts";
 import { makeRealFolder, requireRealFolder } from "../archive/real-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
@@ -45,7 +46,8 @@ export async function openRecord(
   const found = await readRecord(archive.layout, file);
   const record: RebuildRecord =
     found === null ? { format: 1, ...now } : { ...found, runs: stillHolding(found.runs, now.runs) };
-  await replaceFile(file, Buffer.from(`${JSON.stringify(record, null, 1)}\n`));
+  const { file: mode } = await permissionsAt(archive.layout, file);
+  await replaceFile(file, Buffer.from(`${JSON.stringify(record, null, 1)}\n`), mode);
   if (found === null) step("rebuild-recorded");
   return { record, resumed: found !== null };
 }
