@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { isMissing, makeFolder, syncFile, syncFolder } from "../archive/durable.ts";
+import { isMissing, syncFile, syncFolder } from "../archive/durable.ts";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
+import { makeFolder } from "../model/make-folder.ts";
 import { exportHint } from "./export-session.ts";
 
 /**

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
@@ -20,6 +20,7 @@ import { type FilterName, type Table, type TableName, tableNamed, tableNames } f
 import type { TimeBounds } from "../model/time.ts";
 import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
+import { readArchiveFile } from "./archive-file.ts";
 import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { isMissing } from "./durable.ts";
@@ -119,7 +120,7 @@ class ArchiveSource implements HistorySource {
     this.#options = options;
     const { readAheadBytes = 32 * mib, keptBytes = 64 * mib } = options;
     this.#ahead = { left: readAheadBytes };
-    this.#texts = new SegmentTexts(keptBytes);
+    this.#texts = new SegmentTexts(archive.layout, keptBytes);
     this.#whole = new WholeFiles(archive.layout);
     this.#overviews = new RunOverviews(archive, options.allowIncomplete ?? false);
   }
@@ -209,9 +210,10 @@ class ArchiveSource implements HistorySource {
     const manifest = await this.#manifestOf(run);
     const document = manifest.documents[kind];
     if (document === undefined) return null;
-    const file = join(this.#archive.layout.dataDir(manifest), document.file);
+    const { layout } = this.#archive;
+    const file = join(layout.dataDir(manifest), document.file);
     return await this.#guarded(manifest, async () => {
-      const bytes = await readFile(file).catch((cause: unknown) => {
+      const bytes = await readArchiveFile(layout, file, document.storedBytes).catch((cause: unknown) => {
         throw isMissing(cause)
           ? damaged("a document is missing", file, cause)
           : RunvaultError.from(cause, { place: { file } });
@@ -252,9 +254,10 @@ class ArchiveSource implements HistorySource {
       const known = knownRows(buckets, request, request.limit);
       return answer("identity", () => known, this.#lines(asked));
     }
-    const file = join(this.#archive.layout.dataDir(manifest), segment.file);
+    const { layout } = this.#archive;
+    const file = join(layout.dataDir(manifest), segment.file);
     const stored = async function* () {
-      yield { bytes: await readFrame(file, segment), rows: segment.rows };
+      yield { bytes: await readFrame(layout, file, segment), rows: segment.rows };
     };
     return answer("zstd", () => segment.rows, stored());
   }

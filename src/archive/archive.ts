@@ -1,15 +1,20 @@
 import { randomUUID } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
+import { makeFolder, privateFolder } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
+import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
-import { asideOwner, createFile, isMissing, makeFolder, removeAsides, replaceFile } from "./durable.ts";
+import { asideOwner, createFile, isMissing, removeAsides, replaceFile } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
+import { permissionsAt } from "./permissions.ts";
+import { requireRealFolder } from "./real-folder.ts";
+import { scratchArea } from "./scratch-area.ts";
 
 const typesByTable = z.record(
   z.string(),
@@ -63,13 +68,15 @@ export interface OpenOptions {
   readonly create?: boolean;
   /** Types of exact columns for a new archive, by table and column; an existing archive keeps its own. */
   readonly exactTypes?: Readonly<Record<string, ExactTypes>>;
+  /** Folder outside of the archive for what is fetched, and not committed yet. Default: in the archive. */
+  readonly scratch?: string | undefined;
   /** Hears the named moments of making an archive; a test kills the process at each. */
   readonly step?: (name: string) => void;
 }
 
 /** Opens an archive folder. Throws `not_an_archive` where the folder is missing, or is something else. */
 export async function openArchive(dir: string, options: OpenOptions = {}): Promise<Archive> {
-  const found = await findArchive(dir);
+  const found = await findArchive(dir, options);
   if (found !== null) return found;
   if (!options.create) {
     const there = (await listIfThere(dir)) !== null;
@@ -81,21 +88,27 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
   }
   const layout = new Layout(dir);
   try {
-    await makeFolder(dir);
+    // whoever wants to share it says so, by the bits of its folder, which all below it follows
+    await makeFolder(dir, privateFolder);
     const text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
-    await createFile(layout.archiveFile, Buffer.from(`${text}\n`), () =>
+    const { file: mode } = await permissionsAt(layout, layout.archiveFile);
+    await createFile(layout.archiveFile, Buffer.from(`${text}\n`), mode, () =>
       options.step?.("archive-file-written"),
     );
   } catch (error) {
     throw RunvaultError.from(error, { place: { file: dir } });
   }
-  return await openArchive(dir);
+  return await openArchive(dir, { scratch: options.scratch });
 }
 
 /** The archive in a folder; null where the folder is missing or empty. Throws `not_an_archive` on anything else. */
-export async function findArchive(dir: string): Promise<Archive | null> {
-  const layout = new Layout(dir);
-  const text = await readIfThere(layout.archiveFile);
+export async function findArchive(
+  dir: string,
+  { scratch }: Pick<OpenOptions, "scratch"> = {},
+): Promise<Archive | null> {
+  const { archiveFile } = new Layout(dir);
+  const read = () => readArchiveText(new Layout(dir), archiveFile, mostBytes.archive);
+  const text = await read();
   if (text === null) {
     const names = await listIfThere(dir);
     // a kill while an archive is made leaves its first file under the name it was written aside with
@@ -105,9 +118,10 @@ export async function findArchive(dir: string): Promise<Archive | null> {
       hint: "Give an archive folder, or a folder that is empty or does not exist yet.",
     });
   }
-  let identity = parseArchive(text, layout.archiveFile);
+  let identity = parseArchive(text, archiveFile);
+  const layout = new Layout(dir, scratch === undefined ? null : await scratchArea(scratch, dir, identity.id));
   const refresh = async () => {
-    const now = await readIfThere(layout.archiveFile);
+    const now = await read();
     if (now === null) throw damagedArchive("archive.json is gone", { place: { file: layout.archiveFile } });
     identity = parseArchive(now, layout.archiveFile);
   };
@@ -127,7 +141,8 @@ export async function findArchive(dir: string): Promise<Archive | null> {
         ...(Object.keys(widening).length === 0 ? {} : { widening }),
       };
       const bytes = Buffer.from(`${JSON.stringify(next, null, 2)}\n`);
-      await replaceFile(layout.archiveFile, bytes, beforeRename);
+      const { file: mode } = await permissionsAt(layout, layout.archiveFile);
+      await replaceFile(layout.archiveFile, bytes, mode, beforeRename);
       await removeAsides(layout.archiveFile);
       await refresh();
     },
@@ -181,7 +196,7 @@ function damagedArchive(message: string, details: ErrorDetails): RunvaultError {
 
 async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | null> {
   const file = layout.manifestFile(run);
-  const text = await readIfThere(file);
+  const text = await readArchiveText(layout, file, mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (manifest.instanceId !== run.instanceId || manifest.runId !== run.runId) {
@@ -199,6 +214,8 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
 
 async function listManifests(layout: Layout): Promise<string[]> {
   const files: string[] = [];
+  // through a link they would be those of something else, or none
+  await requireRealFolder(layout, layout.runsDir);
   for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
     for (const name of await namesIn(join(layout.runsDir, instance))) {
       if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(layout.runsDir, instance, name));
@@ -208,7 +225,7 @@ async function listManifests(layout: Layout): Promise<string[]> {
 }
 
 async function readManifestIn(layout: Layout, file: string): Promise<Manifest | null> {
-  const text = await readIfThere(file);
+  const text = await readArchiveText(layout, file, mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
@@ -224,15 +241,6 @@ async function readManifests(layout: Layout): Promise<Manifest[]> {
   }
   const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
   return found.sort((a, b) => order(a.instanceId, b.instanceId) || order(a.runId, b.runId));
-}
-
-async function readIfThere(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file } });
-  }
 }
 
 /** Names in a folder; none where it is gone, or is a file that is not the archive's. */

@@ -1,10 +1,12 @@
-import { createReadStream } from "node:fs";
 import { createZstdDecompress } from "node:zlib";
+import { openRegularFile } from "./archive-file.ts";
+import { frameLimits } from "./segment.ts";
 
 /** Whether the text of a zstd file begins with a UTF-8 byte order mark, which DuckDB would drop without a word. */
 export async function startsWithByteOrderMark(file: string): Promise<boolean> {
-  const source = createReadStream(file, { highWaterMark: 4096 });
-  const text = source.pipe(createZstdDecompress({ chunkSize: 256 * 1024 }));
+  const { handle } = await openRegularFile(file, Number.MAX_SAFE_INTEGER);
+  const source = handle.createReadStream({ highWaterMark: 4096 });
+  const text = source.pipe(createZstdDecompress({ chunkSize: 256 * 1024, params: frameLimits }));
   // pipe does not carry errors over: a file that is gone would else be an uncaught one
   source.on("error", (error) => text.destroy(error));
   try {

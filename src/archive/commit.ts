@@ -1,14 +1,15 @@
-import type { Stats } from "node:fs";
-import { readdir, rename, rm, stat } from "node:fs/promises";
+import { readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { sameTypes } from "./convert-types.ts";
-import { isMissing, linkOrCopy, removeAsides, replaceFile, syncFolder } from "./durable.ts";
+import { linkOrCopy, moveFile, removeAsides, replaceFile, syncFolder } from "./durable.ts";
+import type { Layout } from "./layout.ts";
 import { type Holding, type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
 import { ownFiles } from "./own-names.ts";
 import { holdsCommittedWork, type Pending, removeWork, type Step } from "./pending.ts";
+import { permissionsAt } from "./permissions.ts";
 import { lstatOrNull, makeRealFolder, requireRealFoldersOf, requireReplaceable } from "./real-folder.ts";
 import { removeOwnFiles } from "./remove-own.ts";
 import { holdingsOf } from "./table-view.ts";
@@ -42,14 +43,15 @@ export async function commitRun(
   await makeRealFolder(layout, dataDir);
   const wanted = filesOf(next);
   const named = before === null ? null : filesOf(before);
-  await moveInto(dataDir, wanted.data, named?.data, pending, step);
+  await moveInto(layout, dataDir, wanted.data, named?.data, pending, step);
   if (wanted.quarantine.size > 0) {
     await makeRealFolder(layout, quarantineDir);
-    await moveInto(quarantineDir, wanted.quarantine, named?.quarantine, pending, step);
+    await moveInto(layout, quarantineDir, wanted.quarantine, named?.quarantine, pending, step);
   }
   step("commit-moved");
   await makeRealFolder(layout, dirname(layout.manifestFile(next)));
-  await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(next)), () =>
+  const { file: mode } = await permissionsAt(layout, layout.manifestFile(next));
+  await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(next)), mode, () =>
     step("manifest-written"),
   );
   step("manifest-renamed");
@@ -87,6 +89,7 @@ function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Mani
  * names, too, may have been lost since: that is no reason to keep back what this job has of other tables.
  */
 async function moveInto(
+  layout: Layout,
   folder: string,
   files: ReadonlySet<string>,
   before: ReadonlySet<string> | undefined,
@@ -95,8 +98,10 @@ async function moveInto(
 ): Promise<void> {
   const held = new Set(await readdir(pending.pendingFile(".")));
   const there = new Set(await readdir(folder));
+  const { file: mode } = await permissionsAt(layout, folder);
   for (const file of files) {
-    if (held.has(file)) await rename(pending.pendingFile(file), join(folder, file));
+    // what is on another disk stays there until the end of the job: until then a loss of power may cost the copy
+    if (held.has(file)) await moveFile(pending.pendingFile(file), join(folder, file), mode);
     else if (!there.has(file) && before?.has(file) !== true) {
       throw new RunvaultError("archive_damaged", "a file that was to be committed is gone", {
         place: { instance: pending.run.instanceId, run: pending.run.runId, file: join(folder, file) },
@@ -191,21 +196,12 @@ export function everyFile(manifest: Manifest): ManifestFile[] {
   return [...found.values()];
 }
 
-async function statOrNull(file: string): Promise<Stats | null> {
-  try {
-    return await stat(file);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
-}
-
 async function linkOver(from: string, to: string): Promise<void> {
   // of a symbolic link its own: it is replaced, wherever it points to
-  const [source, target] = await Promise.all([statOrNull(from), lstatOrNull(to)]);
+  const [source, target] = await Promise.all([lstatOrNull(from), lstatOrNull(to)]);
   requireReplaceable(to, target);
-  // the file is lost, which its readers are told; what people glob may still be whole
-  if (source === null) return;
+  // the file is lost, or something else is in its place, which its readers are told; what people glob may still be whole
+  if (source === null || !source.isFile()) return;
   if (target !== null && target.ino === source.ino && target.dev === source.dev) return;
   // a copy, where files cannot be linked
   if (target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs) return;

@@ -4,6 +4,7 @@ import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { startsWithByteOrderMark } from "./byte-order-mark.ts";
+import { lineLimitBytes } from "./careful.ts";
 import {
   fitsSql,
   guardSql,
@@ -216,7 +217,8 @@ function textSql(input: ConvertInput): string {
   }
   // the CSV reader gives lines as they stand, checks their UTF-8 and splits faster than the JSON reader
   const longest = Math.max(...segments.map(({ longestLine }) => longestLine));
-  const lineBytes = Math.max(longest + 16, 64 * 1024);
+  // a manifest may claim any length; DuckDB has a buffer of it for each thread
+  const lineBytes = Math.max(Math.min(longest, lineLimitBytes) + 16, 64 * 1024);
   const options = [
     "columns = {'line': 'VARCHAR'}",
     "auto_detect = false, header = false, delim = '', quote = '', escape = '', filename = 'file'",

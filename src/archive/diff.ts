@@ -170,7 +170,7 @@ async function* segmentText(
   const dir = archive.layout.dataDir(manifest);
   for (const segment of latestView(manifest.tables[name])?.segments ?? []) {
     signal?.throwIfAborted();
-    yield await readSegment(join(dir, segment.file), segment);
+    yield await readSegment(archive.layout, join(dir, segment.file), segment);
   }
 }
 

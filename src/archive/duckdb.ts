@@ -1,6 +1,6 @@
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
-import { makeFolder } from "./durable.ts";
+import { makeFolder } from "../model/make-folder.ts";
 
 export interface DuckDBOptions {
   /** What DuckDB may hold in memory before it spills to `tempDirectory`, in MiB. */

@@ -1,24 +1,18 @@
 import { constants } from "node:fs";
-import {
-  access,
-  copyFile,
-  link,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  writeFile,
-} from "node:fs/promises";
-import { basename, dirname, join, resolve } from "node:path";
+import { chmod, copyFile, link, lstat, open, readdir, rename, rm, rmdir, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { tolerated } from "../model/make-folder.ts";
 
-/** Writes all bytes to a new file and has the disk keep them. */
-export async function writeSynced(file: string, bytes: Uint8Array | readonly Uint8Array[]): Promise<void> {
-  const handle = await open(file, "w");
+/** Writes all bytes to a new file with these permissions, and has the disk keep them. */
+export async function writeSynced(
+  file: string,
+  bytes: Uint8Array | readonly Uint8Array[],
+  mode: number,
+): Promise<void> {
+  const handle = await open(file, "w", mode);
   try {
+    await tolerated(handle.chmod(mode));
     const parts = bytes instanceof Uint8Array ? [bytes] : bytes;
     for (const part of parts) await handle.writeFile(part);
     await handle.datasync();
@@ -31,10 +25,15 @@ export async function writeSynced(file: string, bytes: Uint8Array | readonly Uin
  * Replaces `file` as a whole: written aside, synced, renamed over, the folder synced. A reader sees old or new. Its folder
  * has to be there.
  */
-export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?: () => void): Promise<void> {
+export async function replaceFile(
+  file: string,
+  bytes: Uint8Array,
+  mode: number,
+  beforeRename?: () => void,
+): Promise<void> {
   const aside = asideOf(file);
   try {
-    await writeSynced(aside, bytes);
+    await writeSynced(aside, bytes, mode);
     beforeRename?.();
     await rename(aside, file);
   } catch (error) {
@@ -45,10 +44,11 @@ export async function replaceFile(file: string, bytes: Uint8Array, beforeRename?
 }
 
 /** The same for what may be lost: a reader sees old or new, and after a loss of power perhaps neither. */
-export async function replaceUnsynced(file: string, bytes: Uint8Array): Promise<void> {
+export async function replaceUnsynced(file: string, bytes: Uint8Array, mode: number): Promise<void> {
   const aside = asideOf(file);
   try {
-    await writeFile(aside, bytes);
+    await writeFile(aside, bytes, { mode });
+    await tolerated(chmod(aside, mode));
     await rename(aside, file);
   } catch (error) {
     await rm(aside, { force: true });
@@ -57,10 +57,15 @@ export async function replaceUnsynced(file: string, bytes: Uint8Array): Promise<
 }
 
 /** Writes a new file as a whole, unless it is there already: the first of two writers wins. */
-export async function createFile(file: string, bytes: Uint8Array, beforeLink?: () => void): Promise<void> {
+export async function createFile(
+  file: string,
+  bytes: Uint8Array,
+  mode: number,
+  beforeLink?: () => void,
+): Promise<void> {
   const aside = asideOf(file);
   try {
-    await writeSynced(aside, bytes);
+    await writeSynced(aside, bytes, mode);
     beforeLink?.();
     await linkOrCopy(aside, file);
   } catch (error) {
@@ -79,10 +84,10 @@ export async function removeAsides(file: string): Promise<void> {
   }
 }
 
-/** Size of a file in bytes; null where there is none. */
+/** Size of a file in bytes, of a link its own; null where there is none. */
 export async function sizeOf(file: string): Promise<number | null> {
   try {
-    return (await stat(file)).size;
+    return (await lstat(file)).size;
   } catch (error) {
     if (isMissing(error)) return null;
     throw RunvaultError.from(error, { place: { file } });
@@ -121,23 +126,27 @@ const withoutLinks: ReadonlySet<string | undefined> = new Set([
 ]);
 
 /**
- * Makes a folder and those above it, and has the disk keep their names: an archive's root, or a folder outside of it. On a read-only disk Node's recursive mkdir reports ENOENT, so that the topmost
- * missing folder is then made alone, for the error it really meets.
+ * Moves a file to another folder, with these permissions where they are given. Where that is on another file system, a copy takes its place, by
+ * a rename, once it is on disk, and the file itself stays: false. The names in the folder last once it is synced.
  */
-export async function makeFolder(folder: string): Promise<void> {
+export async function moveFile(from: string, to: string, mode?: number): Promise<boolean> {
+  if (mode !== undefined) await tolerated(chmod(from, mode));
   try {
-    const first = await mkdir(folder, { recursive: true });
-    // the names of new folders last only once the folders above them are on disk
-    if (first === undefined) return;
-    const top = dirname(resolve(first));
-    for (let made = resolve(folder); made !== top; made = dirname(made)) await syncFolder(dirname(made));
+    await rename(from, to);
+    return true;
   } catch (error) {
-    if (!isMissing(error)) throw error;
-    let missing = folder;
-    while (dirname(missing) !== missing && !(await isThere(dirname(missing)))) missing = dirname(missing);
-    await mkdir(missing);
+    if ((error as NodeJS.ErrnoException).code !== "EXDEV") throw error;
+  }
+  const aside = asideOf(to);
+  try {
+    await copyFile(from, aside, constants.COPYFILE_EXCL);
+    await syncFile(aside, mode);
+    await rename(aside, to);
+  } catch (error) {
+    await rm(aside, { force: true });
     throw error;
   }
+  return false;
 }
 
 /** Removes a folder where nothing is in it. */
@@ -157,13 +166,6 @@ export function isMissing(error: unknown): boolean {
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-async function isThere(path: string): Promise<boolean> {
-  return await access(path).then(
-    () => true,
-    (error) => !isMissing(error),
-  );
-}
-
 /** Has the disk keep the names in a folder. */
 export async function syncFolder(folder: string): Promise<void> {
   const handle = await open(folder, constants.O_RDONLY);
@@ -174,10 +176,11 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
-/** Has the disk keep a file that another writer (DuckDB) closed. */
-export async function syncFile(file: string): Promise<void> {
+/** Has the disk keep a file that another writer (DuckDB) closed, with these permissions where they are given. */
+export async function syncFile(file: string, mode?: number): Promise<void> {
   const handle = await open(file, "r+");
   try {
+    if (mode !== undefined) await tolerated(handle.chmod(mode));
     await handle.datasync();
   } finally {
     await handle.close();

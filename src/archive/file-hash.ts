@@ -1,19 +1,49 @@
 import { createHash } from "node:crypto";
-import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
+import { type OpenedFile, openArchiveFile, openRegularFile } from "./archive-file.ts";
+import type { Layout } from "./layout.ts";
 
-/** SHA-256 of a file as hex, and its size in bytes; read in pieces. Throws the signal's reason once it aborts. */
-export async function hashFile(
+export interface HashedFile {
+  readonly sha256: string;
+  readonly storedBytes: number;
+}
+
+/** SHA-256 as hex and size of a file that this job has just written. */
+export async function hashFile(file: string): Promise<HashedFile> {
+  return await hashOpened(await openRegularFile(file, Number.MAX_SAFE_INTEGER), undefined);
+}
+
+/**
+ * The same of a file of an archive, of which no more than `most` bytes are read. Throws the signal's reason once it
+ * aborts, and as `openArchiveFile` does.
+ */
+export async function hashArchiveFile(
+  layout: Layout,
   file: string,
+  most: number,
   signal?: AbortSignal,
-): Promise<{ sha256: string; storedBytes: number }> {
-  const hash = createHash("sha256");
-  const stream = createReadStream(file, { highWaterMark: 1 << 20 });
+): Promise<HashedFile> {
+  return await hashOpened(await openArchiveFile(layout, file, most), signal);
+}
+
+/** Reads in pieces, and closes the file. */
+async function hashOpened(
+  { handle, size }: OpenedFile,
+  signal: AbortSignal | undefined,
+): Promise<HashedFile> {
   try {
-    await pipeline(stream, hash, { signal });
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
+    const hash = createHash("sha256");
+    const piece = Buffer.allocUnsafeSlow(Math.max(1, Math.min(size, 1 << 20)));
+    let read = 0;
+    while (read < size) {
+      signal?.throwIfAborted();
+      const { bytesRead } = await handle.read(piece, 0, Math.min(piece.byteLength, size - read), read);
+      // cut since it was opened
+      if (bytesRead === 0) break;
+      hash.update(piece.subarray(0, bytesRead));
+      read += bytesRead;
+    }
+    return { sha256: hash.digest("hex"), storedBytes: read };
+  } finally {
+    await handle.close();
   }
-  return { sha256: hash.digest("hex"), storedBytes: stream.bytesRead };
 }

@@ -1,9 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { instanceNotArchived, notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
+import { mostBytes, readArchiveFile } from "./archive-file.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { namesIn } from "./verify-files.ts";
@@ -53,7 +53,10 @@ async function* runsIn({ layout }: Archive, folder: string): AsyncGenerator<Foun
     const file = join(layout.runsDir, folder, name);
     const named = { instanceId: idOf(folder), runId: idOf(name.slice(0, -".json".length)) };
     try {
-      const manifest = parseManifest(await readFile(file, "utf8"), file);
+      const manifest = parseManifest(
+        (await readArchiveFile(layout, file, mostBytes.manifest)).toString("utf8"),
+        file,
+      );
       const run = { instanceId: manifest.instanceId, runId: manifest.runId };
       if (layout.manifestFile(run) === file) {
         yield { run, file, manifest, damage: null };

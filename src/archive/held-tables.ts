@@ -1,10 +1,11 @@
 import { join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
 import { type ExactTypes, sameTypes } from "./convert-types.ts";
 import { isMissing, sizeOf } from "./durable.ts";
-import { hashFile } from "./file-hash.ts";
+import { hashArchiveFile } from "./file-hash.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
 import type { Layout } from "./layout.ts";
 import type { Holding, Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
@@ -83,7 +84,7 @@ export class HeldTables {
   static async read(work: HeldWork): Promise<TakenUp> {
     const { layout, run, storageVersion, notedSinceMs = 0 } = work;
     const held = new HeldTables(work);
-    const { entries, wholeBytes, bytes, notedMs } = await readJournal(layout.journalFile(run));
+    const { entries, wholeBytes, bytes, notedMs } = await readJournal(layout, run);
     const [head] = entries;
     const ours =
       head?.kind === "open" &&
@@ -259,10 +260,11 @@ export class HeldTables {
     const file = await this.#locateIn(committed, entry.file);
     if ((await sizeOf(file)) !== entry.storedBytes) return false;
     try {
-      return (await hashFile(file)).sha256 === entry.sha256;
+      return (await hashArchiveFile(this.#work.layout, file, entry.storedBytes)).sha256 === entry.sha256;
     } catch (error) {
       // moved by the job that holds the run, while a dry run looks: it is the job's by now
       if (isMissing(error)) return false;
+      if (error instanceof RunvaultError && error.code === "archive_damaged") return false;
       throw error;
     }
   }

@@ -1,8 +1,11 @@
-import { readFile, stat } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { z } from "zod";
+import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { mostBytes, readArchiveFile } from "./archive-file.ts";
 import { grains } from "./bucket.ts";
 import { isMissing } from "./durable.ts";
+import type { Layout } from "./layout.ts";
 import { parquetSchema, quarantineSchema, segmentSchema } from "./manifest.ts";
 
 /** What a full pass over a table of a source without facts found. */
@@ -86,14 +89,15 @@ export interface Journal {
 
 /**
  * Reads a journal without changing it; nothing where there is none. A torn last line is what a kill leaves: it does not
- * count. Any other damage: no journal.
+ * count. Any other damage: no journal. Throws `archive_damaged` where it is no file.
  */
-export async function readJournal(file: string): Promise<Journal> {
+export async function readJournal(layout: Layout, run: RunRef): Promise<Journal> {
+  const file = layout.journalFile(run);
   let bytes: Buffer;
   let notedMs: number;
   try {
-    bytes = await readFile(file);
-    notedMs = (await stat(file)).mtimeMs;
+    bytes = await readArchiveFile(layout, file, mostBytes.journal);
+    notedMs = (await lstat(file)).mtimeMs;
   } catch (error) {
     if (isMissing(error)) return { entries: [], wholeBytes: 0, bytes: 0, notedMs: 0 };
     throw error;

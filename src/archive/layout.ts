@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 
@@ -38,9 +38,22 @@ export function isPathName(name: string): boolean {
 /** Where everything in an archive is. The only place that builds paths. */
 export class Layout {
   readonly dir: string;
+  /** The archive's own folder in a scratch folder outside of it; null where work is in the archive. */
+  readonly scratch: string | null;
 
-  constructor(dir: string) {
+  constructor(dir: string, scratch: string | null = null) {
     this.dir = dir;
+    this.scratch = scratch;
+  }
+
+  /** The folders on whose disks rows need room. */
+  get disks(): readonly string[] {
+    return this.scratch === null ? [this.dir] : [this.dir, this.scratch];
+  }
+
+  /** Whether a path is in the scratch folder outside of the archive. */
+  isScratch(path: string): boolean {
+    return this.scratch !== null && (path === this.scratch || path.startsWith(`${this.scratch}${sep}`));
   }
 
   /** Format, identity and column types of the archive. */
@@ -58,7 +71,7 @@ export class Layout {
   }
 
   get stagingRoot(): string {
-    return join(this.dir, "staging");
+    return join(this.scratch ?? this.dir, "staging");
   }
 
   get tablesRoot(): string {
@@ -87,7 +100,12 @@ export class Layout {
 
   /** Fetched, not yet committed. */
   pendingDir(run: RunRef): string {
-    return join(this.dir, "pending", ...runPath(run));
+    return join(this.scratch ?? this.dir, "pending", ...runPath(run));
+  }
+
+  /** The same archive with its work in itself, where jobs without a scratch folder left it. */
+  withoutScratch(): Layout {
+    return this.scratch === null ? this : new Layout(this.dir);
   }
 
   journalFile(run: RunRef): string {
@@ -140,9 +158,9 @@ export class Layout {
     return join(this.tablesRoot, table);
   }
 
-  /** Where that folder is made anew. No run's folder begins with a dot. */
+  /** Where that folder is made anew, on its own disk. No run's folder begins with a dot. */
   tablesAside(table: TableName): string {
-    return join(this.stagingRoot, `.tables-${table}`);
+    return join(this.dir, "staging", `.tables-${table}`);
   }
 
   /** The folder that people glob, for one table of a run. */

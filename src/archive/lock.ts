@@ -1,11 +1,13 @@
-import { readdir } from "node:fs/promises";
+import { chmod, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { tolerated } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import { isMissing } from "./durable.ts";
 import type { Layout } from "./layout.ts";
+import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./real-folder.ts";
 import { literal } from "./sql.ts";
 
@@ -88,7 +90,8 @@ async function lockFile(
   place: ErrorPlace,
 ): Promise<AsyncDisposable> {
   await makeRealFolder(layout, dirname(file));
-  await requireRealFile(file);
+  // DuckDB reads the log beside its file, too
+  for (const name of [file, `${file}.wal`]) await requireRealFile(name);
   const locked = (pid: string | undefined, cause?: unknown) =>
     new RunvaultError("locked", `another job${pid === undefined ? "" : ` (pid ${pid})`} ${holder}`, {
       cause,
@@ -101,6 +104,8 @@ async function lockFile(
     const locks = await lockingDuckDB();
     const name = `lock_${++taken}`;
     await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
+    // who may write in the archive has to be able to lock it, whatever the umask of who made the lock
+    await tolerated(chmod(file, (await permissionsAt(layout, file)).file));
     return {
       [Symbol.asyncDispose]: async () => {
         await locks.run(`DETACH ${name}`);

@@ -1,4 +1,4 @@
-import { stat } from "node:fs/promises";
+import { lstat } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
@@ -42,7 +42,7 @@ export class ManifestCache {
 /** What tells a file from the one that replaces it, and from itself after a write; null where there is none. */
 export async function markOf(file: string): Promise<string | null> {
   try {
-    const { ino, size, mtimeNs, ctimeNs } = await stat(file, { bigint: true });
+    const { ino, size, mtimeNs, ctimeNs } = await lstat(file, { bigint: true });
     return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
   } catch (error) {
     if (isMissing(error)) return null;

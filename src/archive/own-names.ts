@@ -19,9 +19,9 @@ const isLinkedBucket: IsOwn = (name) =>
 
 /** The names of files in a run's own folders. Nothing else there was made by runvault, and nothing else is removed. */
 export const ownFiles = {
-  data: isWork,
-  quarantine: isWork,
-  pending: (name: string) => name === "journal.ndjson" || isWork(name),
+  data: replaced(isWork),
+  quarantine: replaced(isWork),
+  pending: replaced((name) => name === "journal.ndjson" || isWork(name)),
   // DuckDB spills under names of this kind
   staging: (name: string) => isWork(name) || name.startsWith("duckdb_temp_"),
   tables: isLinkedBucket,
@@ -36,9 +36,22 @@ export function ownFoldersOf(
     ...tableNames.map((table) => ({ folder: layout.tableDir(table, run), isOwn: ownFiles.tables })),
     { folder: layout.dataDir(run), isOwn: ownFiles.data },
     { folder: layout.quarantineDir(run), isOwn: ownFiles.quarantine },
-    { folder: layout.pendingDir(run), isOwn: ownFiles.pending },
-    { folder: layout.stagingDir(run), isOwn: ownFiles.staging },
+    ...workFoldersOf(layout, run),
   ];
+}
+
+/**
+ * The folders of work on a run that is not committed: those of this job, and, where they are in a scratch folder, those
+ * in the archive, where a job without one may have been stopped.
+ */
+export function workFoldersOf(
+  layout: Layout,
+  run: RunRef,
+): { readonly folder: string; readonly isOwn: IsOwn }[] {
+  return [...new Set([layout, layout.withoutScratch()])].flatMap((one) => [
+    { folder: one.stagingDir(run), isOwn: ownFiles.staging },
+    { folder: one.pendingDir(run), isOwn: ownFiles.pending },
+  ]);
 }
 
 /** Every folder in which jobs on a run write or remove files. */

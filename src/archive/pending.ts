@@ -1,17 +1,19 @@
-import { type FileHandle, open, readdir, rename, truncate } from "node:fs/promises";
+import { type FileHandle, open, readdir, rm, truncate } from "node:fs/promises";
 import { join } from "node:path";
+import { tolerated } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
-import { isMissing, sizeOf, syncFile, writeSynced } from "./durable.ts";
+import { isMissing, moveFile, sizeOf, syncFile, writeSynced } from "./durable.ts";
 import { HeldTables, type HeldWork } from "./held-tables.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
 import type { Layout } from "./layout.ts";
 import type { Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
-import { ownFiles } from "./own-names.ts";
+import { ownFiles, workFoldersOf } from "./own-names.ts";
+import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder, requireRealFile } from "./real-folder.ts";
 import { removeOwnFiles, removeOwnFolder } from "./remove-own.ts";
-import { packSegment, sha256Of } from "./segment.ts";
+import { packSegment, readSegment, sha256Of } from "./segment.ts";
 import { rowsSetAside } from "./set-aside.ts";
 import { type CommittedFile, inData, WholeFiles } from "./whole-files.ts";
 
@@ -54,7 +56,9 @@ export class Pending implements AsyncDisposable {
     if (entries.length === 0) await removeOwnFiles(layout, layout.pendingDir(run), ownFiles.pending);
     else if (isTorn) await truncate(file, wholeBytes);
     await removeOwnFiles(layout, layout.stagingDir(run), ownFiles.staging);
-    const journal = await open(file, "a");
+    const { file: mode } = await permissionsAt(layout, file);
+    const journal = await open(file, "a", mode);
+    await tolerated(journal.chmod(mode));
     const names = await highestName(held.generation, layout.pendingDir(run), layout.dataDir(run));
     const pending = new Pending(work, held, journal, names, step);
     if (entries.length === 0) {
@@ -89,6 +93,11 @@ export class Pending implements AsyncDisposable {
     return await this.held.locate(file.file);
   }
 
+  /** The text of a held segment. Throws `archive_damaged` where it is not what was fetched. */
+  async textOf(segment: Segment): Promise<Buffer> {
+    return await readSegment(this.#work.layout, await this.held.locate(segment.file), segment);
+  }
+
   /** Where a half-written file goes before it is moved to its place. */
   stagingFile(name: string): string {
     return join(this.#work.layout.stagingDir(this.run), name);
@@ -117,9 +126,9 @@ export class Pending implements AsyncDisposable {
   ): Promise<Segment> {
     const { frame, sha256 } = await packSegment(text);
     const file = this.nextName(name, "ndjson.zst");
-    await writeSynced(this.stagingFile(file), frame);
+    await writeSynced(this.stagingFile(file), frame, await this.#mode());
     this.#step("segment-written");
-    await rename(this.stagingFile(file), this.pendingFile(file));
+    await this.#keep(file);
     this.#step("segment-renamed");
     return { ...draft, file, storedBytes: frame.byteLength, sha256 };
   }
@@ -177,8 +186,8 @@ export class Pending implements AsyncDisposable {
     of: readonly string[],
     drift: readonly string[],
   ): Promise<void> {
-    await syncFile(this.stagingFile(file.file));
-    await rename(this.stagingFile(file.file), this.pendingFile(file.file));
+    await syncFile(this.stagingFile(file.file), await this.#mode());
+    await this.#keep(file.file);
     this.#step("parquet-renamed");
     this.held.addParquet(name, file, of, drift);
     const exactTypes = { ...this.#work.exactTypes(name) };
@@ -216,8 +225,8 @@ export class Pending implements AsyncDisposable {
   ): Promise<QuarantineFile> {
     const file = this.nextName(name, "quarantine.ndjson");
     const bytes = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(""));
-    await writeSynced(this.stagingFile(file), bytes);
-    await rename(this.stagingFile(file), this.pendingFile(file));
+    await writeSynced(this.stagingFile(file), bytes, await this.#mode());
+    await this.#keep(file);
     return {
       file,
       segment,
@@ -229,13 +238,30 @@ export class Pending implements AsyncDisposable {
     };
   }
 
+  /** Writes and syncs a document of the run. */
+  async writeDocument(file: string, bytes: Uint8Array): Promise<void> {
+    await writeSynced(this.pendingFile(file), bytes, await this.#mode());
+  }
+
+  /** Puts a file that is written into its place; the two may be on different disks. */
+  async #keep(file: string): Promise<void> {
+    const from = this.stagingFile(file);
+    if (!(await moveFile(from, this.pendingFile(file)))) await rm(from);
+  }
+
+  async #mode(): Promise<number> {
+    return (await permissionsAt(this.#work.layout, this.pendingFile("."))).file;
+  }
+
   /** The rows in quarantine files, committed or not, as they came. */
   async rowsAside(files: readonly QuarantineFile[]): Promise<string[]> {
     const rows: string[] = [];
-    for (const { file } of files) {
-      const isPending = (await sizeOf(this.pendingFile(file))) !== null;
-      const committed = join(this.#work.layout.quarantineDir(this.run), file);
-      for (const row of await rowsSetAside(isPending ? this.pendingFile(file) : committed)) rows.push(row);
+    for (const file of files) {
+      const { layout } = this.#work;
+      const isPending = (await sizeOf(this.pendingFile(file.file))) !== null;
+      const committed = join(layout.quarantineDir(this.run), file.file);
+      const path = isPending ? this.pendingFile(file.file) : committed;
+      for (const row of await rowsSetAside(layout, path, file)) rows.push(row);
     }
     return rows;
   }
@@ -275,8 +301,7 @@ export class Pending implements AsyncDisposable {
 
 /** Removes the work folders of a run, but for files in them that are not ours. Under the run's lock only. */
 export async function removeWork(layout: Layout, run: RunRef): Promise<void> {
-  await removeOwnFolder(layout, layout.stagingDir(run), ownFiles.staging);
-  await removeOwnFolder(layout, layout.pendingDir(run), ownFiles.pending);
+  for (const { folder, isOwn } of workFoldersOf(layout, run)) await removeOwnFolder(layout, folder, isOwn);
 }
 
 /**
@@ -285,7 +310,7 @@ export async function removeWork(layout: Layout, run: RunRef): Promise<void> {
  */
 export async function holdsCommittedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
   if ((await sizeOf(layout.pendingDir(run))) === null) return false;
-  const [head] = (await readJournal(layout.journalFile(run))).entries;
+  const [head] = (await readJournal(layout, run)).entries;
   return head?.kind !== "open" || head.generation <= committed.generation;
 }
 
@@ -294,7 +319,7 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
  * made again at any time. Under the run's lock only.
  */
 export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
-  const [head, ...rest] = (await readJournal(layout.journalFile(run))).entries;
+  const [head, ...rest] = (await readJournal(layout, run)).entries;
   if (head?.kind !== "open" || head.generation !== committed.generation + 1) return false;
   return rest.some(({ kind }) => kind !== "parquet");
 }

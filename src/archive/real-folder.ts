@@ -2,10 +2,13 @@ import type { Stats } from "node:fs";
 import { lstat, mkdir } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { setFolderBits } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import { isMissing, syncFolder } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { foldersOf } from "./own-names.ts";
+import { permissionsAt } from "./permissions.ts";
+import { makeScratchArea } from "./scratch-area.ts";
 
 // Below an archive's root every part of a path has to be a real folder before anything is written, moved, linked or
 // removed there: through a symbolic link a job would work in a folder that is not the archive's, and delete in it. The
@@ -47,7 +50,8 @@ export async function requireRealFoldersOf(layout: Layout, run: RunRef): Promise
 export async function makeRealFolder(layout: Layout, folder: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      for (const part of partsBelow(layout, folder)) await makePart(part);
+      if (layout.scratch !== null && layout.isScratch(folder)) await makeScratchArea(layout.scratch);
+      for (const part of partsBelow(layout, folder)) await makePart(layout, part);
       return;
     } catch (error) {
       if (!isMissing(error)) throw error;
@@ -66,7 +70,7 @@ export async function makeRealFolder(layout: Layout, folder: string): Promise<vo
   }
 }
 
-async function makePart(part: string): Promise<void> {
+async function makePart(layout: Layout, part: string): Promise<void> {
   if (await isRealFolder(part)) return;
   try {
     await mkdir(part);
@@ -76,6 +80,7 @@ async function makePart(part: string): Promise<void> {
     await isRealFolder(part);
     return;
   }
+  await setFolderBits(part, (await permissionsAt(layout, part)).folder);
   await syncFolder(dirname(part));
 }
 
@@ -100,13 +105,17 @@ export function misplaced(path: string, found: FileKind, wanted: "folder" | "fil
       : found.isDirectory()
         ? "a folder"
         : "a special file";
-  const hint = isLink
-    ? "Replace the link with what it points to, or remove it. To keep an archive on another disk, move all of it there and link its root."
-    : "Move it out of the archive, then run the same command again.";
+  const hint = isLink ? linkHint(wanted) : "Move it out of the archive, then run the same command again.";
   return new RunvaultError("archive_damaged", `this is ${what}, not a ${wanted}`, {
     place: { file: path },
     hint,
   });
+}
+
+function linkHint(wanted: "folder" | "file"): string {
+  const replace = "Replace the link with what it points to, or remove it.";
+  if (wanted === "file") return replace;
+  return `${replace} To keep a folder on another disk, mount it in the link's place (mount --bind); for pending/ and staging/ there is --scratch; a whole archive may be there, with a link to its root.`;
 }
 
 /** What `Stats` and `Dirent` both tell. */
@@ -137,8 +146,10 @@ function isFolder(path: string, found: Stats | null): boolean {
   return true;
 }
 
-/** The folders from the one below the root down to `folder`. */
-function partsBelow({ dir }: Layout, folder: string): string[] {
+/** The folders from the one below the root, or from the archive's own in the scratch folder, down to `folder`. */
+function partsBelow(layout: Layout, folder: string): string[] {
+  const { scratch } = layout;
+  const dir = scratch !== null && layout.isScratch(folder) ? dirname(scratch) : layout.dir;
   const names = relative(dir, folder).split(sep);
   if (names[0] === ".." || names[0] === "") {
     throw new RunvaultError("internal", "a path that is not below the archive's root", {

@@ -1,10 +1,11 @@
-import { readdir, readFile, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { isMissing, removeAsides, removeIfEmpty, syncFolder } from "./durable.ts";
+import { mostBytes, readArchiveText } from "./archive-file.ts";
+import { removeAsides, removeIfEmpty, syncFolder } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { lockRun } from "./lock.ts";
 import { ownFoldersOf } from "./own-names.ts";
@@ -70,7 +71,7 @@ async function removeCache(layout: Layout, run: RunRef): Promise<void> {
 /** Ids over 200 bytes are shortened with a hash: should two share a path, only its owner may be removed. */
 async function refuseOtherRun({ layout }: Archive, run: RunRef): Promise<void> {
   const file = layout.manifestFile(run);
-  const owner = await readOwner(file);
+  const owner = await readOwner(layout, file);
   if (owner === null || (owner.instanceId === run.instanceId && owner.runId === run.runId)) return;
   // ids that do not lead here are damage, not another run
   if (layout.manifestFile(owner) !== file) return;
@@ -79,19 +80,15 @@ async function refuseOtherRun({ layout }: Archive, run: RunRef): Promise<void> {
   });
 }
 
-/** The ids that a manifest file holds; null where it is missing or says none. */
-async function readOwner(file: string): Promise<RunRef | null> {
-  let text: string;
+/** The ids that a manifest file holds; null where it is missing, is no file, or says none. */
+async function readOwner(layout: Layout, file: string): Promise<RunRef | null> {
   try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file } });
-  }
-  try {
+    const text = await readArchiveText(layout, file, mostBytes.manifest);
+    if (text === null) return null;
     const { instanceId, runId } = JSON.parse(text) as Partial<RunRef>;
     return typeof instanceId === "string" && typeof runId === "string" ? { instanceId, runId } : null;
-  } catch {
+  } catch (error) {
+    if (error instanceof RunvaultError && error.code !== "archive_damaged") throw error;
     // not JSON, or null: a damaged manifest names nobody
     return null;
   }

@@ -12,6 +12,7 @@ import type { Step } from "./pending.ts";
 import {
   lstatOrNull,
   makeRealFolder,
+  requireRealFile,
   requireRealFolder,
   requireRealFolders,
   requireReplaceable,
@@ -85,8 +86,12 @@ class Swap {
       const files = linkedParquet(manifest, this.#name);
       const dir = this.#layout.runDir(this.next, manifest);
       if (files.length > 0) await makeRealFolder(this.#layout, dir);
-      for (const { file, bucket } of files)
-        await linkOrCopy(join(this.#layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
+      for (const { file, bucket } of files) {
+        const committed = join(this.#layout.dataDir(manifest), file);
+        // a link to somewhere else would be linked, or what it points to copied
+        await requireRealFile(committed);
+        await linkOrCopy(committed, join(dir, `${bucket}.parquet`));
+      }
     }
   }
 

@@ -1,10 +1,11 @@
-import { readdir, readFile } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
+import { mostBytes, readArchiveFile } from "./archive-file.ts";
 import { filesOf } from "./commit.ts";
 import { sizeOf } from "./durable.ts";
 import type { Manifest, TableState } from "./manifest.ts";
@@ -176,8 +177,10 @@ export class RunOverviews {
 
   async #readFile(file: string): Promise<Read> {
     try {
-      const manifest = parseManifest(await readFile(file, "utf8"), file);
-      if (this.#archive.layout.manifestFile(manifest) === file) return this.#overviewOf(manifest);
+      const { layout } = this.#archive;
+      const text = (await readArchiveFile(layout, file, mostBytes.manifest)).toString("utf8");
+      const manifest = parseManifest(text, file);
+      if (layout.manifestFile(manifest) === file) return this.#overviewOf(manifest);
       const { instanceId, runId } = manifest;
       throw new RunvaultError("archive_damaged", `the manifest is that of ${instanceId}/${runId}`, {
         place: { file },

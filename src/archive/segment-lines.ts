@@ -21,10 +21,14 @@ export function linesWithin(text: Buffer, run: RunRef, { from, to }: TimeBounds)
   return { start, end, rows: countLineEnds(text, start, end) };
 }
 
-/** Where the first `rows` lines from `start` on end; the text has at least so many. */
+/** Where the first `rows` lines from `start` on end; the text's end where it has fewer. */
 export function endOfLines(text: Buffer, start: number, rows: number): number {
   let end = start;
-  for (let row = 0; row < rows; row++) end = text.indexOf(lineFeed, end) + 1;
+  for (let row = 0; row < rows; row++) {
+    const at = text.indexOf(lineFeed, end);
+    if (at < 0) return text.byteLength;
+    end = at + 1;
+  }
   return end;
 }
 

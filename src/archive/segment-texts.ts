@@ -1,3 +1,4 @@
+import type { Layout } from "./layout.ts";
 import type { Segment } from "./manifest.ts";
 import { readSegment } from "./segment.ts";
 
@@ -6,6 +7,7 @@ import { readSegment } from "./segment.ts";
  * ones are kept: a reader of ten rows needs a whole segment decompressed, and mostly comes again for the next ten.
  */
 export class SegmentTexts {
+  readonly #layout: Layout;
   readonly #mostBytes: number;
   /**
    * By SHA-256, the one that was wanted last at the end. A run that is removed and archived again has files of the same
@@ -15,7 +17,8 @@ export class SegmentTexts {
   #bytes = 0;
 
   /** Keeps texts of `mostBytes` in all. */
-  constructor(mostBytes: number) {
+  constructor(layout: Layout, mostBytes: number) {
+    this.#layout = layout;
     this.#mostBytes = mostBytes;
   }
 
@@ -24,7 +27,7 @@ export class SegmentTexts {
     const { sha256 } = segment;
     const known = this.#kept.get(sha256);
     this.#forget(sha256);
-    const text = known?.text ?? readSegment(file, segment);
+    const text = known?.text ?? readSegment(this.#layout, file, segment);
     this.#kept.set(sha256, { text, bytes: segment.bytes });
     this.#bytes += segment.bytes;
     for (const oldest of this.#kept.keys()) {

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { RunvaultError } from "../model/error.ts";
+import { readArchiveFile } from "./archive-file.ts";
 import { isMissing } from "./durable.ts";
+import type { Layout } from "./layout.ts";
 import type { Segment } from "./manifest.ts";
 import { damagedHint } from "./whole-files.ts";
 
@@ -33,30 +34,44 @@ export async function packSegment(text: Uint8Array): Promise<{ frame: Buffer; sh
   return { frame, sha256: createHash("sha256").update(frame).digest("hex") };
 }
 
+/**
+ * For whoever decompresses a segment: a frame may claim a window that is allocated before the first byte comes. Ours have
+ * 128 KiB, those of earlier versions up to 512 KiB.
+ */
+export const frameLimits = { [constants.ZSTD_d_windowLogMax]: 23 };
+
 /** The zstd frame of a stored segment. Throws `archive_damaged` when file or hash are not what was committed. */
 export async function readFrame(
+  layout: Layout,
   file: string,
   segment: Pick<Segment, "sha256" | "storedBytes">,
 ): Promise<Buffer> {
-  const stored = await readWhole(file);
+  const stored = await readWhole(layout, file, segment.storedBytes);
   if (stored.byteLength === segment.storedBytes && sha256Of(stored) === segment.sha256) return stored;
   throw damaged(file, "its bytes are not those that were committed");
 }
 
 /** The text of a stored segment. Throws `archive_damaged` when file, hash, frame or size are not what was committed. */
 export async function readSegment(
+  layout: Layout,
   file: string,
   segment: Pick<Segment, "sha256" | "bytes" | "storedBytes">,
 ): Promise<Buffer> {
-  const stored = await readFrame(file, segment);
+  const stored = await readFrame(layout, file, segment);
+  // history rows pack to a tenth or so: what really is there says how large the text may be, and its claim only how small.
+  // One byte more than the text, for a chunk that is filled to the end has zlib allocate another
+  const likely = Math.min(segment.bytes + 1, stored.byteLength * 32, mostText);
   let text: Buffer;
   try {
     text = await decompress(stored, {
-      // a byte more than the text: a chunk that is filled to the end has zlib allocate another
-      chunkSize: Math.max(64 * 1024, segment.bytes + 1),
-      maxOutputLength: mostText,
+      chunkSize: Math.max(64 * 1024, likely),
+      maxOutputLength: Math.max(1, Math.min(segment.bytes, mostText)),
+      params: frameLimits,
     });
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") {
+      throw damaged(file, "its text does not have the committed size", cause);
+    }
     throw damaged(file, "its zstd frame does not decode", cause);
   }
   if (text.byteLength !== segment.bytes) throw damaged(file, "its text does not have the committed size");
@@ -66,9 +81,12 @@ export async function readSegment(
 // a segment that a single timestamp stretched may exceed the usual limit by one line
 const mostText = mostSegmentBytes * 2;
 
-async function readWhole(file: string): Promise<Buffer> {
+/** No more than the frame of so much text can have: bytes that do not pack take a few more than they are. */
+const mostFrameBytes = mostText + (mostText >> 7);
+
+async function readWhole(layout: Layout, file: string, storedBytes: number): Promise<Buffer> {
   try {
-    return await readFile(file);
+    return await readArchiveFile(layout, file, Math.min(storedBytes, mostFrameBytes));
   } catch (cause) {
     if (isMissing(cause)) throw damaged(file, "it is missing", cause);
     throw RunvaultError.from(cause, { place: { file } });

@@ -1,8 +1,9 @@
-import { createReadStream } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
+import { openArchiveFile, readArchiveFile } from "./archive-file.ts";
+import { lineLimitBytes } from "./careful.ts";
 import { shorten } from "./convert-line.ts";
 import { isMissing } from "./durable.ts";
 import type { Layout } from "./layout.ts";
@@ -29,35 +30,51 @@ export async function exampleSetAside(
   const [first] = quarantine;
   if (first === undefined) return null;
   const file = join(layout.quarantineDir(run), first.file);
-  const parsed = recordSchema.safeParse(await firstRecord(file));
+  const parsed = recordSchema.safeParse(await firstRecord(layout, file, first));
   if (!parsed.success) return null;
   const { reason, raw } = parsed.data;
   return { reason: visible(reason), row: visible(shorten(raw)), file };
 }
 
 /** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */
-export async function rowsSetAside(file: string): Promise<string[]> {
+export async function rowsSetAside(
+  layout: Layout,
+  file: string,
+  { storedBytes }: QuarantineFile,
+): Promise<string[]> {
   try {
-    const records = (await readFile(file, "utf8")).split("\n").filter((record) => record !== "");
+    const text = (await readArchiveFile(layout, file, storedBytes)).toString("utf8");
+    const records = text.split("\n").filter((record) => record !== "");
     return records.map((record) => recordSchema.parse(JSON.parse(record)).raw);
   } catch (error) {
-    if (!isMissing(error) && !(error instanceof SyntaxError) && !(error instanceof z.ZodError)) throw error;
+    if (!(error instanceof z.ZodError) && !isUnreadable(error)) throw error;
     return [];
   }
 }
 
-async function firstRecord(file: string): Promise<unknown> {
+async function firstRecord(layout: Layout, file: string, { storedBytes }: QuarantineFile): Promise<unknown> {
   let text = "";
   try {
-    for await (const chunk of createReadStream(file, { encoding: "utf8" })) {
+    const { handle } = await openArchiveFile(layout, file, storedBytes);
+    // closes the file, however it is left
+    for await (const chunk of handle.createReadStream({ encoding: "utf8" })) {
       text += chunk as string;
       const end = text.indexOf("\n");
       if (end >= 0) return JSON.parse(text.slice(0, end));
+      if (text.length > mostRecordLength) return null;
     }
   } catch (error) {
-    if (!isMissing(error) && !(error instanceof SyntaxError)) throw error;
+    if (!isUnreadable(error)) throw error;
   }
   return null;
+}
+
+/** A line that JSON escapes throughout, and what stands around it. */
+const mostRecordLength = 6 * lineLimitBytes + 4096;
+
+function isUnreadable(error: unknown): boolean {
+  const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
+  return isMissing(error) || error instanceof SyntaxError || isDamaged;
 }
 
 /** A text that a terminal shows as it is: rows that are no rows may hold anything. */

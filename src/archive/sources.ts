@@ -1,9 +1,10 @@
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
-import { isMissing, removeAsides, replaceFile } from "./durable.ts";
+import { mostBytes, readArchiveText } from "./archive-file.ts";
+import { removeAsides, replaceFile } from "./durable.ts";
 import type { Layout } from "./layout.ts";
+import { permissionsAt } from "./permissions.ts";
 
 const tableList = z.array(z.enum(tableNames as [TableName, ...TableName[]]));
 
@@ -36,13 +37,8 @@ export async function knownSource(layout: Layout, address: string): Promise<Know
 /** Every source that an archive has met. Throws `archive_damaged`. */
 export async function readSources(layout: Layout): Promise<readonly KnownSource[]> {
   const file = layout.sourcesFile;
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw RunvaultError.from(error, { place: { file } });
-  }
+  const text = await readArchiveText(layout, file, mostBytes.sources);
+  if (text === null) return [];
   const parsed = sourcesSchema.safeParse(jsonOrNull(text));
   if (parsed.success) return parsed.data.sources;
   throw new RunvaultError(
@@ -108,7 +104,8 @@ function distinct<T>(values: readonly T[]): T[] {
 
 async function writeSources(layout: Layout, sources: readonly KnownSource[]): Promise<void> {
   const text = `${JSON.stringify({ format: 1, sources }, null, 1)}\n`;
-  await replaceFile(layout.sourcesFile, Buffer.from(text));
+  const { file: mode } = await permissionsAt(layout, layout.sourcesFile);
+  await replaceFile(layout.sourcesFile, Buffer.from(text), mode);
   await removeAsides(layout.sourcesFile);
 }
 

@@ -1,15 +1,17 @@
-import { readdir, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { countText } from "../model/plural.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { filesOf, linkedParquet } from "./commit.ts";
 import { isMissing } from "./durable.ts";
-import { hashFile } from "./file-hash.ts";
+import { hashArchiveFile } from "./file-hash.ts";
+import type { Layout } from "./layout.ts";
 import type { Holding, Manifest, ParquetFile, QuarantineFile, TableManifest } from "./manifest.ts";
 import { ownFiles } from "./own-names.ts";
-import type { CheckList, Fault } from "./verify-report.ts";
+import { lstatOrNull, misplaced, requireRealFolder } from "./real-folder.ts";
+import { type CheckList, damageOf, type Fault } from "./verify-report.ts";
 
 /** A file as the manifest promises it; a size of undefined was never recorded. */
 export interface PromisedFile {
@@ -33,25 +35,33 @@ function inFolder(folder: string, files: readonly (ParquetFile | QuarantineFile)
 }
 
 /** What is wrong with a file; null when its size and SHA-256 are as promised. */
-export async function faultOfFile(file: PromisedFile): Promise<Fault | null> {
-  const fault = await faultOfSize(file);
+export async function faultOfFile(layout: Layout, file: PromisedFile): Promise<Fault | null> {
+  const fault = await faultOfSize(layout, file);
   if (fault !== null) return fault;
-  const { sha256 } = await hashOf(file.path);
+  const { sha256 } = await hashOf(layout, file.path, file.storedBytes);
   if (sha256 === file.sha256) return null;
   return { detail: `the file's SHA-256 is ${sha256}, the manifest says ${file.sha256}`, files: [file.path] };
 }
 
 /** What shows of a file without reading it. */
-export async function faultOfSize(file: Omit<PromisedFile, "sha256">): Promise<Fault | null> {
-  const size = await sizeOf(file.path);
-  if (size === null) return { detail: "the file is missing", files: [file.path] };
-  if (size !== file.storedBytes) {
-    return {
-      detail: `the file has ${size} bytes, the manifest says ${file.storedBytes}`,
-      files: [file.path],
-    };
+export async function faultOfSize(
+  layout: Layout,
+  { path, storedBytes }: Omit<PromisedFile, "sha256">,
+): Promise<Fault | null> {
+  const fault = (detail: string): Fault => ({ detail, files: [path] });
+  try {
+    await requireRealFolder(layout, dirname(path));
+  } catch (error) {
+    const folder = error instanceof RunvaultError ? error.place.file : undefined;
+    return fault(
+      `not read: ${damageOf(error)}${folder === undefined ? "" : ` (${relative(layout.dir, folder)})`}`,
+    );
   }
-  return null;
+  const found = await lstatOrNull(path);
+  if (found === null) return fault("the file is missing");
+  if (!found.isFile()) return fault(misplaced(path, found, "file").message);
+  if (found.size === storedBytes) return null;
+  return fault(`the file has ${found.size} bytes, the manifest says ${storedBytes}`);
 }
 
 /** What is said of files that are as committed, where only a sample of them was read. */
@@ -76,7 +86,9 @@ export async function checkDocuments(
     const promised = { path: join(data, file), sha256, storedBytes };
     const isOne = isRead(promised.path);
     if (isOne) read++;
-    const fault = isOne ? await faultOfFile(promised) : await faultOfSize(promised);
+    const fault = isOne
+      ? await faultOfFile(archive.layout, promised)
+      : await faultOfSize(archive.layout, promised);
     if (fault === null) continue;
     faults.push(fault);
     damaged.add(file);
@@ -126,10 +138,16 @@ export async function checkLinks(
     const dir = archive.layout.tableDir(name, manifest);
     const wanted = linkedParquet(manifest, name);
     const faults: Fault[] = [];
-    for (const { bucket, file, sha256 } of wanted) {
+    for (const { bucket, file, sha256, storedBytes } of wanted) {
       const path = join(dir, `${bucket}.parquet`);
       const committed = join(archive.layout.dataDir(manifest), file);
-      const same = await sameBytes(path, committed, isRead(committed) ? sha256 : null);
+      const same = await sameBytes(
+        archive.layout,
+        path,
+        committed,
+        storedBytes,
+        isRead(committed) ? sha256 : null,
+      );
       if (same === "missing") faults.push({ detail: "missing from the folder of the table", files: [path] });
       if (same === "other")
         faults.push({ detail: "stale: not the bytes of the committed Parquet", files: [path] });
@@ -152,15 +170,18 @@ export async function checkLinks(
 }
 
 async function sameBytes(
+  layout: Layout,
   path: string,
   committed: string,
+  storedBytes: number,
   sha256: string | null,
 ): Promise<"same" | "other" | "missing"> {
-  const [link, source] = await Promise.all([statOrNull(path), statOrNull(committed)]);
+  const [link, source] = await Promise.all([lstatOrNull(path), lstatOrNull(committed)]);
   if (link === null) return "missing";
+  if (!link.isFile() || link.size !== storedBytes) return "other";
   if (source !== null && link.ino === source.ino && link.dev === source.dev) return "same";
   if (sha256 === null) return link.size === source?.size ? "same" : "other";
-  return (await hashOf(path)).sha256 === sha256 ? "same" : "other";
+  return (await hashOf(layout, path, storedBytes)).sha256 === sha256 ? "same" : "other";
 }
 
 /** Names in a folder, sorted; none where there is no such folder. */
@@ -173,23 +194,9 @@ export async function namesIn(dir: string): Promise<string[]> {
   }
 }
 
-async function sizeOf(path: string): Promise<number | null> {
-  const found = await statOrNull(path);
-  return found === null || !found.isFile() ? null : found.size;
-}
-
-async function statOrNull(path: string) {
+async function hashOf(layout: Layout, path: string, storedBytes: number) {
   try {
-    return await stat(path);
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file: path } });
-  }
-}
-
-async function hashOf(path: string) {
-  try {
-    return await hashFile(path);
+    return await hashArchiveFile(layout, path, storedBytes);
   } catch (error) {
     throw RunvaultError.from(error, { place: { file: path } });
   }

@@ -1,10 +1,9 @@
-import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { RunvaultError } from "../model/error.ts";
 import { countText } from "../model/plural.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
+import { readArchiveFile } from "./archive-file.ts";
 import { parquetType } from "./convert-types.ts";
 import { duckDBError } from "./duckdb.ts";
 import type { Holding, Manifest } from "./manifest.ts";
@@ -36,7 +35,7 @@ export async function checkParquet(
     signal?.throwIfAborted();
     const isOne = isRead(file.path);
     if (isOne) read++;
-    const fault = isOne ? await faultOfFile(file) : await faultOfSize(file);
+    const fault = isOne ? await faultOfFile(archive.layout, file) : await faultOfSize(archive.layout, file);
     if (fault === null) continue;
     files.push(fault);
     damaged.add(file.path);
@@ -141,20 +140,12 @@ async function checkQuarantine(
 ): Promise<void> {
   if (table.quarantine.length === 0) return;
   const faults: Fault[] = [];
-  for (const { file, rows } of table.quarantine) {
+  for (const { file, rows, storedBytes } of table.quarantine) {
     const path = join(archive.layout.quarantineDir(manifest), file);
     if (!isLeft(path)) continue;
-    const found = countLines(await readRecords(path)).rows;
+    const found = countLines(await readArchiveFile(archive.layout, path, storedBytes)).rows;
     if (found !== rows)
       faults.push({ detail: `it has ${found} records, the manifest says ${rows}`, files: [path] });
   }
   list.faults(name, "quarantine", faults, `${countText(table.quarantine.length, "file")} of rows set aside`);
-}
-
-async function readRecords(path: string): Promise<Buffer> {
-  try {
-    return await readFile(path);
-  } catch (error) {
-    throw RunvaultError.from(error, { place: { file: path } });
-  }
 }

@@ -5,6 +5,7 @@ import { lineHash } from "../model/row-hash.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { canonicalLineSql } from "./canonical-sql.ts";
+import { lineLimitBytes } from "./careful.ts";
 import { duckDBError } from "./duckdb.ts";
 import type { Holding, Manifest, ParquetFile, Segment } from "./manifest.ts";
 import { shownLines } from "./shown-line.ts";
@@ -189,7 +190,7 @@ function pairsSql({ name, dir }: TableRows, parquet: ParquetFile, segments: read
   const files = fileList(segments.map(({ file }) => join(dir, file)));
   const longest = segments.reduce((most, { longestLine }) => Math.max(most, longestLine), 0);
   // room for the line end, and no less than a buffer that reads well
-  const objectBytes = Math.max(longest + 16, 1 << 20);
+  const objectBytes = Math.max(Math.min(longest, lineLimitBytes) + 16, 1 << 20);
   const lines = `read_ndjson_objects(${files}, hive_partitioning = false, filename = true, compression = 'zstd', maximum_object_size = ${objectBytes})`;
   const sorted = segments.every((segment) => segment.sorted);
   const stored = sorted

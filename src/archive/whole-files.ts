@@ -1,14 +1,16 @@
-import { lstat, readdir, readFile, stat } from "node:fs/promises";
+import { lstat, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import PQueue from "p-queue";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
+import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { isMissing, replaceUnsynced } from "./durable.ts";
-import { hashFile } from "./file-hash.ts";
+import { hashArchiveFile } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
 import { markOf } from "./manifest-cache.ts";
-import { makeRealFolder } from "./real-folder.ts";
+import { permissionsAt } from "./permissions.ts";
+import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "./real-folder.ts";
 
 /** A file as the manifest of its run promises it. No two files of a run share a name. */
 export interface CommittedFile {
@@ -28,6 +30,9 @@ export function inData(files: readonly Omit<CommittedFile, "folder">[]): Committ
   return files.map(({ file, storedBytes, sha256 }) => ({ folder: "data", file, storedBytes, sha256 }));
 }
 
+/** What is wrong with a file, or in the way of its folder; null where nothing is. */
+type Fault = string | RunvaultError | null;
+
 /** The hash of a file, and the mark that the file had then. */
 interface Seen {
   readonly mark: string;
@@ -38,9 +43,6 @@ const cacheSchema = z.strictObject({
   format: z.literal(1),
   files: z.record(z.string(), z.strictObject({ mark: z.string(), sha256: z.string() })),
 });
-
-/** Bytes of a cache file beyond which it is none of ours: some 100,000 files of one run. */
-const mostCacheBytes = 16 * 1024 * 1024;
 
 /** Files looked at at once: enough to keep the disk busy while one is hashed. */
 const atOnce = 4;
@@ -72,6 +74,8 @@ export class WholeFiles {
     for (const [index, fault] of (await this.#faults(run, files, signal)).entries()) {
       if (fault === null) continue;
       const { instanceId: instance, runId } = run;
+      // what stands in the way of a folder is told as it is: no repair mends that
+      if (fault instanceof RunvaultError) throw fault.at({ instance, run: runId });
       throw new RunvaultError("archive_damaged", `a committed file is damaged: ${fault}`, {
         place: { instance, run: runId, file: this.#path(run, files[index]!) },
         hint: damagedHint,
@@ -92,7 +96,7 @@ export class WholeFiles {
     for (const file of files) {
       const seen = known.get(file.file);
       const isSuspect = seen !== undefined && seen.sha256 !== file.sha256;
-      if (isSuspect || (await sizeFault(this.#path(run, file), file)) !== null) suspects.push(file);
+      if (isSuspect || (await this.#sizeFault(run, file)) !== null) suspects.push(file);
     }
     return suspects.length === 0 ? [] : await this.damagedOf(run, suspects);
   }
@@ -101,11 +105,19 @@ export class WholeFiles {
     run: RunRef,
     files: readonly CommittedFile[],
     signal: AbortSignal | undefined,
-  ): Promise<(string | null)[]> {
+  ): Promise<Fault[]> {
     const known = await this.#knownOf(run);
     let isNew = false;
+    const folders = new Map<CommittedFile["folder"], Promise<RunvaultError | null>>();
+    const folderFault = (folder: CommittedFile["folder"]) => {
+      const looked = folders.get(folder) ?? this.#folderFault(run, folder);
+      folders.set(folder, looked);
+      return looked;
+    };
     const look = async (file: CommittedFile) => {
       signal?.throwIfAborted();
+      const misplacedFolder = await folderFault(file.folder);
+      if (misplacedFolder !== null) return misplacedFolder;
       const { fault, seen } = await this.#look(run, file, known.get(file.file), signal);
       if (seen === undefined) return fault;
       known.set(file.file, seen);
@@ -126,14 +138,14 @@ export class WholeFiles {
     file: CommittedFile,
     known: Seen | undefined,
     signal: AbortSignal | undefined,
-  ): Promise<{ readonly fault: string | null; readonly seen?: Seen }> {
+  ): Promise<{ readonly fault: Fault; readonly seen?: Seen }> {
     const path = this.#path(run, file);
-    const fault = await sizeFault(path, file);
+    const fault = await this.#sizeFault(run, file);
     if (fault !== null) return { fault };
     const mark = await markOf(path);
     // what is remembered as damaged is looked at again: the memory, too, may be
     if (mark !== null && known?.mark === mark && known.sha256 === file.sha256) return { fault: null };
-    const sha256 = await hashOf(path, signal);
+    const sha256 = await this.#hashOf(path, file, signal);
     if (mark === null || sha256 === null) return { fault: "it is missing" };
     const isWhole = sha256 === file.sha256;
     const seen = { mark, sha256 };
@@ -145,12 +157,52 @@ export class WholeFiles {
   }
 
   #path(run: RunRef, { folder, file }: Pick<CommittedFile, "folder" | "file">): string {
-    return join(folder === "data" ? this.#layout.dataDir(run) : this.#layout.quarantineDir(run), file);
+    return join(this.#folder(run, folder), file);
+  }
+
+  #folder(run: RunRef, folder: CommittedFile["folder"]): string {
+    return folder === "data" ? this.#layout.dataDir(run) : this.#layout.quarantineDir(run);
+  }
+
+  /** What is in the way of the folder, as a link is; null where nothing is. */
+  async #folderFault(run: RunRef, folder: CommittedFile["folder"]): Promise<RunvaultError | null> {
+    try {
+      await requireRealFolder(this.#layout, this.#folder(run, folder));
+      return null;
+    } catch (error) {
+      if (error instanceof RunvaultError && error.code === "archive_damaged") return error;
+      throw error;
+    }
+  }
+
+  /** What shows without reading a file: that it is missing, is no file, or has another size; null where none is so. */
+  async #sizeFault(run: RunRef, file: CommittedFile): Promise<string | null> {
+    const path = this.#path(run, file);
+    const found = await lstatOrNull(path);
+    if (found === null) return "it is missing";
+    if (!found.isFile()) return misplaced(path, found, "file").message;
+    const { storedBytes } = file;
+    return found.size === storedBytes ? null : `it has ${found.size} bytes, the manifest says ${storedBytes}`;
+  }
+
+  /** SHA-256 of a file; null where there is none. */
+  async #hashOf(
+    path: string,
+    { storedBytes }: CommittedFile,
+    signal: AbortSignal | undefined,
+  ): Promise<string | null> {
+    try {
+      return (await hashArchiveFile(this.#layout, path, storedBytes, signal)).sha256;
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (isMissing(error)) return null;
+      throw RunvaultError.from(error, { place: { file: path } });
+    }
   }
 
   #knownOf(run: RunRef): Promise<Map<string, Seen>> {
     const file = this.#layout.cacheFile(run);
-    const known = this.#known.get(file) ?? readCache(file);
+    const known = this.#known.get(file) ?? readCache(this.#layout, file);
     this.#known.set(file, known);
     return known;
   }
@@ -159,7 +211,8 @@ export class WholeFiles {
   async #remember(run: RunRef, known: Map<string, Seen>): Promise<void> {
     const file = this.#layout.cacheFile(run);
     try {
-      for (const [name, seen] of await readCache(file)) if (!known.has(name)) known.set(name, seen);
+      for (const [name, seen] of await readCache(this.#layout, file))
+        if (!known.has(name)) known.set(name, seen);
       const there = new Set([
         ...(await namesIn(this.#layout.dataDir(run))),
         ...(await namesIn(this.#layout.quarantineDir(run))),
@@ -167,7 +220,8 @@ export class WholeFiles {
       for (const name of known.keys()) if (!there.has(name)) known.delete(name);
       await makeRealFolder(this.#layout, dirname(file));
       const text = JSON.stringify({ format: 1, files: Object.fromEntries(known) }, null, 1);
-      await replaceUnsynced(file, Buffer.from(`${text}\n`));
+      const { file: mode } = await permissionsAt(this.#layout, file);
+      await replaceUnsynced(file, Buffer.from(`${text}\n`), mode);
     } catch {
       // a read-only archive, a full disk, a link in the cache's place: then this process alone remembers
     }
@@ -175,11 +229,11 @@ export class WholeFiles {
 }
 
 /** What a cache file says; nothing where there is none, or it is not as it was written. */
-async function readCache(file: string): Promise<Map<string, Seen>> {
+async function readCache(layout: Layout, file: string): Promise<Map<string, Seen>> {
   try {
-    const found = await lstat(file);
-    if (!found.isFile() || found.size > mostCacheBytes) return new Map();
-    return new Map(Object.entries(cacheSchema.parse(JSON.parse(await readFile(file, "utf8"))).files));
+    const text = await readArchiveText(layout, file, mostBytes.cache);
+    if (text === null) return new Map();
+    return new Map(Object.entries(cacheSchema.parse(JSON.parse(text)).files));
   } catch {
     return new Map();
   }
@@ -194,31 +248,8 @@ async function namesIn(folder: string): Promise<string[]> {
   }
 }
 
-/** What shows without reading a file: that it is missing, or has another size; null where neither is so. */
-async function sizeFault(path: string, { storedBytes }: CommittedFile): Promise<string | null> {
-  try {
-    const found = await stat(path);
-    if (!found.isFile()) return "it is not a file";
-    return found.size === storedBytes ? null : `it has ${found.size} bytes, the manifest says ${storedBytes}`;
-  } catch (error) {
-    if (isMissing(error)) return "it is missing";
-    throw RunvaultError.from(error, { place: { file: path } });
-  }
-}
-
-/** SHA-256 of a file; null where there is none. */
-async function hashOf(path: string, signal: AbortSignal | undefined): Promise<string | null> {
-  try {
-    return (await hashFile(path, signal)).sha256;
-  } catch (error) {
-    signal?.throwIfAborted();
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file: path } });
-  }
-}
-
 /** Whether a file was left alone for long enough that a write from now on shows in its mark. */
 async function isSettled(path: string): Promise<boolean> {
-  const found = await stat(path).catch(() => null);
+  const found = await lstat(path).catch(() => null);
   return found !== null && Date.now() - Math.max(found.mtimeMs, found.ctimeMs) > tickMs;
 }

@@ -9,3 +9,14 @@ export function archiveOption(): Option {
 }
 
 export const archiveShape = { archive: nonEmpty };
+
+/** `--scratch DIR` of commands that write, over RUNVAULT_SCRATCH. */
+export function scratchOption(): Option {
+  return new Option(
+    "--scratch <dir>",
+    "folder for rows that are fetched and not committed yet, and for half-written files, in place of the archive's own " +
+      "pending/ and staging/; it may be on another disk, and archives may share it",
+  ).env("RUNVAULT_SCRATCH");
+}
+
+export const scratchShape = { scratch: nonEmpty.optional() };

@@ -72,7 +72,7 @@ export async function archiveFrom(
 ): Promise<number> {
   const { gateway, retry, clock } = means;
   const settings = settingsOf(values, clock);
-  let archive = await findArchive(values.archive);
+  let archive = await findArchive(values.archive, values);
   if (archive !== null && !values.dryRun) refuseOtherTypes(archive, values.decimal);
   // nobody relies yet on the types of an archive that this command makes
   const widen = values.widen ?? (archive === null ? "auto" : "never");
@@ -95,7 +95,12 @@ export async function archiveFrom(
   const archiveFor = async (run: RunRef) => {
     if (archive !== null) return archive;
     await lists.describe(run, session.signal);
-    archive = await openArchive(values.archive, { create: true, exactTypes: values.decimal, step });
+    archive = await openArchive(values.archive, {
+      create: true,
+      exactTypes: values.decimal,
+      scratch: values.scratch,
+      step,
+    });
     return archive;
   };
   const seen = new SeenSource(known ?? undefined, values.empty);
@@ -495,6 +500,7 @@ async function dryRun(
         lists,
         archive,
         folder: values.archive,
+        scratch: values.scratch,
         run,
         tables: values.tables,
         settings,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
-import { archiveShape } from "./archive-option.ts";
+import { archiveShape, scratchShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";
 import { ageMs, decimalTypes, durationMs, finishedWords, tableList, wholeNumber } from "./option-values.ts";
 import { parseInstance, parseRun } from "./run-argument.ts";
@@ -12,6 +12,7 @@ const mostSegmentBytes = 64 * 1024 * 1024;
 /** Options of `runvault archive`, checked. */
 export const archiveSchema = z.object({
   ...archiveShape,
+  ...scratchShape,
   ...gatewayShape,
   runs: z.array(z.string()).default([]),
   all: z.boolean().default(false),

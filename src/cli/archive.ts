@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { archiveOption } from "./archive-option.ts";
+import { archiveOption, scratchOption } from "./archive-option.ts";
 import { type ArchiveValues, archiveSchema, archiveTarget } from "./archive-values.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions } from "./gateway-options.ts";
@@ -25,7 +25,8 @@ export const archiveCommand = commandEntry({
           "the gateway's own words for a run that has ended, as COMPLETED,STOPPED; the archive remembers them",
         )
         .option("--tables <names>", "only these tables, as a,b")
-        .addOption(archiveOption()),
+        .addOption(archiveOption())
+        .addOption(scratchOption()),
     )
       .option("--dry-run", "print the plan (slices, rows, bytes, disk) and fetch nothing")
       .addOption(

@@ -1,5 +1,6 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
+import { privateFile } from "../model/make-folder.ts";
 import { atMostEvery } from "../serve/at-most-every.ts";
 import { countLines } from "../serve/row-lines.ts";
 import { unwritable } from "./unwritable.ts";
@@ -50,7 +51,7 @@ export class LogFile implements AsyncDisposable {
   /** Opens a file to append lines to. Throws where it cannot be opened. */
   static async open(file: string, options: LogFileOptions): Promise<LogFile> {
     try {
-      return new LogFile(file, await open(file, "a"), options);
+      return new LogFile(file, await open(file, "a", privateFile), options);
     } catch (error) {
       throw unwritable(file, error);
     }
@@ -69,7 +70,7 @@ export class LogFile implements AsyncDisposable {
 
   async #writeWaiting(): Promise<void> {
     try {
-      this.#handle ??= await open(this.#file, "a");
+      this.#handle ??= await open(this.#file, "a", privateFile);
       while (this.#waitingBytes > 0) {
         if (this.#batch.length === 0) this.#batch = Buffer.concat(this.#lines.splice(0));
         // a disk that is full may have taken a part: what goes on from there leaves the line whole

@@ -25,6 +25,7 @@ import { version } from "./version.ts";
 
 interface Values {
   readonly archive: string;
+  readonly scratch?: string | undefined;
   readonly tables?: readonly TableName[] | undefined;
   readonly widen?: WantedTypes | undefined;
 }
@@ -66,7 +67,7 @@ export async function rebuildRuns(
   values: Values,
   session: Session,
 ): Promise<number> {
-  const archive = await openArchive(values.archive);
+  const archive = await openArchive(values.archive, { scratch: values.scratch });
   const step = killStep(session.terminal.env);
   const result =
     values.widen === undefined

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
-import { archiveOption, archiveShape } from "./archive-option.ts";
+import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { tableList, widenTypes } from "./option-values.ts";
 import { parseRun, runArgumentHelp } from "./run-argument.ts";
@@ -9,6 +9,7 @@ import type { Session } from "./session.ts";
 
 const schema = z.object({
   ...archiveShape,
+  ...scratchShape,
   runs: z.array(z.string()).default([]),
   tables: tableList.optional(),
   widen: widenTypes.optional(),
@@ -36,6 +37,7 @@ export const rebuildCommand = commandEntry({
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .addOption(archiveOption())
+      .addOption(scratchOption())
       .option("--json", "report as JSON")
       .addHelpText(
         "after",

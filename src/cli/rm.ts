@@ -2,13 +2,13 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
-import { archiveOption, archiveShape } from "./archive-option.ts";
+import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { killStep } from "./kill-step.ts";
 import { formatRun, parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
-const schema = z.object({ ...archiveShape, runs: z.array(z.string()).min(1) });
+const schema = z.object({ ...archiveShape, ...scratchShape, runs: z.array(z.string()).min(1) });
 
 type RmValues = z.output<typeof schema>;
 
@@ -23,6 +23,7 @@ export const rmCommand = commandEntry({
       )
       .argument("<runs...>", runArgumentHelp)
       .addOption(archiveOption())
+      .addOption(scratchOption())
       .option("--json", "report as JSON")
       .addHelpText("after", "\nExample:\n  runvault rm alpha-1/2022-01-01-001\n"),
   run: remove,
@@ -32,7 +33,7 @@ async function remove(values: RmValues, session: Session): Promise<number> {
   const runs = values.runs.map(parseRun);
   const { openArchive } = await import("../archive/archive.ts");
   const { removeRun } = await import("../archive/remove.ts");
-  const archive = await openArchive(values.archive);
+  const archive = await openArchive(values.archive, { scratch: values.scratch });
   const statuses: number[] = [];
   const removed: RunRef[] = [];
   for (const run of runs) {

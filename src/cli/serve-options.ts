@@ -2,6 +2,7 @@ import { createWriteStream } from "node:fs";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
+import { privateFile } from "../model/make-folder.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { HostNames, hostPattern } from "../serve/host-names.ts";
 import { leastPageKeyBytes } from "../serve/page-token.ts";
@@ -187,7 +188,7 @@ export interface LineFile extends AsyncDisposable {
 
 /** Opens a file to append lines to, for logs that are read as proof. Throws where it cannot be opened. */
 export async function openLineFile(file: string): Promise<LineFile> {
-  const stream = createWriteStream(file, { flags: "a" });
+  const stream = createWriteStream(file, { flags: "a", mode: privateFile });
   await new Promise<void>((opened, failed) => {
     stream.once("open", () => opened());
     stream.once("error", (error) => failed(unwritable(file, error)));

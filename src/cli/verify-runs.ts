@@ -19,6 +19,7 @@ import { repairRun } from "./verify-repair.ts";
 
 interface Values extends GatewayValues {
   readonly archive: string;
+  readonly scratch?: string | undefined;
   readonly deep: boolean;
   /** The share of the files' bytes to read; all of them unless given. */
   readonly sample?: number | undefined;
@@ -42,7 +43,7 @@ export async function verifyRuns(
   values: Values,
   session: Session,
 ): Promise<number> {
-  const archive = await openArchive(values.archive);
+  const archive = await openArchive(values.archive, { scratch: values.scratch });
   await using gateway = await gatewayToAsk(values, session);
   const scope = await scopeOf(archive, chosen, values);
   const runs = chosen.length === 0 ? undefined : scope.found.map(({ run }) => run);

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { archiveOption, archiveShape } from "./archive-option.ts";
+import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "./gateway-options.ts";
 import { ageMs, httpAddress, percentage } from "./option-values.ts";
@@ -9,6 +9,7 @@ import type { Session } from "./session.ts";
 
 const schema = z.object({
   ...archiveShape,
+  ...scratchShape,
   ...gatewayShape,
   runs: z.array(z.string()).default([]),
   deep: z.boolean().default(false),
@@ -36,6 +37,7 @@ export const verifyCommand = commandEntry({
         )
         .argument("[runs...]", `${runArgumentHelp}; INSTANCE is all of its runs`)
         .addOption(archiveOption())
+        .addOption(scratchOption())
         .addOption(
           new Option("--deep", "compare every segment line with its Parquet row").conflicts("sample"),
         )

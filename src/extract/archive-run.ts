@@ -3,7 +3,6 @@ import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { requireDistinctSeq } from "../archive/distinct-seq.ts";
-import { writeSynced } from "../archive/durable.ts";
 import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
@@ -311,7 +310,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await wait(settings.settleNs, "nobody says when the run ended");
   }
   const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
-  await refuseWhenFull(archive.dir, diskBytes(text));
+  for (const disk of archive.layout.disks) await refuseWhenFull(disk, diskBytes(text));
   await together((table) => table.fetch());
   let latest = await outlook.factsNow();
   const reconcile = async (rounds: number) => {
@@ -611,7 +610,7 @@ async function fetchDocuments(
       continue;
     }
     const file = pending.nextName(kind, "json");
-    await writeSynced(pending.pendingFile(file), bytes);
+    await pending.writeDocument(file, bytes);
     documents[kind] = { file, storedBytes: bytes.byteLength, sha256: sha256Of(bytes) };
   }
   return documents;

@@ -5,7 +5,6 @@ import type { ExactTypes } from "../archive/convert-types.ts";
 import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";
 import type { Pending, Step } from "../archive/pending.ts";
-import { readSegment } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
@@ -127,7 +126,7 @@ export class BucketConverter implements AsyncDisposable {
    */
   async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<string[]> {
     const file = await pending.held.locate(segment.file);
-    const text = await readSegment(file, segment);
+    const text = await pending.textOf(segment);
     const good: Uint8Array[] = [];
     const bad: BadLine[] = [];
     const { instanceId, runId } = run;

@@ -24,7 +24,7 @@ export interface RunPlan extends RunRef {
   readonly upToDate: boolean;
   readonly horizon: Nanoseconds | undefined;
   readonly tables: readonly TablePlan[];
-  /** Free bytes on the archive's disk. */
+  /** Free bytes on the archive's disk, or on that of the scratch folder where it has fewer. */
   readonly freeBytes: number;
 }
 
@@ -54,6 +54,8 @@ export async function planRun(input: {
   lists?: RunLists;
   archive: Archive | null;
   folder: string;
+  /** Where work is, if not in the archive: it needs as much room. */
+  scratch?: string | undefined;
   run: RunRef;
   tables: readonly TableName[] | undefined;
   settings: ArchiveSettings;
@@ -69,7 +71,8 @@ export async function planRun(input: {
   const run = await lists.describe(input.run, signal);
   const committed = (await archive?.manifest(run)) ?? null;
   const { instanceId, runId, status } = run;
-  const free = await freeBytes(input.folder);
+  const disks = input.scratch === undefined ? [input.folder] : [input.folder, input.scratch];
+  const free = Math.min(...(await Promise.all(disks.map(freeBytes))));
   const common = { instanceId, runId, status, freeBytes: free };
   const lost = archive === null ? [] : await lostFiles(archive.layout, committed);
   const isWhole = concerning(lost, wanted).length === 0;

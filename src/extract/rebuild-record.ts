@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
-import { readFile, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { z } from "zod";
 import type { Archive } from "../archive/archive.ts";
-import { isMissing, replaceFile } from "../archive/durable.ts";
+import { mostBytes, readArchiveText } from "../archive/archive-file.ts";
+import { replaceFile } from "../archive/durable.ts";
+import type { Layout } from "../archive/layout.ts";
 import type { Step } from "../archive/pending.ts";
+import { permissionsAt } from "../archive/permissions.ts";
 import { makeRealFolder, requireRealFolder } from "../archive/real-folder.ts";
-import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 
@@ -41,10 +43,11 @@ export async function openRecord(
 ): Promise<{ readonly record: RebuildRecord; readonly resumed: boolean }> {
   const file = fileOf(archive, scope);
   await makeRealFolder(archive.layout, archive.layout.jobsDir);
-  const found = await readRecord(file);
+  const found = await readRecord(archive.layout, file);
   const record: RebuildRecord =
     found === null ? { format: 1, ...now } : { ...found, runs: stillHolding(found.runs, now.runs) };
-  await replaceFile(file, Buffer.from(`${JSON.stringify(record, null, 1)}\n`));
+  const { file: mode } = await permissionsAt(archive.layout, file);
+  await replaceFile(file, Buffer.from(`${JSON.stringify(record, null, 1)}\n`), mode);
   if (found === null) step("rebuild-recorded");
   return { record, resumed: found !== null };
 }
@@ -71,14 +74,9 @@ function fileOf(archive: Archive, { runs, tables, tool }: RebuildScope): string 
   return archive.layout.jobFile(`rebuild-${createHash("sha256").update(text).digest("hex").slice(0, 16)}`);
 }
 
-async function readRecord(file: string): Promise<RebuildRecord | null> {
-  let text: string;
-  try {
-    text = await readFile(file, "utf8");
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file } });
-  }
+async function readRecord(layout: Layout, file: string): Promise<RebuildRecord | null> {
+  const text = await readArchiveText(layout, file, mostBytes.job);
+  if (text === null) return null;
   try {
     const parsed = recordSchema.safeParse(JSON.parse(text));
     // without a record nothing is lost but the knowledge of what is done already

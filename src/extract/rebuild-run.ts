@@ -95,10 +95,8 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     return { manifest: committed, changed: false, buckets: 0, resumedBuckets: 0, rows: 0 };
   }
   await refuseFetchedWork(archive, committed);
-  await refuseWhenFull(
-    archive.dir,
-    sumOf(buckets, ({ storedBytes }) => storedBytes),
-  );
+  const needed = sumOf(buckets, ({ storedBytes }) => storedBytes);
+  for (const disk of archive.layout.disks) await refuseWhenFull(disk, needed);
   const exactTypes = typesNow(archive);
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
   const { layout } = archive;

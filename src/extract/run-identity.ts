@@ -83,7 +83,11 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
     ] as const) {
       if (segment === undefined) continue;
       try {
-        const text = await readSegment(join(archive.layout.dataDir(committed), segment.file), segment);
+        const text = await readSegment(
+          archive.layout,
+          join(archive.layout.dataDir(committed), segment.file),
+          segment,
+        );
         const line = linesOf(text).at(end)?.toString("utf8");
         if (line !== undefined && (await gives(identity, table, segment, line))) return true;
       } catch (thrown) {

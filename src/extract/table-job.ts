@@ -17,7 +17,6 @@ import {
   tableState,
 } from "../archive/manifest.ts";
 import type { Pending } from "../archive/pending.ts";
-import { readSegment } from "../archive/segment.ts";
 import { latestView } from "../archive/table-view.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RowHash } from "../model/row-hash.ts";
@@ -272,7 +271,7 @@ export class TableJob {
             countRows: this.#countRows,
             onRows: (rows, bytes) => this.#context.onSurveyed(this.table, rows, bytes),
           },
-          read: async (segment) => await readSegment(await pending.held.locate(segment.file), segment),
+          read: async (segment) => await pending.textOf(segment),
           onEqual,
         }),
       );
@@ -414,7 +413,7 @@ export class TableJob {
   async #timesIn({ segments }: HeldWindow): Promise<Nanoseconds[]> {
     const times: Nanoseconds[] = [];
     for (const segment of segments) {
-      const text = await readSegment(await this.#context.pending.held.locate(segment.file), segment);
+      const text = await this.#context.pending.textOf(segment);
       for (const line of linesOf(text)) {
         const time = timeOf(line.toString("utf8"));
         if (time !== null) times.push(BigInt(time));
@@ -853,7 +852,7 @@ export class TableJob {
   async #split({ segment, at }: SplitStep): Promise<void> {
     const { pending } = this.#context;
     const { name } = this.table;
-    const text = await readSegment(await pending.held.locate(segment.file), segment);
+    const text = await pending.textOf(segment);
     const parts = splitSegment(segment, text, at);
     const made: Segment[] = [];
     // a part that was proven since is what its own parts are of
@@ -1043,7 +1042,7 @@ export class TableJob {
     const hash = createHash("sha256");
     for (const segment of segments) {
       if (this.#gatewayFrom !== undefined && BigInt(segment.to) <= this.#gatewayFrom) continue;
-      const text = await readSegment(await this.#context.pending.held.locate(segment.file), segment);
+      const text = await this.#context.pending.textOf(segment);
       // what was stored by an earlier version has odd zeros still
       for await (const piece of piecesWithoutOddZeros(text, this.table)) hash.update(piece);
     }

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { privateFolder } from "../model/make-folder.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { barMicros } from "./bars.ts";
 import { renderRun } from "./render-run.ts";
@@ -30,7 +31,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
   const render = async (instance: number, run: number, startMicros: number): Promise<WorldRun> => {
     folder ??= mkdtemp(join(tmpdir(), "runvault-runs-"));
     const target = join(await folder, `${instance}-${run}`);
-    await mkdir(target);
+    await mkdir(target, privateFolder);
     const plan = await planOfBegunRun(options, world.symbol, instance, run, startMicros);
     const done = await renderRun(plan, target, () => ending.signal.throwIfAborted());
     return { ...done, growing: true, folder: target };

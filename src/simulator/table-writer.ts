@@ -1,4 +1,5 @@
 import { closeSync, openSync, writeSync } from "node:fs";
+import { privateFile } from "../model/make-folder.ts";
 import { indexFields } from "./table-index.ts";
 
 /** Text of a block before it is written and gets its entry in the index. */
@@ -56,8 +57,8 @@ export interface TableWriterOptions {
 /** Opens the two files of a table for writing. */
 export function tableWriter(options: TableWriterOptions): TableWriter {
   const { prefix, seqText, seqStep } = options;
-  const data = openSync(options.dataFile, "wx");
-  const index = openSync(options.indexFile, "wx");
+  const data = openSync(options.dataFile, "wx", privateFile);
+  const index = openSync(options.indexFile, "wx", privateFile);
   let unnumbered: PendingRow[] = [];
   let numbered: PendingRow[] = [];
   let seq = 0;

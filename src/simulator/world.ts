@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { makeFolder, privateFile, privateFolder } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { parseTime } from "../model/time.ts";
@@ -81,11 +82,11 @@ export async function openWorld(options: SimulatorOptions, watch: RenderWatch = 
   const folder = join(options.cacheDir, key);
   let record = await readWorld(folder, key);
   if (record === undefined) {
-    await mkdir(options.cacheDir, { recursive: true });
+    await makeFolder(options.cacheDir, privateFolder);
     await removeAbandoned(options.cacheDir);
     const aside = join(options.cacheDir, `${key}.${process.pid}.${randomBytes(4).toString("hex")}.part`);
     try {
-      await mkdir(aside);
+      await mkdir(aside, privateFolder);
       await renderWorld(options, symbol, key, aside, watch);
       await renameUnlessThere(aside, folder);
     } finally {
@@ -127,7 +128,7 @@ async function renderWorld(
       const bars = csv ?? barsToGenerate(options, seed, run);
       const plan = runPlan(options, symbol, instance, run, bars, failed);
       const target = join(folder, runFolder(runs.length));
-      await mkdir(target);
+      await mkdir(target, privateFolder);
       const onBars = (rows: number, bars: number) => {
         watch.signal?.throwIfAborted();
         watch.onProgress?.(plan, rowsBefore + rows, (runs.length + bars / plan.barCount) / allRuns);
@@ -141,6 +142,7 @@ async function renderWorld(
     join(folder, worldFile),
     `${JSON.stringify({ key, runs } satisfies WorldRecord)}
 `,
+    { mode: privateFile },
   );
 }
 

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { Layout } from "../../src/archive/layout.ts";
 import type { Segment } from "../../src/archive/manifest.ts";
 import { type AheadBudget, readAhead } from "../../src/archive/read-ahead.ts";
 import { packSegment } from "../../src/archive/segment.ts";
@@ -29,7 +30,7 @@ async function stored(
 }
 
 test("a text is read once for all who want it, and kept until newer ones need the room", async () => {
-  const texts = new SegmentTexts(2500);
+  const texts = new SegmentTexts(new Layout(folder), 2500);
   const [a, b, c] = [await stored("a"), await stored("b"), await stored("c")];
   const read = ({ file, segment }: typeof a) => texts.read(file, segment);
   const [one, other] = await Promise.all([read(a), read(a)]);
@@ -44,7 +45,7 @@ test("a text is read once for all who want it, and kept until newer ones need th
 });
 
 test("a text that could not be read is read again by the next who wants it", async () => {
-  const texts = new SegmentTexts(10_000);
+  const texts = new SegmentTexts(new Layout(folder), 10_000);
   const { file, segment, remove } = await stored("d");
   await remove();
   await expect(texts.read(file, segment)).rejects.toMatchObject({ code: "archive_damaged" });

@@ -20,7 +20,10 @@ describe("rows that were altered with all hashes put right", () => {
   async function rewriteSegment(change: (lines: string[]) => string[]): Promise<void> {
     const segment = under.manifest.tables.fills!.proven!.segments[1]!;
     const file = under.dataFile(segment.file);
-    const lines = (await readSegment(file, segment)).toString("utf8").split("\n").slice(0, -1);
+    const lines = (await readSegment(under.archive.layout, file, segment))
+      .toString("utf8")
+      .split("\n")
+      .slice(0, -1);
     const text = Buffer.from(
       change(lines)
         .map((line) => `${line}\n`)
