@@ -81,7 +81,7 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
           if (!quiet) write(`${text}\n`);
         },
         howToGoOn: entry.howToGoOn,
-        exit: terminal.exit,
+        endBy: terminal.endBy,
       });
       const session: Session = {
         terminal,
