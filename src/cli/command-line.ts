@@ -66,7 +66,7 @@ export async function runCommandLine(
           if (!globals.quiet) write(`${text}\n`);
         },
         howToGoOn: entry.howToGoOn,
-        exit: terminal.exit,
+        endBy: terminal.endBy,
       });
       const { signal } = interrupt;
       const onBar = (up: boolean) => {

@@ -8,8 +8,10 @@ export interface InterruptOptions {
   readonly say: (text: string) => void;
   /** One sentence on how to go on after a stop. */
   readonly howToGoOn: string;
-  /** Called with 130 or 143 at the second signal; ends the process. */
-  readonly exit: (status: number) => void;
+  /** Ends the process by a signal that nobody listens to any more. */
+  readonly endBy: Terminal["endBy"];
+  /** How long signals count as the first one: `timeout`, and npm on Ctrl-C, send two. Default 1,000. */
+  readonly repeatMs?: number;
 }
 
 /** The stop that SIGINT and SIGTERM ask for. */
@@ -18,29 +20,48 @@ export interface Interrupt extends Disposable {
   readonly signal: AbortSignal;
 }
 
-/** Listens to SIGINT and SIGTERM until disposed: the first asks for a clean stop, the second stops at once. */
+/**
+ * Listens to SIGINT and SIGTERM until disposed: the first asks for a clean stop. A second later nobody listens any more,
+ * so that the next one ends the process by the system's own hand: `process.exit` would wait for whatever still runs in
+ * native threads, and while it waits no listener is called.
+ */
 export function listenForInterrupt(options: InterruptOptions): Interrupt {
+  const { signals, repeatMs = 1_000 } = options;
   const controller = new AbortController();
-  let stopping = false;
+  let firstMs: number | undefined;
+  const leave = () => {
+    signals.off("SIGINT", onSignal);
+    signals.off("SIGTERM", onSignal);
+  };
   const onSignal = (name: NodeJS.Signals) => {
-    const asked = name === "SIGINT" ? exit.interrupted : exit.terminated;
-    if (stopping) {
-      options.exit(asked);
+    if (firstMs !== undefined) {
+      if (performance.now() - firstMs < repeatMs) return;
+      leave();
+      options.endBy(name);
       return;
     }
-    stopping = true;
-    options.say(`${name}: stopping; once more stops at once. ${options.howToGoOn}`);
+    firstMs = performance.now();
+    // not ahead of signals that wait already: what was taken from the system and has no listener is lost
+    setTimeout(() => setImmediate(leave).unref(), repeatMs).unref();
+    const how =
+      name === "SIGINT"
+        ? "Stopping (press Ctrl-C again to stop at once)."
+        : `Stopping on ${name} (another signal stops at once).`;
+    options.say(`${how} ${options.howToGoOn}`);
     controller.abort(
-      new RunvaultError("interrupted", `stopped by ${name}`, { status: asked, hint: options.howToGoOn }),
+      new RunvaultError("interrupted", `stopped by ${name}`, {
+        status: name === "SIGINT" ? exit.interrupted : exit.terminated,
+        hint: options.howToGoOn,
+      }),
     );
   };
-  options.signals.on("SIGINT", onSignal);
-  options.signals.on("SIGTERM", onSignal);
+  signals.on("SIGINT", onSignal);
+  signals.on("SIGTERM", onSignal);
   return {
     signal: controller.signal,
     [Symbol.dispose]: () => {
-      options.signals.off("SIGINT", onSignal);
-      options.signals.off("SIGTERM", onSignal);
+      // a repeat may still come while the command says how it ended
+      if (firstMs === undefined) leave();
     },
   };
 }

@@ -109,7 +109,8 @@ export const serveCommand = commandEntry({
       .addHelpText(
         "after",
         `
-The first SIGTERM or SIGINT refuses new requests and lets answers end; the second stops at once.
+The first SIGTERM or SIGINT refuses new requests and lets answers end; another, a second later
+or more, stops at once.
 
 Examples:
   runvault serve --archive /data/archive --port 8080

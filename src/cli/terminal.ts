@@ -20,8 +20,8 @@ export interface Terminal {
   readonly stderr: NodeJS.WritableStream;
   /** Emits the signals that the process gets, such as `SIGINT`, by their names. */
   readonly signals: Pick<EventEmitter, "on" | "off">;
-  /** Ends the process at once. */
-  exit(status: number): void;
+  /** Ends the process by a signal that nobody listens to, which waits for nothing. */
+  endBy(signal: NodeJS.Signals): void;
   /** Does a piece of work in a process of its own; null where the command line is to do all of it itself. */
   readonly runApart: RunApart | null;
 }
@@ -31,6 +31,10 @@ export function processTerminal(): Terminal {
   const { stdout, stderr, env } = process;
   const output = new Output(stdout);
   stderr.on("error", () => {});
+  // what native threads still do is waited for after this, where no listener is called any more
+  process.once("exit", () => {
+    for (const signal of ["SIGINT", "SIGTERM"]) process.removeAllListeners(signal);
+  });
   return {
     env,
     stderrIsTerminal: stderr.isTTY === true && env.TERM !== "dumb",
@@ -41,7 +45,7 @@ export function processTerminal(): Terminal {
     },
     stderr,
     signals: process,
-    exit: (status) => process.exit(status),
+    endBy: (signal) => process.kill(process.pid, signal),
     runApart,
   };
 }
