@@ -1,19 +1,8 @@
 import type { Command } from "commander";
-import { z } from "zod";
-import { logFormats } from "./log-format.ts";
+import type { z } from "zod";
+import { type GlobalValues, globalSchema } from "./global-values.ts";
 import { checkedValues } from "./option-values.ts";
 import type { Session } from "./session.ts";
-
-const globalSchema = z.object({
-  verbose: z.boolean().default(false),
-  quiet: z.boolean().default(false),
-  debug: z.boolean().default(false),
-  logFormat: z.enum(logFormats),
-  json: z.boolean().default(false),
-});
-
-/** Values of the options that every command has. */
-export type GlobalValues = z.output<typeof globalSchema>;
 
 /** A command's declaration and body: the body gets checked values, and gives its exit status. */
 export interface CommandBody<S extends z.ZodObject> {

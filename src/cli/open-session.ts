@@ -1,6 +1,6 @@
 import type { Scrubber } from "../model/scrubber.ts";
-import type { GlobalValues } from "./command-entry.ts";
 import { reportFailure } from "./failure.ts";
+import type { GlobalValues } from "./global-values.ts";
 import { createLog } from "./log.ts";
 import { showProgress } from "./progress.ts";
 import type { Session } from "./session.ts";

@@ -1,8 +1,8 @@
 // Run by `runvault query` as a process of its own: a statement may take more memory than it is told to, and may crash.
 import { createScrubber } from "../model/scrubber.ts";
 import { apartRequest, sayApart } from "./apart-request.ts";
-import type { GlobalValues } from "./command-entry.ts";
 import { keepCompiled } from "./compile-cache.ts";
+import type { GlobalValues } from "./global-values.ts";
 import { openSession } from "./open-session.ts";
 import type { QueryWork } from "./query-answer.ts";
 import { processTerminal } from "./terminal.ts";

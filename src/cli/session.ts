@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import type { Scrubber } from "../model/scrubber.ts";
-import type { GlobalValues } from "./command-entry.ts";
+import type { GlobalValues } from "./global-values.ts";
 import type { Progress } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
 
