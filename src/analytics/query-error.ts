@@ -10,10 +10,12 @@ import { doublesOf } from "./double-sql.ts";
  */
 export function asQueryError(error: unknown, files: readonly string[]): RunvaultError {
   if (error instanceof RunvaultError) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const told = error instanceof Error ? error.message : String(error);
+  // a value that does not fit is quoted whole
+  const message = told.length > mostMessage ? `${told.slice(0, mostMessage)} …` : told;
   const kind = /^([A-Za-z ]+?) Error:/.exec(message)?.[1] ?? "";
   const details = { cause: error };
-  const file = files.find((path) => message.includes(path));
+  const file = files.find((path) => told.includes(path));
   if (kind === "IO" || kind === "Out of Memory") {
     const stored = storageError(error, file !== undefined);
     if (stored !== null) return stored;
@@ -46,6 +48,8 @@ export function asQueryError(error: unknown, files: readonly string[]): Runvault
       return new RunvaultError("query_invalid", message, details);
   }
 }
+
+const mostMessage = 2_000;
 
 const damagedKinds: ReadonlySet<string> = new Set(["Invalid", "Serialization"]);
 

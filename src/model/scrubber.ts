@@ -20,11 +20,14 @@ export function createScrubber(): Scrubber {
     scrub: (text) => {
       let clean = text;
       for (const secret of secrets) clean = clean.replaceAll(secret, shown);
-      return clean
-        .replace(/([a-z][a-z0-9+.-]*:\/\/)[^/\s"'@]+@/gi, `$1${shown}@`)
-        .replace(/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, shown)
-        .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, `$1 ${shown}`)
-        .replace(/\b((?:access_|auth_|api_?)?(?:token|key|secret|password)=)[^&\s"']+/gi, `$1${shown}`);
+      return (
+        clean
+          // none of these looks twice at a character: texts of megabytes come here, too
+          .replace(/:\/\/[^/\s"'@]+@/g, `://${shown}@`)
+          .replace(/(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, shown)
+          .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, `$1 ${shown}`)
+          .replace(/\b((?:access_|auth_|api_?)?(?:token|key|secret|password)=)[^&\s"']+/gi, `$1${shown}`)
+      );
     },
   };
 }
