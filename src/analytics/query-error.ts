@@ -10,6 +10,11 @@ import { doublesOf } from "./double-sql.ts";
  */
 export function asQueryError(error: unknown, files: readonly string[]): RunvaultError {
   if (error instanceof RunvaultError) return error;
+  if (error instanceof RangeError) {
+    return new RunvaultError("query_invalid", "the query, or its answer, is nested too deeply", {
+      cause: error,
+    });
+  }
   const told = error instanceof Error ? error.message : String(error);
   // a value that does not fit is quoted whole
   const message = told.length > mostMessage ? `${told.slice(0, mostMessage)} …` : told;

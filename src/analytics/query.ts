@@ -85,9 +85,9 @@ class LockedQuery implements Query {
   }
 
   async run(sql: string, signal?: AbortSignal): Promise<QueryResult> {
-    const statement = await readStatement(this.#views.connection, sql);
     const limit = new Limit(this.#views.connection, this.#timeoutMs, signal);
     try {
+      const statement = await readStatement(this.#views.connection, sql);
       await this.#views.show(statement.tables, limit.signal);
       const asked = await this.#prepare(statement.text, statement.kind);
       const columns = Array.from({ length: asked.columnCount }, (_, index) => ({
