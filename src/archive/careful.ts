@@ -2,6 +2,7 @@ import { RunvaultError } from "../model/error.ts";
 import { Turns } from "../model/turns.ts";
 import { type CheckedLine, checkLine, type LineRules, withoutOddZeros } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
+import { Drift } from "./drift.ts";
 
 export interface CarefulInput extends LineRules {
   /** The segment's text, decompressed, cut into chunks anywhere. */
@@ -33,10 +34,10 @@ export interface CarefulResult {
   readonly good: number;
   readonly bad: number;
   /**
-   * How many lines had what the contract does not know: `field NAME` for an unknown field, `blank line` for lines that
-   * hold nothing and are no rows, `byte order mark`, `odd zeros in decimals`.
+   * What lines had that the contract does not know: names of unknown fields, `blank line` for lines that hold nothing and
+   * are no rows, `byte order mark`, `odd zeros in decimals`.
    */
-  readonly drift: Readonly<Record<string, number>>;
+  readonly drift: readonly string[];
 }
 
 /** A line longer than this ends the segment by name. */
@@ -52,10 +53,7 @@ export const lineLimitBytes = 16 * 1024 * 1024;
  */
 export async function carefulSegment(input: CarefulInput, sink: CarefulSink): Promise<CarefulResult> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  const drift: Record<string, number> = {};
-  const drifted = (what: string) => {
-    drift[what] = (drift[what] ?? 0) + 1;
-  };
+  const drift = new Drift();
   let good = 0;
   let bad = 0;
   let number = 0;
@@ -64,11 +62,11 @@ export async function carefulSegment(input: CarefulInput, sink: CarefulSink): Pr
     number++;
     if (turns.isDue(whole.byteLength)) await turns.next();
     const marked = number === 1 && whole[0] === 0xef && whole[1] === 0xbb && whole[2] === 0xbf;
-    if (marked) drifted("byte order mark");
+    if (marked) drift.add("byte order mark");
     const bytes = marked ? whole.subarray(3) : whole;
     const text = decode(decoder, bytes);
     if (text !== undefined && /^[ \t\r]*$/.test(text)) {
-      drifted("blank line");
+      drift.add("blank line");
       continue;
     }
     const checked: CheckedLine =
@@ -77,8 +75,8 @@ export async function carefulSegment(input: CarefulInput, sink: CarefulSink): Pr
       case "row": {
         good++;
         const canonical = input.oddZeros ? text! : withoutOddZeros(text!, input.table);
-        if (canonical !== text) drifted("odd zeros in decimals");
-        for (const name of new Set(checked.unknown)) drifted(`field ${name}`);
+        if (canonical !== text) drift.add("odd zeros in decimals");
+        for (const name of checked.unknown) drift.add(name);
         await sink.good(cleanLine(canonical === text ? bytes : Buffer.from(canonical)));
         break;
       }
@@ -97,7 +95,7 @@ export async function carefulSegment(input: CarefulInput, sink: CarefulSink): Pr
         throw rowError(checked, input, placeOf(input, number));
     }
   }
-  return { good, bad, drift };
+  return { good, bad, drift: drift.list() };
 }
 
 function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array): string | undefined {

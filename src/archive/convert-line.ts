@@ -60,8 +60,9 @@ const decimalPattern = new RegExp(`^${valueGrammar.decimal}$`);
 const specialDoublePattern = new RegExp(`^${valueGrammar.specialDouble}$`);
 
 const blanks = /[ \t\r\n]*/y;
+// a piece at a time: over a long text one expression takes more room than the engine has
 // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids control characters inside strings
-const stringToken = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
+const stringPiece = /(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})){1,1000}/y;
 const numberToken = new RegExp(valueGrammar.number, "y");
 const wordToken = /true|false|null/y;
 
@@ -161,6 +162,8 @@ function oddZerosOf(table: Table): RegExp {
 }
 
 const oddZeros = new Map<Table, RegExp>();
+/** Of a line with a hundred thousand fields, each is looked up. */
+const columnsByName = new Map<Table, ReadonlyMap<string, Column>>();
 
 type TokenKind = "string" | "number" | "word" | "nested";
 
@@ -234,7 +237,12 @@ class LineReader {
   }
 
   #column(name: string): Column | undefined {
-    return this.#table.columns.find((column) => column.name === name);
+    let columns = columnsByName.get(this.#table);
+    if (columns === undefined) {
+      columns = new Map(this.#table.columns.map((column) => [column.name, column]));
+      columnsByName.set(this.#table, columns);
+    }
+    return columns.get(name);
   }
 
   /** Reads an object from its brace on; `member` reads the value of each key. */
@@ -244,7 +252,7 @@ class LineReader {
     if (this.#take("}")) return;
     do {
       this.#skipBlanks();
-      const rawKey = this.#match(stringToken);
+      const rawKey = this.#string();
       if (rawKey === undefined) throw this.#unexpected("a key");
       this.#skipBlanks();
       if (!this.#take(":")) throw this.#unexpected("a colon");
@@ -268,7 +276,7 @@ class LineReader {
   }
 
   #value(depth: number): Token {
-    const text = this.#match(stringToken);
+    const text = this.#string();
     if (text !== undefined) return { kind: "string", text: textOf(text) };
     const number = this.#match(numberToken);
     if (number !== undefined) return { kind: "number", text: number };
@@ -291,6 +299,21 @@ class LineReader {
     throw this.#unexpected("a value");
   }
 
+  /** A string with its quotes; stays where it is where none stands there. */
+  #string(): string | undefined {
+    const line = this.#line;
+    const start = this.#at;
+    if (line[start] !== '"') return undefined;
+    let at = start + 1;
+    while (line[at] !== '"') {
+      stringPiece.lastIndex = at;
+      if (!stringPiece.test(line)) return undefined;
+      at = stringPiece.lastIndex;
+    }
+    this.#at = at + 1;
+    return line.slice(start, at + 1);
+  }
+
   #match(pattern: RegExp): string | undefined {
     pattern.lastIndex = this.#at;
     const text = pattern.exec(this.#line)?.[0];
@@ -299,7 +322,7 @@ class LineReader {
   }
 
   #skipBlanks(): void {
-    this.#match(blanks);
+    if (this.#line.charCodeAt(this.#at) <= 32) this.#match(blanks);
   }
 
   #take(character: string): boolean {

@@ -16,6 +16,7 @@ import {
 import { checkLine, type LineRules, shorten, withoutOddZeros } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
 import { type ExactTypes, parquetType } from "./convert-types.ts";
+import { driftOf } from "./drift.ts";
 import { duckDBError } from "./duckdb.ts";
 import { fileList, identifier, literal, parquetRows } from "./sql.ts";
 
@@ -66,6 +67,8 @@ export interface ConvertResult {
 
 /** Lines of more shapes than this are read by the careful path. */
 const shapeLimit = 8;
+/** Lines with more fields than this that the contract does not know are read there, too: a guard names each of them. */
+const mostUnknownFields = 200;
 
 /** Rows in a row group. Smaller than DuckDB's default, for its writer holds one such group a thread in memory. */
 export const rowGroupRows = 61_440;
@@ -130,9 +133,9 @@ async function convert(connection: DuckDBConnection, input: ConvertInput): Promi
     rows,
     bytes: (await stat(input.out)).size,
     ...(await endKeys(connection, input, rows)),
-    drift: [
-      ...new Set(shapes.flat().flatMap(({ column, name }) => (column === undefined ? [name] : []))),
-    ].sort(),
+    drift: driftOf(
+      shapes.map((shape) => shape.flatMap(({ column, name }) => (column === undefined ? [name] : []))),
+    ),
     resorted,
   };
 }
@@ -216,7 +219,7 @@ function textSql(input: ConvertInput): string {
     return "(SELECT CAST(NULL AS VARCHAR) AS line, '' AS file WHERE false)";
   }
   // the CSV reader gives lines as they stand, checks their UTF-8 and splits faster than the JSON reader
-  const longest = Math.max(...segments.map(({ longestLine }) => longestLine));
+  const longest = segments.reduce((most, { longestLine }) => Math.max(most, longestLine), 0);
   // a manifest may claim any length; DuckDB has a buffer of it for each thread
   const lineBytes = Math.max(Math.min(longest, lineLimitBytes) + 16, 64 * 1024);
   const options = [
@@ -242,7 +245,8 @@ async function newShape(
   const row = shapeOfLine(line, input, { file });
   const odd = !input.oddZeros && withoutOddZeros(line, input.table) !== line;
   const known = shapes.some((shape) => shapeText(shape) === shapeText(row));
-  if (odd || known || shapes.length === shapeLimit || row.some(({ nested }) => nested)) {
+  const tooMany = row.length > input.table.columns.length + mostUnknownFields;
+  if (odd || known || tooMany || shapes.length === shapeLimit || row.some(({ nested }) => nested)) {
     throw new RunvaultError("malformed_row", `a row that only the careful path can read: ${shorten(line)}`, {
       place: { file },
     });

@@ -184,14 +184,14 @@ export class HeldTables {
       const gone = lostWindows({ segments, quarantine }, lost);
       for (const segment of segments) if (segment.doubted) gone.add(windowOf(segment));
       const isGone = (file: Segment | QuarantineFile) => gone.has(windowOf(file));
-      held.segments.push(...segments.filter((segment) => !isGone(segment)));
+      for (const segment of segments) if (!isGone(segment)) held.segments.push(segment);
       if (gone.size > 0) {
         this.lostSegments.set(
           name,
           segments.filter(isGone).map(({ file }) => file),
         );
       }
-      held.quarantine.push(...quarantine.filter((file) => !isGone(file)));
+      for (const file of quarantine) if (!isGone(file)) held.quarantine.push(file);
       for (const { segments, parquet, drift, exactTypes } of holdingsOf(table)) {
         for (const { file } of [...segments, ...parquet]) this.#committed.add(file);
         if (!sameTypes(exactTypes, this.#work.exactTypes(name))) continue;

@@ -52,8 +52,8 @@ export async function checkParquet(
     readRows += parquet.rows;
     readFiles++;
     try {
-      rows.push(...(await rowFaults(connection, path, parquet)));
-      types.push(...(await typeFaults(connection, path, name, table)));
+      for (const fault of await rowFaults(connection, path, parquet)) rows.push(fault);
+      for (const fault of await typeFaults(connection, path, name, table)) types.push(fault);
     } catch (error) {
       damaged.add(path);
       rows.push({ detail: duckDBError(error, "DuckDB cannot read it").message, files: [path] });

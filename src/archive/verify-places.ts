@@ -40,8 +40,8 @@ export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): 
       continue;
     }
     const parquet = await parquetIn(layout, path, entry);
-    if (parquet.length > 0) globbed.push(...parquet);
-    else foreign.push(path);
+    for (const file of parquet) globbed.push(file);
+    if (parquet.length === 0) foreign.push(path);
   }
   if (checks.length === 0) checks.push(checkOf("places", "ok", "no link, and everything in its place"));
   if (globbed.length > 0) {

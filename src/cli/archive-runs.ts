@@ -2,6 +2,7 @@ import { alignedTable } from "../analytics/aligned-table.ts";
 import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
 import { attemptHint, attemptReason, provenText } from "../archive/attempt-text.ts";
 import { holds } from "../archive/convert-types.ts";
+import { driftText } from "../archive/drift.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest, TableManifest } from "../archive/manifest.ts";
 import { exampleSetAside, type SetAside } from "../archive/set-aside.ts";
@@ -116,7 +117,7 @@ export async function archiveFrom(
     if (target.kind === "runs" && report.error === null) {
       const remarks = await remarkOn(run, lists, session.signal);
       tellFindings(remarks, session);
-      findings.push(...remarks);
+      for (const remark of remarks) findings.push(remark);
     }
     // what will be told is all that is kept: a manifest names every file of its run, which adds up over many runs
     if (session.json) toldAsJson.push(jsonOf(report));
@@ -426,7 +427,7 @@ function reportText(report: RunReport): string {
     const { state, certificate, drift } = toldView(entry);
     const notes = [
       certificate !== null && certificate.quarantined > 0 ? `${certificate.quarantined} set aside` : "",
-      drift.length > 0 ? `unknown: ${drift.join(", ")}` : "",
+      drift.length > 0 ? `unknown: ${driftText(drift)}` : "",
       // rows set aside are told ahead
       state === "QUARANTINED" ? "" : (attemptReason(entry) ?? ""),
       shownText(entry),

@@ -4,7 +4,7 @@ import type { RunRef } from "../model/source.ts";
 import { archiveShape, scratchShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";
 import { ageMs, decimalTypes, durationMs, finishedWords, tableList, wholeNumber } from "./option-values.ts";
-import { parseInstance, parseRun } from "./run-argument.ts";
+import { askable, parseInstance, parseRun } from "./run-argument.ts";
 
 /** As `archive/segment.ts` has it, whose zlib this command does not load before it runs. */
 const mostSegmentBytes = 64 * 1024 * 1024;
@@ -58,8 +58,11 @@ export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "fini
   if (runs.length === 0) throw refuse("nothing to archive is named");
   const instance = finished ? undefined : runs.find((text) => text !== "" && !text.includes("/"));
   if (instance !== undefined) throw refuse(`${JSON.stringify(instance)} names no run`);
-  if (!finished) return { kind: "runs", runs: runs.map(parseRun) };
+  if (!finished) return { kind: "runs", runs: runs.map((text) => askable(parseRun(text))) };
   const run = runs.find((text) => text.includes("/"));
   if (run !== undefined) throw refuse(`--finished takes instances, ${JSON.stringify(run)} is a run`);
-  return { kind: "finished", instances: runs.map(parseInstance) };
+  return {
+    kind: "finished",
+    instances: runs.map((text) => askable({ instanceId: parseInstance(text) }).instanceId),
+  };
 }

@@ -55,16 +55,17 @@ function textOf({ equal, runs, onlyInA, onlyInB }: ArchiveDiff): string {
   for (const run of onlyInB) lines.push(`${formatRun(run)}  only in the second archive`);
   for (const { run, equal, differences, notes, tables } of runs) {
     lines.push(`${formatRun(run)}  ${equal ? "equal" : "different"}`);
-    lines.push(...differences.map((text) => `  ${text}`), ...notes.map((text) => `  note: ${text}`));
+    for (const text of differences) lines.push(`  ${text}`);
+    for (const text of notes) lines.push(`  note: ${text}`);
     for (const table of tables) {
       const rows = table.rows.a ?? table.rows.b ?? 0;
       lines.push(
         `  ${table.table}: ${table.equal ? `equal, ${grouped(rows)} ${plural(rows, "row")}` : "different"}`,
       );
-      lines.push(...table.differences.map((text) => `    ${text}`));
+      for (const text of table.differences) lines.push(`    ${text}`);
       const first = table.firstDifference;
       if (first !== null) lines.push(`    line ${first.line}`, `    < ${first.a}`, `    > ${first.b}`);
-      lines.push(...table.notes.map((text) => `    note: ${text}`));
+      for (const text of table.notes) lines.push(`    note: ${text}`);
     }
   }
   lines.push(equal ? "equal" : "different");

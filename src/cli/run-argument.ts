@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { idFault, shownId } from "../model/id-fault.ts";
 import type { RunRef } from "../model/source.ts";
 
 /** How a run is named on the command line, for `--help`. */
@@ -32,6 +33,18 @@ export function parseInstance(text: string): string {
   const instanceId = text.replace(/%(2f|25)/gi, (code) => (code === "%25" ? "%" : "/"));
   if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
   return instanceId;
+}
+
+/** The same ids, to be asked for at a gateway. Throws `invalid_argument` where no gateway can be asked for one. */
+export function askable<T extends { readonly instanceId: string; readonly runId?: string }>(named: T): T {
+  for (const id of [named.instanceId, named.runId ?? ""]) {
+    const fault = idFault(id);
+    if (fault === null) continue;
+    throw new RunvaultError("invalid_argument", `the id ${shownId(id)} ${fault}`, {
+      hint: "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.",
+    });
+  }
+  return named;
 }
 
 /** INSTANCE/RUN as `parseRun` reads it back. */

@@ -2,6 +2,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { type BadLine, carefulSegment } from "../archive/careful.ts";
 import { convertBucket } from "../archive/convert.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
+import { Drift, driftOf } from "../archive/drift.ts";
 import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";
 import type { Pending, Step } from "../archive/pending.ts";
@@ -73,11 +74,11 @@ export class BucketConverter implements AsyncDisposable {
       await this.#convertOnce(pending, run, table, bucket, segmentsNow());
     } catch (error) {
       if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
-      const drift: string[] = [];
+      const drift = new Drift();
       for (const segment of segmentsNow()) {
-        drift.push(...(await this.#setAside(pending, run, table, segment)));
+        for (const name of await this.#setAside(pending, run, table, segment)) drift.add(name);
       }
-      await this.#convertOnce(pending, run, table, bucket, segmentsNow(), drift);
+      await this.#convertOnce(pending, run, table, bucket, segmentsNow(), drift.list());
     }
   }
 
@@ -116,7 +117,7 @@ export class BucketConverter implements AsyncDisposable {
       last: keyOf(result.lastTs, result.lastSeq),
     };
     const of = segments.map((segment) => segment.file);
-    const drift = [...new Set([...result.drift, ...(carefulDrift ?? [])])].sort();
+    const drift = driftOf([result.drift, carefulDrift ?? []]);
     await pending.addParquet(table.name, parquet, of, drift);
   }
 
@@ -124,7 +125,7 @@ export class BucketConverter implements AsyncDisposable {
    * Reads a segment line by line; where lines are bad or not clean, a cleaned segment takes its place. Gives what the
    * contract does not know.
    */
-  async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<string[]> {
+  async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<readonly string[]> {
     const file = await pending.held.locate(segment.file);
     const text = await pending.textOf(segment);
     const good: Uint8Array[] = [];
@@ -143,8 +144,7 @@ export class BucketConverter implements AsyncDisposable {
       { good: (line) => void good.push(line), bad: (record) => void bad.push(record) },
     );
     const kept = Buffer.concat(good);
-    const seen = Object.keys(drift).map((what) => what.replace(/^field /, ""));
-    if (bad.length === 0 && kept.equals(text)) return seen;
+    if (bad.length === 0 && kept.equals(text)) return drift;
     if (this.#badLines === "refuse") {
       const [first] = bad;
       throw new RunvaultError("malformed_row", first?.reason ?? "a line is not as it was committed", {
@@ -158,7 +158,7 @@ export class BucketConverter implements AsyncDisposable {
     const cleaned = await pending.writeSegment(table.name, draft, kept);
     const records = bad.map((record) => ({ instanceId, runId, table: table.name, from, to, ...record }));
     await pending.cleanSegment(table.name, segment, cleaned, records);
-    return seen;
+    return drift;
   }
 }
 

@@ -60,12 +60,12 @@ export async function finishedRuns(
   };
   const take = async (instance: NamedInstance) => {
     const { instanceId } = instance;
-    findings.push(...remarksOf(instance));
+    for (const remark of remarksOf(instance)) findings.push(remark);
     for (const { run, finished } of instance.runs) {
       if (finished) runs.push({ instanceId, runId: run.runId, listed: true });
     }
     const unlisted = (await held.except(instance)).get(instanceId) ?? nothing;
-    findings.push(...cutOf(instance, unlisted, held));
+    for (const cut of cutOf(instance, unlisted, held)) findings.push(cut);
     leave(instanceId, unlisted);
   };
 

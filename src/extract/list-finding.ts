@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { shownId } from "../model/id-fault.ts";
 
 /** Something to tell of the lists that a source has of its runs. */
 export interface ListFinding {
@@ -24,7 +25,10 @@ export function listDoubt(
   hint: string,
 ): ListFinding {
   const [run] = runIds;
-  const place = { instance: instanceId, ...(runIds.length === 1 && run !== undefined ? { run } : {}) };
+  const place = {
+    instance: shownId(instanceId),
+    ...(runIds.length === 1 && run !== undefined ? { run: shownId(run) } : {}),
+  };
   return { instanceId, runIds, text, error: new RunvaultError("unverified", text, { place, hint }) };
 }
 
@@ -36,14 +40,14 @@ export function listFailure(
 ): ListFinding {
   const [run] = runIds;
   const error = RunvaultError.from(thrown).at({
-    ...(instanceId === null ? {} : { instance: instanceId }),
-    ...(run === undefined ? {} : { run }),
+    ...(instanceId === null ? {} : { instance: shownId(instanceId) }),
+    ...(run === undefined ? {} : { run: shownId(run) }),
   });
   return { instanceId, runIds, text: `${error.code}: ${error.message}`, error };
 }
 
 /** Ids in words, the first three of many. */
 export function idsText(ids: readonly string[]): string {
-  const shown = ids.slice(0, 3).join(", ");
+  const shown = ids.slice(0, 3).map(shownId).join(", ");
   return ids.length <= 3 ? shown : `${shown} and ${ids.length - 3} more`;
 }

@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { idFault, shownId } from "../model/id-fault.ts";
 import type { RunListing } from "../model/source.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import { idsText, type ListFinding, listDoubt, listFailure, listNote } from "./list-finding.ts";
@@ -86,6 +87,12 @@ export async function namedRuns(
   const unknown: string[] = [];
   const failed: string[] = [];
   for (const instanceId of new Set(only ?? claims.keys())) {
+    const fault = idFault(instanceId);
+    if (fault !== null) {
+      failed.push(instanceId);
+      findings.push(listFailure(oddId("instance", instanceId, fault), instanceId, []));
+      continue;
+    }
     try {
       instances.push(await namedOf(lists, instanceId, claims.get(instanceId) ?? [], findings, signal));
     } catch (thrown) {
@@ -134,6 +141,11 @@ async function namedOf(
 
   const runs: NamedRun[] = [];
   for (const runId of names) {
+    const fault = idFault(runId);
+    if (fault !== null) {
+      findings.push(listFailure(oddId("run", runId, fault), instanceId, [runId]));
+      continue;
+    }
     try {
       const described = await lists.look({ instanceId, runId }, signal);
       runs.push({ ...described, finished: isFinished(described, claims, findings) });
@@ -301,6 +313,14 @@ function includes(all: ReadonlySet<string>, some: ReadonlySet<string>): boolean 
 
 function codeOf(thrown: unknown): string | undefined {
   return thrown instanceof RunvaultError ? thrown.code : undefined;
+}
+
+/** An id that a list names and that cannot be archived under: others of the list can. */
+function oddId(what: "run" | "instance", id: string, fault: string): RunvaultError {
+  return new RunvaultError("refused", `the gateway names the ${what} ${shownId(id)}, which ${fault}`, {
+    scope: what,
+    hint: "It is left out. Ask the gateway's operator to give it an id of plain characters.",
+  });
 }
 
 /** Whether an error is one that every other request would meet, and not one instance's list that makes no sense. */

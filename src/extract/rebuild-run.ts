@@ -1,6 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { sameTypes } from "../archive/convert-types.ts";
+import { driftOf } from "../archive/drift.ts";
 import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { lostFiles, namesOf } from "../archive/lost-files.ts";
@@ -140,7 +141,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
       });
       const parquet = holding.parquet.map((file, i) => found[i]?.file ?? file);
       const drift = found.every((one) => one !== undefined)
-        ? found.flatMap((one) => one.drift)
+        ? driftOf(found.map((one) => one.drift))
         : holding.drift;
       const sum = holding.certificate?.rowHash?.sum;
       // with a bucket lost whose segments are lost, too, there is nothing to compare with
@@ -155,7 +156,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
         ...holding,
         exactTypes: { ...exactTypes(name) },
         parquet,
-        drift: parquet.length === 0 ? holding.drift : [...new Set(drift)].sort(),
+        drift: parquet.length === 0 ? holding.drift : drift,
       };
     };
     const { proven, attempt } = table;

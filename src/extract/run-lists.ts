@@ -133,7 +133,7 @@ export class RunLists {
       if (this.#failed.get(listing)?.has(run.instanceId)) continue;
       try {
         const runs = await this.runs(listing, run.instanceId, signal);
-        const entry = runs?.find(({ runId }) => runId === run.runId);
+        const entry = runs === null ? undefined : entriesOf(runs).get(run.runId);
         if (entry?.fault !== undefined) {
           faults.push(entry.fault);
           continue;
@@ -174,7 +174,8 @@ export class RunLists {
     for (const listing of await this.listings(signal)) {
       // a transport without this list has nothing to say
       const entries = await this.instances(listing, signal).catch(noneWhereMissing);
-      known.push(...(entries.find(({ instanceId }) => instanceId === run.instanceId)?.runIds ?? []));
+      const own = entries.find(({ instanceId }) => instanceId === run.instanceId);
+      for (const runId of own?.runIds ?? []) known.push(runId);
     }
     if (known.includes(run.runId)) return { isNamed: true, known };
     for (const listing of known.length === 0 ? [] : await this.listings(signal)) {
@@ -192,11 +193,7 @@ export class RunLists {
   }
 
   #standing(entry: ListedRun, runs: readonly ListedRun[]): RunStanding {
-    return standingOf(
-      entry,
-      runs.some(({ final }) => final),
-      this.#rules,
-    );
+    return standingOf(entry, hasFinal(runs), this.#rules);
   }
 
   async #fromSummary(run: RunRef, hasList: boolean, signal?: AbortSignal): Promise<Found> {
@@ -258,6 +255,29 @@ function noneWhereMissing(thrown: unknown): readonly InstanceEntry[] {
 /** A list of so many runs may end where a limit cut it. */
 function mayBeCut(runIds: readonly string[]): boolean {
   return isRoundNumber(runIds.length);
+}
+
+/** What is asked of a list for each run in it: looking through all of a long one each time takes minutes. */
+const entries = new WeakMap<readonly ListedRun[], ReadonlyMap<string, ListedRun>>();
+const withFinal = new WeakMap<readonly ListedRun[], boolean>();
+
+function entriesOf(runs: readonly ListedRun[]): ReadonlyMap<string, ListedRun> {
+  let byId = entries.get(runs);
+  if (byId === undefined) {
+    byId = new Map(runs.map((entry) => [entry.runId, entry]));
+    entries.set(runs, byId);
+  }
+  return byId;
+}
+
+/** Whether the list calls any run final. */
+function hasFinal(runs: readonly ListedRun[]): boolean {
+  let is = withFinal.get(runs);
+  if (is === undefined) {
+    is = runs.some(({ final }) => final);
+    withFinal.set(runs, is);
+  }
+  return is;
 }
 
 /** What is kept of one listing. */

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
 import { piecesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
+import { driftOf } from "../archive/drift.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
 import {
   type Attempt,
@@ -284,7 +285,7 @@ export class TableJob {
     const differing: DifferingWindow[] = [];
     for (const outcome of await Promise.allSettled(stretches.map(compare))) {
       if (outcome.status === "rejected") throw outcome.reason;
-      differing.push(...outcome.value);
+      for (const window of outcome.value) differing.push(window);
     }
     this.#compared = true;
     const isProven = provenSegments(this.#former);
@@ -661,7 +662,7 @@ export class TableJob {
       ),
       parquet: parquet.map(({ file }) => file),
       quarantine,
-      drift: [...new Set(parquet.flatMap(({ drift }) => drift))].sort(),
+      drift: driftOf(parquet.map(({ drift }) => drift)),
     };
   }
 
@@ -700,7 +701,7 @@ export class TableJob {
     const found: string[] = [];
     for (const file of files) {
       try {
-        found.push(...(await this.#located([file])));
+        for (const path of await this.#located([file])) found.push(path);
       } catch (thrown) {
         if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
       }

@@ -11,7 +11,8 @@ import type {
 import { isTableName, type TableName } from "../model/table.ts";
 import { int64Max, int64Min } from "../model/time.ts";
 import { elementTexts } from "./element-texts.ts";
-import { judgeFields, type ListForm } from "./list-document.ts";
+import { documentMaxBytes } from "./exchange.ts";
+import { judgeFields, type ListForm, listIn } from "./list-document.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
 // A 64-bit integer is a string on the wire: as a JSON number it would already have gone through a double.
@@ -34,20 +35,17 @@ const checksum = z
   .transform((text) => (text === "" ? undefined : BigInt(text)))
   .refine((value) => value === undefined || value < 1n << 128n, "outside the range of 128 bits");
 
-const id = z.string().min(1).max(1024);
+// an odd id costs its run or instance alone, where it is taken up: see model/id-fault.ts
+const id = z.string().min(1);
 const runId = id.refine((value) => value !== "current", "the word current is not a run");
 
-const instances = z.object({
-  instances: z.array(
-    z.object({
-      instance_id: id,
-      run_ids: z.array(runId).default([]),
-      latest_run_id: z.union([z.literal(""), runId]).default(""),
-    }),
-  ),
+const instanceEntry = z.object({
+  instance_id: id,
+  run_ids: z.array(z.unknown()).default([]),
+  latest_run_id: z.union([z.literal(""), runId]).default(""),
 });
 
-const runs = z.object({ runs: z.array(z.looseObject({ run_id: runId, instance_id: id })) });
+const runIdentity = z.looseObject({ run_id: runId, instance_id: id });
 const run = z.object({
   status: z.string().max(64),
   ts_started: int64,
@@ -96,21 +94,17 @@ const forms = {
     ],
   },
 } as const satisfies Record<string, ListForm>;
-const instance = z.looseObject({ instanceId: id, currentRunId: z.string().max(1024).default("") });
+const instance = z.looseObject({ instanceId: id, currentRunId: z.string().default("") });
 
-const facts = z.object({
-  tables: z.array(
-    z.object({
-      table: z.string().min(1).max(256),
-      rows: uint64,
-      min_ts_event: int64,
-      max_ts_event: int64,
-      // it may name every field of a wide table
-      schema_fingerprint: z.string().max(16_384).default(""),
-      final: z.boolean(),
-      row_checksum: checksum,
-    }),
-  ),
+const tableFacts = z.object({
+  table: z.string().min(1).max(256),
+  rows: uint64,
+  min_ts_event: int64,
+  max_ts_event: int64,
+  // it may name every field of a wide table
+  schema_fingerprint: z.string().max(16_384).default(""),
+  final: z.boolean(),
+  row_checksum: checksum,
 });
 
 /** Reads /history/instances. An entry that names only its latest run has that one. Throws `not_a_gateway`. */
@@ -119,7 +113,10 @@ export function readInstances(
   place: ErrorPlace,
   unknown: UnknownFields,
 ): readonly InstanceEntry[] {
-  const entries = parseList(forms.instances, instances, bytes, place, unknown).instances;
+  const entries = parseList(forms.instances, instanceEntry, bytes, place, unknown).map((entry, i) => ({
+    ...entry,
+    run_ids: eachChecked(runId, entry.run_ids, `instances.${i}.run_ids`, place),
+  }));
   requireDistinct(
     entries.map(({ instance_id }) => instance_id),
     "instance",
@@ -142,7 +139,7 @@ export function readRuns(
   place: ErrorPlace,
   unknown: UnknownFields,
 ): readonly ListedRun[] {
-  const entries = parseList(forms.runs, runs, bytes, place, unknown).runs;
+  const entries = parseList(forms.runs, runIdentity, bytes, place, unknown);
   requireDistinct(
     entries.map(({ run_id }) => run_id),
     "run",
@@ -205,7 +202,7 @@ export function readFacts(
   unknown: UnknownFields,
   only?: TableName,
 ): StorageFacts {
-  const entries = parseList(forms.facts, facts, bytes, place, unknown).tables;
+  const entries = parseList(forms.facts, tableFacts, bytes, place, unknown);
   requireDistinct(
     entries.map(({ table }) => table),
     "table",
@@ -264,16 +261,47 @@ function textOf(bytes: Uint8Array, place: ErrorPlace): string {
   }
 }
 
+/** A list's entries, each as its schema has it. */
 function parseList<T extends z.ZodType>(
   form: ListForm,
   schema: T,
   bytes: Uint8Array,
   place: ErrorPlace,
   unknown: UnknownFields,
-): z.output<T> {
+): z.output<T>[] {
   const json = readJson(bytes, place);
+  const list = listIn(form, json);
+  if ((list?.length ?? 0) > mostEntries) {
+    throw notTheContract(place, `${form.list}: more than ${mostEntries} entries`);
+  }
   judgeFields(form, json, place, unknown);
-  return checked(schema, json, place);
+  // throws for what is no list
+  const { [form.list]: entries = [] } =
+    list === undefined
+      ? checked(z.object({ [form.list]: z.array(schema) }), json, place)
+      : { [form.list]: list };
+  return eachChecked(schema, entries, form.list, place);
+}
+
+/** Entries of a list at most: a document of entries as short as they can be holds no more. */
+const mostEntries = documentMaxBytes / 64;
+
+/** Each of several values, up to the first that does not hold: a list may have millions, and an issue for each. */
+function eachChecked<T extends z.ZodType>(
+  schema: T,
+  values: readonly unknown[],
+  path: string,
+  place: ErrorPlace,
+): z.output<T>[] {
+  return values.map((value, i) => {
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return parsed.data;
+    const [issue] = parsed.error.issues;
+    throw notTheContract(
+      place,
+      `${[path, i, ...(issue?.path ?? [])].join(".")}: ${issue?.message ?? "unreadable"}`,
+    );
+  });
 }
 
 function checked<T extends z.ZodType>(schema: T, json: unknown, place: ErrorPlace): z.output<T> {

@@ -1,5 +1,5 @@
-/** Strings, punctuation and everything else that JSON is made of. */
-const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
+/** Where strings begin, punctuation and everything else that JSON is made of. */
+const tokens = /"|[{}[\],:]|[^\s"{}[\],:]+/g;
 
 /**
  * The texts of an array's elements as they stand in the text of a JSON object, whose member the array is; none where
@@ -17,7 +17,16 @@ export function elementTexts(text: string, member: string): string[] {
     if (start !== undefined) texts.push(text.slice(start, end));
     start = undefined;
   };
-  for (const { 0: token, index } of text.matchAll(tokens)) {
+  tokens.lastIndex = 0;
+  for (let match = tokens.exec(text); match !== null; match = tokens.exec(text)) {
+    const { index } = match;
+    let [token] = match;
+    if (token === '"') {
+      // one expression over a long string takes more room than the engine has
+      tokens.lastIndex = stringEnd(text, index);
+      // only keys are looked at
+      token = depth === 1 ? text.slice(index, tokens.lastIndex) : token;
+    }
     if (token === "}" || token === "]") depth--;
     if (inside && depth === 1) {
       take();
@@ -34,7 +43,19 @@ export function elementTexts(text: string, member: string): string[] {
     }
     if (token === "{" || token === "[") depth++;
     lastToken = token;
-    end = index + token.length;
+    end = tokens.lastIndex;
   }
   return texts;
+}
+
+/** Where a string ends that begins at `start`. */
+function stringEnd(text: string, start: number): number {
+  for (let from = start + 1; ; ) {
+    const end = text.indexOf('"', from);
+    if (end < 0) return text.length;
+    let escapes = 0;
+    while (text[end - 1 - escapes] === "\\" && end - 1 - escapes >= from) escapes++;
+    from = end + 1;
+    if (escapes % 2 === 0) return from;
+  }
 }

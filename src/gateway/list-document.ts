@@ -17,15 +17,21 @@ export interface ListForm {
   readonly needed: readonly { readonly keys: readonly string[]; readonly holds: readonly Holds[] }[];
 }
 
+/** The entries of such a document; undefined where it has no list. */
+export function listIn({ list }: ListForm, json: unknown): readonly unknown[] | undefined {
+  const entries = isObject(json) ? json[list] : undefined;
+  return Array.isArray(entries) ? entries : undefined;
+}
+
 /** Judges a document's fields that its form does not know, in the list's envelope and in its entries. */
 export function judgeFields(form: ListForm, json: unknown, place: ErrorPlace, unknown: UnknownFields): void {
   if (!isObject(json)) return;
   const { what, list } = form;
   const around = filledUnknown(json, [list, "ok"]);
-  const isListed = Array.isArray(json[list]);
-  const entries = isListed ? (json[list] as unknown[]).filter(isObject) : [];
+  const listed = listIn(form, json);
+  const entries = (listed ?? []).filter(isObject);
   // beside a list that is there and empty, only another list can hold its entries
-  const inItsPlace = isListed ? around.filter(([, value]) => !isObject(value)) : around;
+  const inItsPlace = listed !== undefined ? around.filter(([, value]) => !isObject(value)) : around;
   unknown.judge(
     {
       what,
@@ -55,8 +61,18 @@ function seenIn({ what, keys, needed }: ListForm, entry: Record<string, unknown>
 type Field = readonly [key: string, value: unknown];
 
 function filledUnknown(object: Record<string, unknown>, known: readonly string[]): Field[] {
-  return Object.entries(object).filter(([key, value]) => !known.includes(key) && isFilled(value));
+  const fields: Field[] = [];
+  for (const key of Object.keys(object)) {
+    const value = object[key];
+    if (known.includes(key) || !isFilled(value)) continue;
+    fields.push([key, value]);
+    if (fields.length === mostUnknown) break;
+  }
+  return fields;
 }
+
+/** Unknown fields of an object that are judged; a gateway that has more has said enough. */
+const mostUnknown = 1000;
 
 /** Whether a value says anything: a zero value is what a field has that says nothing. */
 function isFilled(value: unknown): boolean {

@@ -1,12 +1,14 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { idFault, shownId } from "../model/id-fault.ts";
 import type { RowRequest, RunRef } from "../model/source.ts";
 import { tableNamed } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { filterRefused } from "../model/usual-errors.ts";
 
-/** Throws `invalid_argument` for an empty id and the word current, before anything is sent. */
+/** Throws `invalid_argument` for an empty or odd id and the word current, before anything is sent. */
 export function requireExactRun(run: RunRef): void {
   requireInstance(run.instanceId);
+  refuseOdd("run", run.runId);
   if (run.runId !== "" && run.runId !== "current") return;
   throw new RunvaultError(
     "invalid_argument",
@@ -15,9 +17,15 @@ export function requireExactRun(run: RunRef): void {
   );
 }
 
-/** Throws `invalid_argument` for an empty id. */
+/** Throws `invalid_argument` for an empty id, and one that no gateway can be asked for. */
 export function requireInstance(instanceId: string): void {
   if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
+  refuseOdd("instance", instanceId);
+}
+
+function refuseOdd(what: "run" | "instance", id: string): void {
+  const fault = idFault(id);
+  if (fault !== null) throw new RunvaultError("invalid_argument", `the ${what} id ${shownId(id)} ${fault}`);
 }
 
 /** The table and the set filters of a request for rows. Throws `invalid_argument` where they do not fit together. */

@@ -24,7 +24,7 @@ export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nano
     const lines: LogEntry[] = [];
     for (let position = runs.length - 1; position >= 0 && lines.length < count; position -= 1) {
       const { run, known } = runs[position]!;
-      lines.push(...(await rows.last(run, "events", count + lateLines, known)).map(entryOf));
+      for (const row of await rows.last(run, "events", count + lateLines, known)) lines.push(entryOf(row));
     }
     return byTime([...lines, ...asked]).slice(-count);
   };
@@ -37,7 +37,8 @@ export function instanceLog(life: InstanceLife, rows: RunRows, clock: () => Nano
       // a run all of whose rows were known by then has nothing new
       if (!going && BigInt(run.complete) <= after) continue;
       const limit = known ?? now;
-      if (limit > after) lines.push(...(await rows.between(run, "events", after, limit)).map(entryOf));
+      if (limit <= after) continue;
+      for (const row of await rows.between(run, "events", after, limit)) lines.push(entryOf(row));
     }
     return lines;
   };

@@ -148,7 +148,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
           const line = bytes.subarray(start, end - 1);
           if (needles.every((needle) => line.includes(needle))) ofBlock.push(line.toString("utf8"));
         }
-        found.push(...ofBlock.reverse());
+        for (const line of ofBlock.reverse()) found.push(line);
       }
       return found.slice(0, count).reverse();
     },

@@ -44,6 +44,17 @@ describe("usage errors exit with 2 and say what to do", () => {
     ],
     ["an unknown table in a list", ["archive", "a/b", "--tables", "fills,ordrs"], "did you mean orders?"],
     ["a run id `current`", ["archive", "a/current"], "`current` is not a run id"],
+    [
+      "a run id with a control character",
+      ["archive", "a/r\n1"],
+      'the id "r\\n1" has a control character in it',
+    ],
+    [
+      "an instance with one",
+      ["archive", "a\u001b", "--finished"],
+      'the id "a\\u001b" has a control character in it',
+    ],
+    ["a very long run id", ["archive", `a/${"r".repeat(1025)}`], "is longer than 1024 characters"],
     ["an instance alone", ["archive", "alpha-1"], "INSTANCE --finished"],
     ["an empty run id", ["archive", "a/"], "does not name a run"],
     ["a run without instance", ["rm", "/b"], "does not name a run"],

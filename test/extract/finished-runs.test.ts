@@ -8,6 +8,7 @@ import { RunLists } from "../../src/extract/run-lists.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { ListedRun, RunEntry } from "../../src/model/source.ts";
 import { archiveWorld } from "../fixtures/archive/archived-world.ts";
+import { processorMs } from "../fixtures/source/longest-turn.ts";
 import { ListedRunSource } from "../fixtures/source/many-runs.ts";
 import { type ScriptedListing, ScriptedLists } from "../fixtures/source/scripted-lists.ts";
 
@@ -355,4 +356,42 @@ describe("a job", () => {
     await expect(lists.describe(run)).rejects.toMatchObject({ code: "history_query_failed" });
     expect(await lists.describe(run)).toMatchObject({ runId: "r1" });
   });
+});
+
+describe("an odd id in a list", () => {
+  const odd = ["r\u00002", "r\n", "r\u009b", "r\ud800", "r".repeat(2000)];
+
+  test.each(odd)("%j costs that run alone", async (runId) => {
+    const list = one([entries(1)[0]!, { ...entries(2)[0]!, runId }, entries(3)[0]!]);
+    for (const listings of [{ RPC: list }, { RPC: list, REST: list }]) {
+      const { asked, runs, errors } = await found(listings);
+      expect([runs, errors]).toEqual([["r1", "r3"], [`refused ${runId}`]]);
+      expect(asked.filter((question) => question.startsWith("summary"))).toEqual([]);
+    }
+  });
+
+  test("costs that instance alone", async () => {
+    const names = { "a\u0000": ["r9"] };
+    const { asked, runs, errors } = await found({ REST: one(entries(1), { names }) });
+    expect([runs, errors]).toEqual([["r1"], ["refused "]]);
+    expect(asked).toEqual(["REST instances", "REST runs i"]);
+  });
+
+  test("with slashes, dots or letters of any alphabet is no odd one", async () => {
+    const list = one(
+      ["../x", "a/b", "..", "ü 你 ☃", "r".repeat(1000)].map((runId) => ({ ...entries(1)[0]!, runId })),
+    );
+    const { runs, errors } = await found({ REST: list });
+    expect([runs.length, errors]).toEqual([5, []]);
+  });
+});
+
+test("a list of many runs is gone through once, not once a run", async () => {
+  const many = entries(...upTo(60_000)).map((entry) => ({ ...entry, final: false }));
+  let count = 0;
+  const spent = await processorMs(async () => {
+    count = (await found({ REST: one(many) })).runs.length;
+  });
+  expect(count).toBe(60_000);
+  expect(spent).toBeLessThan(3000);
 });

@@ -1,0 +1,48 @@
+import { expect, it } from "vitest";
+import { readInstances, readRuns } from "../../src/gateway/documents.ts";
+import { Notices } from "../../src/gateway/notices.ts";
+import { UnknownFields } from "../../src/gateway/unknown-fields.ts";
+import { processorMs } from "../fixtures/source/longest-turn.ts";
+
+const unknown = () => new UnknownFields(new Notices(undefined));
+const instancesIn = (text: string) => readInstances(Buffer.from(text), {}, unknown());
+const runsIn = (text: string) => readRuns(Buffer.from(text), "a", {}, unknown());
+const runNamed = (id: string, more = "") =>
+  `{"run_id":${JSON.stringify(id)},"instance_id":"a","status":"FINISHED","ts_started":"1","ts_ended":"2","final":true${more}}`;
+
+it("an id with a control character, a half character, or a very long one leaves the others of its list", () => {
+  const ids = ["r1", "r\u0000", "r\ud800", "r".repeat(5000), "../r"];
+  expect(runsIn(`{"runs":[${ids.map((id) => runNamed(id)).join(",")}]}`).map(({ runId }) => runId)).toEqual(
+    ids,
+  );
+  const listed = ids.map((id) => JSON.stringify(id)).join(",");
+  expect(instancesIn(`{"instances":[{"instance_id":"a\\u0000","run_ids":[${listed}]}]}`)).toEqual([
+    { instanceId: "a\u0000", runIds: ids },
+  ]);
+});
+
+it.each([
+  ["entries", `{"instances":[${"{},".repeat(4_000_000)}{}]}`, "more than 262144 entries"],
+  ["entries that are wrong", `{"instances":[${'{"id":1},'.repeat(200_000)}{}]}`, "instances.0.instance_id: "],
+  [
+    "runs that are wrong",
+    `{"instances":[{"instance_id":"a","run_ids":[${"1,".repeat(2_000_000)}1]}]}`,
+    "instances.0.run_ids.0: ",
+  ],
+  ["runs that are no list", '{"instances":{}}', "instances: Invalid input: expected array"],
+])("a list of absurdly many %s is refused in time", async (_, text, message) => {
+  const spent = await processorMs(async () => {
+    expect(() => instancesIn(text)).toThrow(message);
+  });
+  expect(spent).toBeLessThan(5000);
+});
+
+it("an entry with a hundred thousand unknown fields, or a very long text, is stored as it came", async () => {
+  const fields = Array.from({ length: 100_000 }, (_, i) => `"k${i}":1`).join(",");
+  for (const more of [`,${fields}`, `,"note":"${'\\"'.repeat(5 << 20)}"`, ',"note":"]},{\\\\"']) {
+    const entry = runNamed("r1", more);
+    const [first, second] = runsIn(`{"runs":[ ${entry} ,${runNamed("r2")}]}`);
+    expect(Buffer.from(first!.text!).equals(Buffer.from(entry))).toBe(true);
+    expect(Buffer.from(second!.text!).toString()).toBe(runNamed("r2"));
+  }
+});
