@@ -123,6 +123,13 @@ async function lockFile(
         hint: "Give this user permission on the archive folder, or point --archive elsewhere.",
       });
     }
+    if (/not a valid DuckDB database|Serialization Error|corrupt/i.test(message)) {
+      throw new RunvaultError("archive_damaged", "the lock file is damaged", {
+        cause,
+        place: { file },
+        hint: "Remove it while no job works in the archive: it holds nothing, and the next job makes it anew.",
+      });
+    }
     throw RunvaultError.from(cause, { place: { file } });
   }
 }

@@ -10,7 +10,7 @@ import type { Layout } from "./layout.ts";
 import { lockRun } from "./lock.ts";
 import { ownFoldersOf } from "./own-names.ts";
 import type { Step } from "./pending.ts";
-import { lstatOrNull, requireRealFolder, requireRealFoldersOf } from "./real-folder.ts";
+import { lstatOrNull, requireRealFolder, requireRealFoldersOf, requireReplaceable } from "./real-folder.ts";
 import { removeOwnFolder } from "./remove-own.ts";
 
 export interface RemoveOptions {
@@ -35,6 +35,7 @@ export async function removeRun(
   const manifest = layout.manifestFile(run);
   const folders = ownFoldersOf(layout, run);
   await requireRealFoldersOf(layout, run);
+  requireReplaceable(manifest, await lstatOrNull(manifest));
   // before the lock is taken: its file would be all that is there of a misspelt run
   if (!(await isThere(layout, run))) throw nothingThere(run);
   await using _lock = await lockRun(layout, run);
@@ -63,7 +64,8 @@ export async function removeRun(
 async function removeCache(layout: Layout, run: RunRef): Promise<void> {
   const file = layout.cacheFile(run);
   if (!(await requireRealFolder(layout, dirname(file)))) return;
-  await rm(file, { force: true });
+  // a folder of this name is somebody else's, and verify tells of it
+  if ((await lstatOrNull(file))?.isDirectory() !== true) await rm(file, { force: true });
   await removeAsides(file);
   await removeIfEmpty(dirname(file));
 }
