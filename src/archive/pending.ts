@@ -82,6 +82,11 @@ export class Pending implements AsyncDisposable {
     return this.held.generation;
   }
 
+  /** Where its files are until they are committed. */
+  get folder(): string {
+    return this.#work.layout.pendingDir(this.run);
+  }
+
   /** A new file name, unique in this generation. */
   nextName(table: string, suffix: string): string {
     return `${table}.g${this.generation}.${String(++this.#names).padStart(6, "0")}.${suffix}`;

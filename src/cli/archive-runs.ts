@@ -5,6 +5,7 @@ import { holds } from "../archive/convert-types.ts";
 import { driftText } from "../archive/drift.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest, TableManifest } from "../archive/manifest.ts";
+import type { Step } from "../archive/pending.ts";
 import { exampleSetAside, type SetAside } from "../archive/set-aside.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
 import { toldView } from "../archive/table-view.ts";
@@ -23,6 +24,7 @@ import type { HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
+import { type Budget, openBudget } from "./budget.ts";
 import { openGatewayFor, retryPolicyFor } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
 import { exitsOf, findingJson, tellFindings } from "./list-findings.ts";
@@ -30,6 +32,14 @@ import { durationText, grouped, showProgress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { version } from "./version.ts";
+
+/** Moments of a job after which something of it stays, however it ends. */
+const keepingSteps: ReadonlySet<string> = new Set([
+  "segment-journalled",
+  "survey-journalled",
+  "window-compared",
+  "parquet-journalled",
+]);
 
 /** What one run came to: its manifest, or the error that ended it. */
 interface RunReport extends RunRef {
@@ -59,13 +69,30 @@ export async function archiveAll(
   session: Session,
 ): Promise<number> {
   const retry = retryPolicyFor(values, session);
-  await using gateway = await openGatewayFor(values, session, retry);
+  const leastRate =
+    values.minRate === undefined
+      ? undefined
+      : { bytesPerSecond: values.minRate, windowMs: values.minRateWindow ?? 30_000 };
+  await using gateway = await openGatewayFor(values, session, retry, { leastRate });
   await using duckdb = new JobDuckDB();
   return await archiveFrom({ gateway, duckdb, retry, clock: wallClock }, target, values, session);
 }
 
 /** The same, from a gateway that is open, by a clock that may be any. */
 export async function archiveFrom(
+  means: ArchiveMeans,
+  target: ArchiveTarget,
+  values: ArchiveValues,
+  session: Session,
+): Promise<number> {
+  using budget = openBudget(values, means.gateway);
+  const { gateway } = budget;
+  const signal = AbortSignal.any([session.signal, budget.signal]);
+  return await archiveWithin(budget, { ...means, gateway }, target, values, { ...session, signal });
+}
+
+async function archiveWithin(
+  budget: Budget,
   means: ArchiveMeans,
   target: ArchiveTarget,
   values: ArchiveValues,
@@ -91,7 +118,11 @@ export async function archiveFrom(
   const held = archive === null || known === null ? null : { archive, addresses: known.addresses };
   const { runs, findings } = await runsOf(target, lists, held, session);
   if (values.dryRun) return await dryRun(runs, findings, means, lists, archive, values, session);
-  const step = killStep(session.terminal.env);
+  const kill = killStep(session.terminal.env);
+  const step: Step = (name) => {
+    if (keepingSteps.has(name)) budget.keep();
+    kill(name);
+  };
   /** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
   const archiveFor = async (run: RunRef) => {
     if (archive !== null) return archive;
@@ -108,8 +139,14 @@ export async function archiveFrom(
   const statuses: number[] = [];
   const told: string[] = [];
   const toldAsJson: ReturnType<typeof jsonOf>[] = [];
+  const spent: number[] = [];
   for (const run of runs) {
-    const shared = { settings, lists, seen, step };
+    if (budget.signal.aborted) {
+      spent.push(session.failure(budget.signal.reason));
+      break;
+    }
+    budget.begin();
+    const shared = { settings, lists, seen, step, budget };
     const report = await archiveOne(run, means, archiveFor, { ...values, widen }, session, shared);
     statuses.push(report.exit);
     // only of a source that answers as one
@@ -125,7 +162,7 @@ export async function archiveFrom(
     if (report.error?.scope === "job") break;
   }
   const notTried = runs.slice(statuses.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
-  const status = worstExit([...statuses, ...exitsOf(findings)]);
+  const status = worstExit([...statuses, ...spent, ...exitsOf(findings)]);
   const peakMemoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
   if (session.json) {
     const body = {
@@ -182,7 +219,8 @@ async function remarkOn(run: RunRef, lists: RunLists, signal: AbortSignal): Prom
     const { remark } = (await lists.look(run, signal)).standing;
     return remark === null ? [] : note(remark);
   } catch (thrown) {
-    signal.throwIfAborted();
+    // the run is archived: whatever stops the command is told with the next
+    if (signal.aborted) return [];
     const { code, message } = RunvaultError.from(thrown);
     if (code === "run_not_found" || code === "instance_not_found") return [];
     // the run's own job went by what there was before
@@ -206,7 +244,12 @@ async function archiveOne(
   archiveFor: (run: RunRef) => Promise<Archive>,
   values: ArchiveValues,
   session: Session,
-  shared: Required<Pick<ArchiveJob, "settings" | "lists" | "seen" | "step">>,
+  {
+    budget,
+    ...shared
+  }: Required<Pick<ArchiveJob, "settings" | "lists" | "seen" | "step">> & {
+    readonly budget: Budget;
+  },
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
@@ -249,7 +292,7 @@ async function archiveOne(
       quarantineDir: archive.layout.quarantineDir(run),
     };
   } catch (thrown) {
-    const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId });
+    const error = budget.explain(RunvaultError.from(thrown).at({ instance: instanceId, run: runId }));
     const status = session.failure(error);
     return {
       instanceId,
@@ -414,7 +457,10 @@ function textOf(told: readonly string[], notTried: readonly RunRef[]): string {
 
 function reportText(report: RunReport): string {
   const { outcome, seconds, retries } = report;
-  if (outcome === null) return `${formatRun(report)}  failed: ${report.error!.code}\n`;
+  if (outcome === null) {
+    const { code, message } = report.error!;
+    return `${formatRun(report)}  ${code === "incomplete" ? `INCOMPLETE: ${message}` : `failed: ${code}`}\n`;
+  }
   const { manifest, changed, rows, bytes, resumedSegments, warnings } = outcome;
   const rate = seconds > 0 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
   const resumed = resumedSegments > 0 ? `, ${countText(resumedSegments, "segment")} there from before` : "";

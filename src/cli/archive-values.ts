@@ -3,7 +3,16 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { archiveShape, scratchShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";
-import { ageMs, decimalTypes, durationMs, finishedWords, tableList, wholeNumber } from "./option-values.ts";
+import {
+  ageMs,
+  bytesPerSecond,
+  decimalTypes,
+  durationMs,
+  finishedWords,
+  mebibytes,
+  tableList,
+  wholeNumber,
+} from "./option-values.ts";
 import { askable, parseInstance, parseRun } from "./run-argument.ts";
 
 /** As `archive/segment.ts` has it, whose zlib this command does not load before it runs. */
@@ -34,6 +43,10 @@ export const archiveSchema = z.object({
   empty: tableList.default([]),
   decimal: decimalTypes.default({}),
   widen: z.enum(["auto", "never"]).optional(),
+  maxTime: durationMs.optional(),
+  maxBytes: mebibytes.optional(),
+  minRate: bytesPerSecond.optional(),
+  minRateWindow: durationMs.optional(),
   segmentBytes: wholeNumber(1, mostSegmentBytes).optional(),
   sliceRows: wholeNumber(1).optional(),
 });

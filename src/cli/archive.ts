@@ -81,6 +81,26 @@ export const archiveCommand = commandEntry({
             "leave its table INCOMPLETE (default: auto for a new archive, never for one that is there)",
         ).choices(["auto", "never"]),
       )
+      .addOption(
+        new Option(
+          "--max-time <time>",
+          "longest time of the whole command: then it ends INCOMPLETE with exit status 4, and the next goes on",
+        ).env("RUNVAULT_MAX_TIME"),
+      )
+      .addOption(
+        new Option(
+          "--max-bytes <size>",
+          "most text of rows to take in over the whole command, such as 20GB: then it ends as with --max-time",
+        ).env("RUNVAULT_MAX_BYTES"),
+      )
+      .addOption(
+        new Option(
+          "--min-rate <size>",
+          "least bytes of rows a second, as they come over the wire, such as 64KB, over 30 s of waiting for an answer: a " +
+            "table of which they come slower ends INCOMPLETE, exit status 3 (default: none)",
+        ).env("RUNVAULT_MIN_RATE"),
+      )
+      .addOption(new Option("--min-rate-window <time>", "for tests of --min-rate").hideHelp())
       // for tests of interruption: many segments and slices out of few rows
       .addOption(new Option("--segment-bytes <n>", "text of a segment").hideHelp())
       .addOption(new Option("--slice-rows <n>", "rows of a slice, about").hideHelp())

@@ -180,10 +180,11 @@ export async function openGatewayFor(
   values: GatewayValues,
   session: Session,
   retry: RetryPolicy = retryPolicyFor(values, session),
+  more: Pick<GatewayOptions, "leastRate"> = {},
 ): Promise<Gateway> {
   const settings = await gatewaySettings(values, retry, session);
   const { openGateway } = await import("../gateway/open-gateway.ts");
-  return openGateway(settings, values.transport);
+  return openGateway({ ...settings, ...more }, values.transport);
 }
 
 /** The token in a file. Throws `invalid_argument` where there is none. */

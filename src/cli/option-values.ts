@@ -68,6 +68,16 @@ export const mebibytes = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** `500B`, `64KB`, `2MB` (powers of 1024) → bytes a second. */
+export const bytesPerSecond = z.string().transform((text, context) => {
+  const match = /^(\d+)(B|Ki?B?|Mi?B?)(?:\/s)?$/i.exec(text);
+  const unit = { B: 1, K: 1024, M: 1024 ** 2 }[match?.[2]?.[0]?.toUpperCase() ?? ""] ?? 0;
+  const rate = Number(match?.[1] ?? 0) * unit;
+  if (rate >= 1 && Number.isSafeInteger(rate)) return rate;
+  context.addIssue("is a whole number of B, KB or MB a second (powers of 1024), such as 64KB");
+  return z.NEVER;
+});
+
 /** UNIX nanoseconds or an RFC 3339 time → nanoseconds. */
 export const instant = z.string().transform((text, context) => {
   try {

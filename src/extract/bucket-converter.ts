@@ -9,6 +9,7 @@ import type { Pending, Step } from "../archive/pending.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
+import { requireRoom } from "./disk-need.ts";
 
 /**
  * What becomes of lines that are no proper rows: `aside`, into quarantine, or `refuse`, where every line was a row when
@@ -94,6 +95,8 @@ export class BucketConverter implements AsyncDisposable {
     const checked = carefulDrift !== undefined;
     const filled = segments.filter(({ rows }) => rows > 0);
     if (filled.length === 0) return;
+    // Parquet takes half of what segments take, for data of any kind
+    await requireRoom(pending.folder, filled.reduce((sum, { storedBytes }) => sum + storedBytes, 0) / 2);
     const file = pending.nextName(table.name, "parquet");
     const out = pending.stagingFile(file);
     const result = await convertBucket(this.#connection, {

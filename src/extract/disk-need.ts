@@ -32,27 +32,51 @@ export function diskBytes(text: number): number {
 
 /** Free bytes on the disk that a folder is on, or will be on once it is made. */
 export async function freeBytes(folder: string): Promise<number> {
+  return (await diskRoom(folder)).free;
+}
+
+/** What jobs leave free of a disk, at most: for their own journals and manifests, and whatever else is on it. */
+const mostReserve = 64 * 1024 * 1024;
+
+async function diskRoom(folder: string): Promise<{ readonly free: number; readonly reserve: number }> {
   try {
-    const { bavail, bsize } = await statfs(folder);
-    return bavail * bsize;
+    const { bavail, bsize, blocks } = await statfs(folder);
+    return { free: bavail * bsize, reserve: Math.min(mostReserve, Math.floor((blocks * bsize) / 100)) };
   } catch (error) {
     const parent = dirname(folder);
     if ((error as NodeJS.ErrnoException).code === "ENOENT" && parent !== folder)
-      return await freeBytes(parent);
+      return await diskRoom(parent);
     throw RunvaultError.from(error, { place: { file: folder } });
   }
 }
 
 /** Throws `storage_full` before anything is fetched when it will not fit. */
 export async function refuseWhenFull(folder: string, needed: number): Promise<void> {
-  const free = await freeBytes(folder);
-  if (needed <= free) return;
+  const { free, reserve } = await diskRoom(folder);
+  if (needed <= 0 || needed + reserve <= free) return;
   throw new RunvaultError(
     "storage_full",
-    `the rows need about ${byteText(needed)}, the disk has ${byteText(free)} free`,
+    `the rows need about ${byteText(needed)}, the disk has ${byteText(free)} free, of which ${byteText(reserve)} stay free`,
     {
       place: { file: folder },
       hint: "Free some space, or point --archive at a larger disk; nothing was fetched.",
+    },
+  );
+}
+
+/**
+ * Looks at the disk ahead of a file of about so many bytes: rows may take far more than was estimated, and others write
+ * there, too. Throws `storage_full` where less than the reserve would be left, so that what is here can still be kept.
+ */
+export async function requireRoom(folder: string, bytes: number): Promise<void> {
+  const { free, reserve } = await diskRoom(folder);
+  if (free - bytes >= reserve) return;
+  throw new RunvaultError(
+    "storage_full",
+    `the disk has ${byteText(free)} free, of which ${byteText(reserve)} stay free`,
+    {
+      place: { file: folder },
+      hint: "Free some space and run the same command again: it goes on from what is already fetched.",
     },
   );
 }

@@ -36,6 +36,8 @@ export interface Slice {
   readonly to: Nanoseconds;
   /** Rows the gateway says the window holds; undefined where it says nothing. */
   readonly expected: number | undefined;
+  /** True where that number is the last word: the run is finished. */
+  readonly isFinal?: boolean;
 }
 
 /** A piece of a slice whose rows are whole. */
@@ -385,9 +387,12 @@ class Asker {
   /** The largest limit the source took, and the smallest it refused. */
   #taken: number | undefined;
   #refused = Number.POSITIVE_INFINITY;
+  readonly #mostRows: number;
 
   constructor(slice: Slice, work: SliceWork, text: () => SegmentText) {
     this.#slice = slice;
+    const { expected, isFinal = false } = slice;
+    this.#mostRows = isFinal && expected !== undefined ? 10 * expected + 100_000 : Number.POSITIVE_INFINITY;
     this.#work = work;
     this.#text = text;
   }
@@ -442,6 +447,7 @@ class Asker {
         countBytes(chunk.byteLength);
         await text.push(chunk);
         onRows(text.answer.rows - before, chunk.byteLength);
+        if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, this.#slice.expected);
       }
       await text.endAnswer();
       const { rows, first, isRowFirst } = text.answer;
@@ -504,6 +510,16 @@ function withoutOrder(group: Group): RunvaultError {
     "incomplete",
     `the rows at ts_event ${group.from} (${formatTime(group.from)}) come part by part only, and a line among them is no row, so it has no place`,
     { hint: "The gateway has to correct this row, or to raise its cap on rows per answer." },
+  );
+}
+
+function farTooMany(rows: number, expected: number | undefined): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    `the gateway counts ${expected} rows in this window, and has sent ${rows} with no end`,
+    {
+      hint: "Run the same command again; if it stays so, ask the gateway's operator whether its counts or its rows are right.",
+    },
   );
 }
 

@@ -29,6 +29,7 @@ import type { BucketConverter } from "./bucket-converter.ts";
 import { agreedUntil, changedWindows } from "./changed-windows.ts";
 import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "./committed-table.ts";
 import { compareHeld, type DifferingWindow } from "./compare-held.ts";
+import { requireRoom } from "./disk-need.ts";
 import { fetchBuckets } from "./fetch-buckets.ts";
 import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
 import { comparableHash, type GatewayHash, gatewayHash } from "./hashed.ts";
@@ -1156,8 +1157,9 @@ export class TableJob {
 
   async #fetchAtOnce(planned: Slice, signal: AbortSignal): Promise<void> {
     const { pending, work, onRows } = this.#context;
-    const slice = await this.#countedSlice(planned);
-    if (slice === null) return;
+    const counted = await this.#countedSlice(planned);
+    if (counted === null) return;
+    const slice = { ...counted, isFinal: this.#context.run.final };
     const name = this.table.name;
     // a slice of a survey's plan: nothing counts its rows
     const isUncounted = pending.held.of(name).survey !== null && slice.expected === undefined;
@@ -1174,6 +1176,7 @@ export class TableJob {
       }
       const write = async () => {
         try {
+          await requireRoom(pending.folder, 0);
           const segment = await pending.writeSegment(name, draft, text);
           if (draft.sorted) await pending.addSegments(name, [segment]);
           else unjournalled.push(segment);

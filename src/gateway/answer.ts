@@ -1,4 +1,4 @@
-import type { Dispatcher } from "undici";
+import { type Dispatcher, errors } from "undici";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 
 /** An answer whose headers are here and whose body is on its way. Its body must be read to the end or closed. */
@@ -19,6 +19,10 @@ export interface AnswerRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
   readonly signal: AbortSignal;
+  /** Longest time until the request is on its way, over a proxy as well. */
+  readonly connectTimeoutMs: number;
+  /** Longest time from then on until the final status line and its headers are here, whatever 1xx come ahead of them. */
+  readonly headersTimeoutMs: number;
   /** Called with the length of each chunk of body that comes off the wire. */
   readonly countBytes: (bytes: number) => void;
 }
@@ -44,9 +48,18 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
   #ended = false;
   #error: Error | undefined;
   #wake: (() => void) | undefined;
+  #waitedMs = 0;
+  #waitingSinceMs: number | undefined;
 
   constructor(controller: Dispatcher.DispatchController) {
     this.#controller = controller;
+  }
+
+  /** How long the reader has waited for bytes so far; none of it while bytes wait for the reader. */
+  get waitedMs(): number {
+    return (
+      this.#waitedMs + (this.#waitingSinceMs === undefined ? 0 : performance.now() - this.#waitingSinceMs)
+    );
   }
 
   push(chunk: Buffer): void {
@@ -89,8 +102,11 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
       if (this.#ended) return { value: undefined, done: true };
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;
+      this.#waitingSinceMs = performance.now();
       await promise;
       this.#wake = undefined;
+      this.#waitedMs = this.waitedMs;
+      this.#waitingSinceMs = undefined;
     }
   }
 
@@ -137,25 +153,41 @@ export function limitBody(body: AnswerBody, timeoutMs: number, place: ErrorPlace
   return { [Symbol.dispose]: () => clearTimeout(timer) };
 }
 
-/** Sends one request and waits for the headers of its answer. Throws undici's errors, or the signal's reason. */
+/**
+ * Sends one request and waits for the headers of its answer. Throws undici's errors, `HeadersTimeoutError` by its own
+ * clock, for undici's begins anew with each 1xx, or the signal's reason.
+ */
 export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): Promise<Answer> {
   const { signal } = request;
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
   let body: AnswerBody | undefined;
   let controller: Dispatcher.DispatchController | undefined;
+  /** Why the request was given up before it was on its way. */
+  let givenUp: Error | undefined;
 
-  const onAbort = () => {
-    const reason = asError(signal.reason);
+  const giveUp = (reason: Error) => {
+    clearTimeout(beginning);
+    givenUp = reason;
     reject(reason);
     body?.end(reason);
     controller?.abort(reason);
   };
-  const settled = () => signal.removeEventListener("abort", onAbort);
+  const onAbort = () => giveUp(asError(signal.reason));
+  const settled = () => {
+    clearTimeout(beginning);
+    signal.removeEventListener("abort", onAbort);
+  };
+  let beginning: NodeJS.Timeout | undefined;
+  const beginWithin = (timeoutMs: number) => {
+    clearTimeout(beginning);
+    beginning = setTimeout(() => giveUp(new errors.HeadersTimeoutError()), timeoutMs);
+  };
   if (signal.aborted) {
     onAbort();
     return promise;
   }
   signal.addEventListener("abort", onAbort, { once: true });
+  beginWithin(request.connectTimeoutMs + request.headersTimeoutMs);
 
   dispatcher.dispatch(
     {
@@ -167,11 +199,14 @@ export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): P
     },
     {
       onRequestStart(started) {
+        const isFirst = controller === undefined;
         controller = started;
-        if (signal.aborted) started.abort(asError(signal.reason));
+        if (givenUp !== undefined) started.abort(givenUp);
+        else if (isFirst) beginWithin(request.headersTimeoutMs);
       },
       onResponseStart(started, status, headers) {
         if (status < 200) return;
+        clearTimeout(beginning);
         body = new AnswerBody(started);
         resolve({ status, headers: joinHeaders(headers), body });
       },

@@ -15,7 +15,8 @@ export function openDispatcher(address: GatewayAddress, options: CheckedOptions)
   const shared = {
     allowH2: false,
     connect: { ...tls, timeout: options.connectTimeoutMs },
-    headersTimeout: options.headersTimeoutMs,
+    // whoever asks has a clock of their own, which no 1xx sets back
+    headersTimeout: 0,
     bodyTimeout: options.bodyIdleTimeoutMs,
   };
   if (address.loopback && !options.proxyLoopback) return new Agent(shared);

@@ -13,6 +13,7 @@ import { Notices } from "./notices.ts";
 import { type CheckedOptions, checkOptions, type GatewayOptions } from "./options.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
 import { openRequestScope, type RequestScope } from "./request-scope.ts";
+import { RowRate } from "./row-rate.ts";
 import { transportError } from "./transport-error.ts";
 import { UnknownFields } from "./unknown-fields.ts";
 
@@ -96,6 +97,8 @@ export class Exchange implements AsyncDisposable {
         ...request,
         headers: { ...this.#headers, ...request.headers },
         signal,
+        connectTimeoutMs: this.options.connectTimeoutMs,
+        headersTimeoutMs: this.options.headersTimeoutMs,
         countBytes: (bytes) => {
           this.stats.bytes += bytes;
         },
@@ -146,6 +149,11 @@ export class Exchange implements AsyncDisposable {
       answer.body.close();
     }
     return parts.take();
+  }
+
+  /** What holds the rows of one listing to the least rate. */
+  rowRate(place: ErrorPlace): RowRate {
+    return new RowRate(this.options.leastRate, place);
   }
 
   /** Refuses an answer whose end HTTP does not show, `what` being what it holds: a cut would look like its end. */

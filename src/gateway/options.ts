@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
+import type { LeastRate } from "./row-rate.ts";
 
 /** How to reach a gateway over REST. Everything but the address has a default. */
 export interface GatewayOptions {
@@ -18,6 +19,8 @@ export interface GatewayOptions {
   readonly bodyIdleTimeoutMs?: number | undefined;
   /** Longest time for the body of one document. Default 120,000: one of 16 MiB over a slow line. */
   readonly documentTimeoutMs?: number | undefined;
+  /** Least rate at which rows have to come, else `too_slow`. Default: none, for slow links are honest. */
+  readonly leastRate?: LeastRate | undefined;
   /** How what failed is asked for again. Default: `retryPolicy()`. */
   readonly retry?: RetryPolicy | undefined;
   /** Requests started a second, retries included. Default: no limit. */
@@ -67,6 +70,7 @@ const schema = z.strictObject({
   headersTimeoutMs: ms.default(60_000),
   bodyIdleTimeoutMs: ms.default(60_000),
   documentTimeoutMs: ms.default(120_000),
+  leastRate: z.strictObject({ bytesPerSecond: z.number().positive(), windowMs: ms }).optional(),
   retry: policy.default(() => retryPolicy()),
   maxRequestsPerSecond: z.number().positive().min(0.001).max(1_000_000).optional(),
   concurrency: z.int().min(1).max(256).default(4),

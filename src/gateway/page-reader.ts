@@ -6,6 +6,7 @@ import type { Exchange } from "./exchange.ts";
 import { indexPage, type PageIndex, type PageLayout } from "./page-index.ts";
 import type { PageSize } from "./page-size.ts";
 import { openRequestScope } from "./request-scope.ts";
+import type { RowRate } from "./row-rate.ts";
 import type { PageLines, RowTranscoder, WireKey } from "./row-transcoder.ts";
 import type { RpcClient } from "./rpc-client.ts";
 
@@ -30,6 +31,8 @@ export interface PageReading {
   readonly signal: AbortSignal;
   /** Most rows in all. */
   readonly limit: number;
+  /** What all pages together are held to. */
+  readonly rate: RowRate;
 }
 
 /** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
@@ -150,7 +153,7 @@ function fetchLines(
  */
 async function attemptPage(
   source: PageSource,
-  { exchange, client, contract }: PageReading,
+  { exchange, client, contract, rate }: PageReading,
   token: string,
   wanted: number,
   context: Parameters<RpcClient["call"]>[1],
@@ -162,7 +165,7 @@ async function attemptPage(
     const request = source.request(rows, token);
     const mostBytes = rows === 1 ? loneRowBytes : contract.pageBytes;
     try {
-      const bytes = await client.call({ method, request, withToken: token !== "", mostBytes }, context);
+      const bytes = await client.call({ method, request, withToken: token !== "", mostBytes, rate }, context);
       const index = indexPage(bytes, layout, rows);
       judgePage(index, source, exchange, context.place);
       if (refusedRows !== undefined) size.refuse(refusedRows);

@@ -50,20 +50,24 @@ export class RestClient {
     const { place, signal } = context;
     using _place = await this.#exchange.gate.rows(signal);
     const accept = this.#contract.mediaTypes.rows;
-    const { answer, chunks, first } = await this.#exchange.retrying(signal, async () => {
+    const rate = this.#exchange.rowRate(place);
+    const { answer, watch, chunks, first } = await this.#exchange.retrying(signal, async () => {
       const answer = await this.#open(path, accept, context, 204);
+      const watch = rate.watch(answer.body);
       try {
         if (answer.status !== 204) {
           requireMediaType(answer, accept, place);
           this.#exchange.requireFraming(answer, "rows", place);
         }
         const chunks = decodedBody(answer, place);
-        return { answer, chunks, first: await chunks.next() };
+        return { answer, watch, chunks, first: await chunks.next() };
       } catch (thrown) {
+        watch[Symbol.dispose]();
         answer.body.close();
         throw thrown;
       }
     });
+    using _watch = watch;
     try {
       for (let step = first; !step.done; step = await chunks.next()) yield step.value;
     } finally {

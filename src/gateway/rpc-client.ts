@@ -13,6 +13,7 @@ import type { RpcContract } from "./contract.ts";
 import { statusHints } from "./error-answer.ts";
 import { documentMaxBytes, type Exchange, type RequestContext, requireMediaType } from "./exchange.ts";
 import { keepOnce } from "./keep-once.ts";
+import type { RowRate } from "./row-rate.ts";
 import { errorFromRpcAnswer } from "./rpc-error.ts";
 
 /** One call: the method and the bytes of its request. */
@@ -23,6 +24,8 @@ export interface RpcCall {
   readonly withToken: boolean;
   /** An answer longer than this is `limit_exceeded`. */
   readonly mostBytes: number;
+  /** What the answer is held to where it is a page of rows. */
+  readonly rate?: RowRate;
 }
 
 /**
@@ -136,6 +139,7 @@ export class RpcClient {
       }
       requireMediaType(answer, contentTypeUnaryProto, place);
       this.#exchange.requireFraming(answer, "a message", place);
+      using _watch = call.rate?.watch(answer.body);
       return await this.#exchange.whole(answer, call.mostBytes, "a message", place);
     } finally {
       answer.body.close();

@@ -251,6 +251,7 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
             place: placeOf(method, route),
             signal,
             limit: request.limit ?? Number.POSITIVE_INFINITY,
+            rate: exchange.rowRate(placeOf(method, route)),
           });
         } catch (thrown) {
           throw withinReach(thrown, route);

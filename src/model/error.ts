@@ -64,6 +64,8 @@ export const errorCodes = {
   capability_unavailable: { retry: "never", scope: "instance", exit: exit.gateway },
   state_conflict: { retry: "never", scope: "instance", exit: exit.gateway },
   limit_exceeded: { retry: "never", scope: "table", exit: exit.gateway },
+  // not asked again: each answer would bring a little, and never end
+  too_slow: { retry: "never", scope: "table", exit: exit.gateway },
 
   // what came is not what was asked for, or is not proven whole
   history_identity_conflict: { retry: "never", scope: "table", exit: exit.incomplete },
@@ -219,6 +221,8 @@ export const usualHints: Partial<Record<ErrorCode, string>> = {
     "Look at --archive or RUNVAULT_ARCHIVE: it names the folder of an archive, or one that is to become an archive.",
   archive_damaged:
     "Restore the file from a copy, or remove the run with `runvault rm` and archive it again from its gateway.",
+  too_slow:
+    "What came is kept: run the same command again when the gateway or the way to it is faster, or with a lower --min-rate.",
   storage_full: "Free some space, or point --archive at a larger disk, and run the same command again.",
   storage_read_only: "Remount the file system for writing, or point --archive elsewhere.",
   storage_forbidden: "Give this user permission on the archive folder, or point --archive elsewhere.",

@@ -50,7 +50,52 @@ async function fetched(
 /** Worlds with many ties: times out of a small range. */
 const times = fc.array(fc.integer({ min: 0, max: 30 }).map(BigInt), { maxLength: 120 });
 
+/** A gateway that counts so few rows of a window and never ends its answer; how many rows it got rid of. */
+async function endless(expected: number, isFinal: boolean) {
+  let given = 0;
+  const source = new ArraySource(run, new Map([["factors", []]]));
+  const [sample] = rowsAt(run, "factors", [1n]);
+  source.rows = async function* () {
+    for (; given < 400_000; given += 1000) {
+      const lines = Array.from({ length: 1000 }, (_, i) =>
+        sample!.line
+          .replace(/"seq":"\d+"/, `"seq":"${given + i + 1}"`)
+          .replace(/"ts_event":"\d+"/, `"ts_event":"${given + i}"`),
+      );
+      yield Buffer.from(`${lines.join("\n")}\n`);
+    }
+  };
+  const work: SliceWork = {
+    source,
+    pool: new BufferPool(3, 1 << 20),
+    segmentBytes: 1 << 19,
+    mostBytes: 64 << 20,
+    retry: quickRetry({ retries: 2 }),
+    signal: new AbortController().signal,
+    countRows: async () => expected,
+    store: async (_draft, _text, release) => release(),
+    startOver: async () => {},
+    onRows: () => {},
+    seen: new SeenSource(),
+  };
+  const slice = { run, table, bucket: "all", from: 0n, to: 1_000_000n, expected, isFinal };
+  const error = await fetchSlice(slice, work).catch((thrown: unknown) => thrown);
+  return { given, error };
+}
+
 describe("fetching a slice", () => {
+  it("stops where a finished run's rows exceed their count many times over", async () => {
+    const { given, error } = await endless(500, true);
+    expect(error).toMatchObject({
+      code: "incomplete",
+      scope: "table",
+      message: expect.stringContaining("the gateway counts 500 rows in this window, and has sent 10"),
+    });
+    expect(given).toBeLessThan(110_000);
+    // counts of a run that goes on may lag far behind its rows
+    expect((await endless(500, false)).given).toBe(400_000);
+  });
+
   it("brings every row once, in order, whatever the chunks, the cuts and the size of segments", async () => {
     await fc.assert(
       fc.asyncProperty(

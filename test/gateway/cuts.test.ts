@@ -174,6 +174,22 @@ test("a body that stalls is a timeout, and so is an answer that never starts", a
   expect((await read(silent, { headersTimeoutMs: 200 })).error?.code).toBe("timeout");
 });
 
+test("an answer that never starts is a timeout however many 1xx come ahead of it", async () => {
+  await using server = await serveRaw((socket) => {
+    const timer = setInterval(() => socket.write("HTTP/1.1 102 Processing\r\n\r\n"), 20);
+    socket.on("close", () => clearInterval(timer));
+  });
+  const beganMs = performance.now();
+  const { error } = await read(server, { headersTimeoutMs: 300 });
+  expect(error).toMatchObject({ code: "timeout", message: expect.stringContaining("before its answer") });
+  expect(performance.now() - beganMs).toBeLessThan(5_000);
+  // and 1xx ahead of an answer that does start are no harm
+  await using honest = await serveRaw((socket) =>
+    socket.write(`HTTP/1.1 103 Early Hints\r\n\r\n${rowsHead(`Content-Length: ${text.length}`)}${text}`),
+  );
+  expect(await read(honest, { headersTimeoutMs: 5_000 })).toEqual({ text });
+});
+
 test("a failure before the first byte of the body is retried, one after it is not", async () => {
   await using server = await serveRaw((socket, count) => {
     if (count === 1) socket.destroy();

@@ -122,6 +122,31 @@ describe.skipIf(!requires("tmpfs"))("a disk that is full", () => {
     expect(stdout).toContain("verified");
   });
 
+  it("is left with its reserve, looked at on the way, for rows that take more than was estimated", async () => {
+    const disk = join(folder, "reserve");
+    const dir = join(disk, "archive");
+    // a hundredth of the disk is more than what one segment takes
+    const small = `${command([...archiveInto(dir), "--segment-bytes", "20000"])}`;
+    const script = [
+      `head -c 64800000 /dev/zero > '${disk}/others'`,
+      small,
+      'echo "first $?"',
+      `df --output=avail -B1 '${disk}' | tail -1 | sed 's/^/left /'`,
+      `rm '${disk}/others'`,
+      `${small} && ${command(["verify", "--deep", "--archive", dir])}`,
+      'echo "second $?"',
+    ].join("\n");
+    const { stdout, stderr } = await onSmallDisk(disk, "64m", script);
+    expectText({ status: 7, stdout, stderr }, { status: 7, code: "storage_full", says: ["stay free", dir] });
+    expect(stderr).not.toContain("ENOSPC");
+    expect(stdout).toContain("first 7\n");
+    const left = Number(/left +(\d+)/.exec(stdout)?.[1]);
+    expect(left).toBeGreaterThan(500_000);
+    expect(left).toBeLessThan(800_000);
+    expect(stdout).toContain("second 0\n");
+    expect(stdout).toContain("verified");
+  });
+
   it("that is read-only exits with 7", async () => {
     const disk = join(folder, "read-only");
     const script = `mount -o remount,ro '${disk}'\nexec ${command(archiveInto(join(disk, "archive")))}`;

@@ -1,0 +1,72 @@
+import type { Gateway } from "../gateway/gateway.ts";
+import { byteText } from "../model/byte-text.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { HistorySource, RowRequest } from "../model/source.ts";
+import { durationText } from "./progress.ts";
+
+export interface BudgetOptions {
+  /** Longest time of the whole command, in milliseconds. Default: no end. */
+  readonly maxTime?: number | undefined;
+  /** Most mebibytes of rows over the whole command, as text. Default: no end. */
+  readonly maxBytes?: number | undefined;
+}
+
+/** What a command may take; it is told by its signal when that is used up. */
+export interface Budget extends Disposable {
+  /** Aborts once the budget is used up, with an `incomplete` error that concerns the job and names the option. */
+  readonly signal: AbortSignal;
+  /** The gateway, whose rows count. */
+  readonly gateway: Gateway;
+  /** Takes note that something of the run at hand is kept, whatever comes. */
+  keep(): void;
+  /** The error that a run came to, with the advice that fits, where the budget is why it ended. */
+  explain(error: RunvaultError): RunvaultError;
+  /** Begins another run, of which nothing is kept yet. */
+  begin(): void;
+}
+
+/** Opens the budget of a command; its time begins now. */
+export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gateway): Budget {
+  const controller = new AbortController();
+  const { signal } = controller;
+  let isKept = false;
+  const spend = (message: string) =>
+    controller.abort(new RunvaultError("incomplete", message, { scope: "job", hint: goOn }));
+  const timer =
+    maxTime === undefined
+      ? undefined
+      : setTimeout(() => spend(`--max-time is over, after ${durationText(maxTime)}`), maxTime);
+  const mostBytes = maxBytes === undefined ? Number.POSITIVE_INFINITY : maxBytes * 1024 * 1024;
+  let bytes = 0;
+  async function* counted(rows: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
+    for await (const chunk of rows) {
+      bytes += chunk.byteLength;
+      if (bytes > mostBytes) spend(`--max-bytes is used up: ${byteText(bytes)} of rows came`);
+      yield chunk;
+    }
+  }
+  const { pagedRows } = gateway;
+  const paged = pagedRows && { pagedRows: (request: RowRequest) => counted(pagedRows(request)) };
+  const rows: HistorySource["rows"] = (request) => counted(gateway.rows(request));
+  return {
+    signal,
+    gateway: maxBytes === undefined ? gateway : { ...gateway, rows, ...paged },
+    begin: () => {
+      isKept = false;
+    },
+    keep: () => {
+      isKept = true;
+    },
+    explain: (error) => {
+      if (!signal.aborted || isKept || error.message !== (signal.reason as RunvaultError).message)
+        return error;
+      const { code, message, place, scope } = error;
+      return new RunvaultError(code, message, { place, scope, hint: tooLittle });
+    },
+    [Symbol.dispose]: () => clearTimeout(timer),
+  };
+}
+
+const goOn = "Run the same command again: it goes on from what is already fetched.";
+const tooLittle =
+  "This job could keep nothing: the budget ended ahead of the first segment, or of a pass over a table that has to end. Give more.";

@@ -1,0 +1,64 @@
+import { byteText } from "../model/byte-text.ts";
+import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { AnswerBody } from "./answer.ts";
+
+/** The least rate at which rows have to come. */
+export interface LeastRate {
+  /** Of a row answer as it comes over the wire. */
+  readonly bytesPerSecond: number;
+  /** How much waiting for bytes the rate is measured over. */
+  readonly windowMs: number;
+}
+
+/**
+ * Holds the rows of one listing, in one answer or page by page, to a least rate. Only the time counts in which the
+ * reader waits for bytes of an answer that has begun: not what the job itself takes, nor what the gateway computes.
+ */
+export class RowRate {
+  readonly #least: LeastRate | undefined;
+  readonly #place: ErrorPlace;
+  /** Since the last window ended, in bodies that ended before the one at hand. */
+  #waitedMs = 0;
+  #bytes = 0;
+
+  constructor(least: LeastRate | undefined, place: ErrorPlace) {
+    this.#least = least;
+    this.#place = place;
+  }
+
+  /** Watches a body until disposed: too slow, it ends with `too_slow`. */
+  watch(body: AnswerBody): Disposable {
+    const least = this.#least;
+    if (least === undefined) return { [Symbol.dispose]: () => {} };
+    let from = { waitedMs: 0, bytes: 0 };
+    const waited = () => this.#waitedMs + body.waitedMs - from.waitedMs;
+    const came = () => this.#bytes + body.receivedBytes - from.bytes;
+    const look = () => {
+      if (waited() < least.windowMs) return;
+      const bytesPerSecond = (came() * 1000) / waited();
+      if (bytesPerSecond < least.bytesPerSecond) body.fail(this.#tooSlow(bytesPerSecond, least));
+      from = { waitedMs: body.waitedMs, bytes: body.receivedBytes };
+      this.#waitedMs = 0;
+      this.#bytes = 0;
+    };
+    // pages may each be over before a window is
+    look();
+    const timer = setInterval(look, Math.min(1_000, least.windowMs));
+    return {
+      [Symbol.dispose]: () => {
+        clearInterval(timer);
+        this.#waitedMs = waited();
+        this.#bytes = came();
+      },
+    };
+  }
+
+  #tooSlow(bytesPerSecond: number, least: LeastRate): RunvaultError {
+    const [is, wanted] = [bytesPerSecond, least.bytesPerSecond].map((rate) => byteText(Math.round(rate)));
+    return new RunvaultError(
+      "too_slow",
+      `rows came at ${is} a second over ${Math.round(least.windowMs / 1000)} s of waiting, below the ${wanted} of --min-rate`,
+      { place: this.#place },
+    );
+  }
+}

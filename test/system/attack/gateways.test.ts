@@ -1,0 +1,40 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Served, serve } from "../../../src/serve/server.ts";
+import { openSimulator, type Simulator } from "../../../src/simulator/simulator.ts";
+import { attackSize } from "../../fixtures/attack/attack-size.ts";
+import { AttackedPlace } from "../../fixtures/attack/attacked-archive.ts";
+import { hostilePlan, openHostileGateway } from "../../fixtures/attack/hostile-gateway.ts";
+
+// ATTACK_N=50 is a hundred gateways; ATTACK_SEED=… repeats what failed, ATTACK_ONLY=… one of them
+const seed = process.env.ATTACK_SEED ?? "1";
+const only = process.env.ATTACK_ONLY;
+const gateways = only === undefined ? Array.from({ length: attackSize(100) }, (_, n) => n) : [Number(only)];
+
+let folder: string;
+let simulator: Simulator;
+let honest: Served;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-attack-world-"));
+  simulator = await openSimulator({ seed: "attack", runs: 1, rows: 1500, cacheDir: folder });
+  honest = await serve({ source: simulator, control: simulator, host: "127.0.0.1", port: 0 });
+});
+afterAll(async () => {
+  await honest.close();
+  await simulator[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+it.each(gateways)(`archive holds against hostile gateway %i of seed ${seed}`, async (n) => {
+  const plan = hostilePlan(seed, n);
+  await using gateway = await openHostileGateway(plan, honest.url);
+  await using place = await AttackedPlace.make();
+  const attacked = await place.attack(plan, gateway.url);
+  const made = [...gateway.made].map(([name, times]) => `${times} × ${name}`).join(", ");
+  const told = `${made || "nothing came up"}; ${plan.transport}, ${plan.percent} %: ${JSON.stringify(attacked, null, 2)}`;
+  if (process.env.ATTACK_TELL !== undefined) console.log(`${n}: ${told}`);
+  expect(attacked.faults, told).toEqual([]);
+  expect(gateway.elsewhere, "asked at another origin").toEqual([]);
+});
