@@ -32,7 +32,7 @@ export async function exampleSetAside(
   const parsed = recordSchema.safeParse(await firstRecord(file));
   if (!parsed.success) return null;
   const { reason, raw } = parsed.data;
-  return { reason: visible(reason), row: visible(shorten(raw)), file };
+  return { reason, row: shorten(raw), file };
 }
 
 /** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */
@@ -58,9 +58,4 @@ async function firstRecord(file: string): Promise<unknown> {
     if (!isMissing(error) && !(error instanceof SyntaxError)) throw error;
   }
   return null;
-}
-
-/** A text that a terminal shows as it is: rows that are no rows may hold anything. */
-function visible(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }

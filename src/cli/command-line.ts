@@ -2,6 +2,7 @@ import { Command, CommanderError, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { createScrubber } from "../model/scrubber.ts";
+import { visible, visibleLines } from "../model/visible-text.ts";
 import { archiveCommand } from "./archive.ts";
 import type { CommandEntry } from "./command-entry.ts";
 import { completionCommand, completions, isCompletionRequest } from "./completion.ts";
@@ -38,7 +39,7 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
   const scrubber = createScrubber();
   let bar = false;
   const write = (text: string) => {
-    const clean = scrubber.scrub(text);
+    const clean = visibleLines(scrubber.scrub(text));
     return terminal.err(bar ? aboveBar(clean) : clean);
   };
   const debug = argv.includes("--debug");
@@ -89,8 +90,9 @@ export async function runCommandLine(argv: readonly string[], terminal: Terminal
         json,
         signal: interrupt.signal,
         log: createLog({ format: logFormat, level: verbose ? "debug" : quiet ? "error" : "warn", write }),
+        print: (text) => terminal.out(visibleLines(text)),
         note: (text) => {
-          if (!quiet) write(`${text}\n`);
+          if (!quiet) write(`${visible(text)}\n`);
         },
         failure: (thrown) => reportFailure(thrown, { json, debug, write }),
         progress: () =>

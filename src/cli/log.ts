@@ -1,4 +1,5 @@
 import { type Logger, pino } from "pino";
+import { visible } from "../model/visible-text.ts";
 
 export const logFormats = ["text", "json"] as const;
 export type LogFormat = (typeof logFormats)[number];
@@ -29,7 +30,8 @@ function textLine(line: string): string {
   const { level, time, msg, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const clock = String(time).slice(11, 19);
   const facts = Object.entries(rest).map(
-    ([name, value]) => ` ${name}=${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
+    ([name, value]) =>
+      ` ${name}=${typeof value === "object" ? JSON.stringify(value) : visible(String(value))}`,
   );
-  return `${clock} ${String(level)}: ${String(msg ?? "")}${facts.join("")}\n`;
+  return `${clock} ${String(level)}: ${visible(String(msg ?? ""))}${facts.join("")}\n`;
 }

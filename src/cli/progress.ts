@@ -1,6 +1,7 @@
 import { Presets, SingleBar } from "cli-progress";
 import { byteText } from "../model/byte-text.ts";
 import { plural } from "../model/plural.ts";
+import { visible } from "../model/visible-text.ts";
 
 /** How far a job is; anything may call `add` as often as it likes. */
 export interface Progress extends Disposable {
@@ -91,7 +92,7 @@ function progressOf(state: State, stop: () => void): Progress {
       state.bytes += bytes;
     },
     on: (what) => {
-      state.what = what;
+      state.what = visible(what);
     },
     [Symbol.dispose]: stop,
   };

@@ -58,7 +58,8 @@ export const queryCommand = commandEntry({
         "after",
         `
 In json and ndjson, decimals are strings with all their digits, and integers beyond 2^53 are strings too. Times are
-RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed.
+RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed. What a
+terminal would obey in the data is escaped in table, and in json and ndjson on a terminal; csv is the data as it is.
 
 Rows are those that are proven. Where a table has none, or its latest attempt went wrong, or rows of it are set aside,
 or, with --allow-incomplete, are not proven, standard error says so; with --json as one object,
@@ -98,8 +99,12 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
     return status;
   }
   const options = { tableRows: values.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
+  const isJson = format === "json" || format === "ndjson";
+  // programs get the data as it is; JSON for people means the same without what a terminal would obey
+  const isForPeople = format === "table" || (isJson && session.terminal.stdoutIsTerminal);
+  const send = isForPeople ? session.print : session.terminal.out;
   for await (const text of render(result, format, options)) {
-    if (!(await session.terminal.out(text))) break;
+    if (!(await send(text))) break;
   }
   return status;
 }
