@@ -1,12 +1,14 @@
 import { chmod, cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import http from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { manifestText } from "../../src/archive/manifest.ts";
 import { aboveBar } from "../../src/cli/progress.ts";
-import { runInside, startInside } from "../fixtures/command/command-inside.ts";
-import { hostile, obeyed, startHostileGateway } from "../fixtures/source/hostile-texts.ts";
+import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+import { hostile, hostileId, obeyed, startHostileGateway } from "../fixtures/source/hostile-texts.ts";
 
 let folder: string;
 let gateway: Awaited<ReturnType<typeof startHostileGateway>>;
@@ -20,6 +22,8 @@ beforeAll(async () => {
     await cp(join(folder, "archive"), join(folder, copy), { recursive: true });
   }
   await spoil(join(folder, "other"));
+  const odd = { instanceId: `alpha${hostileId}`, runId: `r${hostileId}COMPLETE` };
+  await archiveWorld(join(folder, "odd"), new ArraySource(odd, smallWorld(3, odd)), { tables: ["fills"] });
   gateway.alter("run-2", "fills", 0, { symbol: "OTHER" });
   await runInside(["archive", "--all", "--finished", ...of("altered"), ...asked()]);
 });
@@ -31,6 +35,7 @@ afterAll(async () => {
 const of = (name: string) => ["--archive", join(folder, name)];
 const asked = () => ["--gateway", gateway.url, "--retries", "0"];
 const run = "momentum-1/run-2";
+const oddRun = `alpha${hostileId}/r${hostileId}COMPLETE`;
 
 /** Hostile texts in the manifests of an archive, in a segment, and in the names of files that are nobody's. */
 async function spoil(archive: string): Promise<void> {
@@ -116,6 +121,18 @@ describe("texts from outside are shown, and do nothing", () => {
     ["rebuild of another archive", () => ["rebuild", ...of("other")]],
     ["rm of such a run", () => ["rm", `a/b${hostile}`, ...of("other")], shown],
     ["rm", () => ["rm", run, ...of("other")], shown],
+    ["runs of such names", () => ["runs", ...of("odd")], "alpha\\u202e"],
+    ["query of runs of such names", () => ["query", "FROM runs", ...of("odd")], "alpha\\u202e"],
+    ["query with what is left out", () => ["query", "FROM bars", "--strict", ...of("odd")], "alpha\\u202e"],
+    [
+      "files of runs of such names",
+      () => ["files", "bars", oddRun, "--strict", ...of("odd")],
+      "alpha\\u202e",
+    ],
+    ["verify of such names", () => ["verify", "--deep", ...of("odd")], "alpha\\u202e"],
+    ["diff with such names", () => ["diff", join(folder, "odd"), join(folder, "before")], "alpha\\u202e"],
+    ["rebuild of such names", () => ["rebuild", ...of("odd")], "alpha\\u202e"],
+    ["rm of such names", () => ["rm", oddRun, ...of("odd")], "alpha\\u202e"],
     ["serve of such an archive", () => ["serve", ...of(`none${hostile}`)], shown],
     ["simulate with such a fault", () => ["simulate", "--fault", hostile, "--cache", folder], shown],
     ["an option of such a value", () => ["query", "SELECT 1", "--timeout", hostile, ...of("archive")]],
@@ -154,14 +171,21 @@ describe("texts from outside are shown, and do nothing", () => {
     const rest = written.map((text) => own.reduce((left, code) => left.replaceAll(code, ""), text));
     expect(rest.flatMap(obeyed)).toEqual([]);
   });
+});
 
-  test("token prints its line", async () => {
-    const { tokenLine } = await import("../../src/serve/token-list.ts");
-    const { visibleLines } = await import("../../src/model/visible-text.ts");
-    const line = visibleLines(tokenLine("0123456789abcdef-own", hostile, [hostile]));
-    expect(obeyed(line)).toEqual([]);
-    expect(JSON.parse(line)).toMatchObject({ name: hostile, instances: [hostile] });
+test("token prints a line that is JSON, whatever the name", async () => {
+  const { stdin } = process;
+  Object.defineProperty(process, "stdin", {
+    value: Readable.from(["0123456789abcdef-own"]),
+    configurable: true,
   });
+  try {
+    const { stdout } = await runInside(["token", hostile, "--instance", hostile]);
+    expect(obeyed(stdout)).toEqual([]);
+    expect(JSON.parse(stdout)).toMatchObject({ name: hostile, instances: [hostile] });
+  } finally {
+    Object.defineProperty(process, "stdin", { value: stdin, configurable: true });
+  }
 });
 
 test("rows for programs are as they are stored", async () => {
@@ -186,47 +210,4 @@ test("rows for programs are as they are stored", async () => {
   expect(json.stdout).toContain("\u202e");
   expect(onTerminal.stdout).not.toContain("\u202e");
   expect(JSON.parse(onTerminal.stdout)).toEqual(JSON.parse(json.stdout));
-});
-
-test("what clients ask for does nothing in the logs of a server", async () => {
-  const log = join(folder, "access.ndjson");
-  const requests = join(folder, "requests.ndjson");
-  const small = ["--rows", "500", "--runs", "1", "--cache", join(folder, "worlds")];
-  for (const args of [
-    ["serve", ...of("archive"), "--access-log", "-", "-v"],
-    ["serve", ...of("archive"), "--access-log", log],
-    ["simulate", ...small, "--request-log", requests],
-  ]) {
-    const server = startInside(args);
-    const { hostname, port } = new URL(await server.firstLine());
-    const queries = [
-      `?instance=${encodeURIComponent(hostile)}`,
-      "?instance=a\u009b31m",
-      `?${encodeURIComponent(hostile)}=1`,
-    ];
-    for (const path of ["fills", "a\u009b31m\u0085b", encodeURIComponent(hostile)]) {
-      for (const query of queries) {
-        const options = { hostname, port, headers: { "user-agent": "\u009b31m" } };
-        await new Promise<void>((resolve, reject) => {
-          http
-            .get({
-              ...options,
-              path: `/api/v1/history/${encodeURI(path)}${query.replace("\u009b", "%C2%9B")}`,
-            })
-            .on("response", (response) => response.resume().on("end", resolve))
-            .on("error", reject);
-        });
-      }
-    }
-    server.signal("SIGTERM");
-    const { stdout, stderr } = await server.finished;
-    expect([obeyed(stdout), obeyed(stderr)]).toEqual([[], []]);
-    if (args.includes("-")) expect(stdout).toContain("COMPLETE\\nalpha-1");
-  }
-  for (const file of [log, requests]) {
-    const text = await readFile(file, "utf8");
-    expect(text).toContain("COMPLETE\\nalpha-1");
-    expect(obeyed(text)).toEqual([]);
-    for (const line of text.trimEnd().split("\n")) JSON.parse(line);
-  }
 });
