@@ -1,4 +1,5 @@
 import { DuckDBDecimalValue, type DuckDBValue } from "@duckdb/node-api";
+import { visibleLines } from "../model/visible-text.ts";
 import { alignedTable } from "./aligned-table.ts";
 import { jsonCell, textCell } from "./cell.ts";
 import type { Format } from "./format.ts";
@@ -63,7 +64,7 @@ function csvField(text: string): string {
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Aligned text: numbers to the right, NULL as such, control characters escaped so that data cannot steer a terminal. */
+/** Aligned text: numbers to the right, NULL as such, what a terminal would obey escaped. */
 async function* renderTable(result: QueryResult, options: RenderOptions): AsyncGenerator<string> {
   const most = options.tableRows ?? 100;
   const rows: string[][] = [];
@@ -78,17 +79,17 @@ async function* renderTable(result: QueryResult, options: RenderOptions): AsyncG
       row.forEach((value, index) => {
         if (value !== null && !isNumeric(value)) numeric[index] = false;
       });
-      rows.push(row.map((value) => (value === null ? "NULL" : visible(textCell(value)))));
+      rows.push(row.map((value) => (value === null ? "NULL" : textCell(value))));
     }
     if (cut) break;
   }
   const explained = result.columns.length === 2 && result.columns[0]?.name === "explain_key";
   if (explained) {
-    for (const row of rows) yield `${row[1]?.replaceAll("\\n", "\n")}\n`;
+    for (const row of rows) yield `${visibleLines(row[1] ?? "")}\n`;
     return;
   }
   yield alignedTable(
-    result.columns.map(({ name }) => visible(name)),
+    result.columns.map(({ name }) => name),
     rows,
     numeric,
   );
@@ -97,14 +98,6 @@ async function* renderTable(result: QueryResult, options: RenderOptions): AsyncG
 
 function isNumeric(value: DuckDBValue): boolean {
   return typeof value === "number" || typeof value === "bigint" || value instanceof DuckDBDecimalValue;
-}
-
-function visible(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g, (char) => {
-    if (char === "\n") return "\\n";
-    return `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  });
 }
 
 function objectOf(result: QueryResult): (row: readonly DuckDBValue[]) => string {

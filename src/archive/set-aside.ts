@@ -33,7 +33,7 @@ export async function exampleSetAside(
   const parsed = recordSchema.safeParse(await firstRecord(layout, file, first));
   if (!parsed.success) return null;
   const { reason, raw } = parsed.data;
-  return { reason: visible(reason), row: visible(shorten(raw)), file };
+  return { reason, row: shorten(raw), file };
 }
 
 /** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */
@@ -75,9 +75,4 @@ const mostRecordLength = 6 * lineLimitBytes + 4096;
 function isUnreadable(error: unknown): boolean {
   const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
   return isMissing(error) || error instanceof SyntaxError || isDamaged;
-}
-
-/** A text that a terminal shows as it is: rows that are no rows may hold anything. */
-function visible(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}]/gu, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 }

@@ -23,6 +23,7 @@ import { countText, plural } from "../model/plural.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
+import { visible } from "../model/visible-text.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
 import { type Budget, openBudget } from "./budget.ts";
 import { openGatewayFor, retryPolicyFor } from "./gateway-options.ts";
@@ -172,9 +173,9 @@ async function archiveWithin(
       runs: toldAsJson,
       notTried,
     };
-    await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
+    await session.print(`${JSON.stringify(body, null, 2)}\n`);
   } else {
-    await session.terminal.out(textOf(told, notTried));
+    await session.print(textOf(told, notTried));
   }
   return status;
 }
@@ -451,7 +452,7 @@ function shownText({ proven, attempt }: TableManifest): string {
 
 function textOf(told: readonly string[], notTried: readonly RunRef[]): string {
   if (told.length === 0) return "no runs to archive\n";
-  const untried = notTried.map((run) => `${formatRun(run)}  not tried\n`);
+  const untried = notTried.map((run) => `${visible(formatRun(run))}  not tried\n`);
   return [...told, ...untried].join("\n");
 }
 
@@ -459,7 +460,8 @@ function reportText(report: RunReport): string {
   const { outcome, seconds, retries } = report;
   if (outcome === null) {
     const { code, message } = report.error!;
-    return `${formatRun(report)}  ${code === "incomplete" ? `INCOMPLETE: ${message}` : `failed: ${code}`}\n`;
+    const end = code === "incomplete" ? `INCOMPLETE: ${message}` : `failed: ${code}`;
+    return `${visible(`${formatRun(report)}  ${end}`)}\n`;
   }
   const { manifest, changed, rows, bytes, resumedSegments, warnings } = outcome;
   const rate = seconds > 0 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
@@ -468,7 +470,7 @@ function reportText(report: RunReport): string {
   const how = changed
     ? `${grouped(rows)} ${plural(rows, "row")} fetched, ${byteText(bytes)} in ${durationText(seconds * 1000)}${rate}${repeated}${resumed}`
     : `up to date, nothing fetched${repeated}`;
-  const head = `${formatRun(report)}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
+  const head = `${visible(formatRun(report))}  ${manifest.state}  generation ${manifest.generation}: ${how}\n`;
   const lines = Object.entries(manifest.tables).map(([name, entry]) => {
     const { state, certificate, drift } = toldView(entry);
     const notes = [
@@ -494,11 +496,13 @@ function reportText(report: RunReport): string {
   const right = [false, false, true, true, false];
   const table = notedTable(columns, lines, right);
   const examples = Object.entries(report.setAside).map(
-    ([name, example]) => `  set aside of ${name}, one of them: ${example!.reason}: ${example!.row}\n`,
+    ([name, example]) =>
+      `  ${visible(`set aside of ${name}, one of them: ${example!.reason}: ${example!.row}`)}\n`,
   );
   const aside = Object.values(manifest.tables).some((entry) => toldView(entry).quarantine.length > 0);
-  if (aside) examples.push(`  rows set aside, each with its reason: ${report.quarantineDir}\n`);
-  const told = warnings.map((text) => `  warning: ${text}\n`);
+  if (aside)
+    examples.push(`  rows set aside, each with its reason: ${visible(String(report.quarantineDir))}\n`);
+  const told = warnings.map((text) => `  warning: ${visible(text)}\n`);
   return [head, table, ...hintLines(manifest), ...told, ...examples].join("");
 }
 
@@ -509,7 +513,7 @@ function hintLines(manifest: Manifest): string[] {
     return hint === null ? [] : [{ name, hint }];
   });
   return [...Map.groupBy(hinted, ({ hint }) => hint)].map(
-    ([hint, tables]) => `  hint for ${tables.map(({ name }) => name).join(", ")}: ${hint}\n`,
+    ([hint, tables]) => `  hint for ${tables.map(({ name }) => name).join(", ")}: ${visible(hint)}\n`,
   );
 }
 
@@ -571,9 +575,9 @@ async function dryRun(
       freeBytes: free,
       fits,
     };
-    await session.terminal.out(`${JSON.stringify(body, null, 2)}\n`);
+    await session.print(`${JSON.stringify(body, null, 2)}\n`);
   } else {
-    await session.terminal.out(planText(plans, need, free));
+    await session.print(planText(plans, need, free));
   }
   const failures = plans.flatMap(({ tables }) => tables.flatMap(({ error }) => error?.exit ?? []));
   if (fits !== false) return worstExit([...failures, ...exitsOf(findings)]);
@@ -599,7 +603,7 @@ function planText(plans: readonly RunPlan[], need: number | null, free: number):
   if (plans.length === 0) return "no runs to archive\n";
   const unknown = "unknown";
   const parts = plans.map((plan) => {
-    if (plan.upToDate) return `${formatRun(plan)}  up to date\n`;
+    if (plan.upToDate) return `${visible(formatRun(plan))}  up to date\n`;
     const rows = plan.tables.map((table) => [
       table.table,
       table.absent ? "absent" : table.slices === null ? unknown : String(table.slices),
@@ -610,7 +614,7 @@ function planText(plans: readonly RunPlan[], need: number | null, free: number):
     ]);
     const heads = ["table", "slices", "rows", "text", "disk"];
     const table = notedTable(heads, rows, [false, true, true, true, true]);
-    return `${formatRun(plan)}  ${plan.status}\n${table}`;
+    return `${visible(`${formatRun(plan)}  ${plan.status}`)}\n${table}`;
   });
   const needed =
     need === null

@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from "commander";
 import { exit, RunvaultError } from "../model/error.ts";
 import { createScrubber } from "../model/scrubber.ts";
+import { visibleLines } from "../model/visible-text.ts";
 import { reportFailure } from "./failure.ts";
 import { listenForInterrupt } from "./interrupt.ts";
 import type { KnownCommand } from "./known-commands.ts";
@@ -23,7 +24,7 @@ export async function runCommandLine(
   const scrubber = createScrubber();
   let bar = false;
   const write = (text: string) => {
-    const clean = scrubber.scrub(text);
+    const clean = visibleLines(scrubber.scrub(text));
     return terminal.err(bar ? aboveBar(clean) : clean);
   };
   const debug = argv.includes("--debug");

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { ArchiveDiff } from "../archive/diff.ts";
 import { exit } from "../model/error.ts";
 import { plural } from "../model/plural.ts";
+import { visible } from "../model/visible-text.ts";
 import { commandEntry } from "./command-entry.ts";
 import { nonEmpty } from "./option-values.ts";
 import { grouped } from "./progress.ts";
@@ -45,7 +46,7 @@ async function diff(values: DiffValues, session: Session): Promise<number> {
     });
   };
   const result = await compared();
-  await session.terminal.out(session.json ? `${JSON.stringify(result, null, 2)}\n` : textOf(result));
+  await session.print(session.json ? `${JSON.stringify(result, null, 2)}\n` : textOf(result));
   return result.equal ? exit.done : exit.incomplete;
 }
 
@@ -69,5 +70,5 @@ function textOf({ equal, runs, onlyInA, onlyInB }: ArchiveDiff): string {
     }
   }
   lines.push(equal ? "equal" : "different");
-  return `${lines.join("\n")}\n`;
+  return `${lines.map(visible).join("\n")}\n`;
 }

@@ -13,6 +13,7 @@ import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
 import { plural } from "../model/plural.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../model/table.ts";
+import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { killStep } from "./kill-step.ts";
@@ -163,9 +164,7 @@ async function runExport(values: Values, session: Session): Promise<number> {
     });
   }
   const seconds = (performance.now() - started) / 1000;
-  await session.terminal.out(
-    session.json ? reportJson(files, format, seconds, shortfall) : reportText(files),
-  );
+  await session.print(session.json ? reportJson(files, format, seconds, shortfall) : reportText(files));
   return status;
 }
 
@@ -224,7 +223,7 @@ function reportText(files: readonly ExportedFile[]): string {
     .map(({ file, tables: written, bytes: size }) => {
       const counts = written.map(({ table, rows: n }) => `${table} ${grouped(Number(n))}`).join(", ");
       const all = written.reduce((sum, { rows }) => sum + rows, 0n);
-      return `${file}  ${counts} ${plural(all, "row")}, ${byteText(size)}\n`;
+      return `${visible(file)}  ${counts} ${plural(all, "row")}, ${byteText(size)}\n`;
     })
     .join("");
 }

@@ -1,4 +1,5 @@
 import { type ErrorPlace, exit, RunvaultError, worstExit } from "../model/error.ts";
+import { visible } from "../model/visible-text.ts";
 
 export interface FailureOptions {
   /** One line of JSON, `{"error": {code, message, place, hint, exit}}`, instead of text. */
@@ -24,13 +25,13 @@ export function reportFailure(thrown: unknown, options: FailureOptions): number 
     );
     return status;
   }
-  const lines = [`runvault: ${error.code}: ${error.message}`];
+  const lines = [`runvault: ${error.code}: ${continued(error.message)}`];
   const place = placeText(error.place);
   if (place !== "") lines.push(`  at: ${place}`);
   if (error.code === "internal")
     lines.push("  This is a bug in runvault: please report it, with what --debug prints.");
-  if (error.hint !== undefined) lines.push(`  hint: ${error.hint}`);
-  if (options.debug) lines.push(stackOf(error));
+  if (error.hint !== undefined) lines.push(`  hint: ${visible(error.hint)}`);
+  if (options.debug) lines.push(continued(stackOf(error)));
   options.write(`${lines.join("\n")}\n`);
   return status;
 }
@@ -54,8 +55,13 @@ const placeWords: readonly (readonly [keyof ErrorPlace, string])[] = [
 export function placeText(place: ErrorPlace): string {
   return placeWords
     .filter(([part]) => place[part] !== undefined)
-    .map(([part, word]) => `${word} ${place[part]}`)
+    .map(([part, word]) => `${word} ${visible(String(place[part]))}`)
     .join(", ");
+}
+
+/** Text of several lines in which only the first begins a line, so that what is quoted in it is not taken for ours. */
+function continued(text: string): string {
+  return text.split("\n").map(visible).join("\n  | ");
 }
 
 function stackOf(error: Error): string {

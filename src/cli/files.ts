@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { tableNamed } from "../model/table.ts";
+import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { allowIncompleteOption, readerShape, strictOption, tellShortfall } from "./reader-options.ts";
@@ -52,9 +53,11 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   refuseMixedTypes(table, byTypes(committed));
   await requireWhole(new WholeFiles(archive.layout), committed, session.signal);
   const files = committed.map(({ exactTypes: _, ...file }) => file);
-  const text = session.json
-    ? `${JSON.stringify(files, null, 2)}\n`
-    : files.map(({ file }) => `${file}\n`).join("");
-  await session.terminal.out(text);
+  if (session.json) await session.print(`${JSON.stringify(files, null, 2)}\n`);
+  else {
+    // a program opens them by exactly these names
+    const shown = session.terminal.stdoutIsTerminal ? visible : (name: string) => name;
+    await session.terminal.out(files.map(({ file }) => `${shown(file)}\n`).join(""));
+  }
   return await tellShortfall(shortfallOf(manifests, [table], values.allowIncomplete), values, session);
 }

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type { Logger } from "pino";
+import { visible } from "../model/visible-text.ts";
 import type { LogFormat } from "./log-format.ts";
 
 const require = createRequire(import.meta.url);
@@ -32,7 +33,8 @@ function textLine(line: string): string {
   const { level, time, msg, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const clock = String(time).slice(11, 19);
   const facts = Object.entries(rest).map(
-    ([name, value]) => ` ${name}=${typeof value === "object" ? JSON.stringify(value) : String(value)}`,
+    ([name, value]) =>
+      ` ${name}=${typeof value === "object" ? JSON.stringify(value) : visible(String(value))}`,
   );
-  return `${clock} ${String(level)}: ${String(msg ?? "")}${facts.join("")}\n`;
+  return `${clock} ${String(level)}: ${visible(String(msg ?? ""))}${facts.join("")}\n`;
 }

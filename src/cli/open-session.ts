@@ -1,4 +1,5 @@
 import type { Scrubber } from "../model/scrubber.ts";
+import { visible, visibleLines } from "../model/visible-text.ts";
 import { reportFailure } from "./failure.ts";
 import type { GlobalValues } from "./global-values.ts";
 import { createLog } from "./log.ts";
@@ -33,8 +34,9 @@ export function openSession(options: SessionOptions): Session {
       return log;
     },
     say: write,
+    print: (text) => terminal.out(visibleLines(text)),
     note: (text) => {
-      if (!quiet) write(`${text}\n`);
+      if (!quiet) write(`${visible(text)}\n`);
     },
     failure: (thrown) => reportFailure(thrown, { json, debug, write }),
     progress: () =>

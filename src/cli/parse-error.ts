@@ -4,13 +4,11 @@ import { RunvaultError } from "../model/error.ts";
 /** What the parser of command lines says, as our own error; anything else as it is. */
 export function parseError(thrown: unknown): unknown {
   if (!(thrown instanceof CommanderError)) return thrown;
-  const [first = "", ...rest] = thrown.message.replace(/^error: /, "").split("\n");
-  const near = rest
-    .join(" ")
-    .trim()
-    .replace(/^\((.*)\)$/, "$1");
-  return new RunvaultError("invalid_argument", first, {
+  const message = thrown.message.replace(/^error: /, "");
+  // the line before may end anywhere: it has words of the command line in it
+  const [suggestion = "", near] = /\n\((Did you mean [^\n]*)\)$/.exec(message) ?? [];
+  return new RunvaultError("invalid_argument", message.slice(0, message.length - suggestion.length), {
     cause: thrown,
-    hint: near === "" ? "`runvault --help` and `runvault COMMAND --help` show what there is." : near,
+    hint: near ?? "`runvault --help` and `runvault COMMAND --help` show what there is.",
   });
 }

@@ -1,6 +1,7 @@
 import { createRequire } from "node:module";
 import { byteText } from "../model/byte-text.ts";
 import { plural } from "../model/plural.ts";
+import { visible } from "../model/visible-text.ts";
 
 const require = createRequire(import.meta.url);
 
@@ -95,7 +96,7 @@ function progressOf(state: State, stop: () => void): Progress {
       state.bytes += bytes;
     },
     on: (what) => {
-      state.what = what;
+      state.what = visible(what);
     },
     [Symbol.dispose]: stop,
   };

@@ -40,8 +40,12 @@ export async function answerQuery(work: QueryWork, session: Session): Promise<nu
     return status;
   }
   const options = { tableRows: work.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
+  const isJson = format === "json" || format === "ndjson";
+  // programs get the data as it is; JSON for people means the same without what a terminal would obey
+  const isForPeople = format === "table" || (isJson && session.terminal.stdoutIsTerminal);
+  const send = isForPeople ? session.print : session.terminal.out;
   for await (const text of render(result, format, options)) {
-    if (!(await session.terminal.out(text))) break;
+    if (!(await send(text))) break;
   }
   return status;
 }

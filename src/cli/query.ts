@@ -58,7 +58,8 @@ export const queryCommand = commandEntry({
         "after",
         `
 In json and ndjson, decimals are strings with all their digits, and integers beyond 2^53 are strings too. Times are
-RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed.
+RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed. What a
+terminal would obey in the data is escaped in table, and in json and ndjson on a terminal; csv is the data as it is.
 
 Rows are those that are proven. Where a table has none, or its latest attempt went wrong, or rows of it are set aside,
 or, with --allow-incomplete, are not proven, standard error says so; with --json as one object,

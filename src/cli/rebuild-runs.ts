@@ -16,6 +16,7 @@ import { countText, plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
+import { visible } from "../model/visible-text.ts";
 import { killStep } from "./kill-step.ts";
 import { manifestsOf } from "./manifests-of.ts";
 import { durationText, grouped } from "./progress.ts";
@@ -75,9 +76,9 @@ export async function rebuildRuns(
       : await widenArchive(archive, values.widen, step, session);
   if (session.json) {
     const { reports, ...rest } = result;
-    await session.terminal.out(`${JSON.stringify({ ...rest, runs: reports.map(jsonOf) }, null, 2)}\n`);
+    await session.print(`${JSON.stringify({ ...rest, runs: reports.map(jsonOf) }, null, 2)}\n`);
   } else {
-    await session.terminal.out(textOf(result));
+    await session.print(textOf(result));
   }
   return result.exit;
 }
@@ -238,7 +239,7 @@ function textOf({ reports, notTried, unfinished, goOn }: Result): string {
           `the types of ${unfinished.join(", ")} are not changed in all runs yet: \`${goOn}\` goes on with that`,
         ]),
   ];
-  return lines.length === 0 ? "nothing to rebuild\n" : `${lines.join("\n")}\n`;
+  return lines.length === 0 ? "nothing to rebuild\n" : `${lines.map(visible).join("\n")}\n`;
 }
 
 function lineOf(report: RunReport): string {

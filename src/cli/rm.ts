@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
+import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { killStep } from "./kill-step.ts";
@@ -49,7 +50,7 @@ async function remove(values: RmValues, session: Session): Promise<number> {
   }
   const text = session.json
     ? `${JSON.stringify({ removed }, null, 2)}\n`
-    : removed.map((run) => `removed ${formatRun(run)}\n`).join("");
-  await session.terminal.out(text);
+    : removed.map((run) => `removed ${visible(formatRun(run))}\n`).join("");
+  await session.print(text);
   return worstExit(statuses);
 }

@@ -6,6 +6,7 @@ import type { Manifest } from "../archive/manifest.ts";
 import { exit, RunvaultError, worstExit } from "../model/error.ts";
 import { formatTime, wallClock } from "../model/time.ts";
 import { instanceNotArchived, instanceNotFound } from "../model/usual-errors.ts";
+import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape, openGatewayFor } from "./gateway-options.ts";
@@ -67,11 +68,11 @@ async function listRuns(values: z.output<typeof schema>, session: Session): Prom
   if (values.gateway === undefined) {
     const manifests = await manifestsIn(values.archive, instanceId);
     const runs = listedOf(manifests);
-    await session.terminal.out(session.json ? jsonOf(runs) : `${tableOf(runs)}${shortfallText(manifests)}`);
+    await session.print(session.json ? jsonOf(runs) : `${tableOf(runs)}${shortfallText(manifests)}`);
     return exit.done;
   }
   const { runs, status } = await gatewayRuns(values, instanceId, session);
-  await session.terminal.out(session.json ? jsonOf(runs) : tableOf(runs));
+  await session.print(session.json ? jsonOf(runs) : tableOf(runs));
   return status;
 }
 
@@ -127,7 +128,9 @@ function shortfallText(manifests: readonly Manifest[]): string {
         attemptText(table),
         aside === 0 ? null : `rows set aside, as the operator accepted: ${aside}`,
       ];
-      return told.filter((text) => text !== null).map((text) => `${formatRun(manifest)}  ${name}: ${text}\n`);
+      return told
+        .filter((text) => text !== null)
+        .map((text) => `${visible(`${formatRun(manifest)}  ${name}: ${text}`)}\n`);
     }),
   );
   return lines.length === 0 ? "" : `\n${lines.join("")}`;

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { privateFile } from "../model/make-folder.ts";
 import { nearestName } from "../model/nearest-name.ts";
+import { visible } from "../model/visible-text.ts";
 import { HostNames, hostPattern } from "../serve/host-names.ts";
 import { leastPageKeyBytes } from "../serve/page-token.ts";
 import type { Served } from "../serve/server.ts";
@@ -200,7 +201,7 @@ export async function openLineFile(file: string): Promise<LineFile> {
   return {
     write: (line) => {
       if (failure !== undefined) throw RunvaultError.from(failure, { place: { file } });
-      stream.write(`${line}\n`);
+      stream.write(`${visible(line)}\n`);
     },
     [Symbol.asyncDispose]: async () => {
       if (failure === undefined) await new Promise<void>((closed) => stream.end(() => closed()));
@@ -210,7 +211,7 @@ export async function openLineFile(file: string): Promise<LineFile> {
 
 /** Prints where a server listens, and resolves when the command is told to stop. */
 export async function announceUntilStopped({ url, port }: Served, session: Session): Promise<void> {
-  await session.terminal.out(session.json ? `${JSON.stringify({ url, port })}\n` : `${url}\n`);
+  await session.print(session.json ? `${JSON.stringify({ url, port })}\n` : `${visible(url)}\n`);
   if (session.signal.aborted) return;
   await new Promise((stop) => session.signal.addEventListener("abort", stop, { once: true }));
 }

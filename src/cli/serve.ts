@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { pino } from "pino";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
+import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
@@ -148,7 +149,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     session.terminal.out(`${line}\n`).catch((error) => session.failure(error));
   };
   const writeLine = values.accessLog === "-" ? toOutput : file && ((line: string) => file.write(line));
-  const log = writeLine && accessLog((line) => writeLine(session.scrubber.scrub(line)));
+  const log = writeLine && accessLog((line) => writeLine(visible(session.scrubber.scrub(line))));
 
   using _renewal = renewTokensOnHangup(values, tokens, session);
   const served = await serve({

@@ -17,7 +17,12 @@ export interface Session {
   readonly globals: GlobalValues;
   /** Text for standard error, as it stands. */
   say(text: string): void;
-  /** A sentence for people on standard error; silent with --quiet. */
+  /**
+   * Prints a report on standard output, text or JSON, in lines that are ours: what else a terminal would obey is escaped.
+   * Parts from outside that may have line feeds go through `visible` before. Gives and throws what `terminal.out` does.
+   */
+  print(text: string): Promise<boolean>;
+  /** A sentence for people on standard error, in one line; silent with --quiet. */
   note(text: string): void;
   /** Tells of an error that does not end the command; gives the exit status it leads to. */
   failure(thrown: unknown): number;

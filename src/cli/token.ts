@@ -46,6 +46,6 @@ async function printLine(values: z.output<typeof schema>, session: Session): Pro
   if (process.stdin.isTTY) session.note("type the token, then Enter and Ctrl-D");
   const token = (await text(process.stdin)).trim();
   session.scrubber.add(token);
-  await session.terminal.out(tokenLine(token, values.name, values.instance));
+  await session.print(tokenLine(token, values.name, values.instance));
   return exit.done;
 }

@@ -11,6 +11,7 @@ import { byteText } from "../model/byte-text.ts";
 import { type ErrorCode, exit, RunvaultError, worstExit } from "../model/error.ts";
 import { countText } from "../model/plural.ts";
 import type { HistorySource } from "../model/source.ts";
+import { visible } from "../model/visible-text.ts";
 import { type GatewayValues, openGatewayFor } from "./gateway-options.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -56,7 +57,7 @@ export async function verifyRuns(
   const text = session.json
     ? `${JSON.stringify({ exit: status, places, ...told, runs: reports }, null, 2)}\n`
     : placesText(places) + (reports.map(textOf).join("") || "no runs to verify\n") + scopeText(scope);
-  await session.terminal.out(text);
+  await session.print(text);
   return status;
 }
 
@@ -234,14 +235,15 @@ function textOf(report: RunReport): string {
   const told = bad.some(({ check, table }) => check === "state" && table !== null);
   const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
   const next = nextOf(report);
-  const end = next === undefined ? "" : `  next: ${next}\n`;
+  const end = next === undefined ? "" : `  next: ${visible(next)}\n`;
   const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};
   const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made anew\n`;
-  return `${formatRun(report.run)}  ${verdict}${passed}\n${lines.join("")}${repaired}${end}`;
+  return `${visible(formatRun(report.run))}  ${verdict}${passed}\n${lines.join("")}${repaired}${end}`;
 }
 
 function lineOf({ table, check, level, detail, files }: Omit<VerifyCheck, "run">): string {
   const where = table === null ? check : `${table} ${check}`;
-  return `  ${level}: ${where}: ${detail}${files.length === 0 ? "" : ` (${files.slice(0, 3).join(", ")})`}\n`;
+  const named = files.length === 0 ? "" : ` (${files.slice(0, 3).join(", ")})`;
+  return `  ${visible(`${level}: ${where}: ${detail}${named}`)}\n`;
 }

@@ -321,6 +321,19 @@ describe("progress", () => {
     expect(lines).toHaveLength(2);
     expect(lines[0]).toMatch(/^a\/b: 1,000 rows, 4\.0 kB, [\d,]+ rows\/s\n$/);
   });
+
+  it("shows what a name would do to the terminal", () => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const lines: string[] = [];
+    const write = (text: string) => lines.push(text);
+    {
+      using progress = showProgress({ style: "lines", stream: process.stderr, write, lineEveryMs: 20 });
+      progress.on("a/b\u001b[2K\nCOMPLETE");
+      vi.advanceTimersByTime(20);
+    }
+    expect(lines).toEqual(["a/b\\u001b[2K\\nCOMPLETE\n"]);
+  });
 });
 
 describe("the simulated clock", () => {
