@@ -1,4 +1,5 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { timerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
 
 /** Interrupts a connection when time is up or the signal says so, and remembers why. */
@@ -21,7 +22,7 @@ export class Limit implements Disposable {
             hint: "Narrow it, or raise --timeout.",
           }),
         );
-      }, timeoutMs);
+      }, timerMs(timeoutMs));
     }
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener("abort", this.#onAbort, { once: true });

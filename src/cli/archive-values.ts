@@ -3,7 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { archiveShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";
-import { ageMs, decimalTypes, durationMs, finishedWords, tableList, wholeNumber } from "./option-values.ts";
+import { ageMs, decimalTypes, finishedWords, tableList, waitMs, wholeNumber } from "./option-values.ts";
 import { askable, parseInstance, parseRun } from "./run-argument.ts";
 
 /** As `archive/segment.ts` has it, whose zlib this command does not load before it runs. */
@@ -20,7 +20,7 @@ export const archiveSchema = z.object({
   tables: tableList.optional(),
   dryRun: z.boolean().default(false),
   require: z.enum(["hashed", "counted", "any"]),
-  settle: durationMs,
+  settle: waitMs,
   acceptShrink: z.boolean().default(false),
   acceptQuarantine: z.boolean().default(false),
   finalPass: z.enum(["rows", "counts"]),
