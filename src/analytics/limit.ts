@@ -1,4 +1,5 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { timerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
 import { queryTimedOut } from "./query-timed-out.ts";
 
@@ -18,7 +19,7 @@ export class Limit implements Disposable {
     if (timeoutMs !== undefined) {
       this.#deadline = setTimeout(() => {
         this.#stop(queryTimedOut(timeoutMs));
-      }, timeoutMs);
+      }, timerMs(timeoutMs));
     }
     if (signal?.aborted) this.#onAbort();
     else signal?.addEventListener("abort", this.#onAbort, { once: true });

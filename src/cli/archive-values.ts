@@ -11,6 +11,7 @@ import {
   finishedWords,
   mebibytes,
   tableList,
+  waitMs,
   wholeNumber,
 } from "./option-values.ts";
 import { askable, parseInstance, parseRun } from "./run-argument.ts";
@@ -30,7 +31,7 @@ export const archiveSchema = z.object({
   tables: tableList.optional(),
   dryRun: z.boolean().default(false),
   require: z.enum(["hashed", "counted", "any"]),
-  settle: durationMs,
+  settle: waitMs,
   acceptShrink: z.boolean().default(false),
   acceptQuarantine: z.boolean().default(false),
   finalPass: z.enum(["rows", "counts"]),

@@ -1,29 +1,49 @@
 import type { Command, Option } from "commander";
 import { z } from "zod";
+import { longestTimerMs, timerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import { parseTime } from "../model/time.ts";
 
-const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, min: 60_000, h: 3_600_000 };
+const unitMs: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+};
 
 /** Text that is not empty. */
 export const nonEmpty = z.string().min(1, "is empty");
 
-/** `500ms`, `60s`, `2m`, `1h` → milliseconds. */
+/** A time span with its unit in milliseconds; NaN for any other text. */
+function millisecondsOf(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|min|h|d|w)$/.exec(text);
+  return match === null ? Number.NaN : Math.round(Number(match[1]) * unitMs[match[2]!]!);
+}
+
+/** `500ms`, `60s`, `2m`, `1h` → milliseconds. A deadline: what is longer than a timer can wait is cut to that. */
 export const durationMs = z.string().transform((text, context) => {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|min|h)$/.exec(text);
-  const ms = match === null ? Number.NaN : Math.round(Number(match[1]) * unitMs[match[2]!]!);
-  if (Number.isSafeInteger(ms) && ms <= 2_147_483_647) return ms;
+  const ms = timerMs(millisecondsOf(text));
+  if (Number.isSafeInteger(ms)) return ms;
+  context.addIssue("is a duration with its unit, such as 500ms, 60s, 2m or 1h");
+  return z.NEVER;
+});
+
+/** The same for a wait that means what it says. */
+export const waitMs = z.string().transform((text, context) => {
+  const ms = millisecondsOf(text);
+  if (Number.isSafeInteger(ms) && ms <= longestTimerMs) return ms;
   context.addIssue("is a duration with its unit, such as 500ms, 60s, 2m or 1h, below 24 days");
   return z.NEVER;
 });
 
 /** How long ago: `12h`, `7d`, `4w`, or a duration as above → milliseconds. */
 export const ageMs = z.string().transform((text, context) => {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|min|h|d|w)$/.exec(text);
-  const units: Readonly<Record<string, number>> = { ...unitMs, d: 86_400_000, w: 7 * 86_400_000 };
-  const ms = match === null ? Number.NaN : Math.round(Number(match[1]) * units[match[2]!]!);
+  const ms = millisecondsOf(text);
   if (Number.isSafeInteger(ms)) return ms;
   context.addIssue("is a time with its unit, such as 12h, 7d or 4w");
   return z.NEVER;

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
+import { timerMs } from "../model/deadline.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { ApartRequest } from "./apart-request.ts";
 import { watchResident } from "./watch-resident.ts";
@@ -50,7 +51,7 @@ export const runApart: RunApart = async ({ module, request, memoryBytes, timeout
         stopped ??= why;
         child.kill("SIGKILL");
       };
-      const deadline = setTimeout(() => stop("timeout"), timeoutMs);
+      const deadline = setTimeout(() => stop("timeout"), timerMs(timeoutMs));
       const watch = watchResident(child, memoryBytes, () => stop("memory"));
       const onAbort = () => child.kill("SIGKILL");
       signal.addEventListener("abort", onAbort, { once: true });

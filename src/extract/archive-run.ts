@@ -15,6 +15,7 @@ import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
 import { latestView } from "../archive/table-view.ts";
 import { typesNow } from "../archive/types-now.ts";
+import { timerMs } from "../model/deadline.ts";
 import { exit, RunvaultError, type WiderColumn } from "../model/error.ts";
 import { deepestJson, isDeeper } from "../model/json-depth.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
@@ -552,7 +553,7 @@ function restless(version: string | undefined): RunvaultError {
 
 async function waitFor(ns: bigint, signal: AbortSignal): Promise<void> {
   try {
-    await setTimeout(Number(ns / 1_000_000n), undefined, { signal });
+    await setTimeout(timerMs(Number(ns / 1_000_000n)), undefined, { signal });
   } catch (error) {
     signal.throwIfAborted();
     throw error;

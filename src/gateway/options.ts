@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { longestTimerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
 import type { LeastRate } from "./row-rate.ts";
@@ -48,7 +49,7 @@ export interface GatewayOptions {
   readonly key?: string | undefined;
 }
 
-const ms = z.int().min(1).max(2_147_483_647);
+const ms = z.int().min(1).max(longestTimerMs);
 const pem = z.string().min(1);
 const policy = z.custom<RetryPolicy>(
   (value) => typeof value === "object" && value !== null,

@@ -8,6 +8,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { contentTypeUnaryProto, requestHeader } from "@connectrpc/connect/protocol-connect";
+import { timerMs } from "../model/deadline.ts";
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
 import type { RpcContract } from "./contract.ts";
 import { statusHints } from "./error-answer.ts";
@@ -43,7 +44,7 @@ export class RpcClient {
     this.#contract = contract;
     const { headersTimeoutMs, documentTimeoutMs } = exchange.options;
     // how long the client waits in all: whoever answers later answers nobody
-    const timeoutMs = Math.min(headersTimeoutMs + documentTimeoutMs, 9_999_999_999);
+    const timeoutMs = timerMs(headersTimeoutMs + documentTimeoutMs);
     this.#headers = Object.fromEntries(requestHeader("unary", true, timeoutMs, undefined, false));
     this.#prefix = keepOnce(() => this.#findPrefix());
   }

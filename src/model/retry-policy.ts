@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { longestTimerMs } from "./deadline.ts";
 import { RunvaultError } from "./error.ts";
 
 /** What is told about an attempt that failed and will be repeated. */
@@ -37,8 +38,7 @@ export interface RetryOptions {
   readonly onRetry?: ((info: RetryInfo) => void) | undefined;
 }
 
-// what a timer can wait: it fires at once for anything longer
-const ms = z.int().min(1).max(2_147_483_647);
+const ms = z.int().min(1).max(longestTimerMs);
 const fn = <T>() => z.custom<T>((value) => typeof value === "function", "must be a function");
 
 const schema = z.strictObject({

@@ -1,3 +1,4 @@
+import { timerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
 
 /** Aborts its signal when the work it times takes too long. */
@@ -31,7 +32,7 @@ export class QueryClock {
       this.#stop.abort(
         new RunvaultError("limit_exceeded", message, { hint: "Ask for a smaller window of time." }),
       );
-    }, this.#mostMs);
+    }, timerMs(this.#mostMs));
     try {
       return await work();
     } catch (error) {

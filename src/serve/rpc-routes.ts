@@ -19,6 +19,7 @@ import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts"
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
+import { cutDeadline } from "./client-deadline.ts";
 import {
   datasourceService,
   discoveryService,
@@ -124,7 +125,9 @@ async function answerCall(
   const call: RpcCall = {};
   const values = createContextValues().set(rpcCallKey, call);
   try {
-    const answer = await handler(universalRequestFromNodeRequest(request.raw, response, undefined, values));
+    const asked = universalRequestFromNodeRequest(request.raw, response, undefined, values);
+    cutDeadline(asked.header);
+    const answer = await handler(asked);
     const given = {
       status: answer.status,
       header: new Headers(answer.header),

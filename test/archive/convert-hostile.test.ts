@@ -174,7 +174,7 @@ describe("a line that is no proper row is refused, and set aside by the careful 
       place: { instance: instanceId, run: runId, table: table.name },
     });
     const found = await careful(table, text, 7);
-    expect(found.result).toEqual({ good: 2, bad: 1, drift: {} });
+    expect(found.result).toEqual({ good: 2, bad: 1, drift: [] });
     expect(found.bad).toMatchObject([
       { line: 2, offset: good.length + 1, reason: expect.stringMatching(reason) },
     ]);
@@ -367,16 +367,16 @@ describe("a line that is only written in another way is the row it says", () => 
 describe("what only the careful path can read is refused at first, and taken after it", () => {
   const manyShapes = Array.from({ length: 12 }, (_, i) => edit(fill, "{", `{"x${i}":1,`)).join("\n");
   it.each([
-    ["a nested unknown field", `${edit(fill, "{", '{"x":{"a":[1,{"b":null}]},')}\n`, 1, { "field x": 1 }],
-    ["blank lines", `\n${fill}\n \t\n\n`, 1, { "blank line": 3 }],
-    ["a byte order mark at the start", `\ufeff${fill}\n${fill}\n`, 2, { "byte order mark": 1 }],
-    ["carriage returns at some line ends", `${fill}\r\n${fill}\n`, 2, {}],
-    ["a carriage return between tokens", `${edit(fill, ",", ",\r")}\n${fill}\n`, 2, {}],
+    ["a nested unknown field", `${edit(fill, "{", '{"x":{"a":[1,{"b":null}]},')}\n`, 1, ["x"]],
+    ["blank lines", `\n${fill}\n \t\n\n`, 1, ["blank line"]],
+    ["a byte order mark at the start", `\ufeff${fill}\n${fill}\n`, 2, ["byte order mark"]],
+    ["carriage returns at some line ends", `${fill}\r\n${fill}\n`, 2, []],
+    ["a carriage return between tokens", `${edit(fill, ",", ",\r")}\n${fill}\n`, 2, []],
     [
       "fields of more shapes than are learned",
       `${manyShapes}\n`,
       12,
-      Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`field x${i}`, 1])),
+      Array.from({ length: 12 }, (_, i) => `x${i}`).toSorted(),
     ],
   ])("%s", async (_, text, rows, drift) => {
     await expect(fixture.convert(fills, [await fixture.segment(text)])).rejects.toMatchObject({
@@ -426,7 +426,7 @@ describe("odd zeros of exact numbers", () => {
     });
     const found = await careful(fills, odd, 7);
     expect(found.good.toString()).toBe(`${price(kept)}\n${fill}\n`);
-    expect(found.result).toEqual({ good: 2, bad: 0, drift: { "odd zeros in decimals": 1 } });
+    expect(found.result).toEqual({ good: 2, bad: 0, drift: ["odd zeros in decimals"] });
     const again = await fixture.convert(fills, [await fixture.segment(found.good, { checked: true })]);
     const value = kept.replace(/(\.\d*?)0+"$/, '$1"');
     expect(await fixture.lines(fills, again.out)).toEqual([price(value), fill]);
