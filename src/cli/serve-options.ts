@@ -6,7 +6,6 @@ import { privateFile } from "../model/make-folder.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { visible } from "../model/visible-text.ts";
 import { HostNames, hostPattern } from "../serve/host-names.ts";
-import { leastPageKeyBytes } from "../serve/page-token.ts";
 import type { Served } from "../serve/server.ts";
 import type { ServeTls } from "../serve/tls-options.ts";
 import type { TokenList } from "../serve/token-list.ts";
@@ -122,6 +121,7 @@ export async function pageKeyFrom(
   session: Pick<Session, "log">,
 ): Promise<{ readonly pageKey?: Buffer }> {
   if (file === undefined) return {};
+  const { leastPageKeyBytes } = await import("../serve/page-token.ts");
   const bytes = await readSecretFile("--page-key-file", file, session);
   const isText = bytes.every((byte) => byte < 0x80);
   const pageKey = isText ? Buffer.from(bytes.toString("latin1").trim()) : bytes;

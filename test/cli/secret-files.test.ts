@@ -2,6 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { tokenLine } from "../../src/serve/token-list.ts";
 import { runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 let folder: string;
@@ -39,6 +40,7 @@ describe("a file with a token or key that others can read is warned of", () => {
     for (const [flag, content] of [
       ["--token-file", "a-token-of-this-test"],
       ["--page-key-file", keyed],
+      ["--tokens", tokenLine("0123456789abcdef-own", "desk", ["*"])],
     ] as const) {
       const stderr = await told([flag, await fileOf(content, mode)]);
       if (says === "") expect(stderr).not.toContain("warn");

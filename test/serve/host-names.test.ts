@@ -1,6 +1,10 @@
+import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import http2 from "node:http2";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
 import { HostNames, hostPattern, ownHostNames } from "../../src/serve/host-names.ts";
 
@@ -97,6 +101,27 @@ test("a request is refused by whichever of its hosts is not answered", () => {
   expect(code(["Host", "localhost"], "HTTPS://evil.example?x")).toBe("misdirected");
   expect(code(["Host", "evil.example"], "http://localhost/api/v1/health")).toBe("misdirected");
   expect(code(["Host", "localhost"], "http://127.0.0.1/api/v1/health")).toBeUndefined();
+});
+
+test("a request over HTTP/2 is known by its authority", async () => {
+  const server = http2.createServer((request, response) => {
+    response.end(names.refusal(request)?.code ?? "answered");
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const session = http2.connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const asked = async (headers: http2.OutgoingHttpHeaders) => {
+    const stream = session.request({ ":path": "/", ...headers });
+    return await new Response(Readable.toWeb(stream) as ReadableStream).text();
+  };
+  try {
+    expect(await asked({})).toBe("answered");
+    expect(await asked({ ":authority": "evil.example" })).toBe("misdirected");
+    expect(await asked({ ":authority": "Archive.example." })).toBe("answered");
+    expect(await asked({ ":authority": "localhost", host: "evil.example" })).toBe("misdirected");
+  } finally {
+    session.close();
+    server.close();
+  }
 });
 
 test("a name to answer to is compared in lower case, without its last dot, in ASCII", () => {
