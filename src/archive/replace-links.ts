@@ -39,15 +39,26 @@ export async function replaceLinks(
     // for the moment between the two renames there is no folder, which readers are told
     await makeRealFolder(archive.layout, dirname(swap.folder));
     await rename(swap.folder, swap.former).catch((error: unknown) => {
+      if ((error as NodeJS.ErrnoException).code === "EXDEV") throw onTwoDisks(swap.folder, error);
       if (!isMissing(error)) throw error;
     });
     step("tables-removed");
-    await rename(swap.next, swap.folder);
+    await rename(swap.next, swap.folder).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === "EXDEV" ? onTwoDisks(swap.folder, error) : error;
+    });
     await syncFolder(dirname(swap.folder));
     step("tables-replaced");
   } finally {
     await swap.settle();
   }
+}
+
+function onTwoDisks(folder: string, cause: unknown): RunvaultError {
+  return new RunvaultError("storage_failed", "this folder is mounted from another disk than staging/", {
+    cause,
+    place: { file: folder },
+    hint: "Unmount it, so that it can be replaced by a rename, and run the same command again.",
+  });
 }
 
 class Swap {

@@ -167,9 +167,9 @@ it("archives share a scratch folder, and copies of one archive do, too", async (
   await killed({ dir: other, scratch, until: ["segment-journalled", 1] });
   expect(await readdir(scratch)).toHaveLength(3);
   for (const at of [dir, copy, other]) {
-    expect(await archive({ dir: at, scratch, rows: 30 })).toMatchObject({
-      resumedSegments: at === other ? 0 : 1,
-    });
+    const { resumedSegments } = await archive({ dir: at, scratch, rows: 30 });
+    // the other's were of a run of fewer rows
+    expect(resumedSegments > 0).toBe(at !== other);
     await expectWhole(at);
   }
 });

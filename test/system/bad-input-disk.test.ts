@@ -155,6 +155,46 @@ describe.skipIf(!requires("tmpfs"))("a disk that is full", () => {
   });
 });
 
+describe.skipIf(!requires("tmpfs"))("a folder of the archive on a disk of its own", () => {
+  /** Shell text that archives, and then moves a folder of the archive to the disk and mounts it in its place. */
+  const moved = (dir: string, name: string, disk: string) =>
+    [
+      command(archiveInto(dir)),
+      `mkdir -p '${dir}/${name}'`,
+      `cp -a '${dir}/${name}/.' '${disk}'`,
+      `mount --bind '${disk}' '${dir}/${name}'`,
+    ].join(" && ");
+
+  it.each(["data", "pending", "tables", "runs"])("works as %s/, by way of a mount", async (name) => {
+    const [dir, disk] = [join(folder, `mounted-${name}`), join(folder, `disk-of-${name}`)];
+    const work = [
+      moved(dir, name, disk),
+      command(["rebuild", "--archive", dir]),
+      command(["verify", "--deep", "--archive", dir]),
+    ];
+    const { status, stdout, stderr } = await onSmallDisk(disk, "64m", work.join(" && "));
+    expect({ status, stderr }).toMatchObject({ status: 0 });
+    expect(stdout).toContain("verified");
+  });
+
+  it("stops a change of types as tables/, with the remedy, and lets it finish without", async () => {
+    const [dir, disk] = [join(folder, "mounted-widened"), join(folder, "disk-of-tables-widened")];
+    const widen = command(["rebuild", "--widen", "fills.price", "--archive", dir]);
+    const script = [
+      moved(dir, "tables", disk),
+      widen,
+      'echo "first $?"',
+      `umount '${dir}/tables'`,
+      `${widen} && ${command(["verify", "--archive", dir])}`,
+      'echo "second $?"',
+    ].join("\n");
+    const { stdout, stderr } = await onSmallDisk(disk, "64m", script);
+    expect(stdout).toContain("first 7\n");
+    expect(`${stdout}${stderr}`).toContain("mounted from another disk than staging/");
+    expect(stdout).toContain("second 0\n");
+  });
+});
+
 describe.skipIf(!requires("unprivileged"))("a folder without permission", () => {
   const asNobody = (args: readonly string[]) =>
     runProgram(process.execPath, [main, ...args], unprivilegedUser);
@@ -173,6 +213,8 @@ describe.skipIf(!requires("unprivileged"))("a folder without permission", () => 
 
   it("exits with 7 where the archive is another's, which it leaves as it is", async () => {
     const dir = join(folder, "others");
+    // a folder that is made by an archive is for its owner alone
+    await mkdir(dir, { mode: 0o755 });
     expect((await runProgram(process.execPath, [main, ...archiveInto(dir)])).status).toBe(0);
     await chmodAll(dir, 0o555);
     const refused = await asNobody(archiveInto(dir));

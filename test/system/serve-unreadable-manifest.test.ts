@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { chmod } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { ArchiveUnderTest, worldRun } from "../fixtures/archive/archived-world.ts";
@@ -9,7 +10,8 @@ test.skipIf(!requires("unprivileged"))(
   async () => {
     await using made = await ArchiveUnderTest.create(["fills"]);
     await made.renew();
-    await chmod(made.folder, 0o755);
+    // what a new archive has is its owner's alone
+    spawnSync("chmod", ["-R", "a+rX", made.folder]);
     const manifest = made.archive.layout.manifestFile(worldRun);
     await chmod(manifest, 0o000);
     const { child, finished, firstLine } = start(
