@@ -59,6 +59,21 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     await driver.expectEqualTo(undisturbed);
   });
 
+  it("--min-rate ends the table whose rows stop coming, and the next job ends as one undisturbed", async () => {
+    const slow = await world.serve({ transport, faults: ["stall@fills:20"] });
+    const driver = new KillDriver(world, slow, await world.archiveFolder());
+    const window = ["--min-rate-window", "500ms"];
+    const { status, stdout } = await driver.start({ RUNVAULT_MIN_RATE: "1KB" }, window).finished;
+    await slow.quiet();
+    expect(stdout).toMatch(
+      /fills +INCOMPLETE .*rows came at \d+ B a second over 1 s of waiting, below the 1\.0 kB of/,
+    );
+    expect(stdout).toMatch(/orders +COMPLETE/);
+    expect(status).toBe(3);
+    await driver.goOn();
+    await driver.expectEqualTo(undisturbed);
+  });
+
   it("a budget that ends ahead of all that can be kept says so", async () => {
     const driver = await fresh();
     gateway.holdAfter(0);
