@@ -10,7 +10,7 @@ import {
   ListPortfolioSeriesResponseSchema,
   PreviewTableResponseSchema,
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
-import { FillSchema, FillSchema } from "../../src/gen/example/history/v1/rows_pb.ts";
+import { FillSchema } from "../../src/gen/example/history/v1/rows_pb.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
 import { rowMessage } from "../../src/model/row-message.ts";
@@ -325,7 +325,7 @@ function withoutDrift(line: string): string {
 test("two pages that are read in turns do not mix", () => {
   const lineOfPage = (symbol: string) => {
     const rows = Array.from({ length: 6000 }, (_, i) =>
-      toBinary(fills.message, create(FillSchema, { seq: BigInt(i), symbol })),
+      toBinary(FillSchema, create(FillSchema, { seq: BigInt(i), symbol })),
     );
     return indexPage(
       pageOf(fills, PreviewTableResponseSchema, rows),
