@@ -226,6 +226,5 @@ test("reports go through the door that escapes: past it go rows for programs, he
     "files.ts",
     "query.ts",
     "serve.ts",
-    "session.ts",
   ]);
 });
