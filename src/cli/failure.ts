@@ -61,7 +61,8 @@ export function placeText(place: ErrorPlace): string {
 
 /** Text of several lines in which only the first begins a line, so that what is quoted in it is not taken for ours. */
 function continued(text: string): string {
-  return text.split("\n").map(visible).join("\n  | ");
+  const [first = "", ...rest] = text.split("\n").map(visible);
+  return [first, ...rest.map((line) => `  | ${line}`.trimEnd())].join("\n");
 }
 
 function stackOf(error: Error): string {

@@ -176,7 +176,7 @@ export function tellHostNames(
   session: Pick<Session, "note" | "log">,
 ): void {
   if (hasTokens) return;
-  const told = `without tokens, requests are answered that name ${new HostNames([...hostName, host])}; --host-name adds to them`;
+  const told = `without tokens, only requests to these hosts are answered: ${new HostNames([...hostName, host])}; --host-name adds others`;
   if (isLoopback(host) && hostName.length === 0) session.log.info(told);
   else session.note(told);
 }

@@ -19,7 +19,7 @@ export interface Session {
   say(text: string): void;
   /**
    * Prints a report on standard output, text or JSON, in lines that are ours: what else a terminal would obey is escaped.
-   * Parts from outside that may have line feeds go through `visible` before. Gives and throws what `terminal.out` does.
+   * Parts from outside that may have line feeds go through `visible` before. Gives and throws what `Terminal.out` does.
    */
   print(text: string): Promise<boolean>;
   /** A sentence for people on standard error, in one line; silent with --quiet. */

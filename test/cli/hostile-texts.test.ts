@@ -7,6 +7,7 @@ import { manifestText } from "../../src/archive/manifest.ts";
 import { aboveBar } from "../../src/cli/progress.ts";
 import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { inProject } from "../fixtures/command/project.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { hostile, hostileId, obeyed, startHostileGateway } from "../fixtures/source/hostile-texts.ts";
 
@@ -210,4 +211,20 @@ test("rows for programs are as they are stored", async () => {
   expect(json.stdout).toContain("\u202e");
   expect(onTerminal.stdout).not.toContain("\u202e");
   expect(JSON.parse(onTerminal.stdout)).toEqual(JSON.parse(json.stdout));
+});
+
+test("reports go through the door that escapes: past it go rows for programs, help, and what shells read", async () => {
+  const past: string[] = [];
+  for (const name of await readdir(inProject("src", "cli"))) {
+    const source = await readFile(inProject("src", "cli", name), "utf8");
+    if (/terminal\.out\b/.test(source)) past.push(name);
+  }
+  expect(past.sort()).toEqual([
+    "command-line.ts",
+    "completion.ts",
+    "export.ts",
+    "files.ts",
+    "query.ts",
+    "serve.ts",
+  ]);
 });
