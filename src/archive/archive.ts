@@ -13,7 +13,7 @@ import { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { permissionsAt } from "./permissions.ts";
-import { requireRealFolder } from "./real-folder.ts";
+import { linkedInstances, requireRealFolder } from "./real-folder.ts";
 import { scratchArea } from "./scratch-area.ts";
 
 const typesByTable = z.record(
@@ -214,8 +214,9 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
 
 async function listManifests(layout: Layout): Promise<string[]> {
   const files: string[] = [];
-  // through a link they would be those of something else, or none
   await requireRealFolder(layout, layout.runsDir);
+  const [linked] = await linkedInstances(layout);
+  if (linked !== undefined) throw linked.error;
   for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
     for (const name of await namesIn(join(layout.runsDir, instance))) {
       if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(layout.runsDir, instance, name));

@@ -1,11 +1,11 @@
 import type { Stats } from "node:fs";
-import { lstat, mkdir } from "node:fs/promises";
+import { lstat, mkdir, readdir } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { setFolderBits } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import { isMissing, syncFolder } from "./durable.ts";
-import type { Layout } from "./layout.ts";
+import { isPathName, type Layout } from "./layout.ts";
 import { foldersOf } from "./own-names.ts";
 import { permissionsAt } from "./permissions.ts";
 import { makeScratchArea } from "./scratch-area.ts";
@@ -82,6 +82,25 @@ async function makePart(layout: Layout, part: string): Promise<void> {
   }
   await setFolderBits(part, (await permissionsAt(layout, part)).folder);
   await syncFolder(dirname(part));
+}
+
+/**
+ * Folders of instances below `runs/` that are links. Whoever lists manifests has to look: through a link they would be those
+ * of something else, and where it leads to an empty folder nobody would miss them.
+ */
+export async function linkedInstances(
+  layout: Layout,
+): Promise<{ readonly folder: string; readonly error: RunvaultError }[]> {
+  const entries = await readdir(layout.runsDir, { withFileTypes: true }).catch((error: unknown) => {
+    if (isMissing(error)) return [];
+    throw RunvaultError.from(error, { place: { file: layout.runsDir } });
+  });
+  return entries
+    .filter((entry) => entry.isSymbolicLink() && isPathName(entry.name))
+    .map((entry) => ({
+      folder: entry.name,
+      error: misplaced(join(layout.runsDir, entry.name), entry, "folder"),
+    }));
 }
 
 /** Throws `archive_damaged` where something other than a file is in the place of one that is opened for writing. */

@@ -11,6 +11,7 @@ import { sizeOf } from "./durable.ts";
 import type { Manifest, TableState } from "./manifest.ts";
 import { markOf } from "./manifest-cache.ts";
 import { parseManifest } from "./parse-manifest.ts";
+import { linkedInstances, requireRealFolder } from "./real-folder.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 
 /** What there is to say of an archived run without its segments. */
@@ -81,6 +82,12 @@ export class RunOverviews {
       const read = before !== undefined && isLasting(before) ? before : await this.#readFile(file);
       // the same trouble as before stays the same error, of which the owner has heard
       kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
+    }
+    for (const { folder, error } of await linkedInstances(this.#archive.layout)) {
+      const file = error.place.file!;
+      const before = this.#kept.get(file)?.read;
+      const read = { file: relative(this.#archive.dir, file), folder, error };
+      kept.set(file, { mark: "", read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
     this.#kept = kept;
     const reads = [...kept.values()].map(({ read }) => read);
@@ -166,8 +173,11 @@ export class RunOverviews {
 
   async #files(): Promise<string[]> {
     const { runsDir } = this.#archive.layout;
+    await requireRealFolder(this.#archive.layout, runsDir);
     const files: string[] = [];
+    const linked = new Set((await linkedInstances(this.#archive.layout)).map(({ folder }) => folder));
     for (const folder of await namesIn(runsDir)) {
+      if (linked.has(folder)) continue;
       for (const name of await namesIn(join(runsDir, folder))) {
         if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(runsDir, folder, name));
       }

@@ -53,6 +53,21 @@ describe.each(reading)("$name", ({ args, reads }) => {
   );
 });
 
+it.each(["runs", "runs/alpha"])(
+  "a link in the place of %s to an empty folder is not an archive with fewer runs",
+  async (folder) => {
+    await linkOut(folder);
+    await rm(join(under.folder, "outside/target"), { recursive: true });
+    await mkdir(join(under.folder, "outside/target"));
+    for (const { args } of reading.filter(({ name }) => name !== "files")) {
+      const { status } = await runInside([...args, "--archive", under.archive.dir]);
+      expect(status).toBe(5);
+    }
+    await using source = openArchiveSource(under.archive);
+    await expect(source.runs("alpha")).rejects.toMatchObject({ code: "archive_damaged" });
+  },
+);
+
 describe("an archive as a source", () => {
   const firstOf = async (source: HistorySource) => {
     for await (const chunk of source.rows({ ...worldRun, table: "fills" })) return chunk.byteLength;
