@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/table.ts";
+import { Turns } from "../model/turns.ts";
 import type { RpcContract } from "./contract.ts";
 import type { Exchange } from "./exchange.ts";
 import { indexPage, type PageIndex, type PageLayout } from "./page-index.ts";
@@ -76,7 +77,7 @@ export async function* readPages(
         : undefined;
       // reading the page keeps the thread: the request for the next has to be on its way first
       if (ahead !== undefined) await letGoOut();
-      const lines = page.lines ?? tryTranscode(source, page.index, wanted);
+      const lines = page.lines ?? (await tryTranscode(source, page.index, wanted));
       if (lines instanceof RunvaultError) {
         ahead?.[Symbol.dispose]();
         page = await fetchLines(source, reading, token, wanted, signal, lines);
@@ -138,7 +139,7 @@ function fetchLines(
     async (attempt) => {
       if (attempt === 1) throw failure;
       const index = await attemptPage(source, reading, token, wanted, { place, signal });
-      return { index, lines: source.transcoder.transcode(index, wanted) };
+      return { index, lines: await transcode(source, index, wanted) };
     },
     canComeWhole,
   );
@@ -215,10 +216,25 @@ function canComeWhole({ code, retry, status }: RunvaultError): boolean {
   return retry === "again" && !(code === "stream_cut" && status !== undefined);
 }
 
+/** The page's lines, with turns of the event loop between their chunks. */
+async function transcode(source: PageSource, index: PageIndex, most: number): Promise<PageLines> {
+  const turns = new Turns();
+  const steps = source.transcoder.transcode(index, most);
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+    if (turns.isDue(step.value)) await turns.next();
+  }
+}
+
 /** The page's lines, or why its rows cannot be read. */
-function tryTranscode(source: PageSource, index: PageIndex, most: number): PageLines | RunvaultError {
+async function tryTranscode(
+  source: PageSource,
+  index: PageIndex,
+  most: number,
+): Promise<PageLines | RunvaultError> {
   try {
-    return source.transcoder.transcode(index, most);
+    return await transcode(source, index, most);
   } catch (thrown) {
     if (thrown instanceof RunvaultError && thrown.code === "malformed_row") return thrown;
     throw thrown;

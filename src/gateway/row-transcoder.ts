@@ -115,24 +115,38 @@ export class RowTranscoder {
     this.#valueAt = new Int32Array(columns.length);
   }
 
-  /** The lines of a page's first `most` rows. Either all of them are right or it throws. */
-  transcode(index: PageIndex, most = Number.POSITIVE_INFINITY): PageLines {
-    const { page, places } = index;
+  /**
+   * The lines of a page's first `most` rows, a chunk of them at a step, which gives its bytes: a page may be much work, and
+   * what reads it may let others have their turn between. Either all of them are right or it throws.
+   */
+  *transcode(index: PageIndex, most = Number.POSITIVE_INFINITY): Generator<number, PageLines> {
     const rows = Math.min(index.rows, most);
+    const chunks: Uint8Array[] = [];
+    let first: WireKey | undefined;
+    for (let row = 0; row < rows; ) {
+      // another page may be read between two steps: nothing of this one is held here meanwhile
+      const filled = this.#fillChunk(index, row, rows);
+      first ??= filled.first;
+      chunks.push(filled.chunk);
+      row = filled.next;
+      yield filled.chunk.byteLength;
+    }
+    return { chunks, rows, first };
+  }
+
+  /** As many rows as go into one chunk, one at least, and the number of the row behind them. */
+  #fillChunk({ page, places }: PageIndex, from: number, rows: number) {
     this.#page = page;
     this.#pageView = new DataView(page.buffer, page.byteOffset, page.byteLength);
-    const chunks: Uint8Array[] = [];
-    this.#useChunk(0);
     let first: WireKey | undefined;
-    for (let row = 0; row < rows; row++) {
+    let row = from;
+    for (; row < rows; row++) {
       const start = places[row * 2]!;
       const end = places[row * 2 + 1]!;
       if (end - start > longestLineBytes) throw lineTooLong();
       const needed = (end - start) * escapedBytes + this.#fixedBytes;
-      if (this.#at + needed > this.#out.length) {
-        if (this.#at > 0) chunks.push(this.#out.subarray(0, this.#at));
-        this.#useChunk(needed);
-      }
+      if (row === from) this.#useChunk(needed);
+      else if (this.#at + needed > this.#out.length) break;
       this.#tsHigh = this.#tsLow = this.#seqHigh = this.#seqLow = 0;
       const lineAt = this.#at;
       if (!this.#rowInOrder(start, end)) {
@@ -140,13 +154,13 @@ export class RowTranscoder {
         this.#rowInAnyOrder(start, end);
       }
       if (this.#at - lineAt - 1 > longestLineBytes) throw lineTooLong();
-      if (row === 0) first = this.#key();
+      if (row === from) first = this.#key();
     }
-    if (this.#at > 0) chunks.push(this.#out.subarray(0, this.#at));
-    // neither the page nor the last chunk is held longer than their reader holds them
+    const chunk = this.#out.subarray(0, this.#at);
+    // neither the page nor the chunk is held longer than their reader holds them
     this.#page = this.#out = Buffer.alloc(0);
     this.#pageView = this.#outView = new DataView(new ArrayBuffer(0));
-    return { chunks, rows, first };
+    return { chunk, first, next: row };
   }
 
   #useChunk(needed: number): void {

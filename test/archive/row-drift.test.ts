@@ -10,6 +10,7 @@ import { tables } from "../../src/model/table.ts";
 import { RowWire } from "../../src/serve/row-wire.ts";
 import { serve } from "../../src/serve/server.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
+import { transcoded } from "../fixtures/source/transcoded.ts";
 
 const number = fc.integer({ min: 900, max: 2 ** 29 - 1 });
 const field = fc.oneof(
@@ -34,7 +35,7 @@ test.each(tables)("unknown fields of rows of $name go to lines and back onto the
   );
   const linesOf = (page: Uint8Array) => {
     const index = indexPage(page, pageLayout(table, PreviewTableResponseSchema), 10);
-    return Buffer.concat(new RowTranscoder(table).transcode(index).chunks);
+    return Buffer.concat(transcoded(new RowTranscoder(table).transcode(index)).chunks);
   };
   fc.assert(
     fc.property(fc.array(field, { minLength: 1, maxLength: 4 }), (fields) => {

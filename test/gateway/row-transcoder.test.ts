@@ -10,10 +10,12 @@ import {
   ListPortfolioSeriesResponseSchema,
   PreviewTableResponseSchema,
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
+import { FillSchema } from "../../src/gen/example/history/v1/rows_pb.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
 import { type Column, type Table, type TableName, tableNamed, tables } from "../../src/model/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
+import { transcoded } from "../fixtures/source/transcoded.ts";
 
 const pages: readonly (readonly [TableName, DescMessage])[] = [
   ...tables.map(({ name }) => [name, PreviewTableResponseSchema] as const),
@@ -93,7 +95,7 @@ function pageOf(table: Table, page: DescMessage, rows: readonly Uint8Array[], to
 
 function transcode(table: Table, page: DescMessage, bytes: Uint8Array, mostRows = 1000) {
   const index = indexPage(bytes, pageLayout(table, page), mostRows);
-  const { chunks, ...rest } = new RowTranscoder(table).transcode(index);
+  const { chunks, ...rest } = transcoded(new RowTranscoder(table).transcode(index));
   return { text: Buffer.concat(chunks).toString("utf8"), token: index.nextToken, ...rest };
 }
 
@@ -318,3 +320,33 @@ function linesByMessages(table: Table, page: DescMessage, bytes: Uint8Array): st
 function withoutDrift(line: string): string {
   return line.replace(/(?:,"#\d+":"[A-Za-z0-9+/=]*")+\}$/, "}");
 }
+
+test("two pages that are read in turns do not mix", () => {
+  const lineOfPage = (symbol: string) => {
+    const rows = Array.from({ length: 6000 }, (_, i) =>
+      toBinary(fills.message, create(FillSchema, { seq: BigInt(i), symbol })),
+    );
+    return indexPage(
+      pageOf(fills, PreviewTableResponseSchema, rows),
+      pageLayout(fills, PreviewTableResponseSchema),
+      6000,
+    );
+  };
+  const transcoder = new RowTranscoder(fills);
+  const pair = ["AAA", "BBB"].map((symbol) => transcoder.transcode(lineOfPage(symbol)));
+  const texts: string[] = [];
+  let steps = 0;
+  while (texts.length < 2) {
+    for (const page of pair) {
+      const step = page.next();
+      if (step.done && step.value !== undefined) texts.push(Buffer.concat(step.value.chunks).toString());
+      else steps++;
+    }
+  }
+  expect(steps).toBeGreaterThan(4);
+  for (const [i, symbol] of ["AAA", "BBB"].entries()) {
+    const lines = texts[i]!.trim().split("\n");
+    expect(lines).toHaveLength(6000);
+    expect(lines.every((line) => line.includes(`"symbol":"${symbol}"`))).toBe(true);
+  }
+});
