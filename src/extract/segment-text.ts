@@ -422,6 +422,7 @@ export class SegmentText {
     if (buffer[at] !== 0xef || buffer[at + 1] !== 0xbb || buffer[at + 2] !== 0xbf) return;
     buffer.copyWithin(at, at + 3, this.#end);
     this.#end -= 3;
+    this.#searched = 0;
   }
 
   /** Reads ts_event and seq of a line; false where it is no row. Throws where it is another run's. */

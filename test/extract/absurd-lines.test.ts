@@ -54,6 +54,15 @@ it("blank lines between rows leave the text and nothing else", async () => {
   }
 });
 
+it("a byte order mark that comes byte by byte hides no line end behind it", async () => {
+  const cuts: Buffer[] = [];
+  const text = textOf(cuts);
+  await push(text, `\ufeff\n${row(0)}`, 1);
+  await text.finish();
+  expect(Buffer.concat(cuts).toString()).toBe(row(0));
+  expect(text.lastTs).toBe(1_640_995_200_000_000_000n);
+});
+
 it("the last group of an answer with blank lines is dropped and asked for again as any other", async () => {
   const cuts: Buffer[] = [];
   const text = textOf(cuts);
