@@ -359,9 +359,13 @@ describe("a job", () => {
 });
 
 describe("an odd id in a list", () => {
-  const odd = ["r\u00002", "r\n", "r\u009b", "r\ud800", "r".repeat(2000)];
-
-  test.each(odd)("%j costs that run alone", async (runId) => {
+  test.each([
+    ["a NUL", "r\u00002"],
+    ["a line end", "r\n"],
+    ["a control character of eight bits", "r\u009b"],
+    ["half of a surrogate pair", "r\ud800"],
+    ["two thousand characters", "r".repeat(2000)],
+  ])("with %s costs that run alone", async (_, runId) => {
     const list = one([entries(1)[0]!, { ...entries(2)[0]!, runId }, entries(3)[0]!]);
     for (const listings of [{ RPC: list }, { RPC: list, REST: list }]) {
       const { asked, runs, errors } = await found(listings);
@@ -370,7 +374,7 @@ describe("an odd id in a list", () => {
     }
   });
 
-  test("costs that instance alone", async () => {
+  test("costs its instance alone", async () => {
     const names = { "a\u0000": ["r9"] };
     const { asked, runs, errors } = await found({ REST: one(entries(1), { names }) });
     expect([runs, errors]).toEqual([["r1"], ["refused "]]);
