@@ -61,6 +61,16 @@ export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
   }
 }
 
+/** Interrupts whatever statement runs when the signal aborts, until disposed. */
+export function interruptOn(
+  signal: AbortSignal | undefined,
+  { connection }: Pick<OpenDuckDB, "connection">,
+): Disposable {
+  const interrupt = () => connection.interrupt();
+  signal?.addEventListener("abort", interrupt);
+  return { [Symbol.dispose]: () => signal?.removeEventListener("abort", interrupt) };
+}
+
 /**
  * What DuckDB threw as a RunvaultError. DuckDB's Node errors carry their class only as the first words of the message
  * ("IO Error: …"), so that is where it is read.

@@ -7,7 +7,7 @@ import { type TableName, tableNames } from "../model/table.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { everyFile } from "./commit.ts";
-import type { OpenDuckDB } from "./duckdb.ts";
+import { interruptOn } from "./duckdb.ts";
 import { type FoundRun, foundRuns } from "./found-runs.ts";
 import { JobDuckDB } from "./job-duckdb.ts";
 import type { Holding, Manifest, Segment } from "./manifest.ts";
@@ -207,12 +207,6 @@ function idOf(name: string): string {
   } catch {
     return name;
   }
-}
-
-function interruptOn(signal: AbortSignal | undefined, { connection }: OpenDuckDB): Disposable {
-  const interrupt = () => connection.interrupt();
-  signal?.addEventListener("abort", interrupt);
-  return { [Symbol.dispose]: () => signal?.removeEventListener("abort", interrupt) };
 }
 
 function rowsOf(manifest: Manifest): number {

@@ -3,6 +3,7 @@ import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { requireDistinctSeq } from "../archive/distinct-seq.ts";
+import { interruptOn } from "../archive/duckdb.ts";
 import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
@@ -241,7 +242,14 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     threads: settings.threads,
     tempDirectory: archive.layout.stagingDir(run),
   });
-  await using converter = new BucketConverter(duckdb.connection, (table) => exactTypes(table.name), step);
+  using _interrupt = interruptOn(signal, duckdb);
+  await using converter = new BucketConverter(
+    duckdb.connection,
+    (table) => exactTypes(table.name),
+    step,
+    "aside",
+    signal,
+  );
   const seen = job.seen ?? new SeenSource(await knownSource(archive.layout, source.label));
   for (const { name } of wanted) {
     // what an interrupted job saw of the source counts as well

@@ -27,6 +27,7 @@ export class BucketConverter implements AsyncDisposable {
   readonly #exactTypes: (table: Table) => ExactTypes;
   readonly #step: Step;
   readonly #badLines: BadLines;
+  readonly #signal: AbortSignal | undefined;
   #tail: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -34,8 +35,10 @@ export class BucketConverter implements AsyncDisposable {
     exactTypes: (table: Table) => ExactTypes,
     step: Step,
     badLines: BadLines = "aside",
+    signal?: AbortSignal,
   ) {
     this.#badLines = badLines;
+    this.#signal = signal;
     this.#connection = connection;
     this.#exactTypes = exactTypes;
     this.#step = step;
@@ -43,7 +46,7 @@ export class BucketConverter implements AsyncDisposable {
 
   /**
    * Converts a bucket, after those asked for before: of the segments held now when its turn comes, unless others are
-   * given. Throws as `convertBucket` does, but for `malformed_row`.
+   * given. Throws as `convertBucket` does, but for `malformed_row`, and the signal's reason once that has aborted.
    */
   convert(
     pending: Pending,
@@ -71,12 +74,15 @@ export class BucketConverter implements AsyncDisposable {
     bucket: string,
     segmentsNow: () => readonly Segment[],
   ): Promise<void> {
+    this.#signal?.throwIfAborted();
     try {
       await this.#convertOnce(pending, run, table, bucket, segmentsNow());
     } catch (error) {
+      this.#signal?.throwIfAborted();
       if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
       const drift = new Drift();
       for (const segment of segmentsNow()) {
+        this.#signal?.throwIfAborted();
         for (const name of await this.#setAside(pending, run, table, segment)) drift.add(name);
       }
       await this.#convertOnce(pending, run, table, bucket, segmentsNow(), drift.list());

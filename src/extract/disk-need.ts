@@ -76,7 +76,7 @@ export async function requireRoom(folder: string, bytes: number): Promise<void> 
     `the disk has ${byteText(free)} free, of which ${byteText(reserve)} stay free`,
     {
       place: { file: folder },
-      hint: "Free some space and run the same command again: it goes on from what is already fetched.",
+      hint: "Free some space and run the same command again: it goes on from what is already here.",
     },
   );
 }

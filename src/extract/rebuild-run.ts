@@ -2,6 +2,7 @@ import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
 import { sameTypes } from "../archive/convert-types.ts";
 import { driftOf } from "../archive/drift.ts";
+import { interruptOn } from "../archive/duckdb.ts";
 import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { lostFiles, namesOf } from "../archive/lost-files.ts";
@@ -116,9 +117,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     step,
     "refuse",
   );
-  const interrupt = () => duckdb.connection.interrupt();
-  signal.addEventListener("abort", interrupt, { once: true });
-  using _listening = { [Symbol.dispose]: () => signal.removeEventListener("abort", interrupt) };
+  using _interrupt = interruptOn(signal, duckdb);
 
   job.onPlan?.(sumOf(buckets, ({ rows }) => rows));
   let resumedBuckets = 0;

@@ -71,7 +71,10 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     expect(stdout).toMatch(/orders +COMPLETE/);
     expect(status).toBe(3);
     await driver.goOn();
-    await driver.expectEqualTo(undisturbed);
+    // the fault came once; a manifest names the address that its rows came from
+    const again = new KillDriver(world, slow, await world.archiveFolder());
+    await again.goOn();
+    await driver.expectEqualTo(await openArchive(again.dir));
   });
 
   it("a budget that ends ahead of all that can be kept says so", async () => {
