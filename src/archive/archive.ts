@@ -87,6 +87,8 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
     });
   }
   const layout = new Layout(dir);
+  // ahead of the archive: a wrong scratch folder leaves nothing behind
+  if (options.scratch !== undefined) await scratchArea(options.scratch, dir, "");
   try {
     // whoever wants to share it says so, by the bits of its folder, which all below it follows
     await makeFolder(dir, privateFolder);

@@ -5,9 +5,11 @@ import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { removeRun } from "../../src/archive/remove.ts";
-import { archiveRun } from "../../src/extract/archive-run.ts";
+import { archiveRun, defaultSettings } from "../../src/extract/archive-run.ts";
+import { planRun } from "../../src/extract/plan-run.ts";
 import { rebuildRun } from "../../src/extract/rebuild-run.ts";
 import { failedChecks, smallWorld, verifyAll, worldRun } from "../fixtures/archive/archived-world.ts";
+import { treeOf } from "../fixtures/archive/folder-tree.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { diskFolderVariable } from "../fixtures/command/scratch.ts";
@@ -184,6 +186,11 @@ describe("a scratch folder is refused", () => {
     });
   });
 
+  it("in the archive, also where that is not made yet, and leaves nothing behind", async () => {
+    await expect(archive({ scratch: join(dir, "scratch") })).rejects.toMatchObject({ exit: 2 });
+    expect(existsSync(dir)).toBe(false);
+  });
+
   it.skipIf(process.getuid?.() !== 0)("where its part for the archive is somebody else's", async () => {
     const scratch = places.beside();
     await archive({ scratch });
@@ -208,6 +215,34 @@ describe("a scratch folder is refused", () => {
     const done = await runInside(["rebuild", "--archive", dir, "--scratch", `${file}/x`]);
     expect(done).toMatchObject({ status: 2, stderr: expect.stringContaining(basename(file)) });
   });
+});
+
+it("a dry run plans by the work in the scratch folder that it is given, and changes nothing there", async () => {
+  const scratch = places.beside();
+  await killed({ scratch, until: ["segment-journalled", 2] });
+  const source = new ArraySource(worldRun, smallWorld());
+  source.storageVersion = "25";
+  const plan = async (at: string | undefined) => {
+    const { signal } = new AbortController();
+    const opened = await openArchive(dir, { scratch: at });
+    const { tables } = await planRun({
+      source,
+      archive: opened,
+      folder: dir,
+      scratch: at,
+      run: worldRun,
+      tables: ["fills", "bars"],
+      settings: { ...defaultSettings, sliceRows: 20 },
+      clock: () => 1_740_995_200_000_000_000n,
+      retry: quickRetry(),
+      signal,
+    });
+    return tables.reduce((sum, { rows }) => sum + (rows ?? 0), 0);
+  };
+  const before = await treeOf(scratch);
+  expect(await plan(scratch)).toBeLessThan(50);
+  expect(await plan(undefined)).toBe(50);
+  expect(await treeOf(scratch)).toEqual(before);
 });
 
 it("RUNVAULT_SCRATCH is the same option", async () => {
