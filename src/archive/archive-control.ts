@@ -5,6 +5,7 @@ import { ListResourcesResponseSchema } from "../gen/example/history/v1/history_s
 import type { ControlPlane, DoctorCheck } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type InstanceState, instanceStateOf } from "../model/instance-state.ts";
+import { parseJson } from "../model/outside-json.ts";
 import { rowMessage } from "../model/row-message.ts";
 import type { HistorySource } from "../model/source.ts";
 import { isTableName, tableNamed } from "../model/table.ts";
@@ -243,7 +244,7 @@ function stateOf(instanceId: string, last: RunOverview): InstanceState {
 
 function parseResources(bytes: Uint8Array) {
   try {
-    const json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
+    const json = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
     return fromJson(ListResourcesResponseSchema, json, { ignoreUnknownFields: true });
   } catch (cause) {
     throw new RunvaultError("server_error", "the stored resources are no list of resources", { cause });

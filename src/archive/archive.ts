@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import { makeFolder, privateFolder } from "../model/make-folder.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
 import { mostBytes, readArchiveText } from "./archive-file.ts";
@@ -171,7 +172,7 @@ function newArchive(exactTypes: Readonly<Record<string, ExactTypes>>): z.infer<t
 function parseArchive(text: string, file: string): z.infer<typeof archiveSchema> {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (cause) {
     throw damagedArchive("archive.json is not JSON", { cause, place: { file } });
   }

@@ -1,5 +1,6 @@
 import { lstat } from "node:fs/promises";
 import { z } from "zod";
+import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { mostBytes, readArchiveFile } from "./archive-file.ts";
@@ -115,7 +116,7 @@ export async function readJournal(layout: Layout, run: RunRef): Promise<Journal>
 
 function jsonOrNull(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return null;
   }

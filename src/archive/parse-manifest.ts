@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import { hashOf, type Manifest, manifestSchema } from "./manifest.ts";
 import { fromFormat1, manifestSchema1 } from "./manifest-format-1.ts";
 
@@ -7,7 +8,7 @@ import { fromFormat1, manifestSchema1 } from "./manifest-format-1.ts";
 export function parseManifest(text: string, file: string): Manifest {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseJson(text);
   } catch (cause) {
     throw new RunvaultError("archive_damaged", "the manifest is not JSON", { cause, place: { file } });
   }

@@ -1,6 +1,7 @@
 import { readdir, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
@@ -87,7 +88,7 @@ async function readOwner(layout: Layout, file: string): Promise<RunRef | null> {
   try {
     const text = await readArchiveText(layout, file, mostBytes.manifest);
     if (text === null) return null;
-    const { instanceId, runId } = JSON.parse(text) as Partial<RunRef>;
+    const { instanceId, runId } = parseJson(text) as Partial<RunRef>;
     return typeof instanceId === "string" && typeof runId === "string" ? { instanceId, runId } : null;
   } catch (error) {
     if (error instanceof RunvaultError && error.code !== "archive_damaged") throw error;

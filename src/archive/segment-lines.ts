@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
 
@@ -91,7 +92,7 @@ function canonicalTime(
 
 function parsedTime(text: Buffer, start: number, end: number): Nanoseconds {
   try {
-    const { ts_event } = JSON.parse(text.toString("utf8", start, end)) as { ts_event?: unknown };
+    const { ts_event } = parseJson(text.toString("utf8", start, end)) as { ts_event?: unknown };
     if (typeof ts_event === "string") return BigInt(ts_event);
   } catch {
     // said below: whatever is wrong with the line, it has no time

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import { openArchiveFile, readArchiveFile } from "./archive-file.ts";
 import { lineLimitBytes } from "./careful.ts";
@@ -45,7 +46,7 @@ export async function rowsSetAside(
   try {
     const text = (await readArchiveFile(layout, file, storedBytes)).toString("utf8");
     const records = text.split("\n").filter((record) => record !== "");
-    return records.map((record) => recordSchema.parse(JSON.parse(record)).raw);
+    return records.map((record) => recordSchema.parse(parseJson(record)).raw);
   } catch (error) {
     if (!(error instanceof z.ZodError) && !isUnreadable(error)) throw error;
     return [];
@@ -60,7 +61,7 @@ async function firstRecord(layout: Layout, file: string, { storedBytes }: Quaran
     for await (const chunk of handle.createReadStream({ encoding: "utf8" })) {
       text += chunk as string;
       const end = text.indexOf("\n");
-      if (end >= 0) return JSON.parse(text.slice(0, end));
+      if (end >= 0) return parseJson(text.slice(0, end));
       if (text.length > mostRecordLength) return null;
     }
   } catch (error) {

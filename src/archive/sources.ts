@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { removeAsides, replaceFile } from "./durable.ts";
@@ -119,7 +120,7 @@ function newSource(address: string): KnownSource {
 
 function jsonOrNull(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return null;
   }

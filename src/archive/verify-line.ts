@@ -1,4 +1,5 @@
 import { canonicalLine, type Row } from "../model/line.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { Table } from "../model/table.ts";
 
 /**
@@ -8,7 +9,7 @@ import type { Table } from "../model/table.ts";
 export function normalizedLine(table: Table, line: string): string | null {
   let value: unknown;
   try {
-    value = JSON.parse(line);
+    value = parseJson(line);
   } catch {
     return null;
   }

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path";
 import PQueue from "p-queue";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { isMissing, replaceUnsynced } from "./durable.ts";
@@ -233,7 +234,7 @@ async function readCache(layout: Layout, file: string): Promise<Map<string, Seen
   try {
     const text = await readArchiveText(layout, file, mostBytes.cache);
     if (text === null) return new Map();
-    return new Map(Object.entries(cacheSchema.parse(JSON.parse(text)).files));
+    return new Map(Object.entries(cacheSchema.parse(parseJson(text)).files));
   } catch {
     return new Map();
   }

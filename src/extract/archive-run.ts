@@ -18,7 +18,7 @@ import { latestView } from "../archive/table-view.ts";
 import { typesNow } from "../archive/types-now.ts";
 import { timerMs } from "../model/deadline.ts";
 import { exit, RunvaultError, type WiderColumn } from "../model/error.ts";
-import { deepestJson, isDeeper } from "../model/json-depth.ts";
+import { deepestJson, isDeeper } from "../model/outside-json.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";

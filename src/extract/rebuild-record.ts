@@ -8,6 +8,7 @@ import type { Layout } from "../archive/layout.ts";
 import type { Step } from "../archive/pending.ts";
 import { permissionsAt } from "../archive/permissions.ts";
 import { makeRealFolder, requireRealFolder } from "../archive/real-folder.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 
@@ -78,7 +79,7 @@ async function readRecord(layout: Layout, file: string): Promise<RebuildRecord |
   const text = await readArchiveText(layout, file, mostBytes.job);
   if (text === null) return null;
   try {
-    const parsed = recordSchema.safeParse(JSON.parse(text));
+    const parsed = recordSchema.safeParse(parseJson(text));
     // without a record nothing is lost but the knowledge of what is done already
     return parsed.success ? parsed.data : null;
   } catch {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { HistorySource, InstanceEntry, ListedRun, RunListing, RunRef } from "../model/source.ts";
 import { runNotFound } from "../model/usual-errors.ts";
 import { isRoundNumber } from "./round-number.ts";
@@ -307,7 +308,7 @@ function keyOf({ instanceId, runId }: RunRef): string {
 
 function jsonOf(bytes: Uint8Array, run: RunRef): unknown {
   try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"));
+    return parseJson(Buffer.from(bytes).toString("utf8"));
   } catch (cause) {
     throw new RunvaultError("not_a_gateway", "the run's summary is not JSON", {
       cause,

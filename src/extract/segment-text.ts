@@ -1,7 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
-import { isDeeper } from "../model/json-depth.ts";
 import { longestLineBytes } from "../model/line.ts";
 import { rowText } from "../model/operator-text.ts";
+import { isDeeper } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";

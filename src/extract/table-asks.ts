@@ -3,6 +3,7 @@ import { mostSegmentBytes } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import { longestLineBytes } from "../model/line.ts";
 import { rowText } from "../model/operator-text.ts";
+import { parseJson } from "../model/outside-json.ts";
 import { Pieces } from "../model/pieces.ts";
 import { withRetries } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
@@ -259,7 +260,7 @@ export function timeOf(line: string): string | null {
 /** The JSON value of some bytes; undefined where they are none. */
 export function jsonOf(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(Buffer.from(bytes).toString("utf8"));
+    return parseJson(Buffer.from(bytes).toString("utf8"));
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type {
   InstanceEntry,
   ListedRun,
@@ -246,7 +247,7 @@ export function checkRunDocument(bytes: Uint8Array, run: RunRef, place: ErrorPla
 export function readJson(bytes: Uint8Array, place: ErrorPlace): unknown {
   const text = textOf(bytes, place);
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     // the parser's own message quotes the document, which may be anything
     throw notTheContract(place, "not JSON");

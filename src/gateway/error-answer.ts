@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { operatorText } from "../model/operator-text.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { Scrubber } from "../model/scrubber.ts";
 import { type Answer, limitBody } from "./answer.ts";
 import type { GatewayContract } from "./contract.ts";
@@ -99,7 +100,7 @@ export async function readErrorJson(answer: Answer, place: ErrorPlace): Promise<
       if (bytes > errorBodyMaxBytes) return undefined;
       parts.push(chunk);
     }
-    return JSON.parse(Buffer.concat(parts).toString("utf8"));
+    return parseJson(Buffer.concat(parts).toString("utf8"));
   } catch (thrown) {
     // an error whose body is cut, slow or not JSON is still the error that its status says
     if (thrown instanceof SyntaxError) return undefined;

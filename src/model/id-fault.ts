@@ -1,3 +1,5 @@
+import { visible } from "./visible-text.ts";
+
 /** The longest id that is asked for and stored. */
 export const longestId = 1024;
 
@@ -16,9 +18,5 @@ export function idFault(id: string): string | null {
 export function shownId(id: string): string {
   if (idFault(id) === null) return id;
   const start = id.slice(0, 60);
-  const quoted = JSON.stringify(start).replace(
-    /[\u007f-\u009f]/g,
-    (character) => `\\u00${character.charCodeAt(0).toString(16)}`,
-  );
-  return start.length < id.length ? `${quoted.slice(0, -1)}…"` : quoted;
+  return `"${visible(start)}${start.length < id.length ? "…" : ""}"`;
 }

@@ -19,6 +19,7 @@ import {
   SummarySchema,
 } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import type { DocumentKind, HistorySource, RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { CursorPool } from "./cursor-pool.ts";
@@ -207,7 +208,7 @@ async function documentMessage<Desc extends DescMessage>(
 ): Promise<MessageShape<Desc>> {
   const bytes = await runDocument(source, run, kind, signal);
   try {
-    const json = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
+    const json = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
     // a gateway newer than this one may say more than there are fields for
     return fromJson(schema, json, { ignoreUnknownFields: true });
   } catch (error) {

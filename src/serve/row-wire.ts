@@ -10,6 +10,7 @@ import {
 import { WireCursor } from "../gateway/wire-cursor.ts";
 import { PreviewRowSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 import { rowMessage } from "../model/row-message.ts";
 import type { Column, Table } from "../model/table.ts";
 
@@ -542,7 +543,7 @@ interface ParsedRow {
  */
 function parsedRow(table: Table, line: Uint8Array): ParsedRow {
   const text = fatalUtf8.decode(line);
-  const row: unknown = JSON.parse(text);
+  const row = parseJson(text);
   if (typeof row !== "object" || row === null || Array.isArray(row)) throw new Error("it is no JSON object");
   const values = row as JsonObject;
   for (const { name, kind } of table.columns) {

@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
 
 /** Whoever sends a request. */
 export interface Caller {
@@ -113,7 +114,7 @@ function hex(token: string): string {
 
 function parsedJson(line: string): unknown {
   try {
-    return JSON.parse(line);
+    return parseJson(line);
   } catch {
     // the caller says so, with the line
     return undefined;

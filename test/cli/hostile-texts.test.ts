@@ -224,7 +224,8 @@ test("reports go through the door that escapes: past it go rows for programs, he
     "completion.ts",
     "export.ts",
     "files.ts",
-    "query.ts",
+    "open-session.ts",
+    "query-answer.ts",
     "serve.ts",
   ]);
 });
