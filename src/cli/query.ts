@@ -90,7 +90,7 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
   const end = await terminal.runApart({
     module: "query-apart",
     request: { work, ...globals },
-    memoryBytes: (values.memory + idleMebibytes + values.threads * threadMebibytes) * 1024 * 1024,
+    memoryBytes: processMebibytes(values) * 1024 * 1024,
     // the statement is stopped at its time; this is for one that does not listen
     timeoutMs: values.timeout + 2_000,
     signal,
@@ -100,9 +100,20 @@ async function runQuery(values: z.output<typeof schema>, session: Session): Prom
   throw errorOf(end, values.timeout);
 }
 
-/** What a process holds that has DuckDB loaded and does nothing with it; with each of its threads so much more. */
-const idleMebibytes = 600;
-const threadMebibytes = 16;
+/**
+ * What the process of a statement may allocate, in mebibytes. DuckDB's operators take up to 1.7 times the memory at which
+ * they spill, and end well: docs/performance.md has what was measured. With nothing to do the process has 670, most of
+ * which it never touches; each thread adds its stack.
+ */
+function processMebibytes({
+  memory,
+  threads,
+}: {
+  readonly memory: number;
+  readonly threads: number;
+}): number {
+  return 2 * memory + 730 + 16 * threads;
+}
 
 /** A process that did not come to its own end: the statement's doing. */
 function errorOf(end: Exclude<ApartEnd, { kind: "exit" }>, timeoutMs: number): RunvaultError {
@@ -110,15 +121,22 @@ function errorOf(end: Exclude<ApartEnd, { kind: "exit" }>, timeoutMs: number): R
     case "timeout":
       return queryTimedOut(timeoutMs);
     case "memory":
-      return new RunvaultError("query_invalid", "the query took more memory than it may", {
-        hint: "Narrow it, or raise --memory.",
-      });
+      return tookTooMuch();
     case "crash":
+      // what was refused its memory says so on its way out, V8 and the C++ library alike
+      if (/out of memory|bad_alloc/i.test(end.last)) return tookTooMuch(new Error(end.last));
       return new RunvaultError("query_invalid", `the query crashed DuckDB (${end.by})`, {
         cause: new Error(end.last === "" ? "it said nothing" : end.last),
         hint: "Write it another way: nesting it less may do, and so may more --memory.",
       });
   }
+}
+
+function tookTooMuch(cause?: Error): RunvaultError {
+  return new RunvaultError("query_invalid", "the query took more memory than it may", {
+    cause,
+    hint: "Narrow it, or raise --memory.",
+  });
 }
 
 async function readStandardInput(signal: AbortSignal): Promise<string> {

@@ -43,9 +43,20 @@ describe("a statement that takes more than it may", () => {
     expect({ status, stdout }, stderr).toEqual({ status: 2, stdout: "" });
     expect(stderr).toMatch(/^runvault: query_invalid: /);
     expect(stderr).toContain("raise --memory");
-    // --memory, what the process holds without a statement, and the threads
-    expect(peak).toBeLessThan(256 + 600 + 4 * 16);
+    // twice --memory, what the process holds without a statement, and the threads
+    expect(peak).toBeLessThan(2 * 256 + 730 + 4 * 16);
     expect(await readdir(temporary)).toEqual([]);
+  });
+
+  it.each([
+    ["groups", "SELECT count(*) FROM (SELECT md5(i::VARCHAR), count(*) FROM range(4000000) t(i) GROUP BY 1)"],
+    [
+      "a window",
+      "SELECT count(n) FROM (SELECT row_number() OVER (ORDER BY md5(i::VARCHAR)) AS n FROM range(4000000) t(i))",
+    ],
+  ])("%s that do not fit into --memory spill to disk, and end well", async (_, sql) => {
+    const { status, stdout, stderr } = await query(sql, "--memory", "100MB", "-f", "csv").finished;
+    expect({ status, answer: stdout.split("\n")[1] }, stderr).toEqual({ status: 0, answer: "4000000" });
   });
 
   it("one that crashes DuckDB is told as an error of the statement, with nothing left behind", async () => {
