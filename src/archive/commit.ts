@@ -7,13 +7,13 @@ import { sameTypes } from "./convert-types.ts";
 import { linkOrCopy, moveFile, removeAsides, replaceFile, syncFolder } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { type Holding, type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
+import { filesOf } from "./manifest-files.ts";
 import { ownFiles } from "./own-names.ts";
 import { holdsCommittedWork, type Pending, removeWork, type Step } from "./pending.ts";
 import { permissionsAt } from "./permissions.ts";
 import { lstatOrNull, makeRealFolder, requireRealFoldersOf, requireReplaceable } from "./real-folder.ts";
 import { removeOwnFiles } from "./remove-own.ts";
 import { holdingsOf } from "./table-view.ts";
-import type { CommittedFile } from "./whole-files.ts";
 
 /**
  * Makes `next` the committed truth of its run: files moved into the data folder, then the manifest replaced by one
@@ -158,42 +158,6 @@ export function linkedParquet(manifest: Manifest, name: TableName): readonly Par
 function heldIn(manifest: Manifest | null, name: TableName): Holding[] {
   const table = manifest?.tables[name];
   return table === undefined ? [] : holdingsOf(table);
-}
-
-/** The names of all files that a manifest names, by their folder. */
-export function filesOf(manifest: Manifest): { data: Set<string>; quarantine: Set<string> } {
-  const files = everyFile(manifest);
-  const namesIn = (folder: ManifestFile["folder"]) =>
-    new Set(files.flatMap((one) => (one.folder === folder ? [one.file] : [])));
-  return { data: namesIn("data"), quarantine: namesIn("quarantine") };
-}
-
-/** A file that a manifest names, with whose it is; null for a document of the run. */
-export interface ManifestFile extends CommittedFile {
-  readonly table: TableName | null;
-}
-
-/** Every file that a manifest names. */
-export function everyFile(manifest: Manifest): ManifestFile[] {
-  // what is proven and what an attempt brought beside it share files
-  const found = new Map<string, ManifestFile>();
-  const add = (
-    table: TableName | null,
-    folder: CommittedFile["folder"],
-    files: readonly Omit<CommittedFile, "folder">[],
-  ) => {
-    for (const { file, storedBytes, sha256 } of files)
-      found.set(file, { table, folder, file, storedBytes, sha256 });
-  };
-  for (const name of Object.keys(manifest.tables) as TableName[]) {
-    for (const { segments, parquet, quarantine } of holdingsOf(manifest.tables[name]!)) {
-      add(name, "data", segments);
-      add(name, "data", parquet);
-      add(name, "quarantine", quarantine);
-    }
-  }
-  add(null, "data", Object.values(manifest.documents));
-  return [...found.values()];
 }
 
 async function linkOver(from: string, to: string): Promise<void> {

@@ -1,7 +1,7 @@
 import type { TableName } from "../model/table.ts";
-import { everyFile, type ManifestFile } from "./commit.ts";
 import type { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
+import { everyFile, type ManifestFile } from "./manifest-files.ts";
 import { WholeFiles } from "./whole-files.ts";
 
 /**

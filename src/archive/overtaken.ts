@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { RunvaultError } from "../model/error.ts";
 import type { Archive } from "./archive.ts";
-import { filesOf } from "./commit.ts";
 import { isMissing } from "./durable.ts";
 import type { Manifest } from "./manifest.ts";
+import { filesOf } from "./manifest-files.ts";
 
 /**
  * What it means that files of these manifests cannot be read: `history_query_failed`, worth a retry, where later

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { everyFile } from "./commit.ts";
 import type { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
+import { everyFile } from "./manifest-files.ts";
 
 /** The files that a verification reads; of all others it sees that they are there, in their size. */
 export interface Sample {

@@ -19,9 +19,10 @@ import { commandEntry } from "./command-entry.ts";
 import { killStep } from "./kill-step.ts";
 import { instant, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import { grouped } from "./progress.ts";
-import { allowIncompleteOption, readerShape, strictOption, tellShortfall } from "./reader-options.ts";
+import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
 import { parseRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
+import { tellShortfall } from "./tell-shortfall.ts";
 
 const schema = z.object({
   ...archiveShape,

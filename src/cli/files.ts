@@ -4,9 +4,10 @@ import { tableNamed } from "../model/table.ts";
 import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { allowIncompleteOption, readerShape, strictOption, tellShortfall } from "./reader-options.ts";
+import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
 import { parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
+import { tellShortfall } from "./tell-shortfall.ts";
 
 const schema = z.object({
   ...archiveShape,

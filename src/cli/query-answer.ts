@@ -3,8 +3,8 @@ import { openQuery, type QueryResult } from "../analytics/query.ts";
 import { render } from "../analytics/render.ts";
 import { openArchive } from "../archive/archive.ts";
 import { exit } from "../model/error.ts";
-import { tellShortfall } from "./reader-options.ts";
 import type { Session } from "./session.ts";
+import { tellShortfall } from "./tell-shortfall.ts";
 
 /** One statement and how it is to be answered. */
 export interface QueryWork {
