@@ -19,12 +19,14 @@ export async function createViews(
   archive: QueryArchive,
   manifests: readonly Manifest[],
 ): Promise<void> {
-  for (const table of tables) {
+  const views = tables.flatMap((table) => {
     const refusal = `error(${literal(`the rows of ${table.name} were not opened`)})`;
     const row = rowSql(table, archive.exactTypes(table.name), refusal);
-    await connection.run(`CREATE VIEW ${identifier(table.name)} AS ${row} WHERE CAST(${refusal} AS BOOLEAN)`);
-    await createDoubleView(connection, table);
-  }
+    const view = `CREATE VIEW ${identifier(table.name)} AS ${row} WHERE CAST(${refusal} AS BOOLEAN)`;
+    return [view, ...doubleViewSql(table)];
+  });
+  // at once: one by one they take twice as long
+  await connection.run(`BEGIN TRANSACTION;\n${views.join(";\n")};\nCOMMIT`);
   await createRuns(connection, manifests);
 }
 
@@ -41,12 +43,16 @@ export async function showRows(
 
 /** Makes `<table>_f` over the relation `<table>`, where the table has exact columns. */
 export async function createDoubleView(connection: DuckDBConnection, table: Table): Promise<void> {
+  for (const sql of doubleViewSql(table)) await connection.run(sql);
+}
+
+/** What makes `<table>_f`; nothing for a table without exact columns. */
+function doubleViewSql(table: Table): string[] {
   const exact = table.columns.filter(({ kind }) => kind === "exact");
-  if (exact.length === 0) return;
+  if (exact.length === 0) return [];
   const doubles = exact.map(({ name }) => `${doubleSql(identifier(name))} AS ${identifier(name)}`).join(", ");
-  await connection.run(
-    `CREATE VIEW ${identifier(doublesOf(table.name))} AS SELECT * REPLACE (${doubles}) FROM ${identifier(table.name)}`,
-  );
+  const from = identifier(table.name);
+  return [`CREATE VIEW ${identifier(doublesOf(table.name))} AS SELECT * REPLACE (${doubles}) FROM ${from}`];
 }
 
 function tableSql(
