@@ -9,11 +9,16 @@ import { misplaced, requireRealFile, requireRealFolder } from "./real-folder.ts"
 
 const mib = 1024 * 1024;
 
-/** Most bytes of the files that no manifest gives a size of: larger ones are none of ours, and are not read. */
+/**
+ * Most bytes of the files that no manifest gives a size of, and of documents, whose manifest may have been written by
+ * anybody: larger ones are none of ours, and are not read.
+ */
 export const mostBytes = {
   /** A thousand million rows make 16 MB of one. */
   manifest: 256 * mib,
   archive: 4 * mib,
+  /** 16 MiB are taken from a gateway; as JSON, what comes over RPC is some times as much. */
+  document: 128 * mib,
   sources: 64 * mib,
   journal: 256 * mib,
   job: 256 * mib,

@@ -20,7 +20,7 @@ import { type FilterName, type Table, type TableName, tableNamed, tableNames } f
 import type { TimeBounds } from "../model/time.ts";
 import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { readArchiveFile } from "./archive-file.ts";
+import { mostBytes, readArchiveFile } from "./archive-file.ts";
 import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { isMissing } from "./durable.ts";
@@ -212,8 +212,9 @@ class ArchiveSource implements HistorySource {
     if (document === undefined) return null;
     const { layout } = this.#archive;
     const file = join(layout.dataDir(manifest), document.file);
+    const most = Math.min(document.storedBytes, mostBytes.document);
     return await this.#guarded(manifest, async () => {
-      const bytes = await readArchiveFile(layout, file, document.storedBytes).catch((cause: unknown) => {
+      const bytes = await readArchiveFile(layout, file, most).catch((cause: unknown) => {
         throw isMissing(cause)
           ? damaged("a document is missing", file, cause)
           : RunvaultError.from(cause, { place: { file } });

@@ -115,7 +115,7 @@ function processMebibytes({
   return 2 * memory + 730 + 16 * threads;
 }
 
-/** A process that did not come to its own end: the statement's doing. */
+/** A process that did not come to its own end: the statement's doing, unless it did not get as far as that. */
 function errorOf(end: Exclude<ApartEnd, { kind: "exit" }>, timeoutMs: number): RunvaultError {
   switch (end.kind) {
     case "timeout":
@@ -128,6 +128,10 @@ function errorOf(end: Exclude<ApartEnd, { kind: "exit" }>, timeoutMs: number): R
       return new RunvaultError("query_invalid", `the query crashed DuckDB (${end.by})`, {
         cause: new Error(end.last === "" ? "it said nothing" : end.last),
         hint: "Write it another way: nesting it less may do, and so may more --memory.",
+      });
+    case "failed":
+      return new RunvaultError("internal", `the query's process ended with status ${end.status}`, {
+        cause: new Error(end.last === "" ? "it said nothing" : end.last),
       });
   }
 }

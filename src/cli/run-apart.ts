@@ -24,16 +24,23 @@ export interface ApartWork {
   readonly say: (text: string) => void;
 }
 
-/** How the process came to its end: by itself, or how it was brought about. `crash` has the last that it said. */
+/**
+ * How the process came to its end: by itself, or how it was brought about. `crash`, by a signal, and `failed`, by Node
+ * itself, have the last that it said.
+ */
 export type ApartEnd =
   | { readonly kind: "exit"; readonly status: number }
   | { readonly kind: "timeout" | "memory" }
-  | { readonly kind: "crash"; readonly by: string; readonly last: string };
+  | { readonly kind: "crash"; readonly by: string; readonly last: string }
+  | { readonly kind: "failed"; readonly status: number; readonly last: string };
 
 export type RunApart = (work: ApartWork) => Promise<ApartEnd>;
 
 /** Native code that goes on after this was never going to say why. */
 const mostLastWords = 8192;
+
+/** Statuses of a process that Node ends: an error that nobody caught, as of a library that does not load, or no end at all. */
+const statusesOfNode: readonly number[] = [1, 13];
 
 /**
  * Does the work in a process that may be killed at any time: it has standard output for its result, a temporary folder
@@ -46,6 +53,7 @@ export const runApart: RunApart = async ({ module, request, memoryBytes, timeout
     return await new Promise<ApartEnd>((resolve, reject) => {
       let stopped: ApartEnd["kind"] | undefined;
       let last = "";
+      let hasSaid = false;
       const child = spawnLimited(module, memoryBytes, temporary);
       const stop = (why: "timeout" | "memory") => {
         stopped ??= why;
@@ -69,7 +77,10 @@ export const runApart: RunApart = async ({ module, request, memoryBytes, timeout
       stderr.setEncoding("utf8").on("data", (text: string) => {
         last = (last + text).slice(-mostLastWords);
       });
-      messages.setEncoding("utf8").on("data", say);
+      messages.setEncoding("utf8").on("data", (text: string) => {
+        hasSaid = true;
+        say(text);
+      });
       child.on("error", (error) => {
         done();
         reject(RunvaultError.from(error));
@@ -80,7 +91,10 @@ export const runApart: RunApart = async ({ module, request, memoryBytes, timeout
         if (stopped === "timeout" || stopped === "memory") return resolve({ kind: stopped });
         // a terminal's Ctrl-C reaches the child, too, and may be seen there first
         if (by === "SIGINT" || by === "SIGTERM") return setImmediate(() => reject(stoppedBy(by, signal)));
-        resolve(status === null ? { kind: "crash", by: by ?? "no signal", last } : { kind: "exit", status });
+        if (status === null) return resolve({ kind: "crash", by: by ?? "no signal", last });
+        // our own part of it says why it fails
+        if (!hasSaid && statusesOfNode.includes(status)) return resolve({ kind: "failed", status, last });
+        resolve({ kind: "exit", status });
       });
     });
   } finally {

@@ -1,4 +1,5 @@
 import { type Dispatcher, errors } from "undici";
+import { timerMs } from "../model/deadline.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 
 /** An answer whose headers are here and whose body is on its way. Its body must be read to the end or closed. */
@@ -180,7 +181,7 @@ export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): P
   let beginning: NodeJS.Timeout | undefined;
   const beginWithin = (timeoutMs: number) => {
     clearTimeout(beginning);
-    beginning = setTimeout(() => giveUp(new errors.HeadersTimeoutError()), timeoutMs);
+    beginning = setTimeout(() => giveUp(new errors.HeadersTimeoutError()), timerMs(timeoutMs));
   };
   if (signal.aborted) {
     onAbort();

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { writeFile } from "node:fs/promises";
+import { mkdir, truncate, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
@@ -27,8 +28,8 @@ function read(claimed: Partial<Segment>): Promise<Buffer> {
   return readSegment(under.archive.layout, under.dataFile(segment.file), segment);
 }
 
-/** What anybody asks for in buffers meanwhile, in bytes. */
-async function bytesAsked(work: () => Promise<unknown>): Promise<number> {
+/** What anybody asks for in buffers meanwhile, in bytes: all of them, or the largest. */
+async function bytesAsked(work: () => Promise<unknown>, which: "all" | "largest" = "all"): Promise<number> {
   const asked: number[] = [0];
   const spies = (["allocUnsafe", "allocUnsafeSlow", "alloc"] as const).map((name) => {
     const real = Buffer[name];
@@ -42,7 +43,7 @@ async function bytesAsked(work: () => Promise<unknown>): Promise<number> {
   } finally {
     for (const spy of spies) spy.mockRestore();
   }
-  return asked.reduce((sum, size) => sum + size, 0);
+  return asked.reduce((sum, size) => (which === "all" ? sum + size : Math.max(sum, size)), 0);
 }
 
 describe("the size that a manifest claims for a segment", () => {
@@ -81,6 +82,45 @@ describe("the size that a manifest claims for a segment", () => {
   it("is held against the file before it is read", async () => {
     const { storedBytes } = firstOf(under.manifest);
     await expect(read({ storedBytes: storedBytes - 1 })).rejects.toMatchObject({ code: "archive_damaged" });
+  });
+});
+
+describe("a file that is as large as its manifest says, and holds nothing", () => {
+  const size = 160 * 2 ** 20;
+  // a hole: it takes no room on the disk
+  const zeros = createHash("sha256").update(Buffer.alloc(size)).digest("hex");
+  const hollow = async (file: string) => {
+    await writeFile(file, "");
+    await truncate(file, size);
+  };
+
+  it("is no document", async () => {
+    const { file } = under.manifest.documents.summary!;
+    await hollow(under.dataFile(file));
+    await under.editManifest((manifest) => {
+      manifest.documents.summary = { file, storedBytes: size, sha256: zeros };
+    });
+    await using source = openArchiveSource(under.archive);
+    const asked = await bytesAsked(() =>
+      expect(source.document(worldRun, "summary")).rejects.toMatchObject({ code: "archive_damaged" }),
+    );
+    expect(asked).toBeLessThan(1 << 20);
+  });
+
+  it("is counted in pieces where it is one of rows set aside", async () => {
+    const folder = under.archive.layout.quarantineDir(worldRun);
+    await mkdir(folder, { recursive: true });
+    await hollow(join(folder, "fills.g1.000099.quarantine.ndjson"));
+    await under.editManifest((manifest) => {
+      const { segments, quarantine } = manifest.tables.fills!.proven!;
+      const { file: segment, from, to } = segments[0]!;
+      const file = "fills.g1.000099.quarantine.ndjson";
+      quarantine.push({ file, segment, rows: 0, storedBytes: size, sha256: zeros, from, to });
+    });
+    const asked = await bytesAsked(async () => {
+      expect(failedChecks(await reportOf(under.archive, worldRun))).not.toContain("fills quarantine");
+    }, "largest");
+    expect(asked).toBeLessThan(size / 2);
   });
 });
 

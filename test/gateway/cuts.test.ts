@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { longestTimerMs } from "../../src/model/deadline.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { rowsHead, type ScriptedServer, serveRaw } from "../fixtures/source/gateway-scripted-server.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
@@ -188,6 +189,14 @@ test("an answer that never starts is a timeout however many 1xx come ahead of it
     socket.write(`HTTP/1.1 103 Early Hints\r\n\r\n${rowsHead(`Content-Length: ${text.length}`)}${text}`),
   );
   expect(await read(honest, { headersTimeoutMs: 5_000 })).toEqual({ text });
+});
+
+test("deadlines as long as a timer can wait do not end an answer before it begins", async () => {
+  await using server = await serveRaw((socket) =>
+    socket.write(`${rowsHead(`Content-Length: ${text.length}`)}${text}`),
+  );
+  const forEver = { connectTimeoutMs: longestTimerMs, headersTimeoutMs: longestTimerMs };
+  expect(await read(server, forEver)).toEqual({ text });
 });
 
 test("a failure before the first byte of the body is retried, one after it is not", async () => {

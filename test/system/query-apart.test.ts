@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -107,6 +107,18 @@ describe("the process of a statement", () => {
     const [own] = await working(child.pid!);
     process.kill(own!, "SIGINT");
     expect((await finished).status).toBe(130);
+  });
+
+  it("that fails ahead of the statement is told, with why on request", async () => {
+    const broken = join(temporary, "broken.mjs");
+    await writeFile(broken, 'if (process.argv[1].includes("apart")) throw new Error("no library here");');
+    const more = { TMPDIR: temporary, NODE_OPTIONS: `--import=${broken}` };
+    const { finished } = start(["query", "--archive", built.dir, "--debug", "SELECT 1"], more);
+    const { status, stdout, stderr } = await finished;
+    await rm(broken);
+    expect({ status, stdout }, stderr).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toMatch(/^runvault: internal: the query's process ended with status 1\n/);
+    expect(stderr).toContain("no library here");
   });
 
   it("says what it has to say in the form that was asked for", async () => {
