@@ -125,6 +125,7 @@ async function answerCall(
   const call: RpcCall = {};
   const values = createContextValues().set(rpcCallKey, call);
   try {
+    makeAddressed(request);
     const asked = universalRequestFromNodeRequest(request.raw, response, undefined, values);
     cutDeadline(asked.header);
     const answer = await handler(asked);
@@ -157,6 +158,16 @@ async function answerCall(
     onError(RunvaultError.from(error));
   }
   return reply;
+}
+
+/**
+ * connect-es makes a URL of the host and of the request's target, whatever stands there, and fails where it is none. Which
+ * host is answered was decided ahead of that, and so was the route.
+ */
+function makeAddressed({ raw, routeOptions }: FastifyRequest): void {
+  const { host = "" } = raw.headers;
+  if (!URL.canParse(`http://${host}`)) raw.headers.host = "localhost";
+  if (!URL.canParse(raw.url ?? "", "http://localhost")) raw.url = routeOptions.url;
 }
 
 async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {
