@@ -148,6 +148,8 @@ async function answerCall(
       bytes: body.length,
       ...call.noted,
     });
+    // of a body that the handler gave up in the middle Node reads no more, and so no request behind it
+    if (request.raw.destroyed && !request.raw.complete) response.setHeader("connection", "close");
     response.writeHead(made.status, Object.fromEntries(header));
     response.write(body);
     if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
