@@ -59,7 +59,7 @@ export function newApp({ tls, onError, ...http }: AppOptions): FastifyInstance {
 
 /** In place of fastify's words, which repeat the whole target: the query may hold a secret. */
 const refusedPaths: Readonly<Record<string, string>> = {
-  FST_ERR_BAD_URL: "the path of the request is not percent-encoded UTF-8",
+  FST_ERR_BAD_URL: "the target of the request is no valid URL",
   FST_ERR_MAX_PARAM_LENGTH: "a part of the request's path is too long",
 };
 

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Message } from "@bufbuild/protobuf";
 import {
   Code,
@@ -125,7 +126,7 @@ async function answerCall(
   const call: RpcCall = {};
   const values = createContextValues().set(rpcCallKey, call);
   try {
-    makeAddressed(request);
+    nameHost(request.raw);
     const asked = universalRequestFromNodeRequest(request.raw, response, undefined, values);
     cutDeadline(asked.header);
     const answer = await handler(asked);
@@ -162,14 +163,9 @@ async function answerCall(
   return reply;
 }
 
-/**
- * connect-es makes a URL of the host and of the request's target, whatever stands there, and fails where it is none. Which
- * host is answered was decided ahead of that, and so was the route.
- */
-function makeAddressed({ raw, routeOptions }: FastifyRequest): void {
-  const { host = "" } = raw.headers;
-  if (!URL.canParse(`http://${host}`)) raw.headers.host = "localhost";
-  if (!URL.canParse(raw.url ?? "", "http://localhost")) raw.url = routeOptions.url;
+/** connect-es makes a URL of the Host header, and fails where that is none. Which host is answered was decided ahead of that. */
+function nameHost({ headers }: IncomingMessage): void {
+  if (!URL.canParse(`http://${headers.host ?? ""}`)) headers.host = "localhost";
 }
 
 async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {

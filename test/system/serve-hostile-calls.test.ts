@@ -15,8 +15,8 @@ afterAll(async () => {
 const path = "/example.history.v1.HistoryService/ListInstances";
 
 /** A call over the wire. */
-function call(type: string, body: Buffer, { to = path, host = "t", more = "" } = {}): Buffer {
-  const head = `POST ${to} HTTP/1.1\r\nhost: ${host}\r\ncontent-type: ${type}\r\n${more}`;
+function call(type: string, body: Buffer, { host = "t", more = "" } = {}): Buffer {
+  const head = `POST ${path} HTTP/1.1\r\nhost: ${host}\r\ncontent-type: ${type}\r\n${more}`;
   return Buffer.concat([Buffer.from(`${head}content-length: ${body.length}\r\n\r\n`), body]);
 }
 
@@ -57,8 +57,7 @@ test("a call whose body is given up in the middle closes its connection: nothing
 test.each([
   ["a host", 200, { host: "[::1%25lo]:99999" }],
   ["another host", 421, { host: "a b" }],
-  ["a target", 200, { to: `http://127.0.0.1:99999${path}` }],
-])("a call that names %s which is none gets an answer, %i", async (_what, status, to) => {
+])("a call to %s that is none gets an answer, %i", async (_what, status, to) => {
   const more = "connection: close\r\n";
   const answer = await exchange(call("application/json", Buffer.from("{}"), { ...to, more }));
   expect(answer.slice(0, 13)).toBe(`HTTP/1.1 ${status} `);
