@@ -40,6 +40,10 @@ export function newHttpServer(
       ? http.createServer(options, handler)
       : https.createServer({ ...options, ...tls, handshakeTimeout: headMs }, handler);
   connections.watch(server);
+  server.on("request", (request) => {
+    // who reads a body hears that it broke; where nobody reads it any more, an error that nobody hears ends the process
+    request.on("error", () => {});
+  });
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     // gone once the socket is closed
     const { remoteAddress = "" } = socket;

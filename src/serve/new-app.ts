@@ -23,7 +23,7 @@ export function newApp({ tls, onError, ...http }: AppOptions): FastifyInstance {
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
     frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {
-      const { status, headers, body } = errorAnswer(planeOf(request.url), requestError(thrown));
+      const { status, headers, body } = errorAnswer(planeOf(request.url), frameworkError(thrown));
       closeRefusedUpgrade(request, reply);
       const text = JSON.stringify(body);
       // no hook is run for these
@@ -55,6 +55,19 @@ export function newApp({ tls, onError, ...http }: AppOptions): FastifyInstance {
     throw noRoute(request);
   });
   return app;
+}
+
+/** In place of fastify's words, which repeat the whole target: the query may hold a secret. */
+const refusedPaths: Readonly<Record<string, string>> = {
+  FST_ERR_BAD_URL: "the target of the request is no valid URL",
+  FST_ERR_MAX_PARAM_LENGTH: "a part of the request's path is too long",
+};
+
+function frameworkError(thrown: Error & { readonly code?: string }): RunvaultError {
+  const message = refusedPaths[thrown.code ?? ""];
+  return message === undefined
+    ? requestError(thrown)
+    : new RunvaultError("invalid_argument", message, { cause: thrown });
 }
 
 /** Refuses what no route takes before a body is read that nobody asked for. */

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Message } from "@bufbuild/protobuf";
 import {
   Code,
@@ -125,6 +126,7 @@ async function answerCall(
   const call: RpcCall = {};
   const values = createContextValues().set(rpcCallKey, call);
   try {
+    nameHost(request.raw);
     const asked = universalRequestFromNodeRequest(request.raw, response, undefined, values);
     cutDeadline(asked.header);
     const answer = await handler(asked);
@@ -147,6 +149,8 @@ async function answerCall(
       bytes: body.length,
       ...call.noted,
     });
+    // of a body that the handler gave up in the middle Node reads no more, and so no request behind it
+    if (request.raw.destroyed && !request.raw.complete) response.setHeader("connection", "close");
     response.writeHead(made.status, Object.fromEntries(header));
     response.write(body);
     if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
@@ -157,6 +161,11 @@ async function answerCall(
     onError(RunvaultError.from(error));
   }
   return reply;
+}
+
+/** connect-es makes a URL of the Host header, and fails where that is none. Which host is answered was decided ahead of that. */
+function nameHost({ headers }: IncomingMessage): void {
+  if (!URL.canParse(`http://${headers.host ?? ""}`)) headers.host = "localhost";
 }
 
 async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {

@@ -1,19 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { deflateRawSync, gzipSync } from "node:zlib";
-import {
-  create,
-  type DescField,
-  type DescMethodUnary,
-  type Message,
-  ScalarType,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { type DescField, type DescMethodUnary, type Message, ScalarType, toBinary } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type FilterName, filterNames } from "../../src/model/table.ts";
 import { envelopeFault, HostileTarget, targetRun } from "../fixtures/served/hostile-target.ts";
 import { fewHostileTexts, hostileTexts } from "../fixtures/served/hostile-values.ts";
 import { services } from "../fixtures/served/rpc-services.ts";
+import { wellMeant } from "../fixtures/served/well-meant.ts";
 
 let target: HostileTarget;
 let origin: string;
@@ -25,7 +19,7 @@ afterAll(async () => {
   await target[Symbol.asyncDispose]();
 });
 
-const { instanceId, runId } = targetRun;
+const { instanceId } = targetRun;
 const isFilter = (name: string) => filterNames.includes(name as FilterName);
 
 const methods = services.flatMap((service) =>
@@ -60,21 +54,6 @@ function valuesOf(field: DescField, texts: readonly string[]): readonly unknown[
   }
 }
 
-/** A request of a method that is answered well, to spoil one field of. */
-function wellMeant({ input }: DescMethodUnary): Message {
-  const made = create(input) as Message & Record<string, unknown>;
-  const request = reflect(input, made);
-  for (const field of input.fields) {
-    if (field.name === "instance_id") request.set(field, instanceId);
-    if (field.name === "path") request.set(field, "resources");
-    if (field.name === "table") request.set(field, "fills");
-    if (field.fieldKind === "message") {
-      made[field.localName] = create(field.message, { instanceId, runId } as Record<string, unknown>);
-    }
-  }
-  return made;
-}
-
 /** Well-meant requests with each hostile value in each of their fields, also those of the selection. */
 function spoiled(method: DescMethodUnary): Message[] {
   // the methods of one table are PreviewTable's, which takes all of them
@@ -83,14 +62,14 @@ function spoiled(method: DescMethodUnary): Message[] {
     if (field.fieldKind === "message") {
       return field.message.fields.flatMap((inner) =>
         valuesOf(inner, texts).map((value) => {
-          const request = wellMeant(method) as Message & Record<string, Message>;
+          const request = wellMeant(method, targetRun) as Message & Record<string, Message>;
           reflect(field.message, request[field.localName]!).set(inner, value as never);
           return request;
         }),
       );
     }
     return valuesOf(field, texts).map((value) => {
-      const request = wellMeant(method);
+      const request = wellMeant(method, targetRun);
       reflect(method.input, request).set(field, value as never);
       return request;
     });

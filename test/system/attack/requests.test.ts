@@ -1,0 +1,215 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { HistoryService } from "../../../src/gen/example/history/v1/history_service_pb.ts";
+import { tokenLine } from "../../../src/serve/token-list.ts";
+import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
+import {
+  HealthWatch,
+  openFilesOf,
+  peakMibOf,
+  processorSecondsOf,
+} from "../../fixtures/attack/attacked-server.ts";
+import type { AttackedWorld } from "../../fixtures/attack/request-draft.ts";
+import { type HostileRequest, hostileRequest } from "../../fixtures/attack/requests.ts";
+import { type Outcome, sendRequest } from "../../fixtures/attack/send-request.ts";
+import { type Running, start } from "../../fixtures/command/command-process.ts";
+import { HostileTarget, leaksIn, targetRun } from "../../fixtures/served/hostile-target.ts";
+import { transportTo } from "../../fixtures/served/rpc-clients.ts";
+
+// ATTACK_N=50 is all of them; ATTACK_SEED=… draws others, ATTACK_ONLY=… repeats the nth
+const whole = 100_000;
+const only = process.env.ATTACK_ONLY;
+const ahead = 8;
+const longestMs = 10_000;
+/** Of the server's memory at its peak: its code, DuckDB's threads, and what a few answers hold. */
+const mostMib = 600;
+/** More at the peak of the second half than at that of the first: what its allocators happen to keep. */
+const mostMoreMib = 80;
+
+const token = "t0ken-that-must-n0t-be-t0ld-to-anyb0dy";
+const headers = { authorization: `Bearer ${token}` };
+
+let archive: HostileTarget;
+let simulator: Running;
+let simulatorUrl: string;
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-attack-"));
+  archive = await HostileTarget.open({
+    prepare: async (dir) => {
+      const [tokens, key] = [join(dir, "tokens"), join(dir, "key")];
+      await writeFile(tokens, tokenLine(token, "desk", ["*"]), { mode: 0o600 });
+      // always the same, so that a request is the same when it is repeated
+      await writeFile(key, "k".repeat(40), { mode: 0o600 });
+      return ["--tokens", tokens, "--page-key-file", key, "--access-log", join(dir, "access")];
+    },
+  });
+  archive.headers = headers;
+  const world = ["--instances", "2", "--rows", "1500", "--growing", "--clock", "2024-01-01T01:00:00Z*1"];
+  const files = ["--cache", join(folder, "worlds"), "--request-log", join(folder, "access"), "--port", "0"];
+  await writeFile(join(folder, "key"), "s".repeat(40), { mode: 0o600 });
+  simulator = start(["simulate", ...world, ...files, "--page-key-file", join(folder, "key")]);
+  simulatorUrl = await simulator.firstLine();
+});
+afterAll(async () => {
+  simulator.child.kill();
+  await simulator.finished;
+  await archive[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test("serve over an archive, asked by whoever means no good", async () => {
+  const tokens = await tokensOf(archive.url, targetRun, headers);
+  const instances = [targetRun.instanceId, "beta"];
+  const world = { instances, runs: [targetRun.runId], keys: ["k"], pageTokens: [...tokens, "AAAA"], token };
+  const told = await attack({ server: archive.running, url: archive.url, world, folder: archive.folder });
+  expect(await archive.trouble()).toBe("");
+  const { status, stderr } = await archive.stop();
+  expect(status).toBe(0);
+  expect(logFaults(stderr)).toEqual([]);
+  expect(logFaults(await readFile(join(archive.folder, "access"), "utf8"))).toEqual([]);
+  tell("serve", told);
+}, 3_600_000);
+
+test("simulate, with its WebSockets and its lifecycle, asked by whoever means no good", async () => {
+  // biome-ignore lint/suspicious/noExplicitAny: documents of the interface
+  const ask = async (path: string): Promise<any> => (await fetch(`${simulatorUrl}${path}`)).json();
+  const { instances: all } = await ask("/history/instances");
+  const instances: string[] = all.map((one: { instance_id: string }) => one.instance_id);
+  const runs: string[] = all.flatMap((one: { run_ids: string[] }) => one.run_ids);
+  const { resources } = await ask(`/runtime/resources?instance=${instances[0]}`);
+  const keys = resources.map((one: { resourceKey: string }) => one.resourceKey);
+  const tokens = await tokensOf(simulatorUrl, { instanceId: instances[0]!, runId: runs[0]! }, {});
+  const world = { instances, runs, keys, pageTokens: [...tokens, "AAAA"], token: undefined };
+  const told = await attack({ server: simulator, url: simulatorUrl, world, folder });
+  simulator.child.kill("SIGTERM");
+  const { status, stderr } = await simulator.finished;
+  expect(status).toBe(0);
+  expect(logFaults(stderr)).toEqual([]);
+  expect(logFaults(await readFile(join(folder, "access"), "utf8"))).toEqual([]);
+  tell("simulate", told);
+}, 3_600_000);
+
+interface Attacked {
+  readonly server: Running;
+  readonly url: string;
+  readonly world: AttackedWorld;
+  readonly folder: string;
+}
+
+/** Sends half of all requests, and holds everything that must be so meanwhile and after. */
+async function attack({ server, url, world, folder }: Attacked): Promise<Record<string, unknown>> {
+  const port = Number(new URL(url).port);
+  const pid = server.child.pid!;
+  const credentials = world.token === undefined ? {} : headers;
+  const size = only === undefined ? attackSize(whole / 2) : 1;
+  const statuses = new Map<number, number>();
+  const faults: string[] = [];
+  const underWay = new Map<number, string>();
+  // whatever it ends by, it says why
+  void server.finished.then(({ status, stderr }) => {
+    faults.push(`ended with ${status}: ${stderr.slice(-3000)}\nunder way: ${JSON.stringify([...underWay])}`);
+  });
+  const send = async (n: number) => {
+    const hostile = hostileRequest(attackSeed, n, world);
+    underWay.set(n, hostile.told.slice(0, 300));
+    const outcome = await sendRequest(hostile, port, longestMs);
+    underWay.delete(n);
+    for (const status of outcome.statuses) statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    for (const fault of faultsOf(hostile, outcome, folder)) {
+      faults.push(`seed ${attackSeed}, ATTACK_ONLY=${n}: ${fault}\n${hostile.told.slice(0, 300)}`);
+    }
+  };
+  const half = async (from: number, to: number) => {
+    let next = from;
+    const one = async () => {
+      while (next < to && faults.length < 10) await send(next++);
+    };
+    await Promise.all(Array.from({ length: ahead }, one));
+  };
+  const first = Number(only ?? 0);
+  await using watch = new HealthWatch(port, credentials);
+  // what the first of its kind loads stays: it is no growth
+  if (only === undefined) await half(0, 50);
+  const files = openFilesOf(pid);
+  await half(first, first + Math.ceil(size / 2));
+  expect(faults, faults.join("\n\n")).toEqual([]);
+  const halfMib = peakMibOf(pid);
+  await half(first + Math.ceil(size / 2), first + size);
+  expect(faults, faults.join("\n\n")).toEqual([]);
+  const mib = peakMibOf(pid);
+  expect(server.child.exitCode).toBe(null);
+  await expect.poll(() => openFilesOf(pid), { timeout: 15_000 }).toBeLessThanOrEqual(files + 2);
+  await watch[Symbol.asyncDispose]();
+  const { failed, slowestMs } = watch;
+  expect({ failed, isSlow: slowestMs > 1000 }, `${slowestMs} ms`).toEqual({ failed: 0, isSlow: false });
+  expect(mib).toBeLessThan(mostMib);
+  expect(mib - halfMib).toBeLessThan(mostMoreMib);
+  const seconds = processorSecondsOf(pid);
+  return {
+    size,
+    statuses: Object.fromEntries([...statuses].sort()),
+    slowestMs,
+    halfMib,
+    mib,
+    files,
+    seconds,
+  };
+}
+
+/** What the interface has answers for. */
+const documented = [100, 101, 200, 202, 400, 401, 403, 404, 405, 408, 409, 413, 415, 417, 421, 429, 431, 499];
+
+/** And over Connect, by its own table: what it does not have here, and a deadline that the client gave. */
+const documentedOfConnect: Readonly<Record<number, string>> = {
+  501: "unimplemented",
+  504: "deadline_exceeded",
+};
+
+function faultsOf({ plane }: HostileRequest, outcome: Outcome, folder: string): string[] {
+  const { hangs, statuses, text } = outcome;
+  const isDocumented = (status: number) =>
+    documented.includes(status) ||
+    (plane === "rpc" && text.includes(`{"code":"${documentedOfConnect[status]}"`));
+  const leaks = [...leaksIn(text, folder), ...(text.includes(token) ? ["the token"] : [])];
+  return [
+    ...leaks.map((leak) => `tells ${leak}`),
+    ...(hangs ? [`no answer within ${longestMs} ms`] : []),
+    ...statuses.filter((status) => !isDocumented(status)).map((status) => `${plane}: status ${status}`),
+  ].map((fault) => `${fault}: ${text.slice(0, 1500)}`);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const unseen = /[\u0000-\u001f\u007f-\u009f\u202e]/;
+const ours = /^\s+at |"level":"(?:warn|error)"|bug in runvault|Warning:/;
+
+/** Lines of a log that should not be there. */
+function logFaults(text: string): string[] {
+  const faults = text
+    .split("\n")
+    .filter((line) => unseen.test(line) || ours.test(line) || line.includes(token));
+  return faults.map((line) => line.slice(0, 2000)).slice(0, 5);
+}
+
+/** Page tokens of a few listings. */
+async function tokensOf(
+  url: string,
+  run: { instanceId: string; runId: string },
+  headers: Record<string, string>,
+): Promise<string[]> {
+  const client = createClient(HistoryService, transportTo({ url }, { headers }));
+  const listings = ["fills", "orders", "bars"].flatMap((table) => [
+    { table, selection: run, pageSize: 1 },
+    { table, selection: { ...run, from: 1n }, pageSize: 2 },
+  ]);
+  const pages = await Promise.all(listings.map((listing) => client.previewTable(listing)));
+  return pages.map(({ nextPageToken }) => nextPageToken);
+}
+
+/** Prints what came of it, where all of it was asked for. */
+function tell(what: string, figures: Record<string, unknown>): void {
+  if (process.env.ATTACK_TELL !== undefined) console.log(what, JSON.stringify(figures));
+}
