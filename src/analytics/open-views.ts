@@ -1,12 +1,11 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Manifest } from "../archive/manifest.ts";
 import { overtaken } from "../archive/overtaken.ts";
 import { WholeFiles } from "../archive/whole-files.ts";
 import type { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
+import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { keepByteOrderMarks } from "./byte-order-marks.ts";
 import { requireWhole } from "./committed-parquet.ts";
 import { firstMissing, missingFile, pathsOf, presentFiles } from "./present-files.ts";
@@ -54,7 +53,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
   const { manifests, files } = await presentFiles(archive, readManifests, allowIncomplete);
   const every = pathsOf(files);
   signal?.throwIfAborted();
-  const spill = await mkdtemp(join(tmpdir(), "runvault-query-"));
+  const spill = await makeTemporaryFolder("query");
   const errorOf = async (error: unknown) => {
     const known = asQueryError(error, every);
     // DuckDB looks for a missing file as for a glob, which a locked query may not

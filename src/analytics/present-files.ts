@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import type { Archive } from "../archive/archive.ts";
+import { isMissing } from "../archive/durable.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { damagedHint } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -57,7 +58,7 @@ export async function firstMissing(paths: readonly string[]): Promise<string | n
     try {
       await stat(path);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return path;
+      if (isMissing(error)) return path;
       throw RunvaultError.from(error, { place: { file: path } });
     }
   }

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { AcceptedRows, RowAnswer, RowForm } from "../model/row-answer.ts";
@@ -17,6 +16,7 @@ import type {
   TableFacts,
 } from "../model/source.ts";
 import { type FilterName, type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
@@ -436,7 +436,7 @@ class ArchiveSource implements HistorySource {
     const { memoryLimitMb = 256, threads = 2 } = this.#options;
     // beside the system's temporary files: an archive may be read-only
     this.#duckdb ??= (async () => {
-      const folder = await mkdtemp(join(tmpdir(), "runvault-source-"));
+      const folder = await makeTemporaryFolder("source");
       try {
         return { duckdb: await openDuckDB({ memoryLimitMb, threads, tempDirectory: folder }), folder };
       } catch (error) {

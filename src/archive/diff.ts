@@ -1,10 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { canonicalLineSql } from "./canonical-sql.ts";
@@ -71,7 +71,7 @@ export async function diffArchives(a: Archive, b: Archive, options: DiffOptions 
   const onlyInA = [...left].flatMap(([key, manifest]) => (right.has(key) ? [] : [refOf(manifest)]));
   const onlyInB = [...right].flatMap(([key, manifest]) => (left.has(key) ? [] : [refOf(manifest)]));
   const compared: RunDiff[] = [];
-  const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-diff-"));
+  const tempDirectory = await makeTemporaryFolder("diff");
   try {
     await using duckdb = await openDuckDB({ memoryLimitMb: 256, threads: 2, tempDirectory });
     const second = await duckdb.connect();

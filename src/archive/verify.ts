@@ -1,9 +1,9 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { basename, join, sep } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { interruptOn } from "./duckdb.ts";
@@ -81,7 +81,7 @@ export async function verifyRun(
   const isRead = options.sample?.has ?? (() => true);
   const found = await checkDocuments(list, archive, manifest, isRead);
   await checkUnreferenced(list, archive, manifest);
-  const tempDirectory = await mkdtemp(join(tmpdir(), "runvault-verify-"));
+  const tempDirectory = await makeTemporaryFolder("verify");
   try {
     await using ownDuckDB = new JobDuckDB();
     const duckdb = await (options.duckdb ?? ownDuckDB).forJob({ memoryLimitMb, threads, tempDirectory });

@@ -30,12 +30,17 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
   const controller = new AbortController();
   const { signal } = controller;
   let isKept = false;
+  let wasKept = false;
   const spend = (message: string) =>
     controller.abort(new RunvaultError("incomplete", message, { scope: "job", hint: goOn }));
   const timer =
     maxTime === undefined
       ? undefined
-      : setTimeout(() => spend(`--max-time is over, after ${durationText(maxTime)}`), maxTime);
+      : setTimeout(
+          () =>
+            spend(`--max-time is over, after ${maxTime < 1_000 ? `${maxTime} ms` : durationText(maxTime)}`),
+          maxTime,
+        );
   const mostBytes = maxBytes === undefined ? Number.POSITIVE_INFINITY : maxBytes * 1024 * 1024;
   let bytes = 0;
   async function* counted(rows: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
@@ -52,6 +57,7 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
     signal,
     gateway: maxBytes === undefined ? gateway : { ...gateway, rows, ...paged },
     begin: () => {
+      wasKept ||= isKept;
       isKept = false;
     },
     keep: () => {
@@ -61,7 +67,7 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
       if (!signal.aborted || isKept || error.message !== (signal.reason as RunvaultError).message)
         return error;
       const { code, message, place, scope } = error;
-      return new RunvaultError(code, message, { place, scope, hint: tooLittle });
+      return new RunvaultError(code, message, { place, scope, hint: wasKept ? goOn : tooLittle });
     },
     [Symbol.dispose]: () => clearTimeout(timer),
   };

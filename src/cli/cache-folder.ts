@@ -1,7 +1,9 @@
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 
 /** Where this user's caches of runvault are. */
 export function cacheFolder(env: NodeJS.ProcessEnv): string {
-  return join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "runvault");
+  const { XDG_CACHE_HOME: given = "" } = env;
+  // a relative one is to be ignored, by the rule that it comes from
+  return join(isAbsolute(given) ? given : join(homedir(), ".cache"), "runvault");
 }

@@ -188,7 +188,7 @@ export async function openGatewayFor(
 }
 
 /** The token in a file. Throws `invalid_argument` where there is none. */
-export async function readTokenFile(file: string, session: Pick<Session, "log">): Promise<string> {
+export async function readTokenFile(file: string, session: Pick<Session, "log" | "signal">): Promise<string> {
   const token = (await readSecretFile("--token-file", file, session)).toString("utf8").trim();
   if (token !== "") return token;
   throw new RunvaultError("invalid_argument", "the token file is empty", { place: { file } });

@@ -45,7 +45,7 @@ export const queryCommand = commandEntry({
       .addOption(allowIncompleteOption())
       .addOption(strictOption())
       .addOption(
-        new Option("--timeout <time>", "longest time the query may take")
+        new Option("--timeout <time>", "longest time the query may take, the reading of its answer included")
           .env("RUNVAULT_TIMEOUT")
           .default("5m"),
       )
@@ -123,8 +123,10 @@ function errorOf(end: Exclude<ApartEnd, { kind: "exit" }>, timeoutMs: number): R
     case "memory":
       return tookTooMuch();
     case "crash":
-      // what was refused its memory says so on its way out, V8 and the C++ library alike
-      if (/out of memory|bad_alloc/i.test(end.last)) return tookTooMuch(new Error(end.last));
+      // what was refused its memory says so on its way out, V8 and the C++ library alike; SIGKILL is how the system ends
+      // what takes too much of the machine's
+      if (/out of memory|bad_alloc/i.test(end.last) || end.by === "SIGKILL")
+        return tookTooMuch(new Error(end.last));
       return new RunvaultError("query_invalid", `the query crashed DuckDB (${end.by})`, {
         cause: new Error(end.last === "" ? "it said nothing" : end.last),
         hint: "Write it another way: nesting it less may do, and so may more --memory.",

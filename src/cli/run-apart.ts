@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { timerMs } from "../model/deadline.ts";
 import { exit, RunvaultError } from "../model/error.ts";
+import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { ApartRequest } from "./apart-request.ts";
 import { watchResident } from "./watch-resident.ts";
 
@@ -47,7 +47,7 @@ const statusesOfNode: readonly number[] = [1, 13];
  * that goes with it, and a limit on its memory. Throws the signal's reason once it is gone.
  */
 export const runApart: RunApart = async ({ module, request, memoryBytes, timeoutMs, signal, say }) => {
-  const temporary = await mkdtemp(join(tmpdir(), "runvault-"));
+  const temporary = await makeTemporaryFolder("query");
   try {
     signal.throwIfAborted();
     return await new Promise<ApartEnd>((resolve, reject) => {

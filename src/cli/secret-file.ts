@@ -1,5 +1,6 @@
-import type { Stats } from "node:fs";
+import { constants, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { RunvaultError } from "../model/error.ts";
 import type { Session } from "./session.ts";
 
@@ -13,11 +14,12 @@ const mostBytes = 1024 * 1024;
 export async function readSecretFile(
   flag: string,
   file: string,
-  session: Pick<Session, "log">,
+  session: Pick<Session, "log" | "signal">,
 ): Promise<Buffer> {
   try {
-    await using handle = await open(file, "r");
-    const bytes = await readAtMost(handle, mostBytes + 1);
+    // a pipe that nobody writes to must not hold a thread, which no signal would end
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const bytes = await readAtMost(handle, mostBytes + 1, session.signal);
     if (bytes.length > mostBytes) {
       throw new RunvaultError("invalid_argument", `${flag}: the file is larger than any key or token`, {
         place: { file },
@@ -29,6 +31,7 @@ export async function readSecretFile(
     }
     return bytes;
   } catch (cause) {
+    session.signal.throwIfAborted();
     if (cause instanceof RunvaultError) throw cause;
     throw new RunvaultError("invalid_argument", `${flag}: the file cannot be read`, {
       cause,
@@ -37,15 +40,31 @@ export async function readSecretFile(
   }
 }
 
-async function readAtMost(handle: FileHandle, most: number): Promise<Buffer> {
+async function readAtMost(handle: FileHandle, most: number, signal: AbortSignal): Promise<Buffer> {
   const buffer = Buffer.alloc(most);
+  const isPipe = (await handle.stat()).isFIFO();
   let at = 0;
-  while (at < most) {
-    const { bytesRead } = await handle.read(buffer, at, most - at);
-    if (bytesRead === 0) break;
-    at += bytesRead;
+  for (let waits = 0; at < most; ) {
+    const bytesRead = await readNow(handle, buffer, at);
+    if (bytesRead > 0) at += bytesRead;
+    else if (bytesRead === 0 && !(isPipe && at === 0 && ++waits < mostWaits)) break;
+    else await sleep(pipeWaitMs, undefined, { signal });
   }
   return Buffer.from(buffer.subarray(0, at));
+}
+
+/** How long a pipe may take to be written to at all; once it is open at the other end, its writer may take any time. */
+const mostWaits = 200;
+const pipeWaitMs = 50;
+
+/** Bytes that are there now; none at the end, and of a pipe without a writer; -1 where a writer has none yet. */
+async function readNow(handle: FileHandle, buffer: Buffer, at: number): Promise<number> {
+  try {
+    return (await handle.read(buffer, at, buffer.length - at)).bytesRead;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") return -1;
+    throw error;
+  }
 }
 
 /**

@@ -98,7 +98,7 @@ export function addServeOptions(command: Command): Command {
 /** Reads what TLS takes. Throws `invalid_argument` where a file is not there, or only a part is given. */
 export async function tlsFrom(
   values: ServeValues,
-  session: Pick<Session, "log">,
+  session: Pick<Session, "log" | "signal">,
 ): Promise<ServeTls | undefined> {
   const { tlsCert, tlsKey, tlsClientCa } = values;
   if (tlsCert === undefined && tlsKey === undefined && tlsClientCa === undefined) return undefined;
@@ -118,7 +118,7 @@ export async function tlsFrom(
  */
 export async function pageKeyFrom(
   { pageKeyFile: file }: ServeValues,
-  session: Pick<Session, "log">,
+  session: Pick<Session, "log" | "signal">,
 ): Promise<{ readonly pageKey?: Buffer }> {
   if (file === undefined) return {};
   const { leastPageKeyBytes } = await import("../serve/page-token.ts");
@@ -136,7 +136,7 @@ export async function pageKeyFrom(
 /** The tokens to take; undefined where none are wanted. Throws `invalid_argument` where the file is not valid. */
 export async function tokensFrom(
   { tokens }: ServeValues,
-  session: Pick<Session, "log">,
+  session: Pick<Session, "log" | "signal">,
 ): Promise<TokenList | undefined> {
   if (tokens === undefined) return undefined;
   const { TokenList } = await import("../serve/token-list.ts");

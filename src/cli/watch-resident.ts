@@ -16,15 +16,17 @@ export function watchResident(
   const watch = async () => {
     while (pid !== undefined) {
       await wait(everyMs, undefined, { signal: leaving.signal, ref: false });
-      if ((await residentBytes(pid)) > mostBytes) return onMore();
+      // one look that fails says nothing; the next one may not
+      const bytes = await residentBytes(pid).catch(() => 0);
+      if (bytes > mostBytes) return onMore();
     }
   };
-  // it ends with the process it looks at, or because nobody wants it any more
+  // it ends because nobody wants it any more
   watch().catch(() => {});
   return { [Symbol.dispose]: () => leaving.abort() };
 }
 
-/** Memory that a process holds. Throws where it is gone. */
+/** Memory that a process holds. Throws where that cannot be had. */
 async function residentBytes(pid: number): Promise<number> {
   if (process.platform === "linux") {
     const status = await readFile(`/proc/${pid}/status`, "utf8");

@@ -158,11 +158,7 @@ export class RunvaultError extends Error {
   /** Any thrown value as a RunvaultError: file-system errors by their code, the rest as `internal` with its cause. */
   static from(thrown: unknown, details: ErrorDetails = {}): RunvaultError {
     if (thrown instanceof RunvaultError) return thrown;
-    const systemCode = (thrown as NodeJS.ErrnoException | null)?.code;
-    const code =
-      typeof systemCode === "string" && Object.hasOwn(storageCodes, systemCode)
-        ? storageCodes[systemCode]!
-        : "internal";
+    const code = systemCodeOf(thrown);
     const message = thrown instanceof Error ? thrown.message : String(thrown);
     return new RunvaultError(code, message, { ...details, cause: thrown });
   }
@@ -199,6 +195,14 @@ export class RunvaultError extends Error {
   get exit(): number {
     return errorCodes[this.code].exit;
   }
+}
+
+/** What an error of the file system is; an error that names no path is ours. */
+function systemCodeOf(thrown: unknown): ErrorCode {
+  const { code, path } = (thrown ?? {}) as Partial<NodeJS.ErrnoException>;
+  if (typeof code !== "string") return "internal";
+  if (Object.hasOwn(storageCodes, code)) return storageCodes[code]!;
+  return typeof path === "string" && /^E[A-Z]+$/.test(code) ? "storage_failed" : "internal";
 }
 
 const storageCodes: Record<string, ErrorCode> = {

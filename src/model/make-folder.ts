@@ -22,7 +22,7 @@ export async function makeFolder(folder: string, mode?: number): Promise<void> {
     missing.push(part);
   }
   for (const part of missing.reverse()) {
-    const isMade = await makePart(part);
+    const isMade = await makePart(part, part === wanted ? mode : undefined);
     if (isMade && part === wanted && mode !== undefined) await setFolderBits(part, mode);
     // the name of a new folder lasts only once the folder above it is on disk
     if (isMade) await keepNames(dirname(part));
@@ -31,9 +31,10 @@ export async function makeFolder(folder: string, mode?: number): Promise<void> {
 }
 
 /** True where it was made here; false where another process was first. */
-async function makePart(part: string): Promise<boolean> {
+async function makePart(part: string, mode: number | undefined): Promise<boolean> {
   try {
-    await mkdir(part);
+    // never wider than it is to be, not even for a moment
+    await mkdir(part, mode === undefined ? {} : { mode });
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

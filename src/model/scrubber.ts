@@ -22,9 +22,9 @@ export function createScrubber(): Scrubber {
       for (const secret of secrets) clean = clean.replaceAll(secret, shown);
       return (
         clean
-          // none of these looks twice at a character: texts of megabytes come here, too
+          // none of these looks at a character many times: texts of megabytes come here, too
           .replace(/:\/\/[^/\s"'@]+@/g, `://${shown}@`)
-          .replace(/(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, shown)
+          .replace(/\beyJ[A-Za-z0-9_-]{8,500}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?/g, shown)
           .replace(/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi, `$1 ${shown}`)
           .replace(/\b((?:access_|auth_|api_?)?(?:token|key|secret|password)=)[^&\s"']+/gi, `$1${shown}`)
       );

@@ -1,8 +1,8 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { privateFolder } from "../model/make-folder.ts";
+import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { barMicros } from "./bars.ts";
 import { renderRun } from "./render-run.ts";
@@ -29,7 +29,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
   let folder: Promise<string> | undefined;
 
   const render = async (instance: number, run: number, startMicros: number): Promise<WorldRun> => {
-    folder ??= mkdtemp(join(tmpdir(), "runvault-runs-"));
+    folder ??= makeTemporaryFolder("runs");
     const target = join(await folder, `${instance}-${run}`);
     await mkdir(target, privateFolder);
     const plan = await planOfBegunRun(options, world.symbol, instance, run, startMicros);

@@ -121,6 +121,14 @@ describe("the process of a statement", () => {
     expect(stderr).toContain("no library here");
   });
 
+  it("says what to do where there is no temporary folder", async () => {
+    const { status, stderr } = await start(["query", "--archive", built.dir, "SELECT 1"], {
+      TMPDIR: join(temporary, "none"),
+    }).finished;
+    expect(status).toBe(7);
+    expect(stderr).toContain("hint: Set TMPDIR to a folder that can be");
+  });
+
   it("says what it has to say in the form that was asked for", async () => {
     const { status, stderr } = await query("SELECT nothing FROM fills", "--json").finished;
     expect({ status, error: JSON.parse(stderr).error }).toMatchObject({
