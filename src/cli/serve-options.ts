@@ -150,7 +150,7 @@ export async function tokensFrom(
 export function renewTokensOnHangup(
   values: ServeValues,
   tokens: TokenList | undefined,
-  session: Pick<Session, "log" | "note" | "failure" | "terminal">,
+  session: Pick<Session, "log" | "signal" | "note" | "failure" | "terminal">,
 ): Disposable {
   const renew = async () => {
     try {
