@@ -1,6 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
 import { idFault, shownId } from "../model/id-fault.ts";
 import type { RunListing } from "../model/source.ts";
+import { Turns } from "../model/turns.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import { idsText, type ListFinding, listDoubt, listFailure, listNote } from "./list-finding.ts";
 import { isRoundNumber } from "./round-number.ts";
@@ -140,7 +141,10 @@ async function namedOf(
   compareClaims(instanceId, claims, findings);
 
   const runs: NamedRun[] = [];
+  // a run whose list is here already is looked at without waiting for anything
+  const turns = new Turns();
   for (const runId of names) {
+    if (turns.isDue(0)) await turns.next();
     const fault = idFault(runId);
     if (fault !== null) {
       findings.push(listFailure(oddId("run", runId, fault), instanceId, [runId]));
