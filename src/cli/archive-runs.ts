@@ -11,6 +11,7 @@ import { knownSource, rememberSource } from "../archive/sources.ts";
 import { toldView } from "../archive/table-view.ts";
 import { type ArchiveJob, archiveRun, defaultSettings, type RunOutcome } from "../extract/archive-run.ts";
 import { finishedRuns, type HeldRuns, type RunToArchive } from "../extract/finished-runs.ts";
+import { firstOfMany } from "../extract/first-of-many.ts";
 import { type ListFinding, listNote } from "../extract/list-finding.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
 import { SeenSource } from "../extract/proof/seen-source.ts";
@@ -209,8 +210,9 @@ async function runsOf(
     return { runs: target.runs.map((run) => ({ ...run, listed: true })), findings: [] };
   }
   const { runs, findings } = await finishedRuns(lists, target.instances, held, session.signal);
-  tellFindings(findings, session);
-  return { runs, findings: [...findings] };
+  const told = firstOfMany(findings);
+  tellFindings(told, session);
+  return { runs, findings: told };
 }
 
 /** What is odd about the description of a run that was named; nothing where its source does not know it any more. */

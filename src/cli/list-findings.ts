@@ -16,7 +16,7 @@ export function exitsOf(findings: readonly ListFinding[]): number[] {
 }
 
 /** A finding in a report. */
-export function findingJson({ instanceId, runIds, text, error }: ListFinding) {
+export function findingJson({ instanceId, runIds, text, error, count = 1 }: ListFinding) {
   const { code = null, hint = null } = error ?? {};
-  return { instanceId, runIds, text, code, hint, exit: error?.exit ?? exit.done };
+  return { instanceId, runIds, text, count, code, hint, exit: error?.exit ?? exit.done };
 }

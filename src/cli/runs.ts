@@ -155,10 +155,11 @@ async function gatewayRuns(
     );
   }
   await using gateway = await openGatewayFor({ ...values, gateway: checked.data }, session);
-  const { namedRuns, RunLists } = await loadLists();
+  const { firstOfMany, namedRuns, RunLists } = await loadLists();
   const lists = new RunLists(gateway, { finishedStatus: [], settled: wallClock });
   const only = instanceId === undefined ? undefined : [instanceId];
-  const { instances, findings, unknown } = await namedRuns(lists, only, session.signal);
+  const { instances, findings: all, unknown } = await namedRuns(lists, only, session.signal);
+  const findings = firstOfMany(all);
   for (const unknownId of unknown) throw instanceNotFound(unknownId);
   tellFindings(
     findings.filter(({ error }) => error !== null),
@@ -185,7 +186,8 @@ function jsonOf(runs: readonly Listed[]): string {
 async function loadLists() {
   const { namedRuns } = await import("../extract/named-runs.ts");
   const { RunLists } = await import("../extract/run-lists.ts");
-  return { namedRuns, RunLists };
+  const { firstOfMany } = await import("../extract/first-of-many.ts");
+  return { firstOfMany, namedRuns, RunLists };
 }
 
 function tableOf(runs: readonly Listed[]): string {

@@ -3,6 +3,7 @@ import type { Archive } from "../archive/archive.ts";
 import { lostFiles } from "../archive/lost-files.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
+import { Turns } from "../model/turns.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import { idsText, type ListFinding, listDoubt, listFailure, listNote } from "./list-finding.ts";
 import { concernsAll, type NamedInstance, namedBeside, namedRuns } from "./named-runs.ts";
@@ -60,7 +61,7 @@ export async function finishedRuns(
   };
   const take = async (instance: NamedInstance) => {
     const { instanceId } = instance;
-    for (const remark of remarksOf(instance)) findings.push(remark);
+    for (const remark of await remarksOf(instance)) findings.push(remark);
     for (const { run, finished } of instance.runs) {
       if (finished) runs.push({ instanceId, runId: run.runId, listed: true });
     }
@@ -104,14 +105,18 @@ function emptyList(instanceId: string): ListFinding {
 }
 
 /** What there is to say of the runs' ends: a run that nobody knows to have ended or not is a doubt, the rest are notes. */
-function remarksOf({ instanceId, runs }: NamedInstance): ListFinding[] {
+async function remarksOf({ instanceId, runs }: NamedInstance): Promise<ListFinding[]> {
   const findings: ListFinding[] = [];
   const notes = new Map<string, string[]>();
+  const turns = new Turns();
   for (const { run, standing, finished } of runs) {
+    if (turns.isDue(0)) await turns.next();
     const { remark, unknown } = standing;
     if (remark === null) continue;
     if (!unknown || finished) {
-      notes.set(remark, [...(notes.get(remark) ?? []), run.runId]);
+      const runIds = notes.get(remark) ?? [];
+      notes.set(remark, runIds);
+      runIds.push(run.runId);
       continue;
     }
     findings.push(
@@ -192,7 +197,7 @@ class HeldFiles {
   }: Pick<NamedInstance, "instanceId" | "names">): Promise<ReadonlyMap<string, Unlisted>> {
     const files = this.#folders.get(this.#folderOf(instanceId)) ?? [];
     const named = new Set(
-      [...names].map((runId) => this.#archive?.layout.manifestFile({ instanceId, runId })),
+      await new Turns().map(names, (runId) => this.#archive?.layout.manifestFile({ instanceId, runId })),
     );
     return await this.#read(files.filter((file) => !named.has(file)));
   }

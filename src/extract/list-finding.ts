@@ -10,6 +10,8 @@ export interface ListFinding {
   readonly text: string;
   /** What runs may be missing by, or which list failed; null for what is only worth knowing. */
   readonly error: RunvaultError | null;
+  /** How many entries it stands for, where it tells of the rest of many; one otherwise. */
+  readonly count?: number;
 }
 
 /** Something worth knowing, by which no run is missing. */

@@ -1,6 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
 import { idFault, shownId } from "../model/id-fault.ts";
 import type { RunListing } from "../model/source.ts";
+import { Turns } from "../model/turns.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import { idsText, type ListFinding, listDoubt, listFailure, listNote } from "./list-finding.ts";
 import { isRoundNumber } from "./round-number.ts";
@@ -117,16 +118,23 @@ async function namedOf(
   signal?: AbortSignal,
 ): Promise<NamedInstance> {
   const listings = await lists.listings(signal);
+  const turns = new Turns();
   const own = await listsOf(lists, listings, instanceId, findings, signal);
   if (own.length === 0 && named.length === 0) throw instanceNotFound(instanceId);
   const claims = [...own, ...named];
-  const names = new Set(claims.flatMap((claim) => [...claim.names]));
+  const names = await union(
+    claims.map((claim) => claim.names),
+    turns,
+  );
 
   let mayBeCut = false;
   if (own.length > 0) {
     const longest = own.reduce((a, b) => (b.names.size > a.names.size ? b : a));
-    const isConfirmed = claims.some((claim) => claim !== longest && includes(claim.names, longest.names));
-    mayBeCut = isRoundNumber(longest.names.size) && !isConfirmed;
+    mayBeCut = isRoundNumber(longest.names.size);
+    for (const claim of claims) {
+      if (mayBeCut && claim !== longest && (await includes(claim.names, longest.names, turns)))
+        mayBeCut = false;
+    }
   }
   // instances' own documents cost a request each: asked where lists leave something open
   if (own.length === 0 || mayBeCut) {
@@ -137,10 +145,12 @@ async function namedOf(
     }
     if (current !== null) names.add(current);
   }
-  compareClaims(instanceId, claims, findings);
+  await compareClaims(instanceId, claims, findings, turns);
 
   const runs: NamedRun[] = [];
+  // a run whose list is here already is looked at without waiting for anything
   for (const runId of names) {
+    if (turns.isDue(0)) await turns.next();
     const fault = idFault(runId);
     if (fault !== null) {
       findings.push(listFailure(oddId("run", runId, fault), instanceId, [runId]));
@@ -185,6 +195,7 @@ async function listsOf(
   findings: ListFinding[],
   signal: AbortSignal | undefined,
 ): Promise<Claim[]> {
+  const turns = new Turns();
   const failures: unknown[] = [];
   const strangers: unknown[] = [];
   const ask = async (again: boolean): Promise<Claim[]> => {
@@ -197,11 +208,15 @@ async function listsOf(
         if (said === null) continue;
         const standings = new Map<string, RunStanding>();
         const faults = new Map<string, RunvaultError>();
+        const ended: string[] = [];
         for (const [runId, standing] of said) {
+          if (turns.isDue(0)) await turns.next();
           if (standing instanceof RunvaultError) faults.set(runId, standing);
-          else standings.set(runId, standing);
+          else {
+            standings.set(runId, standing);
+            if (standing.finished) ended.push(runId);
+          }
         }
-        const ended = [...standings].flatMap(([runId, { finished }]) => (finished ? [runId] : []));
         claims.push({ by, isList: true, names: new Set(said.keys()), counted: ended, standings, faults });
       } catch (thrown) {
         if (concernsAll(thrown)) throw thrown;
@@ -217,7 +232,8 @@ async function listsOf(
   if (claims.length <= strangers.length && failures.length > 0) throw failures[0];
   if (claims.length <= strangers.length && strangers.length > 0) throw strangers[0];
   // what began or ended between two questions is no contradiction
-  if (failures.length === 0 && claims.some((claim) => !isSame(claim, claims[0]!))) {
+  const same = await turns.map(claims, (claim) => isSame(claim, claims[0]!, turns));
+  if (failures.length === 0 && same.includes(false)) {
     const again = await ask(true);
     if (failures.length === 0) claims = again;
   }
@@ -248,12 +264,24 @@ async function currentRunOf(
  * A list that names all that any other says is whole as far as can be told, and then others may be short. Where each
  * lacks something of another, runs that nobody names may be missing, too.
  */
-function compareClaims(instanceId: string, claims: readonly Claim[], findings: ListFinding[]): void {
-  const counted = [...new Set(claims.flatMap((claim) => claim.counted))];
-  const lacking = claims.map((claim) => ({
-    claim,
-    runIds: counted.filter((runId) => !claim.names.has(runId)),
-  }));
+async function compareClaims(
+  instanceId: string,
+  claims: readonly Claim[],
+  findings: ListFinding[],
+  turns: Turns,
+): Promise<void> {
+  const counted = await union(
+    claims.map((claim) => claim.counted),
+    turns,
+  );
+  const lacking = await turns.map(claims, async (claim) => {
+    const runIds: string[] = [];
+    for (const runId of counted) {
+      if (!claim.names.has(runId)) runIds.push(runId);
+      if (turns.isDue(0)) await turns.next();
+    }
+    return { claim, runIds };
+  });
   const short = lacking.filter(({ claim, runIds }) => claim.isList && runIds.length > 0);
   if (short.length === 0) return;
   const texts = short.map(({ claim, runIds }) => `${claim.by} lacks ${idsText(runIds)}`);
@@ -298,17 +326,36 @@ function isFinished(
   return true;
 }
 
-function isSame(one: Claim, other: Claim): boolean {
+async function isSame(one: Claim, other: Claim, turns: Turns): Promise<boolean> {
+  if (one === other) return true;
+  const counted = await union([one.counted], turns);
+  const otherCounted = await union([other.counted], turns);
   return (
-    includes(one.names, other.names) &&
-    includes(other.names, one.names) &&
-    includes(new Set(one.counted), new Set(other.counted)) &&
-    includes(new Set(other.counted), new Set(one.counted))
+    one.names.size === other.names.size &&
+    counted.size === otherCounted.size &&
+    (await includes(one.names, other.names, turns)) &&
+    (await includes(counted, otherCounted, turns))
   );
 }
 
-function includes(all: ReadonlySet<string>, some: ReadonlySet<string>): boolean {
-  return some.size <= all.size && [...some].every((one) => all.has(one));
+async function includes(all: ReadonlySet<string>, some: ReadonlySet<string>, turns: Turns): Promise<boolean> {
+  if (some.size > all.size) return false;
+  for (const one of some) {
+    if (!all.has(one)) return false;
+    if (turns.isDue(0)) await turns.next();
+  }
+  return true;
+}
+
+async function union(parts: readonly Iterable<string>[], turns: Turns): Promise<Set<string>> {
+  const all = new Set<string>();
+  for (const part of parts) {
+    for (const one of part) {
+      all.add(one);
+      if (turns.isDue(0)) await turns.next();
+    }
+  }
+  return all;
 }
 
 function codeOf(thrown: unknown): string | undefined {

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import type { HistorySource, InstanceEntry, ListedRun, RunListing, RunRef } from "../model/source.ts";
+import { Turns } from "../model/turns.ts";
 import { runNotFound } from "../model/usual-errors.ts";
 import { isRoundNumber } from "./round-number.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
@@ -119,7 +120,13 @@ export class RunLists {
     signal?: AbortSignal,
   ): Promise<ReadonlyMap<string, RunStanding | RunvaultError> | null> {
     const runs = await this.runs(listing, instanceId, signal);
-    return runs && new Map(runs.map((entry) => [entry.runId, entry.fault ?? this.#standing(entry, runs)]));
+    if (runs === null) return null;
+    return new Map(
+      await new Turns().map(
+        runs,
+        (entry) => [entry.runId, entry.fault ?? this.#standing(entry, runs)] as const,
+      ),
+    );
   }
 
   /**

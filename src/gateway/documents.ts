@@ -11,6 +11,7 @@ import type {
 } from "../model/source.ts";
 import { isTableName, type TableName } from "../model/table.ts";
 import { int64Max, int64Min } from "../model/time.ts";
+import { Turns } from "../model/turns.ts";
 import { elementTexts } from "./element-texts.ts";
 import { documentMaxBytes } from "./exchange.ts";
 import { judgeFields, type ListForm, listIn } from "./list-document.ts";
@@ -42,7 +43,8 @@ const runId = id.refine((value) => value !== "current", "the word current is not
 
 const instanceEntry = z.object({
   instance_id: id,
-  run_ids: z.array(z.unknown()).default([]),
+  // what is in it is checked one by one
+  run_ids: z.custom<readonly unknown[]>(Array.isArray, "Invalid input: expected array").default([]),
   latest_run_id: z.union([z.literal(""), runId]).default(""),
 });
 
@@ -109,22 +111,20 @@ const tableFacts = z.object({
 });
 
 /** Reads /history/instances. An entry that names only its latest run has that one. Throws `not_a_gateway`. */
-export function readInstances(
+export async function readInstances(
   bytes: Uint8Array,
   place: ErrorPlace,
   unknown: UnknownFields,
-): readonly InstanceEntry[] {
-  const entries = parseList(forms.instances, instanceEntry, bytes, place, unknown).map((entry, i) => ({
+): Promise<readonly InstanceEntry[]> {
+  const turns = new Turns();
+  const listed = await parseList(forms.instances, instanceEntry, bytes, place, unknown, turns);
+  const entries = await turns.map(listed, async (entry, i) => ({
     ...entry,
-    run_ids: eachChecked(runId, entry.run_ids, `instances.${i}.run_ids`, place),
+    run_ids: await eachChecked(runId, entry.run_ids, `instances.${i}.run_ids`, place, turns),
   }));
-  requireDistinct(
-    entries.map(({ instance_id }) => instance_id),
-    "instance",
-    place,
-  );
-  return entries.map(({ instance_id, run_ids, latest_run_id }) => {
-    requireDistinct(run_ids, "run", place);
+  await requireDistinct(entries, ({ instance_id }) => instance_id, "instance", place, turns);
+  return await turns.map(entries, async ({ instance_id, run_ids, latest_run_id }) => {
+    await requireDistinct(run_ids, (id) => id, "run", place, turns);
     const missing = latest_run_id !== "" && !run_ids.includes(latest_run_id);
     return { instanceId: instance_id, runIds: missing ? [...run_ids, latest_run_id] : run_ids };
   });
@@ -134,20 +134,17 @@ export function readInstances(
  * Reads /history/runs of an instance; an entry that names its run and is not as the interface says otherwise costs that
  * run alone. Throws `not_a_gateway`, and `history_identity_conflict` for another instance's run.
  */
-export function readRuns(
+export async function readRuns(
   bytes: Uint8Array,
   instanceId: string,
   place: ErrorPlace,
   unknown: UnknownFields,
-): readonly ListedRun[] {
-  const entries = parseList(forms.runs, runIdentity, bytes, place, unknown);
-  requireDistinct(
-    entries.map(({ run_id }) => run_id),
-    "run",
-    place,
-  );
-  const texts = elementTexts(textOf(bytes, place), "runs");
-  return entries.map((entry, index) => {
+): Promise<readonly ListedRun[]> {
+  const turns = new Turns();
+  const entries = await parseList(forms.runs, runIdentity, bytes, place, unknown, turns);
+  await requireDistinct(entries, ({ run_id }) => run_id, "run", place, turns);
+  const texts = await elementTexts(textOf(bytes, place), "runs", turns);
+  const readEntry = (entry: z.output<typeof runIdentity>, index: number): ListedRun => {
     if (entry.instance_id !== instanceId) throw conflict(place);
     const ids = { instanceId, runId: entry.run_id };
     const here = { ...place, run: entry.run_id };
@@ -164,7 +161,8 @@ export function readRuns(
       storageVersion: storage_version === "" ? undefined : storage_version,
       text: Buffer.from(texts[index]!),
     };
-  });
+  };
+  return await turns.map(entries, readEntry, bytes.byteLength / entries.length);
 }
 
 /**
@@ -178,8 +176,12 @@ export function readCurrentRun(bytes: Uint8Array, place: ErrorPlace): string | n
 }
 
 /** A list's runs without what the list itself wrote of them. Throws for an entry that cannot be read. */
-export function withoutText(runs: readonly ListedRun[] | null): readonly RunEntry[] | null {
-  return runs === null ? null : runs.map(readable).map(({ text: _, ...entry }) => entry);
+export async function withoutText(runs: readonly ListedRun[] | null): Promise<readonly RunEntry[] | null> {
+  if (runs === null) return null;
+  return await new Turns().map(runs, (run) => {
+    const { text: _, ...entry } = readable(run);
+    return entry;
+  });
 }
 
 /** The entry of a run as its list has it; null where the list does not name the run. Throws where it cannot be read. */
@@ -197,18 +199,15 @@ function readable(entry: ListedRun): ListedRun {
  * Reads /history/storage. Tables that runvault does not know are left out, and all but `only` where that is given.
  * Throws `not_a_gateway`.
  */
-export function readFacts(
+export async function readFacts(
   bytes: Uint8Array,
   place: ErrorPlace,
   unknown: UnknownFields,
   only?: TableName,
-): StorageFacts {
-  const entries = parseList(forms.facts, tableFacts, bytes, place, unknown);
-  requireDistinct(
-    entries.map(({ table }) => table),
-    "table",
-    place,
-  );
+): Promise<StorageFacts> {
+  const turns = new Turns();
+  const entries = await parseList(forms.facts, tableFacts, bytes, place, unknown, turns);
+  await requireDistinct(entries, ({ table }) => table, "table", place, turns);
   const known = new Map<TableName, TableFacts>();
   for (const entry of entries) {
     const { table, rows, min_ts_event, max_ts_event, schema_fingerprint, final, row_checksum } = entry;
@@ -262,47 +261,56 @@ function textOf(bytes: Uint8Array, place: ErrorPlace): string {
   }
 }
 
-/** A list's entries, each as its schema has it. */
-function parseList<T extends z.ZodType>(
+/** A list's entries, each as its schema has it. The text is parsed in one turn. */
+async function parseList<T extends z.ZodType>(
   form: ListForm,
   schema: T,
   bytes: Uint8Array,
   place: ErrorPlace,
   unknown: UnknownFields,
-): z.output<T>[] {
+  turns: Turns,
+): Promise<z.output<T>[]> {
   const json = readJson(bytes, place);
+  if (turns.isDue(bytes.byteLength)) await turns.next();
   const list = listIn(form, json);
   if ((list?.length ?? 0) > mostEntries) {
     throw notTheContract(place, `${form.list}: more than ${mostEntries} entries`);
   }
-  judgeFields(form, json, place, unknown);
+  await judgeFields(form, json, place, unknown, turns);
   // throws for what is no list
   const { [form.list]: entries = [] } =
     list === undefined
       ? checked(z.object({ [form.list]: z.array(schema) }), json, place)
       : { [form.list]: list };
-  return eachChecked(schema, entries, form.list, place);
+  return await eachChecked(schema, entries, form.list, place, turns);
 }
 
 /** Entries of a list at most: a document of entries as short as they can be holds no more. */
 const mostEntries = documentMaxBytes / 64;
 
 /** Each of several values, up to the first that does not hold: a list may have millions, and an issue for each. */
-function eachChecked<T extends z.ZodType>(
+async function eachChecked<T extends z.ZodType>(
   schema: T,
   values: readonly unknown[],
   path: string,
   place: ErrorPlace,
-): z.output<T>[] {
-  return values.map((value, i) => {
+  turns: Turns,
+): Promise<z.output<T>[]> {
+  const results: z.output<T>[] = [];
+  for (const [i, value] of values.entries()) {
+    if (turns.isDue(0)) await turns.next();
     const parsed = schema.safeParse(value);
-    if (parsed.success) return parsed.data;
+    if (parsed.success) {
+      results.push(parsed.data);
+      continue;
+    }
     const [issue] = parsed.error.issues;
     throw notTheContract(
       place,
       `${[path, i, ...(issue?.path ?? [])].join(".")}: ${issue?.message ?? "unreadable"}`,
     );
-  });
+  }
+  return results;
 }
 
 function checked<T extends z.ZodType>(schema: T, json: unknown, place: ErrorPlace): z.output<T> {
@@ -315,8 +323,19 @@ function unlikeTheContract(place: ErrorPlace, { issues: [issue] }: z.ZodError): 
   return notTheContract(place, `${issue?.path.join(".") || "document"}: ${issue?.message ?? "unreadable"}`);
 }
 
-function requireDistinct(names: readonly string[], what: string, place: ErrorPlace): void {
-  if (new Set(names).size !== names.length) throw notTheContract(place, `the same ${what} twice`);
+async function requireDistinct<T>(
+  entries: readonly T[],
+  nameOf: (entry: T) => string,
+  what: string,
+  place: ErrorPlace,
+  turns: Turns,
+): Promise<void> {
+  const seen = new Set<string>();
+  for (const entry of entries) {
+    seen.add(nameOf(entry));
+    if (turns.isDue(0)) await turns.next();
+  }
+  if (seen.size !== entries.length) throw notTheContract(place, `the same ${what} twice`);
 }
 
 function notTheContract(place: ErrorPlace, what: string): RunvaultError {

@@ -1,11 +1,15 @@
+import type { Turns } from "../model/turns.ts";
+
 /** Where strings begin, punctuation and everything else that JSON is made of. */
-const tokens = /"|[{}[\],:]|[^\s"{}[\],:]+/g;
+const tokenForm = /"|[{}[\],:]|[^\s"{}[\],:]+/g;
 
 /**
  * The texts of an array's elements as they stand in the text of a JSON object, whose member the array is; none where
  * there is no such array. Of a member given twice the last counts, as for JSON.parse. The text has to be valid JSON.
  */
-export function elementTexts(text: string, member: string): string[] {
+export async function elementTexts(text: string, member: string, turns: Turns): Promise<string[]> {
+  // where it stands is its own: other texts are gone through between its turns
+  const tokens = new RegExp(tokenForm);
   let texts: string[] = [];
   let depth = 0;
   let key = "";
@@ -17,7 +21,6 @@ export function elementTexts(text: string, member: string): string[] {
     if (start !== undefined) texts.push(text.slice(start, end));
     start = undefined;
   };
-  tokens.lastIndex = 0;
   for (let match = tokens.exec(text); match !== null; match = tokens.exec(text)) {
     const { index } = match;
     let [token] = match;
@@ -44,6 +47,7 @@ export function elementTexts(text: string, member: string): string[] {
     if (token === "{" || token === "[") depth++;
     lastToken = token;
     end = tokens.lastIndex;
+    if (turns.isDue(end - index)) await turns.next();
   }
   return texts;
 }

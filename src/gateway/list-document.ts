@@ -1,4 +1,5 @@
 import type { ErrorPlace } from "../model/error.ts";
+import type { Turns } from "../model/turns.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 import { wireType } from "./wire-cursor.ts";
 
@@ -24,7 +25,13 @@ export function listIn({ list }: ListForm, json: unknown): readonly unknown[] | 
 }
 
 /** Judges a document's fields that its form does not know, in the list's envelope and in its entries. */
-export function judgeFields(form: ListForm, json: unknown, place: ErrorPlace, unknown: UnknownFields): void {
+export async function judgeFields(
+  form: ListForm,
+  json: unknown,
+  place: ErrorPlace,
+  unknown: UnknownFields,
+  turns: Turns,
+): Promise<void> {
   if (!isObject(json)) return;
   const { what, list } = form;
   const around = filledUnknown(json, [list, "ok"]);
@@ -42,9 +49,15 @@ export function judgeFields(form: ListForm, json: unknown, place: ErrorPlace, un
     place,
   );
   // filled entries first: what stands in them is known to be nothing that is needed
-  const judged = entries.map((entry) => seenIn(form, entry)).filter(({ fields }) => fields.length > 0);
-  for (const seen of judged) if (seen.empty === undefined) unknown.judge(seen, place);
-  for (const seen of judged) if (seen.empty !== undefined) unknown.judge(seen, place);
+  const judged = (await turns.map(entries, (entry) => seenIn(form, entry))).filter(
+    ({ fields }) => fields.length > 0,
+  );
+  for (const isEmpty of [false, true]) {
+    for (const seen of judged) {
+      if ((seen.empty !== undefined) === isEmpty) unknown.judge(seen, place);
+      if (turns.isDue(0)) await turns.next();
+    }
+  }
 }
 
 function seenIn({ what, keys, needed }: ListForm, entry: Record<string, unknown>) {

@@ -73,12 +73,16 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
     path: string,
     place: ErrorPlace,
     signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, place: ErrorPlace, unknown: UnknownFields) => T,
+    read: (bytes: Uint8Array, place: ErrorPlace, unknown: UnknownFields) => T | Promise<T>,
   ): Promise<T> {
     using scope = exchange.scope(signal);
     const here = placeOf(path, place);
     try {
-      return read(await client.document(path, { place: here, signal: scope.signal }), here, exchange.unknown);
+      return await read(
+        await client.document(path, { place: here, signal: scope.signal }),
+        here,
+        exchange.unknown,
+      );
     } catch (thrown) {
       throw withinReach(thrown, place);
     }
@@ -115,20 +119,20 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
     }
   }
 
-  function checkDocument(
+  async function checkDocument(
     run: RunRef,
     kind: DocumentKind,
     bytes: Uint8Array,
     here: ErrorPlace,
-  ): Uint8Array | null {
+  ): Promise<Uint8Array | null> {
     switch (kind) {
       case "instance":
         readJson(bytes, here);
         return bytes;
       case "run":
-        return ownText(readRuns(bytes, run.instanceId, here, exchange.unknown), run);
+        return ownText(await readRuns(bytes, run.instanceId, here, exchange.unknown), run);
       case "facts":
-        readFacts(bytes, here, exchange.unknown);
+        await readFacts(bytes, here, exchange.unknown);
         return bytes;
       case "summary":
       case "resources":
@@ -168,7 +172,7 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
     listings: async () => [listing],
     instances: listing.instances,
     runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
-      withoutText(await listing.runs(instanceId, signal)),
+      await withoutText(await listing.runs(instanceId, signal)),
 
     async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
       requireExactRun(run);

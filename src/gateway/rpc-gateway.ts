@@ -83,12 +83,12 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     request: Parameters<typeof client.unary<I, O>>[1],
     place: ErrorPlace,
     signal: AbortSignal | undefined,
-    read: (message: MessageShape<O>, here: ErrorPlace) => T,
+    read: (message: MessageShape<O>, here: ErrorPlace) => T | Promise<T>,
   ): Promise<T> {
     using scope = exchange.scope(signal);
     const here = placeOf(method, place);
     try {
-      return read(await client.unary(method, request, { place: here, signal: scope.signal }), here);
+      return await read(await client.unary(method, request, { place: here, signal: scope.signal }), here);
     } catch (thrown) {
       throw withinReach(thrown, place);
     }
@@ -100,7 +100,7 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     request: Parameters<typeof client.unary<I, O>>[1],
     place: ErrorPlace,
     signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, here: ErrorPlace, unknown: UnknownFields) => T,
+    read: (bytes: Uint8Array, here: ErrorPlace, unknown: UnknownFields) => T | Promise<T>,
   ): Promise<T> {
     return ask(method, request, place, signal, (message, here) =>
       read(documentBytes(method.output, message, "history"), here, exchange.unknown),
@@ -112,7 +112,7 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     instanceId: string,
     place: ErrorPlace,
     signal: AbortSignal | undefined,
-    read: (bytes: Uint8Array, here: ErrorPlace) => T,
+    read: (bytes: Uint8Array, here: ErrorPlace) => T | Promise<T>,
   ): Promise<T> {
     return ask(methods.instance, { instanceId }, place, signal, ({ instance }, here) => {
       if (instance?.instanceId !== instanceId) throw anotherAnswer(here);
@@ -131,8 +131,8 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
       case "instance":
         return await askInstance(instanceId, place, signal, (bytes) => bytes);
       case "run":
-        return await askBytes(methods.runs, { instanceId }, place, signal, (bytes, here) =>
-          ownText(readRuns(bytes, instanceId, here, exchange.unknown), run),
+        return await askBytes(methods.runs, { instanceId }, place, signal, async (bytes, here) =>
+          ownText(await readRuns(bytes, instanceId, here, exchange.unknown), run),
         );
       case "summary":
         return await ask(methods.summary, run, place, signal, ({ summary }, here) => {
@@ -146,8 +146,8 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
       case "resources":
         return await askBytes(methods.resources, run, place, signal, (bytes) => bytes);
       case "facts":
-        return await askBytes(methods.storage, run, place, signal, (bytes, here) => {
-          readFacts(bytes, here, exchange.unknown);
+        return await askBytes(methods.storage, run, place, signal, async (bytes, here) => {
+          await readFacts(bytes, here, exchange.unknown);
           return bytes;
         });
     }
@@ -212,7 +212,7 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
     listings: async () => [listing],
     instances: listing.instances,
     runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
-      withoutText(await listing.runs(instanceId, signal)),
+      await withoutText(await listing.runs(instanceId, signal)),
 
     async facts(run, within, signal, asked = {}): Promise<StorageFacts | null> {
       requireExactRun(run);

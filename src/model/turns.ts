@@ -29,4 +29,19 @@ export class Turns {
     await nextTurn();
     this.#since = performance.now();
   }
+
+  /** What some work makes of each of several values, with turns between them; `bytesEach` is how long one is. */
+  async map<T, R>(
+    values: Iterable<T>,
+    work: (value: T, index: number) => R,
+    bytesEach = 0,
+  ): Promise<Awaited<R>[]> {
+    const results: Awaited<R>[] = [];
+    for (const value of values) {
+      const result = work(value, results.length);
+      results.push(result instanceof Promise ? await result : (result as Awaited<R>));
+      if (this.isDue(bytesEach)) await this.next();
+    }
+    return results;
+  }
 }

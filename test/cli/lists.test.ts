@@ -150,6 +150,17 @@ describe("a status word that nobody knows", () => {
     expect(plan).toMatchObject({ status: 4, lists: [{ runIds: ["r2"] }] });
   });
 
+  test("of many runs is told of ten, with how many more there are", async () => {
+    await using world = await World.open(1, 30);
+    for (const source of world.runs.sources)
+      source.entry = { ...source.entry, status: "HALTED", ended: undefined, final: false };
+    const { status, lists, stderr } = await world.archive(...finishedAll);
+    expect(status).toBe(4);
+    expect(lists.map(({ runIds }) => runIds.length)).toEqual([...Array(10).fill(1), 0]);
+    expect(lists[10]).toMatchObject({ instanceId: "i1", code: "unverified", count: 20, exit: 4 });
+    expect(stderr.match(/"code":"unverified"/g)).toHaveLength(11);
+  });
+
   test("given as --finished-status is an end, in this job and, for this source, in later ones", async () => {
     await using world = await World.open(1, 3);
     for (const [runId, status] of [

@@ -8,6 +8,7 @@ import { RunLists } from "../../src/extract/run-lists.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { ListedRun, RunEntry } from "../../src/model/source.ts";
 import { archiveWorld } from "../fixtures/archive/archived-world.ts";
+import { turnsIn } from "../fixtures/source/count-turns.ts";
 import { processorMs } from "../fixtures/source/longest-turn.ts";
 import { ListedRunSource } from "../fixtures/source/many-runs.ts";
 import { type ScriptedListing, ScriptedLists } from "../fixtures/source/scripted-lists.ts";
@@ -398,4 +399,18 @@ test("a list of many runs is gone through once, not once a run", async () => {
   });
   expect(count).toBe(60_000);
   expect(spent).toBeLessThan(3000);
+});
+
+test("a list of many runs with a remark each is gone through once, and lets the event loop go on", async () => {
+  const many = entries(...upTo(60_000)).map((entry) => ({ ...entry, final: entry.runId === "r1" }));
+  const notes: string[] = [];
+  let turns = 0;
+  const spent = await processorMs(async () => {
+    turns = await turnsIn(async () => {
+      notes.push(...(await found({ REST: one(many) })).notes);
+    });
+  });
+  expect(notes).toEqual([expect.stringContaining("and 59996 more has ended, but rows may still be added")]);
+  expect(turns).toBeGreaterThanOrEqual(5);
+  expect(spent).toBeLessThan(5000);
 });
