@@ -1,8 +1,9 @@
 import type { Scrubber } from "../model/scrubber.ts";
-import { visible, visibleLines } from "../model/visible-text.ts";
+import { visible, visibleColouredLines, visibleLines } from "../model/visible-text.ts";
 import { reportFailure } from "./failure.ts";
 import type { GlobalValues } from "./global-values.ts";
 import { createLog } from "./log.ts";
+import { painter } from "./painter.ts";
 import { showProgress } from "./progress.ts";
 import type { Session } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
@@ -34,7 +35,8 @@ export function openSession(options: SessionOptions): Session {
       return log;
     },
     say: write,
-    print: (text) => terminal.out(visibleLines(text)),
+    paint: painter(terminal.hasColours && !json),
+    print: (text) => terminal.out((terminal.hasColours ? visibleColouredLines : visibleLines)(text)),
     note: (text) => {
       if (!quiet) write(`${visible(text)}\n`);
     },

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Scrubber } from "../model/scrubber.ts";
 import type { GlobalValues } from "./global-values.ts";
+import type { Painter } from "./painter.ts";
 import type { Progress } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -15,6 +16,8 @@ export interface Session {
   readonly json: boolean;
   /** Values of the options that every command has. */
   readonly globals: GlobalValues;
+  /** Colours what reports say of states, where standard output shows colours. */
+  readonly paint: Painter;
   /** Text for standard error, as it stands. */
   say(text: string): void;
   /**

@@ -14,6 +14,10 @@ export interface Terminal {
    */
   out(data: string | Uint8Array): Promise<boolean>;
   readonly stdoutIsTerminal: boolean;
+  /** Characters a line of standard output; null where it is no terminal, or one that does not say. */
+  readonly columns: number | null;
+  /** Whether standard output shows colours, and is to: no with NO_COLOR or TERM=dumb. */
+  readonly hasColours: boolean;
   /** Writes to standard error, now. What cannot be written there is lost: there is nowhere else to say so. */
   err(text: string): void;
   /** The stream behind `err`, for a progress bar that moves its cursor. */
@@ -39,6 +43,10 @@ export function processTerminal(): Terminal {
     env,
     stderrIsTerminal: stderr.isTTY === true && env.TERM !== "dumb",
     stdoutIsTerminal: stdout.isTTY === true,
+    get columns() {
+      return stdout.isTTY === true && stdout.columns > 0 ? stdout.columns : null;
+    },
+    hasColours: stdout.isTTY === true && stdout.hasColors(),
     out: (data) => output.write(data),
     err: (text) => {
       stderr.write(text);

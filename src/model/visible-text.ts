@@ -20,6 +20,17 @@ export function visibleLines(text: string): string {
   return text.replace(unseen, (character) => (character === "\n" ? character : escaped(character)));
 }
 
+/** The same for lines in which we set colours ourselves: these stay. Parts from outside have been through `visible`. */
+export function visibleColouredLines(text: string): string {
+  return text
+    .split(colour)
+    .map((part, index) => (index % 2 === 0 ? visibleLines(part) : part))
+    .join("");
+}
+
+/** What sets the colour of a text, red, green or yellow, and what ends it. */
+const colour = new RegExp(`(${String.fromCharCode(27)}\\[3[1239]m)`);
+
 const short: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
 
 function escaped(character: string): string {

@@ -27,8 +27,10 @@ test.each([
   ["names that values follow", "token="],
   ["blanks", " "],
 ])("a text of megabytes of %s takes no longer than its length", (_, piece) => {
-  const startedMs = performance.now();
+  // of the processor: a busy machine makes nothing longer
+  const before = process.cpuUsage();
   scrub(piece.repeat((4 * 2 ** 20) / piece.length));
   scrub(`bearer${piece.repeat((4 * 2 ** 20) / piece.length)}`);
-  expect(performance.now() - startedMs).toBeLessThan(10_000);
+  const { user, system } = process.cpuUsage(before);
+  expect((user + system) / 1e6).toBeLessThan(10);
 });

@@ -1,0 +1,24 @@
+import { styleText } from "node:util";
+
+/** Gives a text the colour of the state that it names, blanks around it or not; any other text as it is. */
+export type Painter = (text: string) => string;
+
+const colours: ReadonlyMap<string, "green" | "yellow" | "red"> = new Map([
+  ["COMPLETE", "green"],
+  ["OPEN", "green"],
+  ["ABSENT", "green"],
+  ["QUARANTINED", "yellow"],
+  ["UNVERIFIED", "yellow"],
+  ["INCOMPLETE", "red"],
+  ["damaged", "red"],
+  ["failed", "red"],
+]);
+
+/** What colours states; nothing where there are to be no colours. */
+export function painter(hasColours: boolean): Painter {
+  if (!hasColours) return (text) => text;
+  return (text) => {
+    const colour = colours.get(text.trim());
+    return colour === undefined ? text : styleText(colour, text, { validateStream: false });
+  };
+}
