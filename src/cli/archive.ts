@@ -3,6 +3,7 @@ import { archiveOption, scratchOption } from "./archive-option.ts";
 import { type ArchiveValues, archiveSchema, archiveTarget } from "./archive-values.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions } from "./gateway-options.ts";
+import { jsonLinesOption } from "./json-lines.ts";
 import { runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
@@ -104,7 +105,10 @@ export const archiveCommand = commandEntry({
       // for tests of interruption: many segments and slices out of few rows
       .addOption(new Option("--segment-bytes <n>", "text of a segment").hideHelp())
       .addOption(new Option("--slice-rows <n>", "rows of a slice, about").hideHelp())
-      .option("--json", "report as JSON")
+      .option("--json", "report as JSON, at the end")
+      .addOption(
+        jsonLinesOption("report each run as an object a line when it is committed, and totals at the end"),
+      )
       .addHelpText(
         "after",
         `

@@ -2,7 +2,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
-import { durationText } from "./progress.ts";
+import { durationText } from "./number-text.ts";
 
 export interface BudgetOptions {
   /** Longest time of the whole command, in milliseconds. Default: no end. */

@@ -4,6 +4,7 @@ import { createScrubber } from "../model/scrubber.ts";
 import { visibleLines } from "../model/visible-text.ts";
 import { reportFailure } from "./failure.ts";
 import { listenForInterrupt } from "./interrupt.ts";
+import { jsonLinesFlag } from "./json-lines.ts";
 import type { KnownCommand } from "./known-commands.ts";
 import { logFormats } from "./log-format.ts";
 import { openSession } from "./open-session.ts";
@@ -29,7 +30,11 @@ export async function runCommandLine(
   };
   const debug = argv.includes("--debug");
   const fail = (error: unknown) =>
-    reportFailure(parseError(error), { json: argv.includes("--json"), debug, write });
+    reportFailure(parseError(error), {
+      json: argv.includes("--json") || argv.includes(jsonLinesFlag),
+      debug,
+      write,
+    });
   let status: number = exit.done;
   unsetEmpty(process.env);
 

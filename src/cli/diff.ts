@@ -5,8 +5,8 @@ import { exit } from "../model/error.ts";
 import { plural } from "../model/plural.ts";
 import { visible } from "../model/visible-text.ts";
 import { commandEntry } from "./command-entry.ts";
+import { grouped } from "./number-text.ts";
 import { nonEmpty } from "./option-values.ts";
-import { grouped } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 

@@ -8,6 +8,8 @@ export const globalSchema = z.object({
   debug: z.boolean().default(false),
   logFormat: z.enum(logFormats),
   json: z.boolean().default(false),
+  /** Results are objects a line, each told when it is known; then `json` is true as well. */
+  jsonLines: z.boolean().default(false),
 });
 
 /** Values of the options that every command has. */

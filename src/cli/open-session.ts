@@ -4,7 +4,7 @@ import { reportFailure } from "./failure.ts";
 import type { GlobalValues } from "./global-values.ts";
 import { createLog } from "./log.ts";
 import { painter } from "./painter.ts";
-import { showProgress } from "./progress.ts";
+import { backToBarLine, leaveBarLine, showProgress } from "./progress.ts";
 import type { Session } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
 
@@ -24,6 +24,7 @@ export function openSession(options: SessionOptions): Session {
   const { terminal, scrubber, signal, globals, write, onBar } = options;
   const { json, quiet, verbose, debug, logFormat } = globals;
   let log: Session["log"] | undefined;
+  let bar = false;
   return {
     terminal,
     scrubber,
@@ -36,7 +37,17 @@ export function openSession(options: SessionOptions): Session {
     },
     say: write,
     paint: painter(terminal.hasColours && !json),
-    print: (text) => terminal.out((terminal.hasColours ? visibleColouredLines : visibleLines)(text)),
+    print: async (text) => {
+      const clean = (terminal.hasColours ? visibleColouredLines : visibleLines)(text);
+      if (!bar || !terminal.stdoutIsTerminal) return await terminal.out(clean);
+      // the bar's line is most likely on the same terminal; its own stream is told, in case it is not
+      terminal.err(leaveBarLine);
+      try {
+        return await terminal.out(clean);
+      } finally {
+        if (bar) terminal.err(backToBarLine);
+      }
+    },
     note: (text) => {
       if (!quiet) write(`${visible(text)}\n`);
     },
@@ -46,7 +57,10 @@ export function openSession(options: SessionOptions): Session {
         style: quiet ? "off" : terminal.stderrIsTerminal && !json ? "bar" : "lines",
         stream: terminal.stderr,
         write,
-        ...(onBar === undefined ? {} : { onBar }),
+        onBar: (up) => {
+          bar = up;
+          onBar?.(up);
+        },
       }),
   };
 }

@@ -1,23 +1,24 @@
 import { createRequire } from "node:module";
-import { byteText } from "../model/byte-text.ts";
-import { plural } from "../model/plural.ts";
 import { visible } from "../model/visible-text.ts";
+import { barLine, type Course, progressLine } from "./progress-line.ts";
 
 const require = createRequire(import.meta.url);
 
 /** How far a job is; anything may call `add` as often as it likes. */
 export interface Progress extends Disposable {
-  /** Rows there will be in all; may be corrected. Without it there is no ETA. */
+  /** Rows there will be in all, or of the run at hand; may be corrected. */
   expect(rows: number): void;
   add(rows: number, bytes: number): void;
   /** What is being worked on now. */
   on(what: string): void;
+  /** Begins with a run, the `number`-th of `of`: rows are counted anew, what is left is estimated for all of them. */
+  run(what: string, number: number, of: number): void;
 }
 
 export interface ProgressOptions {
   /** bar: redrawn in place on a terminal; lines: one every few seconds; off: nothing. */
   readonly style: "bar" | "lines" | "off";
-  readonly stream: NodeJS.WritableStream;
+  readonly stream: NodeJS.WritableStream & { readonly columns?: number };
   readonly write: (text: string) => void;
   /** Milliseconds that only go forward. */
   readonly nowMs?: () => number;
@@ -27,15 +28,14 @@ export interface ProgressOptions {
   readonly lineEveryMs?: number;
 }
 
-/** Starts to show progress. Dispose it before anything else is printed as a result. */
+/** Starts to show progress, by one clock until it is disposed. */
 export function showProgress(options: ProgressOptions): Progress {
-  const { style, nowMs = () => performance.now(), lineEveryMs = 5_000 } = options;
-  const state: State = { rows: 0, bytes: 0, total: null, what: "" };
-  const rate = new Rate(nowMs);
+  const { style, stream, nowMs = () => performance.now(), lineEveryMs = 5_000 } = options;
+  const state = new State(nowMs);
   if (style === "off") return progressOf(state, () => {});
 
   if (style === "lines") {
-    const print = () => options.write(`${progressLine(state, rate.perSecond(state.rows))}\n`);
+    const print = () => options.write(`${progressLine(state.course())}\n`);
     const timer = setInterval(print, lineEveryMs);
     timer.unref();
     return progressOf(state, () => clearInterval(timer));
@@ -45,24 +45,20 @@ export function showProgress(options: ProgressOptions): Progress {
   const { Presets, SingleBar } = require("cli-progress") as typeof import("cli-progress");
   const bar = new SingleBar(
     {
-      format: (_, { progress }, payload) =>
-        `${state.total === null ? "" : `${"█".repeat(Math.round(Math.min(1, progress) * 20)).padEnd(20, "░")} `}${payload.text}`,
-      stream: options.stream,
+      format: (_, __, { course }) => barLine(course, stream.columns || 80),
+      stream,
       hideCursor: false,
       clearOnComplete: true,
       gracefulExit: false,
+      // what is printed above it takes its line
+      forceRedraw: true,
     },
     Presets.shades_classic,
   );
-  bar.start(1, 0, { text: "" });
+  const draw = () => ({ course: state.course() });
+  bar.start(1, 0, draw());
   options.onBar?.(true);
-  const draw = () => {
-    bar.setTotal(state.total ?? 1);
-    bar.update(state.total === null ? 0 : Math.min(state.rows, state.total), {
-      text: progressLine(state, rate.perSecond(state.rows)),
-    });
-  };
-  const timer = setInterval(draw, 250);
+  const timer = setInterval(() => bar.update(0, draw()), 250);
   timer.unref();
   return progressOf(state, () => {
     clearInterval(timer);
@@ -76,33 +72,90 @@ export function showProgress(options: ProgressOptions): Progress {
  * meanwhile, for the bar switches that off; the cursor is saved anew, for the bar's end goes back to where it was saved.
  */
 export function aboveBar(text: string): string {
-  return `\r\x1b[K\x1b[?7h${text}\x1b[?7l\x1b7`;
+  return `${leaveBarLine}${text}${backToBarLine}`;
 }
 
-interface State {
-  rows: number;
-  bytes: number;
-  total: number | null;
-  what: string;
-}
+/** What goes ahead of and behind that text, for one that goes by another stream. */
+export const leaveBarLine = "\r\x1b[K\x1b[?7h";
+export const backToBarLine = "\x1b[?7l\x1b7";
 
 function progressOf(state: State, stop: () => void): Progress {
   return {
-    expect: (rows) => {
-      state.total = rows;
-    },
-    add: (rows, bytes) => {
-      state.rows += rows;
-      state.bytes += bytes;
-    },
-    on: (what) => {
-      state.what = visible(what);
-    },
+    expect: (rows) => state.expect(rows),
+    add: (rows, bytes) => state.add(rows, bytes),
+    on: (what) => state.on(what),
+    run: (what, number, of) => state.run(what, number, of),
     [Symbol.dispose]: stop,
   };
 }
 
-/** Rows a second over the last ten seconds or so, so that the ETA follows the gateway as it is now. */
+/** What was told of a job, and the estimate that follows from it. */
+class State {
+  readonly #nowMs: () => number;
+  readonly #rate: Rate;
+  #what = "";
+  #rows = 0;
+  #bytes = 0;
+  #total: number | null = null;
+  #part: Course["part"] = null;
+  /** When the first run began, and the one at hand. */
+  #firstMs = 0;
+  #beganMs = 0;
+  /** Rows of all runs. */
+  #allRows = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#rate = new Rate(nowMs);
+  }
+
+  expect(rows: number): void {
+    this.#total = rows;
+  }
+
+  add(rows: number, bytes: number): void {
+    this.#rows += rows;
+    this.#bytes += bytes;
+    this.#allRows += rows;
+  }
+
+  on(what: string): void {
+    this.#what = visible(what);
+  }
+
+  run(what: string, number: number, of: number): void {
+    this.on(what);
+    this.#beganMs = this.#nowMs();
+    if (this.#part === null) this.#firstMs = this.#beganMs;
+    this.#part = { number, of };
+    this.#rows = 0;
+    this.#bytes = 0;
+    this.#total = null;
+  }
+
+  course(): Course {
+    const perSecond = this.#rate.perSecond(this.#allRows);
+    // more than there are to be: whoever said so was wrong, or rows come again
+    const total = this.#total !== null && this.#rows > this.#total ? null : this.#total;
+    const part = this.#part !== null && this.#part.of > 1 ? this.#part : null;
+    const counts = { rows: this.#rows, bytes: this.#bytes, total };
+    return { what: this.#what, part, ...counts, perSecond, leftMs: this.#leftMs(total, perSecond) };
+  }
+
+  /** Of the run at hand by its rows; of those to come by what a run took so far. */
+  #leftMs(total: number | null, perSecond: number | null): number | null {
+    const rows = total === null ? 0 : total - this.#rows;
+    const own = rows > 0 && perSecond !== null && perSecond > 0 ? (rows / perSecond) * 1000 : null;
+    if (this.#part === null || this.#part.of === 1) return own;
+    const { number, of } = this.#part;
+    const tookMs = this.#nowMs() - this.#beganMs;
+    const meanMs =
+      number > 1 ? (this.#beganMs - this.#firstMs) / (number - 1) : own === null ? null : tookMs + own;
+    return meanMs === null ? null : (of - number) * meanMs + (own ?? Math.max(0, meanMs - tookMs));
+  }
+}
+
+/** Rows a second over the last ten seconds or so, so that the estimate follows the gateway as it is now. */
 class Rate {
   readonly #nowMs: () => number;
   readonly #marks: { atMs: number; rows: number }[];
@@ -112,44 +165,12 @@ class Rate {
     this.#marks = [{ atMs: nowMs(), rows: 0 }];
   }
 
-  perSecond(rows: number): number {
+  /** Null over no time. */
+  perSecond(rows: number): number | null {
     const atMs = this.#nowMs();
     this.#marks.push({ atMs, rows });
     while (this.#marks.length > 2 && atMs - this.#marks[0]!.atMs > 10_000) this.#marks.shift();
     const oldest = this.#marks[0]!;
-    return atMs === oldest.atMs ? 0 : ((rows - oldest.rows) * 1000) / (atMs - oldest.atMs);
+    return atMs - oldest.atMs < 100 ? null : ((rows - oldest.rows) * 1000) / (atMs - oldest.atMs);
   }
-}
-
-/** `alpha-1/2022-01-01: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left`. */
-export function progressLine(state: Readonly<State>, rowsPerSecond: number): string {
-  // a job that counts no rows, such as verify, only says where it is
-  if (state.what !== "" && state.rows === 0 && state.total === null) return state.what;
-  const parts = [
-    state.total === null
-      ? `${grouped(state.rows)} ${plural(state.rows, "row")}`
-      : `${grouped(state.rows)} of ${grouped(state.total)} ${plural(state.total, "row")}`,
-    // what is not fetched has no size to show
-    ...(state.bytes === 0 ? [] : [byteText(state.bytes)]),
-    `${grouped(Math.round(rowsPerSecond))} rows/s`,
-  ];
-  // the rows are only the first half of the work: what is left then, nobody can say
-  if (state.total !== null && state.total > 0 && state.rows >= state.total) parts.push("finishing");
-  else if (state.total !== null && rowsPerSecond > 0) {
-    parts.push(`${durationText(((state.total - state.rows) / rowsPerSecond) * 1000)} left`);
-  }
-  return `${state.what === "" ? "" : `${state.what}: `}${parts.join(", ")}`;
-}
-
-/** An integer with its digits in groups of three. */
-export function grouped(count: number | bigint): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
-}
-
-/** A duration in at most two units. */
-export function durationText(ms: number): string {
-  const seconds = Math.max(0, Math.round(ms / 1000));
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
 }

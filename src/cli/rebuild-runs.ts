@@ -19,7 +19,8 @@ import { wallClock } from "../model/time.ts";
 import { visible } from "../model/visible-text.ts";
 import { killStep } from "./kill-step.ts";
 import { manifestsOf } from "./manifests-of.ts";
-import { durationText, grouped } from "./progress.ts";
+import { durationText, grouped } from "./number-text.ts";
+import type { Progress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { version } from "./version.ts";
@@ -101,10 +102,14 @@ async function doWork(
 ): Promise<Result> {
   await using duckdb = new JobDuckDB();
   const reports: RunReport[] = [];
-  for (const run of work.runs) {
-    const report = await rebuildOne(archive, run, work.tables, step, session, duckdb);
-    reports.push(report);
-    if (report.error?.scope === "job") break;
+  {
+    using progress = session.progress();
+    for (const run of work.runs) {
+      progress.run(formatRun(run), reports.length + 1, work.runs.length);
+      const report = await rebuildOne(archive, run, work.tables, step, session, duckdb, progress);
+      reports.push(report);
+      if (report.error?.scope === "job") break;
+    }
   }
   const notTried = work.runs.slice(reports.length).map(({ instanceId, runId }) => ({ instanceId, runId }));
   const statuses = reports.map((report) => report.exit);
@@ -172,11 +177,10 @@ async function rebuildOne(
   step: (name: string) => void,
   session: Session,
   duckdb: JobDuckDB,
+  progress: Progress,
 ): Promise<RunReport> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
-  using progress = session.progress();
-  progress.on(formatRun(run));
   try {
     session.signal.throwIfAborted();
     const { manifest, ...made } = await rebuildRun({

@@ -11,8 +11,8 @@ import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape, openGatewayFor } from "./gateway-options.ts";
 import { exitsOf, tellFindings } from "./list-findings.ts";
+import { grouped } from "./number-text.ts";
 import { httpAddress } from "./option-values.ts";
-import { grouped } from "./progress.ts";
 import { formatRun, parseInstance } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 

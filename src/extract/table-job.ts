@@ -20,6 +20,7 @@ import {
 import type { Pending } from "../archive/pending.ts";
 import { latestView } from "../archive/table-view.ts";
 import { exit, RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { RowHash } from "../model/row-hash.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";
 import { type Table, type TableName, tableNames } from "../model/table.ts";
@@ -1247,16 +1248,13 @@ export class TableJob {
 
 /** Another number of rows than the gateway says that it holds. */
 function otherCount(rows: number, counted: number, where: string, hint: string): RunvaultError {
+  const differing = countText(Math.abs(counted - rows), "row");
   return counted > rows
-    ? new RunvaultError("incomplete", `${rows} rows came${where}, the gateway says it holds ${counted}`, {
-        hint,
-      })
+    ? new RunvaultError("incomplete", `${differing} missing${where}: got ${rows} of ${counted}`, { hint })
     : new RunvaultError(
         "unverified",
-        `${rows} rows came${where}, the gateway says it holds only ${counted}`,
-        {
-          hint,
-        },
+        `${differing} too many${where}: got ${rows}, the gateway counts ${counted}`,
+        { hint },
       );
 }
 

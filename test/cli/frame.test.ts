@@ -3,15 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command, Option } from "commander";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { reportFailure } from "../../src/cli/failure.ts";
 import { createLog } from "../../src/cli/log.ts";
 import { checkedValues } from "../../src/cli/option-values.ts";
-import { durationText, grouped, progressLine, showProgress } from "../../src/cli/progress.ts";
 import { formatRun, parseRun } from "../../src/cli/run-argument.ts";
 import { clockFrom } from "../../src/cli/simulated-clock.ts";
-import { byteText } from "../../src/model/byte-text.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { createScrubber } from "../../src/model/scrubber.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -280,59 +278,6 @@ describe("log lines", () => {
     const json: string[] = [];
     createLog({ format: "json", level: "debug", write: (line) => json.push(line) }).debug({ a: 1 }, "m");
     expect(JSON.parse(json[0]!)).toMatchObject({ level: "debug", a: 1, msg: "m" });
-  });
-});
-
-describe("progress", () => {
-  it("says rows, bytes, rate and what is left", () => {
-    expect(progressLine({ rows: 120_000, bytes: 53_100_000, total: 1_000_000, what: "a/b" }, 48_000)).toBe(
-      "a/b: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left",
-    );
-    expect(progressLine({ rows: 7, bytes: 900, total: 7, what: "a/b" }, 2)).toBe(
-      "a/b: 7 of 7 rows, 900 B, 2 rows/s, finishing",
-    );
-    expect(progressLine({ rows: 5, bytes: 900, total: null, what: "" }, 0)).toBe("5 rows, 900 B, 0 rows/s");
-    expect([durationText(59_400), durationText(61_000), durationText(7_260_000)]).toEqual([
-      "59 s",
-      "1 min 1 s",
-      "2 h 1 min",
-    ]);
-    expect([byteText(999), byteText(1_500), grouped(1234567n)]).toEqual(["999 B", "1.5 kB", "1,234,567"]);
-  });
-
-  it("is plain lines away from a terminal, and stops when disposed", () => {
-    vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
-    const lines: string[] = [];
-    const options = {
-      style: "lines",
-      stream: process.stderr,
-      write: (text: string) => lines.push(text),
-      lineEveryMs: 20,
-    } as const;
-    {
-      using progress = showProgress(options);
-      progress.on("a/b");
-      progress.add(1000, 4000);
-      vi.advanceTimersByTime(50);
-    }
-    expect(lines).toHaveLength(2);
-    vi.advanceTimersByTime(1_000);
-    expect(lines).toHaveLength(2);
-    expect(lines[0]).toMatch(/^a\/b: 1,000 rows, 4\.0 kB, [\d,]+ rows\/s\n$/);
-  });
-
-  it("shows what a name would do to the terminal", () => {
-    vi.useFakeTimers();
-    onTestFinished(() => void vi.useRealTimers());
-    const lines: string[] = [];
-    const write = (text: string) => lines.push(text);
-    {
-      using progress = showProgress({ style: "lines", stream: process.stderr, write, lineEveryMs: 20 });
-      progress.on("a/b\u001b[2K\nCOMPLETE");
-      vi.advanceTimersByTime(20);
-    }
-    expect(lines).toEqual(["a/b\\u001b[2K\\nCOMPLETE\n"]);
   });
 });
 

@@ -65,11 +65,21 @@ const cases: Record<Kind, Cases> = {
   "facts-disagree": [
     [
       "facts-disagree@fills:2",
-      { state: "INCOMPLETE", code: "incomplete", says: ["9 rows came in [", "11"], holds: "world" },
+      {
+        state: "INCOMPLETE",
+        code: "incomplete",
+        says: ["2 rows missing in [", "got 9 of 11"],
+        holds: "world",
+      },
     ],
     [
       "facts-disagree@fills:-2",
-      { state: "UNVERIFIED", code: "unverified", says: ["12 rows came in [", "only 10"], holds: "world" },
+      {
+        state: "UNVERIFIED",
+        code: "unverified",
+        says: ["2 rows too many in [", "got 12, the gateway counts 10"],
+        holds: "world",
+      },
     ],
   ],
   "facts-ignore-bounds": passes("facts-ignore-bounds@fills", "facts-ignore-bounds@*"),

@@ -121,7 +121,12 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
   "facts-disagree": [
     {
       fault: "facts-disagree@fills:2",
-      facts: { state: "INCOMPLETE", code: "incomplete", says: ["9 rows came in [", "11"], holds: "world" },
+      facts: {
+        state: "INCOMPLETE",
+        code: "incomplete",
+        says: ["2 rows missing in [", "got 9 of 11"],
+        holds: "world",
+      },
       literal: whole,
     },
     {
@@ -129,7 +134,7 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
       facts: {
         state: "UNVERIFIED",
         code: "unverified",
-        says: ["12 rows came in [", "only 10"],
+        says: ["2 rows too many in [", "got 12, the gateway counts 10"],
         holds: "world",
       },
       literal: whole,

@@ -1,0 +1,69 @@
+import type { RunPlan } from "../extract/plan-run.ts";
+import { byteText } from "../model/byte-text.ts";
+import type { RunvaultError } from "../model/error.ts";
+import { plural } from "../model/plural.ts";
+import type { RunRef } from "../model/source.ts";
+import { visible } from "../model/visible-text.ts";
+import type { ReportForm } from "./archive-report-text.ts";
+import { notedTable } from "./noted-table.ts";
+import { grouped } from "./number-text.ts";
+import { formatRun } from "./run-argument.ts";
+
+/** What --dry-run says of a run: one line where its tables are not asked for and none of them is in the way. */
+export function planText(plan: RunPlan, { paint, withTables, nameColumns }: ReportForm): string {
+  const name = visible(formatRun(plan));
+  const { upToDate, status, tables } = plan;
+  if (upToDate) return `${name.padEnd(nameColumns)}  up to date\n`;
+  if (!withTables && tables.every(({ error }) => error === null)) {
+    return `${name.padEnd(nameColumns)}  ${visible(status).padEnd(8)}  ${needText(plan)}\n`;
+  }
+  const rows = tables.map((table) => [
+    table.table,
+    table.absent ? "absent" : shown(table.slices, grouped),
+    shown(table.rows, grouped),
+    shown(table.textBytes, byteText),
+    shown(table.diskBytes, byteText),
+    table.error === null ? "" : `${table.error.code}: ${table.error.message}`,
+  ]);
+  const heads = ["table", "slices", "rows", "text", "disk"];
+  return `${name}  ${visible(status)}\n${notedTable(heads, rows, [false, true, true, true, true], paint)}`;
+}
+
+function needText({ tables }: RunPlan): string {
+  const sum = (of: "slices" | "rows" | "diskBytes") =>
+    tables.reduce<number | null>(
+      (all, table) => (all === null || table[of] === null ? null : all + table[of]),
+      0,
+    );
+  const [slices, rows, disk] = [sum("slices"), sum("rows"), sum("diskBytes")];
+  if (rows === null || disk === null) return "rows unknown";
+  const inSlices = slices === null ? "" : ` in ${grouped(slices)} ${plural(slices, "slice")}`;
+  return `${grouped(rows)} ${plural(rows, "row")}${inSlices}, about ${byteText(disk)} of disk`;
+}
+
+function shown(value: number | null, text: (value: number) => string): string {
+  return value === null ? "unknown" : text(value);
+}
+
+/** What it says of a run that cannot be planned. */
+export function failedPlanText(
+  run: RunRef,
+  { code }: RunvaultError,
+  { paint, nameColumns }: ReportForm,
+): string {
+  return `${visible(formatRun(run)).padEnd(nameColumns)}  ${paint("failed")}: ${code}\n`;
+}
+
+/** The same in --json. */
+export function planJson(plan: RunPlan) {
+  const tables = plan.tables.map(({ error, ...table }) => ({ ...table, error: errorJson(error) }));
+  return { ...plan, horizon: plan.horizon?.toString() ?? null, tables, error: null };
+}
+
+export function failedPlanJson({ instanceId, runId }: RunRef, error: RunvaultError, exit: number) {
+  return { instanceId, runId, exit, error: errorJson(error) };
+}
+
+function errorJson(error: RunvaultError | null) {
+  return error === null ? null : { code: error.code, message: error.message, hint: error.hint ?? null };
+}

@@ -1,0 +1,125 @@
+import type { RunPlan } from "../extract/plan-run.ts";
+import { byteText } from "../model/byte-text.ts";
+import { countText, plural } from "../model/plural.ts";
+import { grouped } from "./number-text.ts";
+
+/** What the plans of all runs come to. */
+export class PlanTotals {
+  #upToDate = 0;
+  #toFetch = 0;
+  #failed = 0;
+  #notListed = 0;
+  #notTried = 0;
+  readonly #slices = new Sum();
+  readonly #rows = new Sum();
+  readonly #text = new Sum();
+  readonly #disk = new Sum();
+  #free: number | null = null;
+
+  /** A run with a table that cannot be planned counts as failed; the rest of it is in the sums. */
+  add({ upToDate, tables, freeBytes }: RunPlan): void {
+    if (upToDate) this.#upToDate++;
+    else if (tables.some(({ error }) => error !== null)) this.#failed++;
+    else this.#toFetch++;
+    this.#free = Math.min(this.#free ?? freeBytes, freeBytes);
+    for (const table of tables) {
+      if (table.error !== null) continue;
+      this.#slices.add(table.slices);
+      this.#rows.add(table.rows);
+      this.#text.add(table.textBytes);
+      this.#disk.add(table.diskBytes);
+    }
+  }
+
+  addFailed(): void {
+    this.#failed++;
+  }
+
+  addNotListed(): void {
+    this.#notListed++;
+  }
+
+  addNotTried(runs: number): void {
+    this.#notTried += runs;
+  }
+
+  /** What is known to be needed. */
+  get diskBytes(): number {
+    return this.#disk.known;
+  }
+
+  /** Null where no run was planned. */
+  get freeBytes(): number | null {
+    return this.#free;
+  }
+
+  /** Null where nobody knows: without storage facts a gateway cannot be asked how much there is. */
+  get fits(): boolean | null {
+    if (this.#free === null) return null;
+    if (this.#disk.known > this.#free) return false;
+    return this.#disk.all === null ? null : true;
+  }
+
+  counts() {
+    return {
+      runs: this.#runs,
+      upToDate: this.#upToDate,
+      toFetch: this.#toFetch,
+      failed: this.#failed,
+      notListed: this.#notListed,
+      notTried: this.#notTried,
+      slices: this.#slices.all,
+      rows: this.#rows.all,
+      textBytes: this.#text.all,
+    };
+  }
+
+  space() {
+    return { neededBytes: this.#disk.all, freeBytes: this.#free, fits: this.fits };
+  }
+
+  /** `3 runs: 1 up to date, 2 to fetch; 42 slices, 24,690 rows, 10.6 MB of text; …`. */
+  text(): string {
+    if (this.#runs === 0) return "no runs to archive\n";
+    const classes = [
+      [this.#upToDate, "up to date"],
+      [this.#toFetch, "to fetch"],
+      [this.#failed, "failed"],
+      [this.#notListed, "not listed any more"],
+      [this.#notTried, "not tried"],
+    ] as const;
+    const counts = classes.flatMap(([count, words]) => (count === 0 ? [] : [`${grouped(count)} ${words}`]));
+    const runs = `${grouped(this.#runs)} ${plural(this.#runs, "run")}: ${counts.join(", ")}`;
+    const free = this.#free === null ? "" : `, ${byteText(this.#free)} free`;
+    return `${runs}; ${this.#needText()}${free}; nothing was fetched\n`;
+  }
+
+  #needText(): string {
+    const { all } = this.#disk;
+    if (this.#rows.all === 0 && all === 0) return "nothing to fetch";
+    if (all === null) return "space needed is unknown: the gateway has no storage facts";
+    const slices = this.#slices.all === null ? "" : `${countText(this.#slices.all, "slice")}, `;
+    const rows = `${grouped(this.#rows.known)} ${plural(this.#rows.known, "row")}`;
+    return `${slices}${rows}, ${byteText(this.#text.known)} of text, about ${byteText(all)} of disk needed`;
+  }
+
+  get #runs(): number {
+    return this.#upToDate + this.#toFetch + this.#failed + this.#notListed + this.#notTried;
+  }
+}
+
+/** A sum of numbers of which some may not be known. */
+class Sum {
+  known = 0;
+  #isWhole = true;
+
+  add(value: number | null): void {
+    if (value === null) this.#isWhole = false;
+    else this.known += value;
+  }
+
+  /** Null where not all are known. */
+  get all(): number | null {
+    return this.#isWhole ? this.known : null;
+  }
+}

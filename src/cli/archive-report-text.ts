@@ -1,0 +1,132 @@
+import { attemptHint, attemptReason, provenText } from "../archive/attempt-text.ts";
+import { driftText } from "../archive/drift.ts";
+import type { Manifest, TableManifest } from "../archive/manifest.ts";
+import { toldView } from "../archive/table-view.ts";
+import { byteText } from "../model/byte-text.ts";
+import { exit } from "../model/error.ts";
+import { countText, plural } from "../model/plural.ts";
+import { visible } from "../model/visible-text.ts";
+import type { RunReport } from "./archive-report.ts";
+import { notedTable } from "./noted-table.ts";
+import { grouped, tookText } from "./number-text.ts";
+import type { Painter } from "./painter.ts";
+import { formatRun } from "./run-argument.ts";
+
+export interface ReportForm {
+  readonly paint: Painter;
+  /** Tables of runs that are proven as well. */
+  readonly withTables: boolean;
+  /** Room for names of runs, so that lines below each other line up. */
+  readonly nameColumns: number;
+}
+
+/** A run's report: one line where nothing is wrong, unless its tables are asked for; else its tables, with what is wrong. */
+export function reportText(report: RunReport, { paint, withTables, nameColumns }: ReportForm): string {
+  const { outcome } = report;
+  const name = visible(formatRun(report));
+  if (outcome === null) return `${name.padEnd(nameColumns)}  ${failureText(report, paint)}\n`;
+  const { manifest, warnings } = outcome;
+  const told = warnings.map((text) => `  warning: ${visible(text)}\n`);
+  const state = paint(manifest.state);
+  if (report.exit === exit.done && !withTables) {
+    const line = `${name.padEnd(nameColumns)}  ${paint(manifest.state.padEnd(8))}  ${howText(report)}\n`;
+    return [line, ...told, ...newsOf(report)].join("");
+  }
+  const head = `${name}  ${state}  generation ${manifest.generation}: ${howText(report)}\n`;
+  return [head, tablesText(manifest, paint), ...hintLines(manifest), ...told, ...asideLines(report)].join("");
+}
+
+function failureText({ error }: RunReport, paint: Painter): string {
+  const { code, message } = error!;
+  if (code === "incomplete") return `${paint("INCOMPLETE")}: ${visible(message)}`;
+  return code === "interrupted" ? "stopped" : `${paint("failed")}: ${code}`;
+}
+
+/** What the job did. */
+function howText({ outcome, seconds, retries }: RunReport): string {
+  const { changed, rows, bytes, resumedSegments } = outcome!;
+  const took = tookText(seconds * 1000);
+  const rate = seconds >= 0.1 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
+  const fetched =
+    rows === 0
+      ? `no rows fetched in ${took}`
+      : `${grouped(rows)} ${plural(rows, "row")} fetched, ${byteText(bytes)} in ${took}${rate}`;
+  const repeated = retries === 0 ? "" : `, ${grouped(retries)} ${retries === 1 ? "retry" : "retries"}`;
+  const resumed =
+    resumedSegments === 0
+      ? ""
+      : `; resumed: ${countText(resumedSegments, "segment")} ${resumedSegments === 1 ? "was" : "were"} already here`;
+  return changed ? `${fetched}${repeated}${resumed}` : `up to date${repeated}`;
+}
+
+/** What a run that is proven says of its tables all the same, when it was fetched. */
+function newsOf({ outcome }: RunReport): string[] {
+  const { manifest, changed } = outcome!;
+  if (!changed) return [];
+  return Object.entries(manifest.tables).flatMap(([name, table]) => {
+    const note = notesOf(table).join("; ");
+    return note === "" ? [] : [`  ${name}: ${visible(note)}\n`];
+  });
+}
+
+function notesOf(table: TableManifest): string[] {
+  const { state, certificate, drift } = toldView(table);
+  return [
+    certificate !== null && certificate.quarantined > 0
+      ? `${grouped(certificate.quarantined)} set aside`
+      : "",
+    drift.length > 0 ? `unknown: ${driftText(drift)}` : "",
+    // rows set aside are told ahead
+    state === "QUARANTINED" ? "" : (attemptReason(table) ?? ""),
+    shownText(table),
+    ...table.attempt.notes,
+  ].filter((text) => text !== "");
+}
+
+/** What readers show of a table whose latest attempt went wrong. */
+function shownText({ proven, attempt }: TableManifest): string {
+  if (attempt.outcome === "ok") return "";
+  if (proven === null) return "nothing proven is shown";
+  const { rows = 0 } = proven.certificate ?? {};
+  return `shown as proven before: ${provenText(proven)}, ${grouped(rows)} ${plural(rows, "row")}; behind since ${attempt.behindSince}`;
+}
+
+function tablesText(manifest: Manifest, paint: Painter): string {
+  const lines = Object.entries(manifest.tables).map(([name, table]) => {
+    const { state, certificate } = toldView(table);
+    const counted =
+      certificate === null
+        ? ["", "", ""]
+        : [
+            grouped(certificate.rows),
+            certificate.gatewayRows === null ? "" : grouped(BigInt(certificate.gatewayRows)),
+            certificate.proof,
+          ];
+    return [name, state, ...counted, notesOf(table).join("; ")];
+  });
+  const columns = ["table", "state", "rows", "gateway", "proof"];
+  return notedTable(columns, lines, [false, false, true, true, false], paint);
+}
+
+/** Of each table with rows set aside one of them, and where all are. */
+function asideLines({ outcome, setAside, quarantineDir }: RunReport): string[] {
+  const examples = Object.entries(setAside).map(
+    ([name, example]) =>
+      `  ${visible(`set aside of ${name}, one of them: ${example!.reason}: ${example!.row}`)}\n`,
+  );
+  const { tables } = outcome!.manifest;
+  const isAny = Object.values(tables).some((table) => toldView(table).quarantine.length > 0);
+  const where = `  rows set aside, each with its reason: ${visible(String(quarantineDir))}\n`;
+  return isAny ? [...examples, where] : examples;
+}
+
+/** What helps the tables that failed, each remedy once. */
+function hintLines(manifest: Manifest): string[] {
+  const hinted = Object.entries(manifest.tables).flatMap(([name, table]) => {
+    const hint = attemptHint(table);
+    return hint === null ? [] : [{ name, hint }];
+  });
+  return [...Map.groupBy(hinted, ({ hint }) => hint)].map(
+    ([hint, tables]) => `  hint for ${tables.map(({ name }) => name).join(", ")}: ${visible(hint)}\n`,
+  );
+}
