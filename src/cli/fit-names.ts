@@ -6,12 +6,13 @@ const shortest = 12;
 
 /**
  * A table whose lines fit the terminal: where they do not, the middle of long names is left out, and how many are cut is
- * said. What goes to a file or program is whole.
+ * said, with the option (`wholeBy`) that has them whole. What goes to a file or program is not cut.
  */
 export function fitNames(
   names: readonly string[],
   tableWith: (names: readonly string[]) => string,
   session: Session,
+  wholeBy = "--wide",
 ): string {
   const whole = tableWith(names);
   const { columns } = session.terminal;
@@ -22,7 +23,7 @@ export function fitNames(
   const longest = shown.reduce((most, name) => Math.max(most, name.length), 0);
   const cut = shown.map((name) => withoutMiddle(name, Math.max(shortest, longest - over)));
   const count = cut.filter((name, index) => name !== shown[index]).length;
-  if (count > 0) session.note(`${count} of ${shown.length} names are cut to fit; --wide has them whole`);
+  if (count > 0) session.note(`${count} of ${shown.length} names are cut to fit; ${wholeBy} has them whole`);
   return tableWith(cut);
 }
 

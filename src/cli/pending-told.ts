@@ -2,6 +2,7 @@ import type { PendingWork } from "../archive/pending-work.ts";
 import { byteText } from "../model/byte-text.ts";
 import { countText } from "../model/plural.ts";
 import { visible } from "../model/visible-text.ts";
+import { minuteText } from "./minute-text.ts";
 import { formatRun } from "./run-argument.ts";
 import { shellWord } from "./shell-word.ts";
 
@@ -15,8 +16,8 @@ export function pendingJson(work: PendingWork, scratch: string | undefined) {
 export function pendingLine(work: PendingWork, scratch: string | undefined): string {
   const { isCommitted, segments, bytes, changedAt, isRebuild } = work;
   const what = isRebuild ? "Parquet" : countText(segments, "segment");
-  const beside = isCommitted ? "beside what is committed" : "nothing is committed";
-  const told = `pending: ${what}, ${byteText(bytes)}, last written ${changedAt}; ${beside}`;
+  const beside = isCommitted ? "beside what is committed" : "nothing of it is committed";
+  const told = `pending: ${what}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
   return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, scratch)}\` goes on`)}\n`;
 }
 
