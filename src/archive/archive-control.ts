@@ -68,7 +68,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
   const instanceOf = (folder: string, runs: readonly RunOverview[]): string => {
     const { layout } = archive;
     const other = runs.find(({ instanceId }) => layout.instanceFolder(instanceId) === folder);
-    return other?.instanceId ?? layout.instanceOf(folder) ?? folder;
+    return other?.instanceId ?? layout.idOf(folder) ?? folder;
   };
 
   const known = async (instanceId: string): Promise<Instance> => {

@@ -39,6 +39,9 @@ const archiveSchema = z.strictObject({
 export interface Archive {
   readonly dir: string;
   readonly id: string;
+  readonly format: number;
+  /** When it was made. */
+  readonly createdAt: string;
   readonly layout: Layout;
   /** The types of exact columns, as they were when the archive was opened or last refreshed. */
   exactTypes(table: TableName): ExactTypes;
@@ -131,6 +134,8 @@ export async function findArchive(
   return {
     dir,
     id: identity.id,
+    format: identity.format,
+    createdAt: identity.createdAt,
     layout,
     // a table or column that is newer than the archive has its usual type
     exactTypes: (table) => ({ ...defaultExactTypes(tableNamed(table)), ...identity.exactTypes[table] }),

@@ -83,9 +83,9 @@ export class Layout {
     return pathName(instanceId);
   }
 
-  /** The instance of such a folder; null where the name does not tell: ids that make long names are shortened. */
-  instanceOf(folder: string): string | null {
-    return idOf(folder);
+  /** The id of which a name in a path was made; null where the name does not tell: that of a long id is shortened. */
+  idOf(name: string): string | null {
+    return idOf(name);
   }
 
   /** The committed description of a run. */
@@ -98,9 +98,13 @@ export class Layout {
     return join(this.dir, "data", ...runPath(run));
   }
 
+  get pendingRoot(): string {
+    return join(this.scratch ?? this.dir, "pending");
+  }
+
   /** Fetched, not yet committed. */
   pendingDir(run: RunRef): string {
-    return join(this.scratch ?? this.dir, "pending", ...runPath(run));
+    return this.runDir(this.pendingRoot, run);
   }
 
   /** The same archive with its work in itself, where jobs without a scratch folder left it. */

@@ -38,3 +38,8 @@ export function everyFile(manifest: Manifest): ManifestFile[] {
   add(null, "data", Object.values(manifest.documents));
   return [...found.values()];
 }
+
+/** The bytes of all files that a manifest names. */
+export function committedBytes(manifest: Manifest): number {
+  return everyFile(manifest).reduce((sum, { storedBytes }) => sum + storedBytes, 0);
+}

@@ -35,13 +35,10 @@ export async function removeRun(
   const step = options.step ?? (() => {});
   const manifest = layout.manifestFile(run);
   const folders = ownFoldersOf(layout, run);
-  await requireRealFoldersOf(layout, run);
-  requireReplaceable(manifest, await lstatOrNull(manifest));
   // before the lock is taken: its file would be all that is there of a misspelt run
-  if (!(await isThere(layout, run))) throw nothingThere(run);
+  await requireRemovable(archive, run);
   await using _lock = await lockRun(layout, run);
-  if (!(await isThere(layout, run))) throw nothingThere(run);
-  await refuseOtherRun(archive, run);
+  await requireRemovable(archive, run);
   const foreign: string[] = [];
   try {
     if ((await lstatOrNull(manifest)) !== null) {
@@ -59,6 +56,16 @@ export async function removeRun(
   } catch (error) {
     throw RunvaultError.from(error, { place: { instance: run.instanceId, run: run.runId } });
   }
+}
+
+/** Looks whether a run can be removed, without its lock. Throws as `removeRun` does. */
+export async function requireRemovable(archive: Archive, run: RunRef): Promise<void> {
+  const { layout } = archive;
+  const manifest = layout.manifestFile(run);
+  await requireRealFoldersOf(layout, run);
+  requireReplaceable(manifest, await lstatOrNull(manifest));
+  if (!(await isThere(layout, run))) throw nothingThere(run);
+  await refuseOtherRun(archive, run);
 }
 
 /** What readers remember of the run's files, and what kills left of it. */

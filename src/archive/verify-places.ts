@@ -137,7 +137,8 @@ async function parquetIn(layout: Layout, path: string, entry: Dirent): Promise<s
   return files.map((found) => join(found.parentPath, found.name)).sort();
 }
 
-async function entriesIn(folder: string): Promise<Dirent[]> {
+/** What is in a folder, by name; nothing where there is none. */
+export async function entriesIn(folder: string): Promise<Dirent[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true });
     return entries.sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -27,6 +27,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("./runs.ts")).runsCommand,
   },
   {
+    name: "info",
+    summary: "tell what an archive holds, on one screen",
+    load: async () => (await import("./info.ts")).infoCommand,
+  },
+  {
     name: "query",
     summary: "run one SELECT over the archive",
     load: async () => (await import("./query.ts")).queryCommand,

@@ -10,6 +10,13 @@ const colours: ReadonlyMap<string, "green" | "yellow" | "red"> = new Map([
   ["QUARANTINED", "yellow"],
   ["UNVERIFIED", "yellow"],
   ["INCOMPLETE", "red"],
+  ["pending", "yellow"],
+  ["verified", "green"],
+  ["sound", "green"],
+  ["not compared", "yellow"],
+  ["not archived", "yellow"],
+  ["not proven", "yellow"],
+  ["DAMAGED", "red"],
   ["damaged", "red"],
   ["failed", "red"],
 ]);

@@ -1,56 +1,81 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import { worstExit } from "../model/error.ts";
-import type { RunRef } from "../model/source.ts";
-import { visible } from "../model/visible-text.ts";
+import { RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { killStep } from "./kill-step.ts";
-import { formatRun, parseRun, runArgumentHelp } from "./run-argument.ts";
+import { ageMs } from "./option-values.ts";
+import { parseInstance, parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
-const schema = z.object({ ...archiveShape, ...scratchShape, runs: z.array(z.string()).min(1) });
+const schema = z.object({
+  ...archiveShape,
+  ...scratchShape,
+  runs: z.array(z.string()).default([]),
+  olderThan: ageMs.optional(),
+  anyState: z.boolean().default(false),
+  dryRun: z.boolean().default(false),
+});
 
 type RmValues = z.output<typeof schema>;
 
-/** `runvault rm RUN…` */
+/** `runvault rm RUN…`, `runvault rm --older-than AGE [INSTANCE…]` */
 export const rmCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
       .description(
-        "Removes runs: first their manifests, so that no reader sees half a run, then their files.",
+        "Removes runs: first their manifests, so that no reader sees half a run, then their files. Runs named are removed " +
+          "whatever their state; --older-than removes those that are COMPLETE and ended that long ago.",
       )
-      .argument("<runs...>", runArgumentHelp)
+      .argument("[runs...]", `${runArgumentHelp}; with --older-than INSTANCE, whose runs alone are looked at`)
       .addOption(archiveOption())
       .addOption(scratchOption())
+      .option(
+        "--older-than <age>",
+        "runs that ended that long ago, such as 90d; where nothing says when, that were last committed that long ago",
+      )
+      .option(
+        "--any-state",
+        "with --older-than: also runs that go on, are not proven, or have work that is not committed",
+      )
+      .option("--dry-run", "print what would be removed, and its size, and remove nothing")
       .option("--json", "report as JSON")
-      .addHelpText("after", "\nExample:\n  runvault rm alpha-1/2022-01-01-001\n"),
+      .addHelpText(
+        "after",
+        `
+Examples:
+  runvault rm alpha-1/2022-01-01-001
+  runvault rm --older-than 90d --dry-run
+  runvault rm --older-than 90d alpha-1
+`,
+      ),
   run: remove,
 });
 
 async function remove(values: RmValues, session: Session): Promise<number> {
-  const runs = values.runs.map(parseRun);
-  const { openArchive } = await import("../archive/archive.ts");
-  const { removeRun } = await import("../archive/remove.ts");
-  const archive = await openArchive(values.archive, { scratch: values.scratch });
-  const statuses: number[] = [];
-  const removed: RunRef[] = [];
-  for (const run of runs) {
-    try {
-      session.signal.throwIfAborted();
-      const foreign = await removeRun(archive, run, { step: killStep(session.terminal.env) });
-      for (const path of foreign) session.note(`left ${path}: it is not the archive's`);
-      removed.push(run);
-    } catch (error) {
-      session.signal.throwIfAborted();
-      statuses.push(session.failure(error));
+  const { runs, olderThan } = values;
+  if (olderThan === undefined) {
+    if (values.anyState) throw wrong("--any-state belongs to --older-than", "Runs named go in any state.");
+    if (runs.length === 0) {
+      throw wrong("no run is named", "Name runs as INSTANCE/RUN, or give --older-than, such as 90d.");
     }
+    const named = runs.map(parseRun);
+    const { removeNamed } = await import("./remove-runs.ts");
+    return await removeNamed(named, values, session);
   }
-  const text = session.json
-    ? `${JSON.stringify({ removed }, null, 2)}\n`
-    : removed.map((run) => `removed ${visible(formatRun(run))}\n`).join("");
-  await session.print(text);
-  return worstExit(statuses);
+  const run = runs.find((text) => text.includes("/"));
+  if (run !== undefined) {
+    throw wrong(
+      `--older-than takes instances, ${JSON.stringify(run)} is a run`,
+      "Name an INSTANCE, or leave --older-than out: a run that is named is removed whatever its age.",
+    );
+  }
+  const instances = runs.map(parseInstance);
+  const { removeOlder } = await import("./remove-runs.ts");
+  return await removeOlder(olderThan, instances, values, session);
+}
+
+function wrong(message: string, hint: string): RunvaultError {
+  return new RunvaultError("invalid_argument", message, { hint });
 }

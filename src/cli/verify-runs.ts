@@ -2,6 +2,7 @@ import { type Archive, openArchive } from "../archive/archive.ts";
 import { type FoundRun, foundRuns, type RunChoice } from "../archive/found-runs.ts";
 import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
+import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
 import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
 import { type PlacesReport, verifyPlaces } from "../archive/verify-places.ts";
 import type { VerifyCheck } from "../archive/verify-report.ts";
@@ -13,6 +14,7 @@ import { countText } from "../model/plural.ts";
 import type { HistorySource } from "../model/source.ts";
 import { visible } from "../model/visible-text.ts";
 import { type GatewayValues, openGatewayFor } from "./gateway-options.ts";
+import { pendingJson, pendingLine } from "./pending-told.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { isGone, nextOf, type RunReport } from "./verify-next.ts";
@@ -46,19 +48,43 @@ export async function verifyRuns(
 ): Promise<number> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
   await using gateway = await gatewayToAsk(values, session);
-  const scope = await scopeOf(archive, chosen, values);
+  const pending = (await pendingWork(archive)).filter((work) => isChosen(work, chosen));
+  const scope = await scopeOf(archive, chosen, values).catch((error: unknown) => {
+    throw pending.length === 0 ? error : onlyPending(error, values.scratch, pending[0]!);
+  });
   const runs = chosen.length === 0 ? undefined : scope.found.map(({ run }) => run);
   const places = await verifyPlaces(archive, runs);
   const reports = await collected(archive, scope, chosen.length === 0, gateway, values, session);
   const status = worstExit([places.exit, ...reports.map((report) => report.exit)]);
   const { skipped, sample } = scope;
   const { has: _, ...covered } = sample ?? { has: null };
-  const told = { skipped, sample: sample === undefined ? null : covered };
+  const told = {
+    skipped,
+    sample: sample === undefined ? null : covered,
+    pending: pending.map((work) => pendingJson(work, values.scratch)),
+  };
   const text = session.json
     ? `${JSON.stringify({ exit: status, places, ...told, runs: reports }, null, 2)}\n`
-    : placesText(places) + (reports.map(textOf).join("") || "no runs to verify\n") + scopeText(scope);
+    : placesText(places, session) +
+      (reports.map((report) => textOf(report, session)).join("") || "no runs to verify\n") +
+      scopeText(scope) +
+      pending.map((work) => pendingLine(work, values.scratch)).join("");
   await session.print(text);
   return status;
+}
+
+function isChosen({ instanceId, runId }: PendingWork, chosen: readonly RunChoice[]): boolean {
+  const names = (one: RunChoice) =>
+    one.instanceId === instanceId && (one.runId === undefined || one.runId === runId);
+  return chosen.length === 0 || chosen.some(names);
+}
+
+/** An error that a run is not archived, where something of it is pending. */
+function onlyPending(thrown: unknown, scratch: string | undefined, work: PendingWork): unknown {
+  const error = RunvaultError.from(thrown);
+  if (error.code !== "not_archived") return thrown;
+  const hint = `Nothing of it is committed yet: \`${pendingJson(work, scratch).command}\` goes on.`;
+  return new RunvaultError(error.code, error.message, { place: error.place, hint, cause: error });
 }
 
 async function scopeOf(archive: Archive, chosen: readonly RunChoice[], values: Values): Promise<Scope> {
@@ -210,14 +236,14 @@ async function gatewayToAsk(values: Values, session: Session): Promise<HistorySo
 }
 
 /** Nothing where there is nothing to tell. */
-function placesText({ checks, damaged, unproven }: PlacesReport): string {
+function placesText({ checks, damaged, unproven }: PlacesReport, { paint }: Session): string {
   const told = checks.filter(({ level }) => level !== "ok");
   if (told.length === 0) return "";
   const verdict = damaged ? "DAMAGED" : unproven ? "not proven" : "sound";
-  return `folders of the archive  ${verdict}\n${told.map((check) => lineOf({ ...check, table: null })).join("")}`;
+  return `folders of the archive  ${paint(verdict)}\n${told.map((check) => lineOf({ ...check, table: null })).join("")}`;
 }
 
-function textOf(report: RunReport): string {
+function textOf(report: RunReport, { paint }: Session): string {
   const bad = report.checks.filter(({ level }) => level !== "ok");
   const good = report.checks.length - bad.length;
   const verdict = report.damaged
@@ -239,7 +265,7 @@ function textOf(report: RunReport): string {
   const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};
   const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made anew\n`;
-  return `${visible(formatRun(report.run))}  ${verdict}${passed}\n${lines.join("")}${repaired}${end}`;
+  return `${visible(formatRun(report.run))}  ${paint(verdict)}${passed}\n${lines.join("")}${repaired}${end}`;
 }
 
 function lineOf({ table, check, level, detail, files }: Omit<VerifyCheck, "run">): string {

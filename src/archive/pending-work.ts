@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import { RunvaultError } from "../model/error.ts";
+import { parseJson } from "../model/outside-json.ts";
+import type { RunRef } from "../model/source.ts";
+import type { Archive } from "./archive.ts";
+import { mostBytes, openArchiveFile } from "./archive-file.ts";
+import { isMissing } from "./durable.ts";
+import type { Layout } from "./layout.ts";
+import { ownFiles } from "./own-names.ts";
+import { lstatOrNull } from "./real-folder.ts";
+import { entriesIn } from "./verify-places.ts";
+
+/** Work on a run that no commit has taken up: of a job that was stopped, or of one that is under way. */
+export interface PendingWork extends RunRef {
+  /** Whether readers have something of the run: an earlier generation. */
+  readonly isCommitted: boolean;
+  readonly segments: number;
+  /** Bytes of all files that a commit would take up. */
+  readonly bytes: number;
+  /** When a job last wrote there. */
+  readonly changedAt: string;
+  /** Parquet alone, which a `rebuild` left: there is nothing to fetch. */
+  readonly isRebuild: boolean;
+}
+
+/**
+ * What is pending of all runs, by instance and run, in the scratch folder and in the archive. Told by names and sizes of
+ * files and by each journal's first line: what of it counts, the next job sees. What a kill behind a commit left is no
+ * unfinished work; a folder that is a link is for `verifyPlaces`.
+ */
+export async function pendingWork(archive: Archive): Promise<PendingWork[]> {
+  const { layout } = archive;
+  const found = new Map<string, PendingWork>();
+  for (const place of new Set([layout, layout.withoutScratch()])) {
+    if ((await lstatOrNull(place.pendingRoot))?.isDirectory() !== true) continue;
+    for (const instance of await foldersIn(place.pendingRoot)) {
+      for (const name of await foldersIn(join(place.pendingRoot, instance))) {
+        const work = await workIn(archive, place, instance, name);
+        if (work === null) continue;
+        const key = join(instance, name);
+        const other = found.get(key);
+        found.set(key, other === undefined ? work : together(work, other));
+      }
+    }
+  }
+  return [...found.values()];
+}
+
+async function foldersIn(folder: string): Promise<string[]> {
+  return (await entriesIn(folder)).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
+async function workIn(
+  archive: Archive,
+  layout: Layout,
+  instance: string,
+  name: string,
+): Promise<PendingWork | null> {
+  const folder = join(layout.pendingRoot, instance, name);
+  const files = (await entriesIn(folder)).filter((entry) => entry.isFile() && ownFiles.pending(entry.name));
+  if (files.length === 0) return null;
+  const journal = join(folder, "journal.ndjson");
+  const head = await headOf(layout, journal);
+  // a long id is shortened in names of folders
+  const isNamed = head !== null && layout.pendingDir(head) === folder;
+  const run: RunRef = isNamed
+    ? { instanceId: head.instanceId, runId: head.runId }
+    : { instanceId: layout.idOf(instance) ?? instance, runId: layout.idOf(name) ?? name };
+  // a manifest that cannot be read is told elsewhere
+  const committed = await archive.manifest(run).catch(() => null);
+  if (committed !== null && head !== null && head.generation <= committed.generation) return null;
+  let bytes = 0;
+  let changedMs = 0;
+  for (const file of files) {
+    const path = join(folder, file.name);
+    // a job may be under way, and take its files away
+    const found = await lstatOrNull(path);
+    if (path !== journal) bytes += found?.size ?? 0;
+    changedMs = Math.max(changedMs, found?.mtimeMs ?? 0);
+  }
+  const count = (suffix: string) => files.filter((file) => file.name.endsWith(suffix)).length;
+  const segments = count(".ndjson.zst");
+  return {
+    ...run,
+    isCommitted: committed !== null,
+    segments,
+    bytes,
+    changedAt: new Date(changedMs).toISOString(),
+    isRebuild: committed !== null && segments === 0 && count(".parquet") > 0,
+  };
+}
+
+function together(one: PendingWork, other: PendingWork): PendingWork {
+  return {
+    ...one,
+    segments: one.segments + other.segments,
+    bytes: one.bytes + other.bytes,
+    changedAt: one.changedAt > other.changedAt ? one.changedAt : other.changedAt,
+    isRebuild: one.isRebuild && other.isRebuild,
+  };
+}
+
+/** Longer than any first line of a journal. */
+const headBytes = 16 * 1024;
+
+/** What a journal begins with; null where that cannot be read. */
+async function headOf(layout: Layout, journal: string): Promise<(RunRef & { generation: number }) | null> {
+  try {
+    const { handle } = await openArchiveFile(layout, journal, mostBytes.journal);
+    await using _ = { [Symbol.asyncDispose]: () => handle.close() };
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0);
+    const [line = ""] = buffer.toString("utf8", 0, bytesRead).split("\n", 1);
+    const { instanceId, runId, generation } = parseJson(line) as Record<string, unknown>;
+    if (typeof instanceId !== "string" || typeof runId !== "string" || typeof generation !== "number")
+      return null;
+    return { instanceId, runId, generation };
+  } catch (error) {
+    if (isMissing(error) || error instanceof SyntaxError || error instanceof TypeError) return null;
+    if (error instanceof RunvaultError && error.code === "archive_damaged") return null;
+    throw error;
+  }
+}

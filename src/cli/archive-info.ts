@@ -1,0 +1,180 @@
+import { lstat, readdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { type Archive, openArchive } from "../archive/archive.ts";
+import { attemptText } from "../archive/attempt-text.ts";
+import { foundRuns } from "../archive/found-runs.ts";
+import { type Manifest, type TableState, tableStates } from "../archive/manifest.ts";
+import { everyFile } from "../archive/manifest-files.ts";
+import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
+import { readSources } from "../archive/sources.ts";
+import { freeBytes } from "../extract/disk-need.ts";
+import { exit, RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
+import { type TableName, tableNames } from "../model/table.ts";
+import { infoText } from "./info-text.ts";
+import { pendingJson } from "./pending-told.ts";
+import { formatRun } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+import { shellWord } from "./shell-word.ts";
+
+interface Values {
+  readonly archive: string;
+  readonly scratch?: string | undefined;
+}
+
+/** What there is to say of one instance. */
+interface InstanceInfo {
+  readonly instanceId: string;
+  runs: number;
+  rows: number;
+  bytes: number;
+  newestCommit: string;
+}
+
+/** A run of which the latest attempts proved nothing, with the table that has been so longest. */
+interface UnprovenRun extends RunRef {
+  readonly table: TableName;
+  readonly state: TableState;
+  readonly since: string;
+  readonly reason: string;
+  readonly command: string;
+}
+
+/** What a person asks of an archive first. Counts and bytes are numbers. */
+export interface ArchiveInfo {
+  readonly archive: {
+    readonly dir: string;
+    readonly id: string;
+    readonly format: number;
+    readonly createdAt: string;
+  };
+  /** Each with every address at which it was met. */
+  readonly sources: readonly { readonly addresses: readonly string[] }[];
+  runs: number;
+  readonly states: Record<TableState, number>;
+  /** Manifests that cannot be read. */
+  damaged: number;
+  readonly instances: readonly InstanceInfo[];
+  /** Rows that readers show, by table. */
+  readonly rows: Record<TableName, number>;
+  readonly bytes: {
+    segments: number;
+    parquet: number;
+    documents: number;
+    quarantine: number;
+    pending: number;
+    /** What readers remember of files. */
+    cache: number;
+  };
+  files: number;
+  rowsSetAside: number;
+  oldestUnproven: UnprovenRun | null;
+  newestCommit: (RunRef & { readonly committedAt: string }) | null;
+  readonly pending: readonly ReturnType<typeof pendingJson>[];
+  /** Free bytes on the disks that jobs write to. */
+  readonly disks: readonly { readonly folder: string; readonly freeBytes: number }[];
+}
+
+/** Tells of an archive as a whole. A manifest that cannot be read is counted, told, and exit status 5. */
+export async function tellInfo(values: Values, session: Session): Promise<number> {
+  const archive = await openArchive(values.archive, { scratch: values.scratch });
+  const { info, status } = await infoOf(archive, values.scratch, session);
+  await session.print(session.json ? `${JSON.stringify(info, null, 2)}\n` : infoText(info, session));
+  return status;
+}
+
+async function infoOf(archive: Archive, scratch: string | undefined, session: Session) {
+  const { dir, id, format, createdAt, layout } = archive;
+  // throws where a folder is a link
+  await archive.manifestFiles();
+  const pending = await pendingWork(archive);
+  const instances = new Map<string, InstanceInfo>();
+  const info: ArchiveInfo = {
+    archive: { dir: resolve(dir), id, format, createdAt },
+    sources: (await readSources(layout)).map(({ addresses }) => ({ addresses })),
+    runs: 0,
+    states: zeroes(tableStates),
+    damaged: 0,
+    instances: [],
+    rows: zeroes(tableNames),
+    bytes: {
+      ...{ segments: 0, parquet: 0, documents: 0, quarantine: 0 },
+      pending: pending.reduce((sum, { bytes }) => sum + bytes, 0),
+      cache: await bytesBelow(join(dir, "cache")),
+    },
+    files: 0,
+    rowsSetAside: 0,
+    oldestUnproven: null,
+    newestCommit: null,
+    pending: pending.map((work: PendingWork) => pendingJson(work, scratch)),
+    disks: await Promise.all(
+      layout.disks.map(async (folder) => ({ folder: resolve(folder), freeBytes: await freeBytes(folder) })),
+    ),
+  };
+  let status: number = exit.done;
+  for await (const { manifest, file, damage } of foundRuns(archive)) {
+    session.signal.throwIfAborted();
+    if (manifest === null) {
+      info.damaged += 1;
+      status = session.failure(new RunvaultError("archive_damaged", damage!, { place: { file } }));
+    } else count(info, instances, manifest);
+  }
+  const byName = [...instances.values()].sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));
+  return { info: { ...info, instances: byName }, status };
+}
+
+function count(info: ArchiveInfo, instances: Map<string, InstanceInfo>, manifest: Manifest): void {
+  const { instanceId, runId, committedAt, state } = manifest;
+  info.runs += 1;
+  info.states[state] += 1;
+  const own = instances.get(instanceId) ?? { instanceId, runs: 0, rows: 0, bytes: 0, newestCommit: "" };
+  instances.set(instanceId, own);
+  own.runs += 1;
+  if (committedAt > own.newestCommit) own.newestCommit = committedAt;
+  if (info.newestCommit === null || committedAt > info.newestCommit.committedAt) {
+    info.newestCommit = { instanceId, runId, committedAt };
+  }
+  for (const { folder, table, file, storedBytes } of everyFile(manifest)) {
+    info.files += 1;
+    own.bytes += storedBytes;
+    const kind = folder === "quarantine" ? folder : table === null ? "documents" : kindOf(file);
+    info.bytes[kind] += storedBytes;
+  }
+  for (const name of tableNames) {
+    const table = manifest.tables[name];
+    if (table === undefined) continue;
+    const rows = table.proven?.certificate?.rows ?? 0;
+    own.rows += rows;
+    info.rows[name] += rows;
+    const { behindSince, holding } = table.attempt;
+    info.rowsSetAside += (holding ?? table.proven)?.certificate?.quarantined ?? 0;
+    if (behindSince === null || (info.oldestUnproven?.since ?? "\uffff") <= behindSince) continue;
+    info.oldestUnproven = {
+      ...{ instanceId, runId, table: name, state: table.state, since: behindSince },
+      reason: attemptText(table) ?? table.state,
+      command: `runvault archive ${shellWord(formatRun(manifest))}`,
+    };
+  }
+}
+
+function kindOf(file: string): "parquet" | "segments" {
+  return file.endsWith(".parquet") ? "parquet" : "segments";
+}
+
+function zeroes<N extends string>(names: readonly N[]): Record<N, number> {
+  return Object.fromEntries(names.map((name) => [name, 0])) as Record<N, number>;
+}
+
+/** Bytes of the files in a folder and in those below; what cannot be looked at counts for nothing. */
+async function bytesBelow(folder: string): Promise<number> {
+  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
+  let bytes = 0;
+  for (const entry of entries) {
+    if (!entry.isFile()) continue;
+    bytes += await lstat(join(entry.parentPath, entry.name)).then(
+      ({ size }) => size,
+      () => 0,
+    );
+  }
+  return bytes;
+}

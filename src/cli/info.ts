@@ -1,0 +1,29 @@
+import type { Command } from "commander";
+import { z } from "zod";
+import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
+import { commandEntry } from "./command-entry.ts";
+import type { Session } from "./session.ts";
+
+const schema = z.object({ ...archiveShape, ...scratchShape });
+
+/** `runvault info` */
+export const infoCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again.",
+  declare: (command: Command) =>
+    command
+      .description(
+        "Tells what an archive holds on one screen: where it came from, runs by state, rows, sizes, the run that has been " +
+          "unproven longest and what to do about it, what is pending, and free space. Reads manifests, not the data.",
+      )
+      .addOption(archiveOption())
+      .addOption(scratchOption())
+      .option("--json", "report as JSON, with every instance and table")
+      .addHelpText("after", "\nExample:\n  runvault info\n"),
+  run: info,
+});
+
+async function info(values: z.output<typeof schema>, session: Session): Promise<number> {
+  const { tellInfo } = await import("./archive-info.ts");
+  return await tellInfo(values, session);
+}
