@@ -1,7 +1,7 @@
 import { basename, join, resolve } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest, TableState } from "../archive/manifest.ts";
 import { shownView } from "../archive/table-view.ts";
 import type { WholeFiles } from "../archive/whole-files.ts";
 import type { TableName } from "../model/table.ts";
@@ -16,6 +16,11 @@ export interface CommittedParquet {
   readonly rows: number;
   readonly bytes: number;
   readonly sha256: string;
+  /** ts_event of the first and the last row. */
+  readonly minTsEvent: string;
+  readonly maxTsEvent: string;
+  /** What the table of the run is. */
+  readonly state: TableState;
   /** DuckDB types of its exact columns. */
   readonly exactTypes: ExactTypes;
 }
@@ -30,7 +35,7 @@ export function committedParquet(
   return manifests.flatMap((manifest) => {
     const entry = shownView(manifest.tables[table], allowIncomplete);
     if (entry === undefined) return [];
-    return entry.parquet.map(({ file, bucket, rows, storedBytes, sha256 }) => ({
+    return entry.parquet.map(({ file, bucket, rows, storedBytes, sha256, first, last }) => ({
       file: resolve(join(archive.layout.dataDir(manifest), file)),
       instance: manifest.instanceId,
       run: manifest.runId,
@@ -38,6 +43,9 @@ export function committedParquet(
       rows,
       bytes: storedBytes,
       sha256,
+      minTsEvent: first.ts,
+      maxTsEvent: last.ts,
+      state: entry.state,
       exactTypes: entry.exactTypes,
     }));
   });

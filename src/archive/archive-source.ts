@@ -33,6 +33,7 @@ import type { AheadBudget } from "./read-ahead.ts";
 import { type Overview, RunOverviews } from "./run-overview.ts";
 import { readFrame, sha256Of } from "./segment.ts";
 import { SegmentTexts } from "./segment-texts.ts";
+import { servedTable } from "./served-table.ts";
 import {
   bucketsOf,
   countRows,
@@ -285,7 +286,7 @@ class ArchiveSource implements HistorySource {
     }
     refuseWhenAborted(request.signal);
     const manifest = await this.#manifestOf(request);
-    const held = this.#servedTable(manifest, table.name);
+    const held = servedTable(manifest, table.name, this.#options.allowIncomplete === true);
     return { manifest, table, held, buckets: bucketsOf(held, request), filters, request };
   }
 
@@ -477,26 +478,6 @@ class ArchiveSource implements HistorySource {
 
   #shown(manifest: Manifest, name: TableName): TableView | undefined {
     return shownView(manifest.tables[name], this.#options.allowIncomplete === true);
-  }
-
-  #servedTable(manifest: Manifest, name: TableName): TableView {
-    const shown = this.#shown(manifest, name);
-    if (isPresent(shown)) return shown;
-    const table = manifest.tables[name];
-    const why =
-      table === undefined
-        ? `${name} of this run is not archived`
-        : shown !== undefined
-          ? `the run has no ${name}`
-          : `nothing of ${name} of this run is proven: it is ${table.state}`;
-    const isHeld = table !== undefined && shown === undefined;
-    const hint = isHeld
-      ? "Archive the run again; with --allow-incomplete unfinished tables are served as they are."
-      : "The run's storage facts name the tables that there are.";
-    throw new RunvaultError(isHeld ? "incomplete" : "history_unavailable", why, {
-      place: placeOf(manifest, name),
-      hint,
-    });
   }
 
   /**

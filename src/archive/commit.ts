@@ -2,9 +2,11 @@ import { readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { sameTypes } from "./convert-types.ts";
 import { linkOrCopy, moveFile, removeAsides, replaceFile, syncFolder } from "./durable.ts";
+import { formerFiles, isKept, stayingFiles } from "./former-files.ts";
 import type { Layout } from "./layout.ts";
 import { type Holding, type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
@@ -17,7 +19,8 @@ import { holdingsOf } from "./table-view.ts";
 
 /**
  * Makes `next` the committed truth of its run: files moved into the data folder, then the manifest replaced by one
- * rename, for all tables at once. The manifest is replaced only if it is still the generation that was read.
+ * rename, for all tables at once. The manifest is replaced only if it is still the generation that was read. It also says
+ * which files of generations before are kept for their readers; others are removed.
  */
 export async function commitRun(
   archive: Archive,
@@ -51,21 +54,24 @@ export async function commitRun(
   step("commit-moved");
   await makeRealFolder(layout, dirname(layout.manifestFile(next)));
   const { file: mode } = await permissionsAt(layout, layout.manifestFile(next));
-  await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(next)), mode, () =>
+  const { former: _, ...current } = next;
+  const former = formerFiles(before, next);
+  const committed: Manifest = former.length === 0 ? current : { ...current, former };
+  await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(committed)), mode, () =>
     step("manifest-written"),
   );
   step("manifest-renamed");
   await removeAsides(layout.manifestFile(next));
   await refreshTables(archive, next);
   step("links-refreshed");
-  // a reader in mid-stream may still be on the generation before, so only what neither names goes
-  const kept = named === null ? [wanted] : [wanted, named];
-  const names = {
-    data: kept.flatMap(({ data }) => [...data]),
-    aside: kept.flatMap((of) => [...of.quarantine]),
-  };
-  await removeOwnFiles(layout, dataDir, ownFiles.data, new Set(names.data));
-  await removeOwnFiles(layout, quarantineDir, ownFiles.quarantine, new Set(names.aside));
+  await removeOthers(layout, committed, parseTime(committed.committedAt));
+}
+
+/** Removes the files of a run that its manifest neither names nor keeps for readers any more. */
+async function removeOthers(layout: Layout, manifest: Manifest, now: Nanoseconds): Promise<void> {
+  const { data, quarantine } = stayingFiles(manifest, now);
+  await removeOwnFiles(layout, layout.dataDir(manifest), ownFiles.data, data);
+  await removeOwnFiles(layout, layout.quarantineDir(manifest), ownFiles.quarantine, quarantine);
 }
 
 /** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
@@ -115,17 +121,17 @@ async function moveInto(
 
 /**
  * Ends what a kill between a commit and the end of its job left undone: links, files that the manifest does not name,
- * the work folders of the committed generation. Work on a later generation stays. Under the run's lock only.
+ * the work folders of the committed generation. Work on a later generation stays. What has been kept for its hour goes,
+ * too. Under the run's lock only.
  */
-export async function tidyCommitted(archive: Archive, manifest: Manifest): Promise<void> {
+export async function tidyCommitted(archive: Archive, manifest: Manifest, now: Nanoseconds): Promise<void> {
   const { layout } = archive;
   await refreshTables(archive, manifest);
-  if (!(await holdsCommittedWork(layout, manifest, manifest))) return;
-  const { data, quarantine } = filesOf(manifest);
-  await removeAsides(layout.manifestFile(manifest));
-  await removeOwnFiles(layout, layout.dataDir(manifest), ownFiles.data, data);
-  await removeOwnFiles(layout, layout.quarantineDir(manifest), ownFiles.quarantine, quarantine);
-  await removeWork(layout, manifest);
+  const holdsWork = await holdsCommittedWork(layout, manifest, manifest);
+  const isExpired = manifest.former?.some((former) => !isKept(former, now)) ?? false;
+  if (holdsWork) await removeAsides(layout.manifestFile(manifest));
+  if (holdsWork || isExpired) await removeOthers(layout, manifest, now);
+  if (holdsWork) await removeWork(layout, manifest);
 }
 
 /**

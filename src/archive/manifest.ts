@@ -171,6 +171,20 @@ export type TableManifest = z.infer<typeof tableSchema>;
 
 const documentSchema = z.strictObject({ file: fileName, storedBytes: count, sha256 });
 
+const formerSchema = z.strictObject({
+  /** Null for a document of the run. */
+  table: z.enum(tableNames as [TableName, ...TableName[]]).nullable(),
+  folder: z.enum(["data", "quarantine"]),
+  file: fileName,
+  storedBytes: count,
+  sha256,
+  /** It was Parquet of what was proven of its table. */
+  proven: z.boolean(),
+  replacedAt: instant,
+});
+/** A file of generations before, which a commit replaced and which is kept for its readers. */
+export type FormerFile = z.infer<typeof formerSchema>;
+
 export const manifestSchema = z.strictObject({
   format: z.literal(2),
   instanceId: z.string().min(1),
@@ -193,6 +207,8 @@ export const manifestSchema = z.strictObject({
   closedAt: instant.nullable(),
   tables: z.partialRecord(z.enum(tableNames as [TableName, ...TableName[]]), tableSchema),
   documents: z.partialRecord(z.enum(documentKinds), documentSchema),
+  /** Left out where no file is kept. What is expired stays here until the next commit. */
+  former: z.array(formerSchema).optional(),
   tool: z.string(),
   startedAt: instant,
   committedAt: instant,

@@ -99,8 +99,8 @@ export async function checkDocuments(
 }
 
 /**
- * Files of ours in the run's folders that the manifest does not name: left by a commit before, or by a kill. What is not
- * ours is for `verifyPlaces`.
+ * Files of ours in the run's folders that the manifest does not name, as a kill leaves them. Those that it names as
+ * replaced, and kept for readers for an hour, go with the next job after that. What is not ours is for `verifyPlaces`.
  */
 export async function checkUnreferenced(
   list: CheckList,
@@ -108,15 +108,24 @@ export async function checkUnreferenced(
   manifest: Manifest,
 ): Promise<void> {
   const { data, quarantine } = filesOf(manifest);
+  const kept = new Set(manifest.former?.map(({ file }) => file));
   const { layout } = archive;
+  let keptHere = 0;
   const found: string[] = [];
   for (const [dir, named, isOwn] of [
     [layout.dataDir(manifest), data, ownFiles.data],
     [layout.quarantineDir(manifest), quarantine, ownFiles.quarantine],
   ] as const) {
-    for (const name of await namesIn(dir)) if (isOwn(name) && !named.has(name)) found.push(join(dir, name));
+    for (const name of await namesIn(dir)) {
+      if (!isOwn(name) || named.has(name)) continue;
+      if (kept.has(name)) keptHere += 1;
+      else found.push(join(dir, name));
+    }
   }
-  if (found.length === 0) list.add(null, "unreferenced", "ok", "every file is named by the manifest");
+  const forReaders =
+    keptHere === 0 ? "" : `, ${countText(keptHere, "replaced file")} kept for readers among them`;
+  if (found.length === 0)
+    list.add(null, "unreferenced", "ok", `every file is named by the manifest${forReaders}`);
   else
     list.add(
       null,

@@ -24,7 +24,7 @@ export const filesCommand = commandEntry({
     command
       .description(
         "Prints the committed Parquet files of a table, one path a line, as one state of the archive: what to give to " +
-          "a reader of Parquet. Each is seen to be what was committed. Files replaced by a commit stay until the run's next one; open them soon.",
+          "a reader of Parquet. Each is seen to be what was committed. Files replaced by a commit stay for an hour after it.",
       )
       .argument("<table>", "name of the table")
       .argument("[runs...]", runArgumentHelp)
@@ -53,7 +53,9 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const committed = committedParquet(archive, manifests, table, values.allowIncomplete);
   refuseMixedTypes(table, byTypes(committed));
   await requireWhole(new WholeFiles(archive.layout), committed, session.signal);
-  const files = committed.map(({ exactTypes: _, ...file }) => file);
+  const files = committed.map(({ file, instance, run, bucket, rows, bytes, sha256 }) => {
+    return { file, instance, run, bucket, rows, bytes, sha256 };
+  });
   if (session.json) await session.print(`${JSON.stringify(files, null, 2)}\n`);
   else {
     // a program opens them by exactly these names

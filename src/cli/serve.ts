@@ -130,7 +130,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     session.note("tokens and rows go over the network in the clear: --tls-cert and --tls-key encrypt them");
   }
   const pageKey = await pageKeyFrom(values, session);
-  const { openArchive, openArchiveSource, parquetForms, archiveControl, serve, accessEntry } =
+  const { openArchive, openArchiveSource, parquetForms, ArchiveFiles, archiveControl, serve, accessEntry } =
     await loadServer();
   const archive = await openArchive(values.archive);
   const { allowIncomplete } = values;
@@ -154,6 +154,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   using _renewal = renewTokensOnHangup(values, tokens, session);
   const served = await serve({
     source,
+    files: new ArchiveFiles(archive, { allowIncomplete }),
     control: archiveControl(archive, { source, version: version(), allowIncomplete }),
     host: values.host,
     port: values.port,
@@ -216,6 +217,7 @@ async function loadServer() {
     { openArchive },
     { openArchiveSource },
     { parquetForms },
+    { ArchiveFiles },
     { archiveControl },
     { serve },
     { accessEntry },
@@ -223,9 +225,10 @@ async function loadServer() {
     import("../archive/archive.ts"),
     import("../archive/archive-source.ts"),
     import("../analytics/parquet-forms.ts"),
+    import("../analytics/archive-files.ts"),
     import("../archive/archive-control.ts"),
     import("../serve/server.ts"),
     import("../serve/access-log.ts"),
   ]);
-  return { openArchive, openArchiveSource, parquetForms, archiveControl, serve, accessEntry };
+  return { openArchive, openArchiveSource, parquetForms, ArchiveFiles, archiveControl, serve, accessEntry };
 }

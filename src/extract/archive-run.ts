@@ -203,7 +203,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     toMend.length === 0 &&
     (await isUpToDate(facts, committed, run, wanted, settings, asks, (text) => warnings.push(text)))
   ) {
-    await tidyCommitted(archive, committed);
+    await tidyCommitted(archive, committed, clock());
     return outcomeOf(committed, committed, warnings);
   }
   const another = await isOther(true);

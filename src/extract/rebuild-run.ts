@@ -84,7 +84,8 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   await archive.refresh();
   const committed = await committedOf(archive, run);
   // a kill between the commit and the end of its job
-  if (await holdsCommittedWork(archive.layout, run, committed)) await tidyCommitted(archive, committed);
+  if (await holdsCommittedWork(archive.layout, run, committed))
+    await tidyCommitted(archive, committed, clock());
   const names = tableNames.filter(
     (name) => committed.tables[name] !== undefined && (job.tables === undefined || job.tables.includes(name)),
   );

@@ -11,6 +11,7 @@ import { replaceLinks } from "../archive/replace-links.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { wallClock } from "../model/time.ts";
 import { isOfOtherTypes } from "./rebuild-run.ts";
 import { type WantedTypes, widenedTypes } from "./widened-types.ts";
 
@@ -57,7 +58,7 @@ export async function tidyInterrupted(archive: Archive): Promise<void> {
     if (!(await isThere(archive.layout.pendingDir(manifest)))) continue;
     await unlessLocked(archive, manifest, async (committed) => {
       if (await holdsCommittedWork(archive.layout, committed, committed))
-        await tidyCommitted(archive, committed);
+        await tidyCommitted(archive, committed, wallClock());
     });
   }
 }

@@ -59,6 +59,7 @@ export const errorCodes = {
   run_not_found: { retry: "never", scope: "run", exit: exit.gateway },
   instance_not_found: { retry: "never", scope: "instance", exit: exit.gateway },
   resource_not_found: { retry: "never", scope: "table", exit: exit.gateway },
+  gone: { retry: "never", scope: "table", exit: exit.gateway },
   route_not_found: { retry: "never", scope: "table", exit: exit.gateway },
   history_unavailable: { retry: "never", scope: "table", exit: exit.gateway },
   capability_unavailable: { retry: "never", scope: "instance", exit: exit.gateway },

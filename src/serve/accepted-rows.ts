@@ -24,6 +24,20 @@ export function acceptedEncoding(header: string | string[] | undefined): RowEnco
   return found ?? "identity";
 }
 
+/** The media type that an Accept header names with the most weight among those offered; the first where it names none. */
+export function acceptedType<Type extends string>(
+  header: string | undefined,
+  offered: readonly [Type, ...Type[]],
+): Type {
+  const named = weighted(header).filter(({ weight }) => weight > 0);
+  const [best] = named
+    .sort((a, b) => b.weight - a.weight)
+    .flatMap(({ name }) => {
+      return offered.filter((type) => type === name);
+    });
+  return best ?? offered[0];
+}
+
 /** What a header lists, each with its `q`, which is 1 where it is not given. */
 function weighted(header = ""): { readonly name: string; readonly weight: number }[] {
   return header

@@ -53,6 +53,7 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
   not_archived: notFound("run_not_found", ControlCode.RESOURCE_NOT_FOUND),
   instance_not_found: notFound("instance_not_found", ControlCode.INSTANCE_NOT_FOUND),
   resource_not_found: notFound("resource_not_found", ControlCode.RESOURCE_NOT_FOUND),
+  gone: refusal(410, "gone", ControlCode.RESOURCE_NOT_FOUND, Code.NotFound),
   route_not_found: notFound("route_not_found", ControlCode.ROUTE_NOT_FOUND),
   history_identity_conflict: refusal(
     409,

@@ -83,5 +83,5 @@ function noRoute(request: FastifyRequest): RunvaultError {
 
 /** The plane whose envelope a URL, or the target of a request with its origin, is answered in. */
 export function planeOf(url: string): "history" | "control" {
-  return /^(?:https?:\/\/[^/]*)?\/api\/v1\/history(?:[/?]|$)/.test(url) ? "history" : "control";
+  return /^(?:https?:\/\/[^/]*)?\/api\/v1\/(?:history|files)(?:[/?]|$)/.test(url) ? "history" : "control";
 }

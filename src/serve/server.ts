@@ -3,6 +3,7 @@ import { setImmediate } from "node:timers/promises";
 import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { FileSource } from "../model/file-source.ts";
 import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
@@ -17,6 +18,7 @@ import { Drain } from "./drain.ts";
 import { errorAnswer } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
+import { filesRoutes } from "./files-routes.ts";
 import { historyRoutes, pathOf } from "./history-routes.ts";
 import { HostNames } from "./host-names.ts";
 import { dropIdleReader } from "./idle-reader.ts";
@@ -44,6 +46,8 @@ export interface ServeOptions {
   readonly source: HistorySource;
   /** Without it, /health and the service's own metrics are all there is of the control and live planes. */
   readonly control?: ControlPlane;
+  /** Parquet to be read in place, below /files; without it there is no such route. */
+  readonly files?: FileSource;
   readonly host: string;
   /** 0 is any free port. */
   readonly port: number;
@@ -242,6 +246,11 @@ export async function serve(options: ServeOptions): Promise<Served> {
       onRequest,
       onError,
     });
+    if (options.files !== undefined && !literal) {
+      const hasTokens = tokens !== undefined;
+      const { files } = options;
+      filesRoutes(routes, { files, source, listening, hasTokens, limits, slots, onRequest, onError });
+    }
   };
   await app.register(rest, { prefix: basePath });
   const idleMs = options.cursorIdleMs ?? usualCursorIdleMs;

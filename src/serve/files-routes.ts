@@ -1,0 +1,239 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { RunvaultError } from "../model/error.ts";
+import type { FileSource, ListedFile, OpenFile } from "../model/file-source.ts";
+import type { HistorySource, RunRef } from "../model/source.ts";
+import { isTableName, type TableName, tableHint, tableNames } from "../model/table.ts";
+import { acceptedType } from "./accepted-rows.ts";
+import { askedRange, type FileRange } from "./byte-range.ts";
+import { resolveRun } from "./history-documents.ts";
+import { clientSignal, pathOf } from "./history-routes.ts";
+import { idleDrop } from "./idle-reader.ts";
+import type { ServeLimits } from "./limited-source.ts";
+import { type Listening, reachedBy } from "./monitoring-routes.ts";
+import { idOfPart, pathPart } from "./path-part.ts";
+import type { QuerySlots } from "./query-slots.ts";
+import type { RequestLogEntry } from "./request-log.ts";
+import { mayAsk, refuseUnlessAllowed, requireCaller } from "./request-scope.ts";
+import { checkedQuery, type RawQuery, required } from "./row-query.ts";
+import { finishAnswer, sendRows } from "./send-rows.ts";
+
+export interface FilesRoutesOptions {
+  readonly files: FileSource;
+  /** Says which run is the latest of an instance. */
+  readonly source: HistorySource;
+  readonly listening: () => Listening;
+  /** What is read with a token may not be kept for others. */
+  readonly hasTokens: boolean;
+  readonly limits: ServeLimits;
+  readonly slots: QuerySlots | undefined;
+  readonly onRequest: ((entry: RequestLogEntry) => void) | undefined;
+  readonly onError: (error: RunvaultError) => void;
+}
+
+/** Says how many tables of runs a list leaves out, because nothing of them is proven. */
+export const withheldHeader = "runvault-withheld";
+
+const jsonType = "application/json; charset=utf-8";
+/** As registered for Parquet. */
+const parquetType = "application/vnd.apache.parquet";
+/** As long as a file is kept that was replaced. */
+const freshSeconds = 3600;
+
+/** Parquet in place: which files there are, and their bytes, by ranges where wanted. */
+export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): void {
+  const { files, source, slots } = options;
+  const base = (request: FastifyRequest) =>
+    `${request.protocol}://${reachedBy(request.host, options.listening())}${app.prefix}/files`;
+
+  app.get("/files", async (request, reply) => {
+    checkedQuery(request.query as RawQuery, []);
+    using _slot = slots?.take();
+    const list = await files.list({ mayAsk });
+    const tables = tableNames.flatMap((table) => {
+      const own = list.files.filter((file) => file.table === table);
+      if (own.length === 0) return [];
+      const sum = (of: (file: ListedFile) => number) => own.reduce((before, file) => before + of(file), 0);
+      return [
+        {
+          table,
+          url: `${base(request)}/${table}`,
+          runs: new Set(own.map(({ instance, run }) => JSON.stringify([instance, run]))).size,
+          files: own.length,
+          rows: sum(({ rows }) => rows),
+          bytes: sum(({ bytes }) => bytes),
+        },
+      ];
+    });
+    return reply.type(jsonType).send(JSON.stringify({ tables }));
+  });
+
+  app.get<{ Params: { table: string } }>("/files/:table", async (request, reply) => {
+    const table = tableOf(request.params.table);
+    const query = checkedQuery(request.query as RawQuery, ["instance", "run_id"]);
+    using _slot = slots?.take();
+    const run =
+      query.run_id === undefined
+        ? { instanceId: query.instance === undefined ? undefined : required(query, "instance") }
+        : await resolveRun(source, required(query, "instance"), query.run_id, clientSignal(reply));
+    const { files: found, withheld } = await files.list({ table, ...run, mayAsk });
+    const listed = found.map((file) => ({ url: `${base(request)}/${urlPath(file)}`, file }));
+    reply.header("vary", ["accept", ...[reply.raw.getHeader("vary") ?? []].flat()].join(", "));
+    if (withheld.length > 0) reply.header(withheldHeader, String(withheld.length));
+    if (acceptedType(request.headers.accept, ["application/json", "text/plain"]) === "text/plain") {
+      return reply.type("text/plain; charset=utf-8").send(listed.map(({ url }) => `${url}\n`).join(""));
+    }
+    return reply.type(jsonType).send(
+      JSON.stringify({
+        files: listed.map(({ url, file }) => fileDocument(url, file)),
+        withheld: withheld.map(({ instance, run: run_id, state }) => ({ instance, run_id, state })),
+      }),
+    );
+  });
+
+  app.route<{ Params: FileParams }>({
+    method: ["GET", "HEAD"],
+    url: "/files/:table/:instance/:run/:name",
+    handler: (request, reply) => giveFile(options, request, reply),
+  });
+}
+
+interface FileParams {
+  readonly table: string;
+  readonly instance: string;
+  readonly run: string;
+  readonly name: string;
+}
+
+async function giveFile(
+  options: FilesRoutesOptions,
+  request: FastifyRequest<{ Params: FileParams }>,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { params, method } = request;
+  const run = { instanceId: idOfPart(params.instance), runId: idOfPart(params.run) };
+  refuseUnlessAllowed(requireCaller(request.scope?.caller), run.instanceId);
+  const table = tableOf(params.table);
+  checkedQuery(request.query as RawQuery, []);
+  using _slot = method === "HEAD" ? undefined : options.slots?.take();
+  await using file = await options.files.open(run, table, params.name);
+  const etag = `"${file.sha256}"`;
+  const { status, range } = askedRange(method, request.headers, etag, file.bytes);
+  const headers = {
+    "accept-ranges": "bytes",
+    etag,
+    "cache-control": `${options.hasTokens ? "private" : "public"}, max-age=${freshSeconds}, immutable`,
+  };
+  if (status === 304) return reply.code(304).headers(headers).send();
+  if (status === 412 || status === 416) {
+    reply.code(status).type(jsonType).headers(headers);
+    if (status === 416) reply.header("content-range", `bytes */${file.bytes}`);
+    const error =
+      status === 416
+        ? { code: "range_not_satisfiable", message: `the file has ${file.bytes} bytes` }
+        : { code: "precondition_failed", message: "the file is not the one that If-Match names" };
+    return reply.send(JSON.stringify({ ok: false, error }));
+  }
+  if (method === "GET") refuseTooLarge(range, options.limits, { ...run, table });
+  const answer = { status, range, headers };
+  await sendFile(options, request, reply, { file, run, table, answer });
+  return reply;
+}
+
+/** Sends the head and, but for HEAD, the bytes; whatever happens ends the answer. */
+async function sendFile(
+  { onRequest, onError }: FilesRoutesOptions,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  given: {
+    readonly file: OpenFile;
+    readonly run: RunRef;
+    readonly table: TableName;
+    readonly answer: {
+      readonly status: number;
+      readonly range: FileRange;
+      readonly headers: Readonly<Record<string, string>>;
+    };
+  },
+): Promise<void> {
+  const { file, run, table, answer } = given;
+  const { from, to } = answer.range;
+  const { method, query } = request;
+  reply.hijack();
+  const response = reply.raw;
+  try {
+    response.writeHead(answer.status, {
+      ...answer.headers,
+      "content-type": parquetType,
+      "content-length": String(to - from),
+      ...(answer.status === 206 ? { "content-range": `bytes ${from}-${to - 1}/${file.bytes}` } : {}),
+    });
+    const chunks = file.read(from, method === "HEAD" ? from : to);
+    const sent = await sendRows(response, chunks, await chunks.next(), {
+      encoding: "identity",
+      countRows: false,
+      rowStops: [],
+      byteStops: [],
+    });
+    if (sent.error !== undefined && sent.ending !== "left") onError(sent.error);
+    const error = idleDrop(response) ?? sent.error;
+    onRequest?.({
+      method,
+      path: pathOf(request),
+      query: query as RawQuery,
+      status: answer.status,
+      ending: sent.ending,
+      rows: 0,
+      bytes: sent.bytes,
+      table,
+      instance: run.instanceId,
+      run: run.runId,
+      ...(error === undefined ? {} : { error: `${error.code}: ${error.message}` }),
+    });
+    await finishAnswer(response, sent.ending);
+  } catch (error) {
+    // nobody else ends a hijacked answer
+    response.destroy();
+    onError(RunvaultError.from(error));
+  }
+}
+
+/** Throws `resource_not_found`. */
+function tableOf(name: string): TableName {
+  if (isTableName(name)) return name;
+  throw new RunvaultError("resource_not_found", `there is no table ${JSON.stringify(name)}`, {
+    hint: tableHint(name),
+  });
+}
+
+function refuseTooLarge({ from, to }: FileRange, { bytes }: ServeLimits, run: RunRef & { table: string }) {
+  if (bytes === undefined || to - from <= bytes) return;
+  throw new RunvaultError(
+    "limit_exceeded",
+    `these are more than ${bytes} bytes, the most of one answer here`,
+    {
+      place: { instance: run.instanceId, run: run.runId, table: run.table },
+      hint: "Ask for less at a time with Range.",
+    },
+  );
+}
+
+function urlPath({ table, instance, run, name }: ListedFile): string {
+  return [table, pathPart(instance), pathPart(run), name].join("/");
+}
+
+function fileDocument(url: string, file: ListedFile): Readonly<Record<string, unknown>> {
+  const { instance, run, state, generation, bucket, rows, bytes, sha256, minTsEvent, maxTsEvent } = file;
+  return {
+    url,
+    instance,
+    run_id: run,
+    state,
+    generation,
+    bucket,
+    rows,
+    bytes,
+    min_ts_event: minTsEvent,
+    max_ts_event: maxTsEvent,
+    sha256,
+  };
+}
