@@ -5,6 +5,7 @@ import { archiveControl } from "../../src/archive/archive-control.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import { manifestText } from "../../src/archive/manifest.ts";
 import { RunOverviews } from "../../src/archive/run-overview.ts";
+import { sha256Of } from "../../src/archive/segment.ts";
 import type { RunvaultError } from "../../src/model/error.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
@@ -255,4 +256,37 @@ test("the doctor names a damaged manifest", async () => {
   const told = await ask(`/runtime/status?instance=${instanceId}`);
   expect(told.body.capabilityErrors).toMatchObject([{ capability: "history", reason: "FAILED" }]);
   expect((await ask("/instances")).body.instances).toHaveLength(1);
+});
+
+/** Puts a document of the instance into the archive, as if it had been committed. */
+async function storeInstance(text: string, committed = text): Promise<void> {
+  const file = "instance.g1.000099.json";
+  await writeFile(made.dataFile(file), text);
+  await made.editManifest((manifest) => {
+    manifest.documents.instance = {
+      file,
+      storedBytes: Buffer.byteLength(committed),
+      sha256: sha256Of(Buffer.from(committed)),
+    };
+  });
+}
+
+test("the project is the one that the instance's own document named", async () => {
+  const project = { name: "ma-crossover", version: "1.0.0" };
+  await storeInstance(JSON.stringify({ instanceId, project, beyond: "this contract" }));
+  expect((await ask("/instances")).body.instances).toMatchObject([{ project }]);
+  expect((await ask(`/instances/${instanceId}`)).body).toMatchObject({ project });
+  // a later commit may know another one
+  const later = { ...project, version: "2.0.0" };
+  await storeInstance(JSON.stringify({ instanceId, project: later }));
+  expect((await ask(`/instances/${instanceId}`)).body).toMatchObject({ project: later });
+});
+
+test.each([
+  ["names no project", "{}", "{}"],
+  ["is no instance", "[]", "[]"],
+  ["is not what was committed", "{}", "{ }"],
+])("an instance whose document %s is listed without a project", async (_what, text, committed) => {
+  await storeInstance(text, committed);
+  expect((await ask("/instances")).body.instances).toMatchObject([{ project: { name: "", version: "" } }]);
 });
