@@ -19,6 +19,7 @@ import { isTableName, tableNamed } from "../model/table.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
+import { runStates } from "./manifest.ts";
 import { type DamagedManifest, type Overview, type RunOverview, RunOverviews } from "./run-overview.ts";
 
 export interface ArchiveControlOptions {
@@ -193,6 +194,10 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
         ...(files.length > 0 ? files.map((file) => ({ name: "files", ...file })) : [check("files", "")]),
         ...(tables.length > 0 ? tables : [check("tables", "")]),
       ];
+    },
+
+    async keptRuns() {
+      return { states: runStates, runs: (await overviews.read()).runs };
     },
 
     async instances() {

@@ -32,7 +32,7 @@ import {
 import { type Side, Sides } from "../fixtures/differential/differential-sides.ts";
 import { namedWorld } from "../fixtures/differential/differential-world.ts";
 
-const mostDifferences = 19;
+const mostDifferences = 20;
 const leastRequests = 400;
 
 let folder: string;
