@@ -274,7 +274,7 @@ test("metrics count runs by state, with all states, and say when the newest was 
   const newest = (iso: string) =>
     `runvault_archive_newest_commit_timestamp_seconds ${Date.parse(iso) / 1000}`;
   expect(await kept(server.url)).toEqual([...statesOf({ COMPLETE: 1 }), newest(made.manifest.committedAt)]);
-  const committedAt = "2100-01-01T00:00:00.000Z";
+  const committedAt = "2200-01-01T00:00:00.000Z";
   const other = { ...structuredClone(made.manifest), ...beta, state: "INCOMPLETE", committedAt } as const;
   const file = made.archive.layout.manifestFile(beta);
   await mkdir(join(file, ".."), { recursive: true });
