@@ -1,10 +1,17 @@
 import { createHash } from "node:crypto";
-import { fromJson, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type DescMessage,
+  fromJson,
+  type JsonValue,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { InstanceSchema } from "../gen/example/gateway/v1/instance_service_pb.ts";
 import type { CatalogEntrySchema } from "../gen/example/gateway/v1/runtime_service_pb.ts";
 import { ListResourcesResponseSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import type { ControlPlane, DoctorCheck } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
-import { type InstanceState, instanceStateOf } from "../model/instance-state.ts";
+import { type InstanceFacts, type InstanceState, instanceStateOf } from "../model/instance-state.ts";
 import { parseJson } from "../model/outside-json.ts";
 import { rowMessage } from "../model/row-message.ts";
 import type { HistorySource } from "../model/source.ts";
@@ -12,6 +19,7 @@ import { isTableName, tableNamed } from "../model/table.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
+import { runStates } from "./manifest.ts";
 import { type DamagedManifest, type Overview, type RunOverview, RunOverviews } from "./run-overview.ts";
 
 export interface ArchiveControlOptions {
@@ -25,6 +33,7 @@ export interface ArchiveControlOptions {
 }
 
 type Entry = MessageInitShape<typeof CatalogEntrySchema>;
+type Project = InstanceFacts["project"];
 
 interface Instance {
   /** Oldest first. */
@@ -46,6 +55,8 @@ const liveModels = ["accounts", "portfolios", "events"];
 export function archiveControl(archive: Archive, options: ArchiveControlOptions): ControlPlane {
   const { source, version, allowIncomplete = false, clock = wallClock } = options;
   const overviews = new RunOverviews(archive, allowIncomplete);
+  // an overview is another one as soon as its manifest is
+  const projects = new WeakMap<RunOverview, Project>();
 
   const instancesOf = ({ runs, damaged }: Overview): Map<string, Instance> => {
     const byInstance = Map.groupBy(runs, ({ instanceId }) => instanceId);
@@ -93,7 +104,11 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
   const resourcesOf = async (instanceId: string, last: RunOverview): Promise<Entry[] | null> => {
     const bytes = await source.document({ instanceId, runId: last.runId }, "resources");
     if (bytes === null) return null;
-    const { resources } = parseResources(bytes);
+    const { resources } = parseDocument(
+      ListResourcesResponseSchema,
+      bytes,
+      "the stored resources are no list of resources",
+    );
     return resources.flatMap(({ resourceKey, table, symbol, venue, account, portfolio }): Entry[] => {
       if (!isTableName(table) || !last.tables.includes(table)) return [];
       const contract = {
@@ -115,6 +130,27 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       ];
     });
   };
+
+  /** What the instance ran, as its own document said when its last run was archived; empty where that told nothing. */
+  const projectOf = async (last: RunOverview): Promise<Project> => {
+    const known = projects.get(last);
+    if (known !== undefined) return known;
+    try {
+      const bytes = await source.document(last, "instance");
+      const { project } =
+        bytes === null ? {} : parseDocument(InstanceSchema, bytes, "the stored instance is none");
+      const { name = "", version: ofProject = "" } = project ?? {};
+      const found = { name, version: ofProject };
+      projects.set(last, found);
+      return found;
+    } catch {
+      // the doctor names damaged files; an inventory without a name is of more use than none
+      return unknownProject;
+    }
+  };
+
+  const stateOf = async (instanceId: string, last: RunOverview): Promise<InstanceState> =>
+    stoppedState(instanceId, last, await projectOf(last));
 
   const neededResources = async (instanceId: string, last: RunOverview): Promise<Entry[]> => {
     const resources = await resourcesOf(instanceId, last);
@@ -160,14 +196,17 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       ];
     },
 
+    async keptRuns() {
+      return { states: runStates, runs: (await overviews.read()).runs };
+    },
+
     async instances() {
-      return [...instancesOf(await overviews.read())].map(([instanceId, { last }]) =>
-        stateOf(instanceId, last),
-      );
+      const instances = [...instancesOf(await overviews.read())];
+      return await Promise.all(instances.map(([instanceId, { last }]) => stateOf(instanceId, last)));
     },
 
     async instance(instanceId) {
-      return stateOf(instanceId, (await known(instanceId)).last);
+      return await stateOf(instanceId, (await known(instanceId)).last);
     },
 
     act: (instanceId) => refuse(instanceId, "lifecycle"),
@@ -226,12 +265,13 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
   };
 }
 
+const unknownProject: Project = { name: "", version: "" };
+
 /** Nothing runs here, and nothing is meant to. */
-function stateOf(instanceId: string, last: RunOverview): InstanceState {
+function stoppedState(instanceId: string, last: RunOverview, project: Project): InstanceState {
   return instanceStateOf({
     instanceId,
-    // no history interface tells of it
-    project: { name: "", version: "" },
+    project,
     desiredState: "STOPPED",
     processState: "STOPPED",
     runtimeState: "STOPPED",
@@ -242,12 +282,16 @@ function stateOf(instanceId: string, last: RunOverview): InstanceState {
   });
 }
 
-function parseResources(bytes: Uint8Array) {
+function parseDocument<Desc extends DescMessage>(
+  schema: Desc,
+  bytes: Uint8Array,
+  trouble: string,
+): MessageShape<Desc> {
   try {
     const json = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
-    return fromJson(ListResourcesResponseSchema, json, { ignoreUnknownFields: true });
+    return fromJson(schema, json, { ignoreUnknownFields: true });
   } catch (cause) {
-    throw new RunvaultError("server_error", "the stored resources are no list of resources", { cause });
+    throw new RunvaultError("server_error", trouble, { cause });
   }
 }
 

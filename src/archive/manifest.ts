@@ -234,6 +234,9 @@ export function tableState({ proven, attempt }: Pick<TableManifest, "proven" | "
   return proven?.state ?? "INCOMPLETE";
 }
 
+/** State of an archived run, best first. */
+export const runStates = tableStates.filter((state) => state !== "ABSENT");
+
 /** The run's state: the worst of its tables; without one present table a run is never COMPLETE. */
 export function runState(states: Iterable<TableState>): TableState {
   const present = [...states].filter((state) => state !== "ABSENT");

@@ -16,6 +16,7 @@ import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 
 /** What there is to say of an archived run without its segments. */
 export interface RunOverview extends RunRef {
+  readonly state: TableState;
   readonly started: Nanoseconds;
   readonly committed: Nanoseconds;
   /** Tables whose rows are served. */
@@ -139,7 +140,7 @@ export class RunOverviews {
     return found;
   }
 
-  #overviewOf({ instanceId, runId, run, tables, committedAt }: Manifest): RunOverview {
+  #overviewOf({ instanceId, runId, state: ofRun, run, tables, committedAt }: Manifest): RunOverview {
     const isServed = (name: TableName) => isPresent(shownView(tables[name], this.#allowIncomplete));
     const partial = tableNames.flatMap((table) => {
       const { state, attempt } = tables[table] ?? {};
@@ -149,6 +150,7 @@ export class RunOverviews {
     return {
       instanceId,
       runId,
+      state: ofRun,
       started: BigInt(run.started ?? 0),
       committed: parseTime(committedAt),
       tables: tableNames.filter(isServed),

@@ -70,7 +70,7 @@ export function addServeOptions(command: Command): Command {
     )
     .option(
       "--literal",
-      "on REST only what the interface document itself shows there: no runs, resources or storage facts",
+      "of history on REST only what the interface document itself shows there: no runs, resources or storage facts",
     )
     .option(
       "--tokens <file>",

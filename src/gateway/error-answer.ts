@@ -83,6 +83,10 @@ export const statusHints: Partial<Record<ErrorCode, string>> = {
   misdirected:
     "It does not answer to the host name in its address: use its IP address, or have the name added there.",
   permission_denied: "The token is known but may not read this; ask for the permission.",
+  history_identity_conflict:
+    "The gateway does not know which run this id means: ask its operator, and archive the run again when that is mended.",
+  history_unavailable: "The gateway keeps no such table for this run; where it should, ask its operator.",
+  incomplete: "The gateway has not proven the table itself: archive the run again when it has.",
   route_not_found: "The gateway has no such path: look at the base address, which often ends in /api/v1.",
 };
 

@@ -64,6 +64,17 @@ export interface LiveFeed {
   values(signal: AbortSignal): AsyncIterable<LiveValue>;
 }
 
+/** Runs that a store keeps, for its metrics. */
+export interface KeptRuns {
+  /** Every state there is, the best first. */
+  readonly states: readonly string[];
+  readonly runs: readonly {
+    readonly instanceId: string;
+    readonly state: string;
+    readonly committed: Nanoseconds;
+  }[];
+}
+
 /** A figure that an instance is measured by. */
 export interface Gauge {
   /** As in Prometheus: snake_case, unit last. */
@@ -88,6 +99,8 @@ export interface ControlPlane {
   daemon(): Promise<DaemonState>;
   /** What else depends on this plane, looked at now; absent where the daemon is all there is. */
   checks?(): Promise<readonly DoctorCheck[]>;
+  /** The runs that are kept here, as committed now; absent where nothing is archived. */
+  keptRuns?(): Promise<KeptRuns>;
   /** In the order of their ids. While the daemon is out of reach, as last known. */
   instances(): Promise<readonly InstanceState[]>;
   instance(instanceId: string): Promise<InstanceState>;

@@ -1,4 +1,4 @@
-import type { ControlPlane, DoctorCheck } from "../model/control.ts";
+import type { ControlPlane, DoctorCheck, KeptRuns } from "../model/control.ts";
 import type { HistorySource } from "../model/source.ts";
 import { passedOn } from "./passed-on.ts";
 import { mayAsk } from "./request-scope.ts";
@@ -22,6 +22,7 @@ export function allowedControl(control: ControlPlane): ControlPlane {
     isLive: control.isLive,
     daemon: () => control.daemon(),
     checks: async () => allowedChecks((await control.checks?.()) ?? []),
+    ...(control.keptRuns === undefined ? {} : { keptRuns: () => allowedRuns(control) }),
     instances: async () => (await control.instances()).filter(({ instanceId }) => mayAsk(instanceId)),
     instance: (instanceId) => control.instance(instanceId),
     act: (instanceId, action) => control.act(instanceId, action),
@@ -33,6 +34,11 @@ export function allowedControl(control: ControlPlane): ControlPlane {
     feeds: (instanceId, resourceKey) => control.feeds(instanceId, resourceKey),
     gauges: (instanceId) => control.gauges(instanceId),
   };
+}
+
+async function allowedRuns(control: ControlPlane): Promise<KeptRuns> {
+  const { states = [], runs = [] } = (await control.keptRuns?.()) ?? {};
+  return { states, runs: runs.filter(({ instanceId }) => mayAsk(instanceId)) };
 }
 
 /** Without the troubles of other instances: what only these have trouble with has passed. */

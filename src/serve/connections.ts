@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Http2Server, Http2Stream } from "node:http2";
 import type { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
@@ -21,7 +22,7 @@ const mostByDefault = 10_000;
 /** Where the system does not say how many files a process may have open. */
 const usualDescriptors = 1024;
 /** Requests of a connection at a time: answers that nobody reads would pile up otherwise. */
-const mostPipelined = 64;
+export const mostPipelined = 64;
 
 /** How many connections leave descriptors enough for the files of a history. */
 export function usualConnections(): number {
@@ -42,6 +43,8 @@ interface Connection {
   socket: Socket;
   /** Requests begun and not answered yet. */
   underWay: number;
+  /** Those of them that have come whole. */
+  whole: number;
   last: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined;
 }
 
@@ -68,7 +71,13 @@ export class Connections {
     return this.#all.size;
   }
 
-  watch(server: Server | HttpsServer): void {
+  /** Closes all of them. */
+  closeAll(): void {
+    for (const connection of [...this.#all.values()]) this.#drop(connection);
+  }
+
+  /** `http2` answers some of the connections that `server` accepts. */
+  watch(server: Server | HttpsServer, http2: Http2Server): void {
     server.on("connection", (socket: Socket) => this.#add(socket));
     // TLS puts a socket of its own above the one that was accepted
     server.on("secureConnection", (socket: Socket) => {
@@ -77,7 +86,11 @@ export class Connections {
       connection.socket = socket;
       this.#bySocket.set(socket, connection);
     });
-    server.on("request", (request, response) => this.#begin(request, response));
+    for (const one of [server, http2]) {
+      one.on("request", (request: IncomingMessage, response: ServerResponse) =>
+        this.#begin(request, response),
+      );
+    }
     server.on("upgrade", (_request, socket) => {
       const connection = this.#bySocket.get(socket);
       if (connection !== undefined) this.#waiting.delete(connection);
@@ -95,7 +108,7 @@ export class Connections {
   }
 
   #add(socket: Socket): void {
-    const connection: Connection = { peer: peerOf(socket), socket, underWay: 0, last: undefined };
+    const connection: Connection = { peer: peerOf(socket), socket, underWay: 0, whole: 0, last: undefined };
     this.#all.set(connection.peer, connection);
     this.#bySocket.set(socket, connection);
     this.#waiting.add(connection);
@@ -108,7 +121,8 @@ export class Connections {
   }
 
   #begin(request: IncomingMessage, response: ServerResponse): void {
-    const connection = this.#bySocket.get(request.socket);
+    // HTTP/2 has something of its own in front of the socket
+    const connection = this.#bySocket.get(request.socket) ?? this.#all.get(peerOf(request.socket));
     if (connection === undefined) return;
     connection.underWay += 1;
     connection.last = { request, response };
@@ -116,21 +130,32 @@ export class Connections {
       this.#drop(connection);
       return;
     }
-    this.#waiting.delete(connection);
-    // a body that trickles in is no reason to keep others out
-    if (hasBody(request)) {
-      this.#waiting.add(connection);
+    let isWhole = false;
+    let isOver = false;
+    const cameWhole = () => {
       // one that was answered before it came whole is waiting for its next request by then
-      request.once("end", () => {
-        if (connection.underWay > 0 && connection.last?.request === request) this.#waiting.delete(connection);
-      });
-    }
-    response.once("close", () => {
-      connection.underWay -= 1;
-      if (connection.underWay > 0 || !this.#all.has(connection.peer)) return;
+      if (isOver) return;
+      isWhole = true;
+      connection.whole += 1;
       this.#waiting.delete(connection);
-      this.#waiting.add(connection);
+    };
+    // a body that trickles in is no reason to keep others out
+    if (hasBody(request)) request.once("end", cameWhole);
+    else cameWhole();
+    this.#waitUnlessWhole(connection);
+    response.once("close", () => {
+      isOver = true;
+      connection.underWay -= 1;
+      if (isWhole) connection.whole -= 1;
+      this.#waitUnlessWhole(connection);
     });
+  }
+
+  /** The last of those that wait, from now on; where a whole request is under way, it does not. */
+  #waitUnlessWhole(connection: Connection): void {
+    if (connection.whole > 0 || this.#all.get(connection.peer) !== connection) return;
+    this.#waiting.delete(connection);
+    this.#waiting.add(connection);
   }
 
   #drop(connection: Connection): void {
@@ -150,7 +175,10 @@ function peerOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+function hasBody(request: IncomingMessage): boolean {
+  // of HTTP/2, where a body needs no header
+  if ("stream" in request) return !(request.stream as Http2Stream).endAfterHeaders;
+  const { headers } = request;
   return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0;
 }
 

@@ -24,15 +24,10 @@ export interface ControlRoutesOptions {
   /** Where it is missing only /health answers: there is nothing to control. */
   readonly control: ControlPlane | undefined;
   readonly source: HistorySource;
-  /** Leave out what the interface document does not show on REST. */
-  readonly literal: boolean;
 }
 
 /** /health, and where there is a control plane /doctor, the inventory, and what instances report of themselves. */
-export function controlRoutes(
-  app: FastifyInstance,
-  { control, source, literal }: ControlRoutesOptions,
-): void {
+export function controlRoutes(app: FastifyInstance, { control, source }: ControlRoutesOptions): void {
   // asked by what watches over processes, under whatever name it has for them
   app.get("/health", { config: { answersAllHosts: true } }, (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
@@ -56,18 +51,16 @@ export function controlRoutes(
     return answerJson(reply, InstanceSchema, instanceMessage(await control.instance(request.params.id)));
   });
 
-  if (!literal) {
-    app.get<{ Params: { id: string } }>("/instances/:id/health", async (request, reply) => {
-      checkedQuery(request.query as RawQuery, []);
-      const instance = await control.instance(request.params.id);
-      const { classification, reasons } = healthOf(instance);
-      return answerJson(reply, InstanceHealthSchema, {
-        instanceId: instance.instanceId,
-        classification,
-        reasons: [...reasons],
-      });
+  app.get<{ Params: { id: string } }>("/instances/:id/health", async (request, reply) => {
+    checkedQuery(request.query as RawQuery, []);
+    const instance = await control.instance(request.params.id);
+    const { classification, reasons } = healthOf(instance);
+    return answerJson(reply, InstanceHealthSchema, {
+      instanceId: instance.instanceId,
+      classification,
+      reasons: [...reasons],
     });
-  }
+  });
 
   app.get("/runtime/status", async (request, reply) => {
     const query = checkedQuery(request.query as RawQuery, ["instance"]);

@@ -1,11 +1,14 @@
-import { RunvaultError } from "../model/error.ts";
+import { type ErrorCode, RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/table.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { ByteStop } from "./body-sink.ts";
 import type { Fault, FaultKind } from "./fault.ts";
 
 /** Kinds that refuse a request, over either transport. */
-export const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-500", "status-502"];
+export const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-409", "status-500", "status-502"];
+
+/** Our own code where that is not the one on the wire. */
+const ownCodes: Readonly<Record<string, ErrorCode>> = { history_incomplete: "incomplete" };
 
 /** Throws what a client is to be told where one of the faults hits. */
 export function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): void {
@@ -15,6 +18,10 @@ export function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): voi
     switch (fault.kind) {
       case "rate-limit":
         throw new RunvaultError("rate_limited", message, { retryAfterMs: fault.at * 1000 });
+      case "status-409": {
+        const { code = "history_identity_conflict" } = fault;
+        throw new RunvaultError(ownCodes[code] ?? (code as ErrorCode), message);
+      }
       case "status-500":
         throw new RunvaultError("internal", message, { status: 500 });
       default:

@@ -27,6 +27,9 @@ export const connectCodeNames = [
 ] as const;
 export type ConnectCodeName = (typeof connectCodeNames)[number];
 
+/** What a 409 on history may say, the usual one first. */
+const conflictCodes = ["history_identity_conflict", "history_unavailable", "history_incomplete"] as const;
+
 /** What an argument of a fault is. ROW, BYTES, SECONDS, DIFFERENCE and PAGE end up in `Fault.at`. */
 type ArgumentName =
   | "ROW"
@@ -43,7 +46,8 @@ type ArgumentName =
   | "?COUNT"
   | "?CAP"
   | "?REQUESTS"
-  | "?COLUMN";
+  | "?COLUMN"
+  | "?CODE";
 
 interface KindEntry {
   /** In order; those with a question mark may be left out. */
@@ -54,6 +58,8 @@ interface KindEntry {
   readonly documents?: true;
   /** Smallest value of `at`. */
   readonly least?: number;
+  /** What CODE may be. */
+  readonly codes?: readonly string[];
   /** Shows over this transport alone. */
   readonly only?: "rest" | "rpc";
   readonly meaning: string;
@@ -112,6 +118,18 @@ const kinds = {
     times: 1,
     documents: true,
     meaning: "502 history_unreachable, over RPC unavailable",
+  },
+  "status-409": {
+    args: ["?CODE"],
+    times: always,
+    documents: true,
+    codes: conflictCodes,
+    meaning: `409 CODE: ${conflictCodes.join(", ")}; the first unless said`,
+  },
+  absent: {
+    args: [],
+    times: always,
+    meaning: "runs have no such table: 409 history_unavailable to its rows, and storage facts leave it out",
   },
   cap: {
     args: ["ROW"],
@@ -204,6 +222,7 @@ const kinds = {
     times: 1,
     documents: true,
     only: "rpc",
+    codes: connectCodeNames,
     meaning: "Connect error CODE, such as unavailable or deadline_exceeded, without a history code",
   },
   deadline: {
@@ -250,8 +269,8 @@ export interface Fault {
   /** The request that releases late rows; Infinity where only `release` does. */
   readonly requests: number;
   readonly column: string | undefined;
-  /** Of a Connect error. */
-  readonly code: ConnectCodeName | undefined;
+  /** Of the error; undefined where it was not given. */
+  readonly code: string | undefined;
   /** How many answers it hits; Infinity is all. */
   readonly times: number;
 }
@@ -278,7 +297,7 @@ export interface FaultForm {
 export const faultGrammar =
   "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; rate-limit, status-…, connect-error, deadline and compress-small " +
   `also take the documents ${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs: without it ` +
-  "1 for cut…, stall, rate-limit, status-…, page-…, token-expired, connect-error and deadline, all for the others. " +
+  "1 for cut…, stall, rate-limit, status-5…, page-…, token-expired, connect-error and deadline, all for the others. " +
   "Rows count from 1: in the answer for cut, cut-clean, stall and cap; in the run's whole table in key order for the " +
   "others, so that the same row is hit however often it is asked for. Pages count from 1 in their listing. A fault " +
   "marked REST or RPC shows over that alone.";
@@ -309,7 +328,7 @@ export function parseFault(text: string): Fault {
   }
   const times = timesText === undefined ? entry.times : Number(timesText);
   if (times < 1) throw refusal(text, "TIMES is at least 1");
-  if (timesText !== undefined && (kind === "late" || kind === "tie-cap")) {
+  if (timesText !== undefined && (kind === "late" || kind === "tie-cap" || kind === "absent")) {
     throw refusal(text, `${kind} takes no TIMES: rows and facts would stop agreeing`);
   }
 
@@ -330,8 +349,10 @@ export function parseFault(text: string): Fault {
       continue;
     }
     if (name === "CODE") {
-      fault.code = connectCodeNames.find((known) => known === value);
-      if (fault.code === undefined) throw refusal(text, `there is no Connect code ${value}`, codeHint(value));
+      const { codes = [] } = entry;
+      if (!codes.includes(value))
+        throw refusal(text, `there is no code ${value} here`, codeHint(value, codes));
+      fault.code = value;
       continue;
     }
     if (!/^-?\d{1,15}$/.test(value)) throw refusal(text, `${name} is not a whole number: ${value}`);
@@ -349,14 +370,14 @@ export function parseFault(text: string): Fault {
   return { text, kind, target: target as Fault["target"], times, ...fault };
 }
 
-const noWords: { column: string | undefined; code: ConnectCodeName | undefined } = {
+const noWords: { column: string | undefined; code: string | undefined } = {
   column: undefined,
   code: undefined,
 };
 
-function codeHint(given: string): string {
-  const near = nearestName(given, connectCodeNames);
-  return `${near === null ? "" : `Did you mean ${near}? `}The codes are ${connectCodeNames.join(", ")}.`;
+function codeHint(given: string, codes: readonly string[]): string {
+  const near = nearestName(given, codes);
+  return `${near === null ? "" : `Did you mean ${near}? `}The codes are ${codes.join(", ")}.`;
 }
 
 function knownColumn(text: string, kind: FaultKind, target: string, column: string): string {

@@ -1,3 +1,4 @@
+import { RunvaultError } from "../model/error.ts";
 import type { AcceptedRows, RowAnswer } from "../model/row-answer.ts";
 import { lineHash } from "../model/row-hash.ts";
 import type {
@@ -33,7 +34,10 @@ const rowKinds: readonly FaultKind[] = [
 ];
 
 /** All that needs an answer's lines: what changes them, and what stops the answer behind one. */
-const lineKinds: readonly FaultKind[] = [...rowKinds, "late", "cap", "tie-cap", "cut", "cut-clean", "stall"];
+const lineKinds: readonly FaultKind[] = [
+  ...rowKinds,
+  ...(["absent", "late", "cap", "tie-cap", "cut", "cut-clean", "stall"] as const),
+];
 
 /** A row as it is in the source, which is its identity, and as it is shown. */
 interface ShownRow {
@@ -92,8 +96,10 @@ export class FaultySource implements HistorySource {
     const asked = await this.source.facts(run, bounds, signal, request);
     if (asked === null) return null;
     const shown = new Map<TableName, TableFacts>();
-    for (const [table, facts] of asked)
+    for (const [table, facts] of asked) {
+      if (this.isAbsent(table)) continue;
       shown.set(table, await this.shownFacts(run, { ...request, table }, bounds, facts, signal));
+    }
     return shown;
   }
 
@@ -123,7 +129,9 @@ export class FaultySource implements HistorySource {
   }
 
   private async *shown(request: RowRequest, kinds: readonly FaultKind[]): AsyncGenerator<Uint8Array> {
-    const { table } = request;
+    const { table, runId } = request;
+    if (this.isAbsent(table))
+      throw new RunvaultError("history_unavailable", `run ${JSON.stringify(runId)} has no ${table}`);
     const late = this.faults.on(table, ["late"]);
     for (const fault of late) this.countRequest(fault);
     const held = await this.heldRows(request, late);
@@ -183,6 +191,10 @@ export class FaultySource implements HistorySource {
       shown = { ...shown, rows: rows < 0n ? 0n : rows };
     }
     return shown;
+  }
+
+  private isAbsent(table: TableName): boolean {
+    return this.faults.on(table, ["absent"]).length > 0;
   }
 
   private countRequest(fault: Fault): void {

@@ -1,8 +1,10 @@
+import type { EventEmitter } from "node:events";
 import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
 import { answerBrokenRequest } from "./broken-request.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
+import { newHttp2Server, takeHttp2 } from "./http2-server.ts";
 import { wantsWebSocket } from "./live-route.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 
@@ -20,7 +22,7 @@ const sendBufferBytes = 4 * 1024 * 1024;
 /** As long as the usual load balancers keep a connection at most, and a little more. */
 const keepAliveMs = 72_000;
 
-/** A server of Node that neither slow, nor many, nor broken requests bring down. */
+/** A server of HTTP/1.1 and HTTP/2, on one port, that neither slow, nor many, nor broken requests bring down. */
 export function newHttpServer(
   handler: http.RequestListener,
   { tls, connections, limits, onRefused }: HttpServerOptions,
@@ -38,12 +40,27 @@ export function newHttpServer(
   const server =
     tls === undefined
       ? http.createServer(options, handler)
-      : https.createServer({ ...options, ...tls, handshakeTimeout: headMs }, handler);
-  connections.watch(server);
-  server.on("request", (request) => {
-    // who reads a body hears that it broke; where nobody reads it any more, an error that nobody hears ends the process
-    request.on("error", () => {});
-  });
+      : https.createServer(
+          { ...options, ...tls, handshakeTimeout: headMs, ALPNProtocols: ["h2", "http/1.1"] },
+          handler,
+        );
+  const http2 = newHttp2Server(handler, { headMs, requestMs: options.requestTimeout, keepAliveMs });
+  const onSilent = (socket: Socket) =>
+    server.emit(
+      "clientError",
+      Object.assign(new Error("silent"), { code: "ERR_HTTP_REQUEST_TIMEOUT" }),
+      socket,
+    );
+  takeHttp2(server, tls !== undefined, { http2, headMs, onSilent });
+  connections.watch(server, http2);
+  // Node's own knows nothing of HTTP/2
+  server.closeAllConnections = () => connections.closeAll();
+  for (const one of [server, http2]) {
+    one.on("request", (request: EventEmitter) => {
+      // who reads a body hears that it broke; where nobody reads it any more, an error that nobody hears ends the process
+      request.on("error", () => {});
+    });
+  }
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     // gone once the socket is closed
     const { remoteAddress = "" } = socket;

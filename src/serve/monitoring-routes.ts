@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { Gauge, Registry } from "prom-client";
-import type { ControlPlane } from "../model/control.ts";
+import type { ControlPlane, Gauge as Figure } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import { checkedQuery, type RawQuery } from "./row-query.ts";
 import { prometheusType, type ServiceMetrics } from "./service-metrics.ts";
@@ -52,7 +52,9 @@ export function monitoringRoutes(
 
   app.get("/metrics", async (request, reply) => {
     checkedQuery(request.query as RawQuery, []);
-    return reply.header("content-type", prometheusType).send(await metrics.text());
+    return reply
+      .header("content-type", prometheusType)
+      .send((await metrics.text()) + (await keptText(control)));
   });
 
   app.get<{ Params: { port: string } }>("/metrics/instances/:port", async (request, reply) => {
@@ -67,13 +69,35 @@ export function monitoringRoutes(
         hint: "GET /discovery names the ports there are.",
       });
     }
-    return reply.header("content-type", prometheusType).send(await gaugesText(control, instance.instanceId));
+    return reply
+      .header("content-type", prometheusType)
+      .send(await gaugesText(await control.gauges(instance.instanceId)));
   });
 }
 
-async function gaugesText(control: ControlPlane, instanceId: string): Promise<string> {
+/** What an archive holds; nothing where it cannot be read, for the figures of the process are of use then too. */
+async function keptText(control: ControlPlane | undefined): Promise<string> {
+  if (control?.keptRuns === undefined || !(await control.daemon()).reachable) return "";
+  const { states, runs } = await control.keptRuns();
+  const byState = Map.groupBy(runs, ({ state }) => state);
+  const newest = runs.reduce((last, { committed }) => (committed > last ? committed : last), 0n);
+  return await gaugesText([
+    {
+      name: "runvault_archive_runs",
+      help: "Archived runs by state.",
+      samples: states.map((state) => ({ labels: { state }, value: byState.get(state)?.length ?? 0 })),
+    },
+    {
+      name: "runvault_archive_newest_commit_timestamp_seconds",
+      help: "When a run was last committed, in UNIX seconds; 0 while there is none.",
+      samples: [{ labels: {}, value: Number(newest) / 1e9 }],
+    },
+  ]);
+}
+
+async function gaugesText(figures: readonly Figure[]): Promise<string> {
   const registry = new Registry();
-  for (const { name, help, samples } of await control.gauges(instanceId)) {
+  for (const { name, help, samples } of figures) {
     const labelNames = [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
     const gauge = new Gauge({ name, help, labelNames, registers: [registry] });
     for (const { labels, value } of samples) gauge.set({ ...labels }, value);

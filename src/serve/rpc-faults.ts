@@ -33,7 +33,7 @@ export class RpcFaults {
     for (const fault of armed) {
       if (fault.kind === "connect-error" && this.faults.hit(fault)) {
         // the names are in the order of the numbers, which begin with 1
-        const code: Code = connectCodeNames.indexOf(fault.code ?? "unknown") + 1;
+        const code: Code = (connectCodeNames as readonly unknown[]).indexOf(fault.code) + 1;
         throw new ConnectError(`refused by the fault ${fault.text}`, code);
       }
       if (fault.kind === "deadline" && this.faults.hit(fault)) {

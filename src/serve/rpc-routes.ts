@@ -3,9 +3,10 @@ import type { Message } from "@bufbuild/protobuf";
 import {
   Code,
   ConnectError,
-  type ConnectRouter,
+  type ConnectRouterOptions,
   createConnectRouter,
   createContextValues,
+  type HandlerContext,
   type Interceptor,
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
@@ -65,10 +66,20 @@ const maxRequestBytes = 64 * 1024;
 // below that, compressing saves no time
 const compressedBytes = 1024;
 
-/** The services that are offered, as handlers that know nothing of HTTP servers. */
+/** The services that are offered, as handlers that know nothing of HTTP servers, and of each one for methods that it has not. */
 export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   const { control, hasTokens, slots } = options;
-  const router: ConnectRouter = createConnectRouter({
+  const gate = ({ service }: Pick<HandlerContext, "service">) => {
+    const refused = options.refusal();
+    if (refused !== undefined) throw connectError(planeOf(service), refused);
+    if (!hasTokens) return;
+    try {
+      requireCaller(requestScope.getStore()?.caller);
+    } catch (error) {
+      throw connectError(planeOf(service), RunvaultError.from(error));
+    }
+  };
+  const common: ConnectRouterOptions = {
     // there are clients that compress every request; answers are another matter
     acceptCompression: [blamingClients(compressionGzip)],
     compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
@@ -76,17 +87,8 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
     // a misspelt filter that is ignored gives rows that were not asked for
     jsonOptions: { ignoreUnknownFields: false },
     interceptors: [errorsOnWire(options.onError), withinBounds(hasTokens, slots)],
-    requestGate: ({ service }) => {
-      const refused = options.refusal();
-      if (refused !== undefined) throw connectError(planeOf(service), refused);
-      if (!hasTokens) return;
-      try {
-        requireCaller(requestScope.getStore()?.caller);
-      } catch (error) {
-        throw connectError(planeOf(service), RunvaultError.from(error));
-      }
-    },
-  });
+  };
+  const router = createConnectRouter({ ...common, requestGate: gate });
   router.service(HistoryService, historyService(options));
   router.service(GatewayService, gatewayService(options));
   router.service(DiscoveryService, discoveryService(control, options.address));
@@ -95,7 +97,26 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
     router.service(InstanceService, instanceService(control));
     router.service(RuntimeService, runtimeService(control));
   }
-  return router.handlers;
+  return [...router.handlers, ...unknownMethods(router.handlers, common, gate)];
+}
+
+/** A handler of each service for whatever method it does not have: `unimplemented`, before a message is read. */
+function unknownMethods(
+  known: readonly UniversalHandler[],
+  common: ConnectRouterOptions,
+  gate: (context: HandlerContext) => void,
+): UniversalHandler[] {
+  const router = createConnectRouter({
+    ...common,
+    requestGate: (context) => {
+      gate(context);
+      throw new ConnectError(`${context.service.typeName} has no such method`, Code.Unimplemented);
+    },
+  });
+  return [...new Set(known.map(({ service }) => service))].map((service) => {
+    router.service(service, {});
+    return Object.assign(router.handlers.at(-1)!, { requestPath: `/${service.typeName}/*` });
+  });
 }
 
 /**
@@ -134,6 +155,7 @@ async function answerCall(
       status: answer.status,
       header: new Headers(answer.header),
       body: await bodyOf(answer),
+      trailer: answer.trailer,
     };
     const heard = call.isRead === true ? given : unreadAnswer(given);
     const made = request.scope?.refusal?.code === "misdirected" ? misdirectedAnswer(heard) : heard;
@@ -149,11 +171,12 @@ async function answerCall(
       bytes: body.length,
       ...call.noted,
     });
-    // of a body that the handler gave up in the middle Node reads no more, and so no request behind it
-    if (request.raw.destroyed && !request.raw.complete) response.setHeader("connection", "close");
+    // of a body that the handler gave up in the middle Node reads no more, and so no request behind it over HTTP/1.1
+    const isGivenUp = request.raw.destroyed && !request.raw.complete;
+    if (isGivenUp && request.raw.httpVersionMajor === 1) response.setHeader("connection", "close");
     response.writeHead(made.status, Object.fromEntries(header));
     response.write(body);
-    if (answer.trailer !== undefined) response.addTrailers(Object.fromEntries(answer.trailer));
+    if (heard.trailer !== undefined) response.addTrailers(Object.fromEntries(heard.trailer));
     await finishAnswer(response, ending);
   } catch (error) {
     // nobody else ends a hijacked answer
@@ -163,9 +186,15 @@ async function answerCall(
   return reply;
 }
 
-/** connect-es makes a URL of the Host header, and fails where that is none. Which host is answered was decided ahead of that. */
+/**
+ * connect-es makes a URL of the host, which over HTTP/2 has a header of its own, and fails where that is none. Which host
+ * is answered was decided ahead of that.
+ */
 function nameHost({ headers }: IncomingMessage): void {
-  if (!URL.canParse(`http://${headers.host ?? ""}`)) headers.host = "localhost";
+  const authority = headers[":authority"];
+  headers.host ??= String(authority ?? "");
+  if (!URL.canParse(`http://${headers.host}`)) headers.host = "localhost";
+  if (authority !== undefined) headers[":authority"] = headers.host;
 }
 
 async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {

@@ -51,10 +51,7 @@ export interface ServeOptions {
   readonly host: string;
   /** 0 is any free port. */
   readonly port: number;
-  /**
-   * Only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage, no
-   * health of an instance, no WebSocket.
-   */
+  /** Of history only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage. */
   readonly literal?: boolean;
   readonly faults?: readonly Fault[];
   /** When set, every request needs `Authorization: Bearer` with it. */
@@ -228,13 +225,13 @@ export async function serve(options: ServeOptions): Promise<Served> {
   monitoringRoutes(app, { control, listening, metrics });
   const rest: FastifyPluginAsync = async (routes) => {
     const hasRest = offered.includes("rest");
-    controlRoutes(routes, { control: hasRest ? control : undefined, source, literal });
+    controlRoutes(routes, { control: hasRest ? control : undefined, source });
     monitoringRoutes(routes, { control, listening, metrics });
     if (!hasRest) return;
     if (control !== undefined) {
       logRoutes(routes, { control, drain, onRequest, onError });
       await routes.register(async (scope) => lifecycleRoutes(scope, control));
-      if (!literal) liveRoute(routes, { control, metrics, onError, onRequest });
+      liveRoute(routes, { control, metrics, onError, onRequest });
     }
     const isLimited = limits.rows !== undefined || limits.bytes !== undefined || slots !== undefined;
     historyRoutes(routes, {
@@ -263,7 +260,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
       features: [
         ...offered,
         "history",
-        ...(control?.isLive && offered.includes("rest") && !literal ? ["websocket"] : []),
+        ...(control?.isLive && offered.includes("rest") ? ["websocket"] : []),
         "metrics",
       ],
       source: source.forMessages(),

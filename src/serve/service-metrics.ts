@@ -15,6 +15,9 @@ export interface ServiceMetrics {
 // of the process, not of a server: some of them watch the runtime for as long as it lives
 let processRegistry: Registry | undefined;
 
+/** Gauges that are called totals, which Prometheus keeps for counters; each is the sum of another one over its labels. */
+const misnamed = ["handles", "requests", "resources"].map((what) => `nodejs_active_${what}_total`);
+
 /** Counts every answer of the server from now on. */
 export function serviceMetrics(app: FastifyInstance): ServiceMetrics {
   const registry = new Registry();
@@ -42,6 +45,7 @@ export function serviceMetrics(app: FastifyInstance): ServiceMetrics {
   if (processRegistry === undefined) {
     processRegistry = new Registry();
     collectDefaultMetrics({ register: processRegistry });
+    for (const name of misnamed) processRegistry.removeSingleMetric(name);
   }
   const ofProcess = processRegistry;
   return {

@@ -1,3 +1,4 @@
+import { gunzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 
@@ -6,20 +7,49 @@ export interface MadeAnswer {
   readonly status: number;
   readonly header: Headers;
   readonly body: Buffer;
+  /** Of gRPC. */
+  readonly trailer?: Headers | undefined;
 }
 
 /**
  * The answer to a call of whose message no method has heard. Where its bytes are no message, connect-es says `internal`,
- * status 500, as if that were our fault; it is the client's: `invalid_argument`. Answers of gRPC-Web are left: their
- * status is 200 whatever went wrong.
+ * as if that were our fault; it is the client's: `invalid_argument`. Connect has the code in an error of status 500, gRPC
+ * in a trailer, gRPC-Web in a trailer at the end of the body.
  */
 export function unreadAnswer(made: MadeAnswer): MadeAnswer {
+  if (made.trailer?.get(grpcStatus) === String(Code.Internal)) {
+    const trailer = new Headers(made.trailer);
+    trailer.set(grpcStatus, String(Code.InvalidArgument));
+    return { ...made, trailer };
+  }
+  if (made.header.get("content-type")?.startsWith("application/grpc-web")) {
+    return { ...made, body: blamingTrailer(made.body) };
+  }
   if (made.status !== 500) return made;
   const error = JSON.parse(made.body.toString()) as Readonly<Record<string, unknown>>;
   const body = Buffer.from(JSON.stringify({ ...error, code: "invalid_argument" }));
   const header = new Headers(made.header);
   if (header.has("content-length")) header.set("content-length", String(body.length));
   return { status: 400, header, body };
+}
+
+const grpcStatus = "grpc-status";
+const [trailerFlag, compressedFlag, envelopeBytes] = [0x80, 0x01, 5];
+
+/** A body of gRPC-Web that is its trailer alone: a flag, a length, and lines, compressed where that says so. */
+function blamingTrailer(body: Buffer): Buffer {
+  const flags = body[0] ?? 0;
+  if ((flags & trailerFlag) === 0) return body;
+  const bytes = body.subarray(envelopeBytes);
+  const text = (flags & compressedFlag ? gunzipSync(bytes) : bytes).toString("latin1");
+  const blaming = text.replace(
+    new RegExp(`^${grpcStatus}: ${Code.Internal}(?=\\r\\n|$)`, "im"),
+    `${grpcStatus}: ${Code.InvalidArgument}`,
+  );
+  const lines = Buffer.from(blaming, "latin1");
+  const head = Buffer.alloc(envelopeBytes, trailerFlag);
+  head.writeUInt32BE(lines.length, 1);
+  return Buffer.concat([head, lines]);
 }
 
 /**

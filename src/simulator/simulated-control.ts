@@ -309,7 +309,8 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
       const view = await life.at(clock());
       const seen = currentOf(view);
       const counts = await given.count(seen);
-      const labels = { instance_id: instanceId, run_id: seen.run.runId };
+      // `instance` and `instance_id` are those of the target that is scraped: another one would end as exported_…
+      const labels = { trading_instance: instanceId, run_id: seen.run.runId };
       const gauges: Gauge[] = [
         {
           name: "strategy_up",

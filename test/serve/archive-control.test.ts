@@ -5,9 +5,11 @@ import { archiveControl } from "../../src/archive/archive-control.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import { manifestText } from "../../src/archive/manifest.ts";
 import { RunOverviews } from "../../src/archive/run-overview.ts";
+import { sha256Of } from "../../src/archive/segment.ts";
 import type { RunvaultError } from "../../src/model/error.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
+import { TokenList, tokenLine } from "../../src/serve/token-list.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { unproven } from "../fixtures/archive/unproven-table.ts";
 import { historyClient } from "../fixtures/served/rpc-clients.ts";
@@ -255,4 +257,80 @@ test("the doctor names a damaged manifest", async () => {
   const told = await ask(`/runtime/status?instance=${instanceId}`);
   expect(told.body.capabilityErrors).toMatchObject([{ capability: "history", reason: "FAILED" }]);
   expect((await ask("/instances")).body.instances).toHaveLength(1);
+});
+
+/** Samples of what the archive holds. */
+async function kept(base: string, headers: Record<string, string> = {}): Promise<string[]> {
+  const text = await (await fetch(`${base}/metrics`, { headers })).text();
+  return text.split("\n").filter((line) => line.startsWith("runvault_archive_"));
+}
+
+const statesOf = (counts: Record<string, number>) =>
+  ["COMPLETE", "OPEN", "QUARANTINED", "UNVERIFIED", "INCOMPLETE"].map(
+    (state) => `runvault_archive_runs{state="${state}"} ${counts[state] ?? 0}`,
+  );
+
+test("metrics count runs by state, with all states, and say when the newest was committed", async () => {
+  const newest = (iso: string) =>
+    `runvault_archive_newest_commit_timestamp_seconds ${Date.parse(iso) / 1000}`;
+  expect(await kept(server.url)).toEqual([...statesOf({ COMPLETE: 1 }), newest(made.manifest.committedAt)]);
+  const committedAt = "2200-01-01T00:00:00.000Z";
+  const other = { ...structuredClone(made.manifest), ...beta, state: "INCOMPLETE", committedAt } as const;
+  const file = made.archive.layout.manifestFile(beta);
+  await mkdir(join(file, ".."), { recursive: true });
+  await writeFile(file, manifestText(other));
+  expect(await kept(server.url)).toEqual([...statesOf({ COMPLETE: 1, INCOMPLETE: 1 }), newest(committedAt)]);
+  // a token counts those of its own instances
+  const token = "0123456789abcdef-of-one";
+  const tokens = TokenList.parse(tokenLine(token, "one", [instanceId]), "tokens");
+  const control = archiveControl(made.archive, { source, version: "7" });
+  const guarded = await serve({ source, control, tokens, host: "127.0.0.1", port: 0 });
+  try {
+    expect(await kept(guarded.url, { authorization: `Bearer ${token}` })).toEqual([
+      ...statesOf({ COMPLETE: 1 }),
+      newest(made.manifest.committedAt),
+    ]);
+  } finally {
+    await guarded.close();
+  }
+});
+
+test("metrics of the process are there while the archive cannot be read", async () => {
+  await rm(made.archive.layout.runsDir, { recursive: true });
+  await writeFile(made.archive.layout.runsDir, "no folder");
+  expect(await kept(server.url)).toEqual([]);
+  expect(await (await fetch(`${server.url}/metrics`)).text()).toContain("process_resident_memory_bytes");
+});
+
+/** Puts a document of the instance into the archive, as if it had been committed. */
+async function storeInstance(text: string, committed = text): Promise<void> {
+  const file = "instance.g1.000099.json";
+  await writeFile(made.dataFile(file), text);
+  await made.editManifest((manifest) => {
+    manifest.documents.instance = {
+      file,
+      storedBytes: Buffer.byteLength(committed),
+      sha256: sha256Of(Buffer.from(committed)),
+    };
+  });
+}
+
+test("the project is the one that the instance's own document named", async () => {
+  const project = { name: "ma-crossover", version: "1.0.0" };
+  await storeInstance(JSON.stringify({ instanceId, project, beyond: "this contract" }));
+  expect((await ask("/instances")).body.instances).toMatchObject([{ project }]);
+  expect((await ask(`/instances/${instanceId}`)).body).toMatchObject({ project });
+  // a later commit may know another one
+  const later = { ...project, version: "2.0.0" };
+  await storeInstance(JSON.stringify({ instanceId, project: later }));
+  expect((await ask(`/instances/${instanceId}`)).body).toMatchObject({ project: later });
+});
+
+test.each([
+  ["names no project", "{}", "{}"],
+  ["is no instance", "[]", "[]"],
+  ["is not what was committed", "{}", "{ }"],
+])("an instance whose document %s is listed without a project", async (_what, text, committed) => {
+  await storeInstance(text, committed);
+  expect((await ask("/instances")).body.instances).toMatchObject([{ project: { name: "", version: "" } }]);
 });

@@ -135,6 +135,33 @@ test("status faults hit tables and documents as often as told", async () => {
   expect([(await fetch(storage)).status, (await fetch(storage)).status]).toEqual([500, 200]);
 });
 
+test.each([
+  ["", "history_identity_conflict"],
+  [":history_unavailable", "history_unavailable"],
+  [":history_incomplete", "history_incomplete"],
+])("status-409 with the argument %j is %s, on tables and documents, every time", async (argument, code) => {
+  const server = await faulty([`status-409@fills${argument}`, `status-409@summary${argument}*1`]);
+  for (let ask = 0; ask < 2; ask += 1) {
+    const refused = await fetch(urlOf(server));
+    expect([refused.status, await refused.json()]).toMatchObject([409, { ok: false, error: { code } }]);
+  }
+  expect(await rows(server, "", "bars")).toHaveLength(1);
+  const summary = `${server.url}/history/summary?instance=alpha`;
+  expect([(await fetch(summary)).status, (await fetch(summary)).status]).toEqual([409, 200]);
+});
+
+test("an absent table has neither rows nor facts, in whatever form they are asked for", async () => {
+  const server = await faulty(["absent@fills"]);
+  for (const accept of ["*/*", "text/csv"]) {
+    const refused = await fetch(urlOf(server), { headers: { accept } });
+    const { error } = (await refused.json()) as { error: { code: string } };
+    expect([refused.status, error.code]).toEqual([409, "history_unavailable"]);
+  }
+  expect(await facts(server)).toBe(undefined);
+  expect(await facts(server, "", "bars")).toMatchObject({ rows: "1" });
+  expect((await fetch(urlOf(await faulty(["absent@*"]), "", "bars"))).status).toBe(409);
+});
+
 test("cap clips every answer without a word, and maxRowsPerAnswer too", async () => {
   expect(await rows(await faulty(["cap@fills:4"]), "limit=8")).toEqual(lines.slice(0, 4));
   expect(await rows(await faulty(["cap@fills:4"]), "limit=2")).toEqual(lines.slice(0, 2));
@@ -283,6 +310,10 @@ test.each([
   "missing-key@fills:3,nope",
   "late@fills:3*2",
   "status-500@fills:3",
+  "status-409@fills:history_unavailabel",
+  "connect-error@fills:history_unavailable",
+  "absent@summary",
+  "absent@fills*2",
 ])("%s is refused as a fault, with what would be right", (text) => {
   expect(() => parseFault(text)).toThrow(
     expect.objectContaining({ code: "invalid_argument", hint: expect.any(String) }),

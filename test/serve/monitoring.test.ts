@@ -88,9 +88,22 @@ test("discovery names what can be scraped, and each target answers with Promethe
     const families = await parsed(await response.text());
     if (labels.instance_id === undefined) continue;
     expect(families.get("strategy_up")!.metrics).toEqual([
-      { labels: expect.objectContaining({ instance_id: labels.instance_id }), value: "1" },
+      { labels: expect.objectContaining({ trading_instance: labels.instance_id }), value: "1" },
     ]);
     expect(families.get("strategy_equity")!.metrics).toHaveLength(1);
+  }
+});
+
+test("no label of a figure is one that Prometheus, or discovery, gives to its target", async () => {
+  await using world = await LiveWorld.open({ rows: 500 });
+  const groups = (await world.ask("/discovery")).json() as { labels: Record<string, string> }[];
+  const ofTargets = ["job", "instance", ...groups.flatMap(({ labels }) => Object.keys(labels))];
+  for (const path of ["/metrics", "/metrics/instances/9100"]) {
+    const families = await parsed((await world.ask(path)).text);
+    const labels = [...families.values()].flatMap(({ metrics }) =>
+      metrics.flatMap((metric) => Object.keys(metric.labels ?? {})),
+    );
+    expect(labels.filter((label) => ofTargets.includes(label))).toEqual([]);
   }
 });
 

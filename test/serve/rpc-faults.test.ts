@@ -56,6 +56,18 @@ test.each(dialects)(
   },
 );
 
+test.each([
+  ["status-409@fills", { code: Code.Aborted, history: "history_identity_conflict" }],
+  ["status-409@fills:history_incomplete", { code: Code.FailedPrecondition, history: "history_incomplete" }],
+  ["absent@fills", { code: Code.FailedPrecondition, history: "history_unavailable" }],
+])("%s refuses rows over RPC", async (fault, refusal) => {
+  const client = historyClient(await faulty([fault]));
+  expect(await failure(client.previewTable({ table: "fills", selection: run }))).toEqual(refusal);
+  expect(await failure(client.listRecentFills({ selection: run }))).toEqual(refusal);
+  const { tables } = await client.getStorageFacts(run);
+  expect(tables.some(({ table }) => table === "fills")).toBe(!fault.startsWith("absent"));
+});
+
 test("a token expires behind its page, once", async () => {
   const client = historyClient(await faulty(["token-expired@fills:2"]));
   const refused = { code: Code.InvalidArgument, history: "invalid_argument" };

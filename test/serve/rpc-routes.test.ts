@@ -210,6 +210,8 @@ test("a token is wanted on every method, and never let through to one", async ()
   }
   const response = await fetch(`${new URL(server.url).origin}/example.history.v1.HistoryService/Nothing`, {
     method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
   });
   expect(response.status).toBe(401);
 });

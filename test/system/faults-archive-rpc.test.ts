@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type FaultKind, faultKinds, parseFault } from "../../src/serve/fault.ts";
 import {
+  absent,
   expectOutcome,
   FaultyWorld,
   failing,
@@ -30,6 +31,12 @@ const cases: Record<Kind, Cases> = {
   "rate-limit": passes("rate-limit@fills:0*2", "rate-limit@summary:0*2"),
   "status-500": passes("status-500@fills*2", "status-500@summary*2"),
   "status-502": passes("status-502@fills*2", "status-502@storage*2"),
+  "status-409": [
+    ["status-409@fills", failing("history_identity_conflict")],
+    ["status-409@fills:history_incomplete", failing("incomplete")],
+    ["status-409@fills:history_unavailable", failing("history_unavailable")],
+  ],
+  absent: [["absent@fills", absent]],
   cap: passes("cap@fills:3"),
   "tie-cap": [
     ["tie-cap@fills:5,6,4", { state: "COMPLETE", holds: "some" }],
@@ -129,8 +136,8 @@ for (const { kind, meaning } of kindsOverRpc) {
         const archived = await world.archive(dir, [fault], "rpc");
         await expectOutcome(archived, outcome);
         if (isRetried.has(kind)) expect(archived.retries).toBeGreaterThan(0);
-        // a COMPLETE finished run is not asked for again; anything else is made good
-        if (outcome.state === "COMPLETE") return;
+        // what is proven is not asked for again while the run's version stands; anything else is made good
+        if (outcome.state === "COMPLETE" || outcome.state === "ABSENT") return;
         await expectOutcome(await world.archive(dir, [], "rpc"), whole);
       });
     }

@@ -1,0 +1,165 @@
+import http from "node:http";
+import http2 from "node:http2";
+import type https from "node:https";
+import type { Socket } from "node:net";
+import { mostPipelined } from "./connections.ts";
+
+export interface Http2Limits {
+  /** How long a client may take to its first request. */
+  readonly headMs: number;
+  /** How long a request may take with its body. */
+  readonly requestMs: number;
+  /** How long a session may be without a request. */
+  readonly keepAliveMs: number;
+}
+
+/** What every connection of HTTP/2 begins with. */
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+
+/** As much as the head of a request over HTTP/1.1 may have. */
+const maxHeadBytes = http.maxHeaderSize;
+/** Room for the answers under way of one session; a page is 4 MiB. */
+const sessionMegabytes = 512;
+
+// Node's types have fields where what is there are none
+type Base = Omit<http2.Http2ServerResponse, "destroyed" | "destroy" | "setHeader" | "writableNeedDrain">;
+const Base = http2.Http2ServerResponse as unknown as new (...given: readonly unknown[]) => Base;
+
+const { setHeader } = http2.Http2ServerResponse.prototype;
+
+/**
+ * A response that tells as one of HTTP/1.1 does whether it is over, and how a cut one ended: without this a client could
+ * take it for whole.
+ */
+class Response extends Base {
+  get destroyed(): boolean {
+    return this.stream.destroyed || this.stream.closed;
+  }
+
+  get writableNeedDrain(): boolean {
+    return this.stream.writableNeedDrain;
+  }
+
+  destroy(): void {
+    this.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+  }
+
+  /** HTTP/2 has no header `connection`: a session that is to close takes no more requests, and ends with those it has. */
+  setHeader(name: string, value: number | string | readonly string[]): void {
+    if (name.toLowerCase() !== "connection") setHeader.call(this, name, value);
+    else if (value === "close") this.stream.session?.close();
+  }
+}
+
+/**
+ * A server of HTTP/2 for connections that another one has accepted. Sessions that ask nothing, requests that do not come
+ * whole and more of them than HTTP/1.1 would have are ended; Node itself ends floods of resets, settings, pings and heads.
+ */
+export function newHttp2Server(handler: http.RequestListener, limits: Http2Limits): http2.Http2Server {
+  const server = http2.createServer(
+    {
+      Http2ServerResponse: Response as unknown as typeof http2.Http2ServerResponse,
+      settings: { maxConcurrentStreams: mostPipelined, maxHeaderListSize: maxHeadBytes },
+      maxSessionMemory: sessionMegabytes,
+      maxOutstandingPings: 10,
+      maxSessionInvalidFrames: 100,
+      streamResetBurst: 200,
+      streamResetRate: 50,
+    },
+    handler as unknown as (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => void,
+  );
+  server.on("session", (session) => endIdle(session, limits));
+  server.on("request", ({ stream }) => {
+    if (stream.endAfterHeaders) return;
+    const late = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), limits.requestMs);
+    for (const event of ["end", "close"]) stream.once(event, () => clearTimeout(late));
+  });
+  return server;
+}
+
+/** Node's own timer of a session starts anew with every frame, a ping too. */
+function endIdle(session: http2.ServerHttp2Session, { headMs, keepAliveMs }: Http2Limits): void {
+  let open = 0;
+  let idle: NodeJS.Timeout;
+  const wait = (ms: number) => {
+    idle = setTimeout(() => session.close(), ms);
+  };
+  wait(headMs);
+  session.on("stream", (stream) => {
+    open += 1;
+    clearTimeout(idle);
+    stream.once("close", () => {
+      open -= 1;
+      if (open === 0 && !session.closed) wait(keepAliveMs);
+    });
+  });
+  session.once("close", () => clearTimeout(idle));
+}
+
+/**
+ * Takes the connections of a server that are HTTP/2: over TLS by what the handshake agreed on, else by how they begin,
+ * which clients have to know of (prior knowledge). All others go on as before. `onSilent` is told of one that says too
+ * little in time to tell.
+ */
+export function takeHttp2(
+  server: http.Server | https.Server,
+  isSecure: boolean,
+  {
+    http2: taker,
+    headMs,
+    onSilent,
+  }: {
+    http2: http2.Http2Server;
+    headMs: number;
+    onSilent: (socket: Socket) => void;
+  },
+): void {
+  const event = isSecure ? "secureConnection" : "connection";
+  const others = server.listeners(event);
+  server.removeAllListeners(event);
+  const pass = (socket: Socket, isHttp2: boolean) => {
+    if (isHttp2) taker.emit("connection", socket);
+    else for (const listener of others) listener.call(server, socket);
+  };
+  server.on(event, (socket: Socket & { readonly alpnProtocol?: string | false }) => {
+    if (isSecure) return pass(socket, socket.alpnProtocol === "h2");
+    firstBytes(socket, headMs, (isHttp2) => pass(socket, isHttp2), onSilent);
+  });
+}
+
+/** Looks at the first bytes of a connection, and leaves them to be read by whoever takes it. */
+function firstBytes(
+  socket: Socket,
+  headMs: number,
+  onKnown: (isHttp2: boolean) => void,
+  onSilent: (socket: Socket) => void,
+): void {
+  let seen = Buffer.alloc(0);
+  const onError = () => socket.destroy();
+  const stop = () => {
+    clearTimeout(late);
+    socket.off("readable", look).off("end", end).off("close", stop).off("error", onError);
+  };
+  const look = () => {
+    for (let part: Buffer | null = socket.read(); part !== null; part = socket.read()) {
+      seen = Buffer.concat([seen, part]);
+    }
+    const known = Math.min(seen.length, preface.length);
+    const isLike = seen.subarray(0, known).equals(preface.subarray(0, known));
+    if (isLike && known < preface.length) return;
+    stop();
+    socket.unshift(seen);
+    onKnown(isLike);
+  };
+  const end = () => {
+    stop();
+    if (seen.length > 0) socket.unshift(seen);
+    onKnown(false);
+  };
+  const late = setTimeout(() => {
+    stop();
+    socket.on("error", onError);
+    onSilent(socket);
+  }, headMs);
+  socket.on("readable", look).on("end", end).on("close", stop).on("error", onError);
+}
