@@ -16,8 +16,9 @@ import { type FilterName, type Table, tableNamed, tables } from "../model/table.
 import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
+import { instant, instantHelp } from "./instant.ts";
 import { killStep } from "./kill-step.ts";
-import { instant, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
+import { mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import { grouped } from "./progress.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
 import { parseRun } from "./run-argument.ts";
@@ -75,7 +76,7 @@ export const exportCommand = commandEntry({
       .option("--account <account>", "only rows of this account")
       .option("--portfolio <portfolio>", "only rows of this portfolio")
       .option("--resource-key <key>", "only rows of this resource")
-      .option("--from <time>", "only rows with ts_event at or after it; RFC 3339 or UNIX nanoseconds")
+      .option("--from <time>", `only rows with ts_event at or after it: ${instantHelp}`)
       .option("--to <time>", "only rows with ts_event before it")
       .addOption(
         new Option("--decimals <form>", "prices, quantities and money as decimals, or as doubles")
