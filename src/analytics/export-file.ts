@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { open, realpath, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { isMissing, syncFile, syncFolder } from "../archive/durable.ts";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import { makeFolder } from "../model/make-folder.ts";
@@ -21,10 +21,13 @@ export class ExportFile implements AsyncDisposable {
   }
 
   /**
-   * Throws `invalid_argument` where the file is there already and `force` is not set, and for what is no file: a folder,
-   * a pipe, a device. A link is followed.
+   * Throws `invalid_argument` where the file is there already and `force` is not set, where it is in the folder `outside`,
+   * and for what is no file: a folder, a pipe, a device. A link is followed.
    */
-  static async create(named: string, force: boolean): Promise<ExportFile> {
+  static async create(
+    named: string,
+    { force, outside }: { readonly force: boolean; readonly outside: string },
+  ): Promise<ExportFile> {
     const there = await kindOf(named);
     const file = there === "nothing" ? named : await storing(named, () => realpath(named));
     if (there === "folder" || /[/\\]$/.test(named)) {
@@ -45,9 +48,9 @@ export class ExportFile implements AsyncDisposable {
         hint: "Give another --out, or --force to replace it.",
       });
     }
-    const made = new ExportFile(file);
+    await refuseInside(file, outside);
     await storing(file, () => makeFolder(dirname(file)));
-    return made;
+    return new ExportFile(file);
   }
 
   /** Writes pieces, each as soon as it is there. */
@@ -80,6 +83,23 @@ export class ExportFile implements AsyncDisposable {
     // DuckDB has a log beside a database that it did not close
     for (const rest of [this.aside, `${this.aside}.wal`]) await rm(rest, { force: true });
   }
+}
+
+/** An archive's folder is no place for other files: readers and `verify` take what lies there for the archive's. */
+async function refuseInside(file: string, folder: string): Promise<void> {
+  let above = dirname(resolve(file));
+  let real: string | null = null;
+  while (real === null) {
+    real = await realpath(above).catch(() => null);
+    if (above === dirname(above)) break;
+    above = dirname(above);
+  }
+  const root = await realpath(folder);
+  if (real !== root && !real?.startsWith(`${root}${sep}`)) return;
+  throw new RunvaultError("invalid_argument", "--out is inside the archive", {
+    place: { file },
+    hint: "Give a file or folder outside of it.",
+  });
 }
 
 async function kindOf(file: string): Promise<"file" | "folder" | "other" | "nothing"> {

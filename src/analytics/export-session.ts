@@ -4,6 +4,7 @@ import type { Manifest } from "../archive/manifest.ts";
 import { identifier } from "../archive/sql.ts";
 import { CutStream, countedStream, type RowChunk } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { columnsSql, type ExportSelection, whereSql } from "./export-selection.ts";
 import { Limit } from "./limit.ts";
@@ -55,6 +56,16 @@ export class ExportSession implements AsyncDisposable {
   /** Where the tables show less than all. */
   get shortfall(): Shortfall {
     return this.#views.shortfall(this.#tables.map(({ name }) => name));
+  }
+
+  /** The runs that have files of a table, in the order of its rows. */
+  runsOf({ name }: Table): readonly RunRef[] {
+    return this.#views.runsOf(name);
+  }
+
+  /** From now on the rows of a table are those of one run. */
+  async narrow(table: Table, run: RunRef): Promise<void> {
+    await this.work(() => this.#views.showOnly(table.name, run));
   }
 
   /**
