@@ -4,7 +4,11 @@ import { basename, dirname, join, resolve, sep } from "node:path";
 import { isMissing, syncFile, syncFolder } from "../archive/durable.ts";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import { makeFolder } from "../model/make-folder.ts";
-import { exportHint } from "./export-session.ts";
+
+/** What to do where an export cannot be written. */
+export const exportHint = {
+  hint: "Point --out (and TMPDIR, for what spills) at a disk with room and permission, and run the same command again.",
+};
 
 /**
  * A file that is written beside its place and takes it whole, by a rename. Dispose it: what was not put in place goes.
@@ -55,13 +59,7 @@ export class ExportFile implements AsyncDisposable {
 
   /** Writes pieces, each as soon as it is there. */
   async write(pieces: AsyncIterable<Uint8Array>): Promise<void> {
-    const handle = await storing(this.file, () => open(this.aside, "wx"));
-    try {
-      // what makes the pieces says itself what is wrong with it
-      for await (const piece of pieces) await storing(this.file, () => handle.writeFile(piece));
-    } finally {
-      await handle.close();
-    }
+    await writeAside(this, pieces);
   }
 
   /** Has the disk keep what was written; gives its size. */
@@ -85,6 +83,20 @@ export class ExportFile implements AsyncDisposable {
   }
 }
 
+/** Writes pieces into a new file, `aside`, that is to become `file`. */
+export async function writeAside(
+  { file, aside }: Pick<ExportFile, "file" | "aside">,
+  pieces: AsyncIterable<string | Uint8Array>,
+): Promise<void> {
+  const handle = await storing(file, () => open(aside, "wx"));
+  try {
+    // what makes the pieces says itself what is wrong with it
+    for await (const piece of pieces) await storing(file, () => handle.writeFile(piece));
+  } finally {
+    await handle.close();
+  }
+}
+
 /** An archive's folder is no place for other files: readers and `verify` take what lies there for the archive's. */
 async function refuseInside(file: string, folder: string): Promise<void> {
   let above = dirname(resolve(file));
@@ -94,7 +106,9 @@ async function refuseInside(file: string, folder: string): Promise<void> {
     if (above === dirname(above)) break;
     above = dirname(above);
   }
-  const root = await realpath(folder);
+  const root = await realpath(folder).catch(() => null);
+  // what is no folder is told by whoever opens it
+  if (root === null) return;
   if (real !== root && !real?.startsWith(`${root}${sep}`)) return;
   throw new RunvaultError("invalid_argument", "--out is inside the archive", {
     place: { file },

@@ -1,4 +1,4 @@
-import { extname } from "node:path";
+import { namedByEnding } from "./file-ending.ts";
 
 /** Forms a table can be exported in; the value is what its files end with. */
 export const exportFormats = {
@@ -13,9 +13,7 @@ export type ExportFormat = keyof typeof exportFormats;
 
 /** The form of a file by what its name ends with; null where that tells nothing. */
 export function exportFormatOf(file: string): ExportFormat | null {
-  const ending = extname(file).slice(1).toLowerCase();
-  const known = (Object.keys(exportFormats) as ExportFormat[]).find((name) => exportFormats[name] === ending);
-  return known ?? (ending === "jsonl" ? "ndjson" : null);
+  return namedByEnding(file, exportFormats);
 }
 
 /** How a table may be split into files. */

@@ -6,6 +6,7 @@ import { CutStream, countedStream, type RowChunk } from "../archive/whole-stream
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
+import { exportHint } from "./export-file.ts";
 import { columnsSql, type ExportSelection, whereSql } from "./export-selection.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
@@ -146,8 +147,3 @@ async function asExportError(error: unknown, views: OpenViews): Promise<Runvault
     ? new RunvaultError(known.code, known.message, { cause: error, ...exportHint })
     : known;
 }
-
-/** What to do where an export cannot be written. */
-export const exportHint = {
-  hint: "Point --out (and TMPDIR, for what spills) at a disk with room and permission, and run the same command again.",
-};

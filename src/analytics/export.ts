@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { dictionaryLimit, rowGroupRows } from "../archive/convert.ts";
+import { dictionaryLimit } from "../archive/convert.ts";
 import { pathName } from "../archive/layout.ts";
 import { literal } from "../archive/sql.ts";
 import type { RowChunk } from "../archive/whole-stream.ts";
@@ -14,6 +14,7 @@ import { ExportFile } from "./export-file.ts";
 import { type ExportFormat, exportFormats, type Partition, type StreamFormat } from "./export-format.ts";
 import { csvHeader, csvLineSql, lineText, ndjsonLineSql } from "./export-lines.ts";
 import type { ExportSession } from "./export-session.ts";
+import { parquetOptions } from "./parquet-copy.ts";
 import { longestStringsSql, stringPieces } from "./string-pieces.ts";
 
 export interface ExportTarget {
@@ -184,10 +185,11 @@ async function* pieces(
   yield* arrowIpc(format === "arrow" ? "file" : "stream", batches);
 }
 
-/** As the archive's own files: sorted rows, small row groups, no dictionaries in which DuckDB takes -0 for 0. */
+/** As the archive's own files, with sorted rows. */
 async function writeParquet(session: ExportSession, table: Table, file: string): Promise<bigint> {
-  const options = `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, DICTIONARY_SIZE_LIMIT ${dictionaryLimit(table)}, WRITE_BLOOM_FILTER false, USE_TMP_FILE false`;
-  const [rows] = await session.firstRow(`COPY (${session.rowsSql(table)}) TO ${literal(file)} (${options})`);
+  const [rows] = await session.firstRow(
+    `COPY (${session.rowsSql(table)}) TO ${literal(file)} (${parquetOptions(dictionaryLimit(table))})`,
+  );
   return BigInt(String(rows));
 }
 

@@ -1,7 +1,7 @@
 import type { EventEmitter } from "node:events";
-import type { Writable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { RunvaultError } from "../model/error.ts";
-import { type RunApart, runApart } from "./run-apart.ts";
+import { type OpenApart, openApart } from "./run-apart.ts";
 
 /** What a command line sees of the world: its streams, its environment, and the signals that it gets. */
 export interface Terminal {
@@ -14,6 +14,10 @@ export interface Terminal {
    */
   out(data: string | Uint8Array): Promise<boolean>;
   readonly stdoutIsTerminal: boolean;
+  /** Width of standard output as it is now; null where it is no terminal. */
+  readonly columns: number | null;
+  readonly stdin: Readable;
+  readonly stdinIsTerminal: boolean;
   /** Writes to standard error, now. What cannot be written there is lost: there is nowhere else to say so. */
   err(text: string): void;
   /** The stream behind `err`, for a progress bar that moves its cursor. */
@@ -22,8 +26,8 @@ export interface Terminal {
   readonly signals: Pick<EventEmitter, "on" | "off">;
   /** Ends the process by a signal that nobody listens to, which waits for nothing. */
   endBy(signal: NodeJS.Signals): void;
-  /** Does a piece of work in a process of its own; null where the command line is to do all of it itself. */
-  readonly runApart: RunApart | null;
+  /** Starts a process of its own for work; null where the command line is to do all of it itself. */
+  readonly openApart: OpenApart | null;
 }
 
 /** The process's own terminal. */
@@ -37,8 +41,17 @@ export function processTerminal(): Terminal {
   });
   return {
     env,
+    get stdin() {
+      return process.stdin;
+    },
+    get stdinIsTerminal() {
+      return process.stdin.isTTY === true;
+    },
     stderrIsTerminal: stderr.isTTY === true && env.TERM !== "dumb",
     stdoutIsTerminal: stdout.isTTY === true,
+    get columns() {
+      return stdout.isTTY ? stdout.columns : null;
+    },
     out: (data) => output.write(data),
     err: (text) => {
       stderr.write(text);
@@ -46,7 +59,7 @@ export function processTerminal(): Terminal {
     stderr,
     signals: process,
     endBy: (signal) => process.kill(process.pid, signal),
-    runApart,
+    openApart,
   };
 }
 
