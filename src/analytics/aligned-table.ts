@@ -1,30 +1,53 @@
 import { visible } from "../model/visible-text.ts";
 
+/** Rows under a header and a rule, in columns as wide as the widest cell of those they were made with. */
+export interface Aligned {
+  readonly head: string;
+  /** More rows of the same columns; a cell that is wider moves what follows it. */
+  lines(cells: readonly (readonly string[])[]): string;
+}
+
 /**
- * Columns padded to their widest cell, two blanks apart, under a header and a rule. Cells may hold any text: see `visible`.
- * `paint` is given each padded cell, and what it adds takes no room on the screen.
+ * Columns two blanks apart. Cells may hold any text: see `visible`. `paint` is given each padded cell, and what it adds
+ * takes no room on the screen.
  */
-export function alignedTable(
+export function alignedColumns(
   names: readonly string[],
   cells: readonly (readonly string[])[],
   right: readonly boolean[],
   paint: (cell: string, column: string) => string = (cell) => cell,
-): string {
+): Aligned {
   const header = names.map(visible);
   const rows = cells.map((row) => row.map(visible));
   const widths = header.map((name, index) =>
     rows.reduce((width, row) => Math.max(width, row[index]!.length), name.length),
   );
-  const line = (row: readonly string[], paintCell = paint) =>
-    row
-      .map((cell, index) => {
-        // blanks behind the last cell would only wrap
-        const blanks = index === row.length - 1 && !right[index] ? 0 : widths[index]!;
-        const padded = right[index] ? cell.padStart(blanks) : cell.padEnd(blanks);
-        return paintCell(padded, names[index]!);
-      })
-      .join("  ");
-  const plain = (text: string) => text;
-  const rule = widths.map((width) => "-".repeat(width)).join("  ");
-  return `${[line(header, plain), rule, ...rows.map((row) => line(row))].map((text) => text.trimEnd()).join("\n")}\n`;
+  const line = (row: readonly string[], painted: typeof paint) => {
+    const shown = row.map((cell, index) => {
+      // blanks behind the last cell would only wrap
+      const width = index < row.length - 1 || right[index] ? widths[index]! : 0;
+      return painted(right[index] ? cell.padStart(width) : cell.padEnd(width), names[index]!);
+    });
+    return `${shown.join("  ").trimEnd()}\n`;
+  };
+  return {
+    head:
+      line(header, (cell) => cell) +
+      line(
+        widths.map((width) => "-".repeat(width)),
+        (cell) => cell,
+      ),
+    lines: (more) => more.map((row) => line(row.map(visible), paint)).join(""),
+  };
+}
+
+/** All of a table's rows, see `alignedColumns`. */
+export function alignedTable(
+  names: readonly string[],
+  cells: readonly (readonly string[])[],
+  right: readonly boolean[],
+  paint?: (cell: string, column: string) => string,
+): string {
+  const { head, lines } = alignedColumns(names, cells, right, paint);
+  return head + lines(cells);
 }

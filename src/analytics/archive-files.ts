@@ -104,7 +104,7 @@ export class ArchiveFiles implements FileSource {
     const manifests: Manifest[] = [];
     for (const file of await this.#archive.manifestFiles()) {
       const own = basename(join(file, ".."));
-      const known = layout.instanceOf(own);
+      const known = layout.idOf(own);
       // before it is read: of an instance that is not the asker's, damage is not told either
       if ((folder !== undefined && own !== folder) || (known !== null && !mayAsk(known))) continue;
       const manifest = await this.#archive.manifestIn(file).catch((cause: unknown) => {

@@ -8,11 +8,11 @@ import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
 import type { QueryResult } from "./query.ts";
 import { wholeColumns } from "./string-pieces.ts";
 
-/** An answer as an Arrow IPC stream. Throws `value_out_of_range` for a HUGEINT beyond 38 digits. */
-export function arrowStream(result: QueryResult): AsyncGenerator<Uint8Array> {
+/** An answer as Arrow IPC. Throws `value_out_of_range` for a HUGEINT beyond 38 digits. */
+export function arrowAnswer(result: QueryResult, form: "file" | "stream"): AsyncGenerator<Uint8Array> {
   const { columns } = result;
   const schema = arrowSchema(columns);
-  return arrowIpc("stream", arrowBatches(columns, schema, wholeColumns(columns), result.chunks()));
+  return arrowIpc(form, arrowBatches(columns, schema, wholeColumns(columns), result.chunks()));
 }
 
 /**

@@ -1,10 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { open, realpath, rename, rm, stat } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, resolve, sep } from "node:path";
 import { isMissing, syncFile, syncFolder } from "../archive/durable.ts";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import { makeFolder } from "../model/make-folder.ts";
-import { exportHint } from "./export-session.ts";
+
+/** What to do where an export cannot be written. */
+export const exportHint = {
+  hint: "Point --out (and TMPDIR, for what spills) at a disk with room and permission, and run the same command again.",
+};
 
 /**
  * A file that is written beside its place and takes it whole, by a rename. Dispose it: what was not put in place goes.
@@ -21,10 +25,13 @@ export class ExportFile implements AsyncDisposable {
   }
 
   /**
-   * Throws `invalid_argument` where the file is there already and `force` is not set, and for what is no file: a folder,
-   * a pipe, a device. A link is followed.
+   * Throws `invalid_argument` where the file is there already and `force` is not set, where it is in the folder `outside`,
+   * and for what is no file: a folder, a pipe, a device. A link is followed.
    */
-  static async create(named: string, force: boolean): Promise<ExportFile> {
+  static async create(
+    named: string,
+    { force, outside }: { readonly force: boolean; readonly outside: string },
+  ): Promise<ExportFile> {
     const there = await kindOf(named);
     const file = there === "nothing" ? named : await storing(named, () => realpath(named));
     if (there === "folder" || /[/\\]$/.test(named)) {
@@ -45,20 +52,14 @@ export class ExportFile implements AsyncDisposable {
         hint: "Give another --out, or --force to replace it.",
       });
     }
-    const made = new ExportFile(file);
+    await refuseInside(file, outside);
     await storing(file, () => makeFolder(dirname(file)));
-    return made;
+    return new ExportFile(file);
   }
 
   /** Writes pieces, each as soon as it is there. */
   async write(pieces: AsyncIterable<Uint8Array>): Promise<void> {
-    const handle = await storing(this.file, () => open(this.aside, "wx"));
-    try {
-      // what makes the pieces says itself what is wrong with it
-      for await (const piece of pieces) await storing(this.file, () => handle.writeFile(piece));
-    } finally {
-      await handle.close();
-    }
+    await writeAside(this, pieces);
   }
 
   /** Has the disk keep what was written; gives its size. */
@@ -80,6 +81,39 @@ export class ExportFile implements AsyncDisposable {
     // DuckDB has a log beside a database that it did not close
     for (const rest of [this.aside, `${this.aside}.wal`]) await rm(rest, { force: true });
   }
+}
+
+/** Writes pieces into a new file, `aside`, that is to become `file`. */
+export async function writeAside(
+  { file, aside }: Pick<ExportFile, "file" | "aside">,
+  pieces: AsyncIterable<string | Uint8Array>,
+): Promise<void> {
+  const handle = await storing(file, () => open(aside, "wx"));
+  try {
+    // what makes the pieces says itself what is wrong with it
+    for await (const piece of pieces) await storing(file, () => handle.writeFile(piece));
+  } finally {
+    await handle.close();
+  }
+}
+
+/** An archive's folder is no place for other files: readers and `verify` take what lies there for the archive's. */
+async function refuseInside(file: string, folder: string): Promise<void> {
+  let above = dirname(resolve(file));
+  let real: string | null = null;
+  while (real === null) {
+    real = await realpath(above).catch(() => null);
+    if (above === dirname(above)) break;
+    above = dirname(above);
+  }
+  const root = await realpath(folder).catch(() => null);
+  // what is no folder is told by whoever opens it
+  if (root === null) return;
+  if (real !== root && !real?.startsWith(`${root}${sep}`)) return;
+  throw new RunvaultError("invalid_argument", "--out is inside the archive", {
+    place: { file },
+    hint: "Give a file or folder outside of it.",
+  });
 }
 
 async function kindOf(file: string): Promise<"file" | "folder" | "other" | "nothing"> {

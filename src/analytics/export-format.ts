@@ -1,3 +1,5 @@
+import { namedByEnding } from "./file-ending.ts";
+
 /** Forms a table can be exported in; the value is what its files end with. */
 export const exportFormats = {
   parquet: "parquet",
@@ -8,6 +10,15 @@ export const exportFormats = {
   csv: "csv",
 } as const;
 export type ExportFormat = keyof typeof exportFormats;
+
+/** The form of a file by what its name ends with; null where that tells nothing. */
+export function exportFormatOf(file: string): ExportFormat | null {
+  return namedByEnding(file, exportFormats);
+}
+
+/** How a table may be split into files. */
+export const partitions = ["run"] as const;
+export type Partition = (typeof partitions)[number];
 
 /** Those that are written from front to back, and so may go to standard output. */
 export const streamFormats = ["arrow-stream", "ndjson", "csv"] as const;

@@ -4,7 +4,9 @@ import type { Manifest } from "../archive/manifest.ts";
 import { identifier } from "../archive/sql.ts";
 import { CutStream, countedStream, type RowChunk } from "../archive/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
+import { exportHint } from "./export-file.ts";
 import { columnsSql, type ExportSelection, whereSql } from "./export-selection.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
@@ -55,6 +57,16 @@ export class ExportSession implements AsyncDisposable {
   /** Where the tables show less than all. */
   get shortfall(): Shortfall {
     return this.#views.shortfall(this.#tables.map(({ name }) => name));
+  }
+
+  /** The runs that have files of a table, in the order of its rows. */
+  runsOf({ name }: Table): readonly RunRef[] {
+    return this.#views.runsOf(name);
+  }
+
+  /** From now on the rows of a table are those of one run. */
+  async narrow(table: Table, run: RunRef): Promise<void> {
+    await this.work(() => this.#views.showOnly(table.name, run));
   }
 
   /**
@@ -135,8 +147,3 @@ async function asExportError(error: unknown, views: OpenViews): Promise<Runvault
     ? new RunvaultError(known.code, known.message, { cause: error, ...exportHint })
     : known;
 }
-
-/** What to do where an export cannot be written. */
-export const exportHint = {
-  hint: "Point --out (and TMPDIR, for what spills) at a disk with room and permission, and run the same command again.",
-};

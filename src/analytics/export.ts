@@ -1,15 +1,20 @@
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { dictionaryLimit, rowGroupRows } from "../archive/convert.ts";
+import { dictionaryLimit } from "../archive/convert.ts";
+import { pathName } from "../archive/layout.ts";
 import { literal } from "../archive/sql.ts";
 import type { RowChunk } from "../archive/whole-stream.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
 import type { Table, TableName } from "../model/table.ts";
 import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
 import { arrowIpc } from "./arrow-ipc.ts";
 import { writeDatabase } from "./export-database.ts";
 import { ExportFile } from "./export-file.ts";
-import { type ExportFormat, exportFormats, type StreamFormat } from "./export-format.ts";
+import { type ExportFormat, exportFormats, type Partition, type StreamFormat } from "./export-format.ts";
 import { csvHeader, csvLineSql, lineText, ndjsonLineSql } from "./export-lines.ts";
 import type { ExportSession } from "./export-session.ts";
+import { parquetOptions } from "./parquet-copy.ts";
 import { longestStringsSql, stringPieces } from "./string-pieces.ts";
 
 export interface ExportTarget {
@@ -18,6 +23,10 @@ export interface ExportTarget {
   readonly out: string;
   /** Replaces what is there already. */
   readonly force: boolean;
+  /** `run`: a file a table and run, in folders `TABLE/instance_id=…/run_id=…`; null: a file a table. */
+  readonly partition: Partition | null;
+  /** A folder that is no place for files: that of the archive. */
+  readonly outside: string;
   /** Called with a table's name before its rows are read. */
   readonly onTable?: (table: TableName) => void;
   /** Called with the rows and bytes that were written since the last call. */
@@ -30,7 +39,16 @@ export interface ExportTarget {
 export interface ExportedFile {
   readonly file: string;
   readonly tables: readonly { readonly table: TableName; readonly rows: bigint }[];
+  /** Whose rows it has, where each file has those of one run. */
+  readonly run: RunRef | null;
   readonly bytes: number;
+}
+
+/** One file that is to be written, of a table. */
+interface Part {
+  readonly table: Table;
+  readonly run: RunRef | null;
+  readonly place: string;
 }
 
 /**
@@ -42,35 +60,72 @@ export async function exportTables(
   tables: readonly Table[],
   target: ExportTarget,
 ): Promise<ExportedFile[]> {
-  const { format, out, force, onTable, onWritten, step } = target;
+  const { format, out, force, outside, onTable, onWritten, step } = target;
   await using files = new AsyncDisposableStack();
-  const create = async (file: string) => files.use(await ExportFile.create(file, force));
-  const written: { file: ExportFile; tables: ExportedFile["tables"] }[] = [];
+  const create = async (file: string) => files.use(await ExportFile.create(file, { force, outside }));
+  const written: { file: ExportFile; tables: ExportedFile["tables"]; run: RunRef | null }[] = [];
   if (format === "duckdb") {
     const file = await create(out);
     const rows = await writeDatabase(session, tables, file.aside, onTable);
-    written.push({ file, tables: tables.map(({ name }, index) => ({ table: name, rows: rows[index]! })) });
+    const counted = tables.map(({ name }, index) => ({ table: name, rows: rows[index]! }));
+    written.push({ file, tables: counted, run: null });
   } else {
-    const place = (table: Table) =>
-      tables.length === 1 ? out : join(out, `${table.name}.${exportFormats[format]}`);
-    const places: [Table, ExportFile][] = [];
-    for (const table of tables) places.push([table, await create(place(table))]);
-    for (const [table, file] of places) {
+    const parts = tables.flatMap((table) => partsOf(session, table, tables.length, target));
+    if (target.partition !== null) await refuseStrangers(out, tables, parts);
+    const places: [Part, ExportFile][] = [];
+    for (const part of parts) places.push([part, await create(part.place)]);
+    for (const [{ table, run }, file] of places) {
       onTable?.(table.name);
+      if (run !== null) await session.narrow(table, run);
       const rows =
         format === "parquet"
           ? await writeParquet(session, table, file.aside)
           : await writePieces(session, table, format, file, target);
       if (format === "parquet") onWritten?.(Number(rows), 0);
-      written.push({ file, tables: [{ table: table.name, rows }] });
+      written.push({ file, tables: [{ table: table.name, rows }], run });
     }
   }
   const exported: ExportedFile[] = [];
-  for (const { file, tables } of written)
-    exported.push({ file: file.file, tables, bytes: await file.sync() });
+  for (const { file, tables, run } of written)
+    exported.push({ file: file.file, tables, run, bytes: await file.sync() });
   step?.("export-written");
   for (const { file } of written) await file.putInPlace();
   return exported;
+}
+
+/** The files that hold a table. Folders are named as readers of Hive's partitions expect it; the columns stay in the files. */
+function partsOf(
+  session: ExportSession,
+  table: Table,
+  count: number,
+  { format, out, partition }: Pick<ExportTarget, "format" | "out" | "partition">,
+): Part[] {
+  const ending = exportFormats[format];
+  if (partition === null) {
+    return [{ table, run: null, place: count === 1 ? out : join(out, `${table.name}.${ending}`) }];
+  }
+  return session.runsOf(table).map((run) => {
+    const { instanceId, runId } = run;
+    const folders = [`instance_id=${pathName(instanceId)}`, `run_id=${pathName(runId)}`];
+    return { table, run, place: join(out, table.name, ...folders, `part.${ending}`) };
+  });
+}
+
+/** Throws `invalid_argument` where a folder that readers take for a table as a whole holds files that are not of this export. */
+async function refuseStrangers(out: string, tables: readonly Table[], parts: readonly Part[]): Promise<void> {
+  const own = new Set(parts.map(({ place }) => place));
+  for (const { name } of tables) {
+    const found = await readdir(join(out, name), { recursive: true, withFileTypes: true }).catch(() => []);
+    const stranger = found.find(
+      (entry) =>
+        !entry.isDirectory() && !entry.name.startsWith(".") && !own.has(join(entry.parentPath, entry.name)),
+    );
+    if (stranger === undefined) continue;
+    throw new RunvaultError("invalid_argument", "a file is there already that this export would not write", {
+      place: { file: join(stranger.parentPath, stranger.name) },
+      hint: "Readers would take its rows for the table's: remove it, or give another --out.",
+    });
+  }
 }
 
 /** Writes one table from front to back, in pieces. `write` gives false when nobody reads any more. Gives the rows. */
@@ -130,10 +185,11 @@ async function* pieces(
   yield* arrowIpc(format === "arrow" ? "file" : "stream", batches);
 }
 
-/** As the archive's own files: sorted rows, small row groups, no dictionaries in which DuckDB takes -0 for 0. */
+/** As the archive's own files, with sorted rows. */
 async function writeParquet(session: ExportSession, table: Table, file: string): Promise<bigint> {
-  const options = `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, DICTIONARY_SIZE_LIMIT ${dictionaryLimit(table)}, WRITE_BLOOM_FILTER false, USE_TMP_FILE false`;
-  const [rows] = await session.firstRow(`COPY (${session.rowsSql(table)}) TO ${literal(file)} (${options})`);
+  const [rows] = await session.firstRow(
+    `COPY (${session.rowsSql(table)}) TO ${literal(file)} (${parquetOptions(dictionaryLimit(table))})`,
+  );
   return BigInt(String(rows));
 }
 

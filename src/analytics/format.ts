@@ -1,6 +1,29 @@
-/** Forms of text an answer can be written in; see render.ts. */
-export const textFormats = ["table", "json", "ndjson", "csv"] as const;
-export type Format = (typeof textFormats)[number];
+import { namedByEnding } from "./file-ending.ts";
 
-/** Every form of an answer: text, or an Arrow IPC stream. */
-export const formats = [...textFormats, "arrow"] as const;
+/** Forms of text an answer can be written in; see render.ts. */
+export const textFormats = ["table", "vertical", "json", "ndjson", "csv"] as const;
+export type TextFormat = (typeof textFormats)[number];
+
+/** Every form of an answer: text, or bytes for programs. */
+export const formats = [...textFormats, "arrow", "arrow-stream", "parquet"] as const;
+export type Format = (typeof formats)[number];
+
+/** What files of a form end with. */
+const endings = {
+  table: "txt",
+  json: "json",
+  ndjson: "ndjson",
+  csv: "csv",
+  arrow: "arrow",
+  "arrow-stream": "arrows",
+  parquet: "parquet",
+} as const;
+
+/** The form of a file by what its name ends with; null where that tells nothing. */
+export function formatOf(file: string): Format | null {
+  return namedByEnding(file, endings);
+}
+
+export function isTextFormat(format: Format): format is TextFormat {
+  return textFormats.some((name) => name === format);
+}

@@ -4,6 +4,7 @@ import type { Manifest } from "../archive/manifest.ts";
 import { overtaken } from "../archive/overtaken.ts";
 import { WholeFiles } from "../archive/whole-files.ts";
 import type { RunvaultError } from "../model/error.ts";
+import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { keepByteOrderMarks } from "./byte-order-marks.ts";
@@ -40,6 +41,10 @@ export interface OpenViews extends AsyncDisposable {
    * `archive_damaged` where one is not; the other tables can be shown all the same.
    */
   show(names: Iterable<TableName>, signal?: AbortSignal): Promise<void>;
+  /** The runs of which the view of a table shows files, in the order of its rows. */
+  runsOf(name: TableName): readonly RunRef[];
+  /** Has the view of a table show the rows of one run alone, of those that it shows. */
+  showOnly(name: TableName, run: RunRef): Promise<void>;
   /** DuckDB's error as ours; `history_query_failed` where commits since the opening took files away. */
   errorOf(error: unknown): Promise<RunvaultError>;
   /** Where the views of these tables show less than all. */
@@ -98,6 +103,20 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     return {
       show: async (names, until) => {
         for (const name of names) if (!shown.has(name)) await showOne(name, until);
+      },
+      runsOf: (name) => {
+        const files = (shown.get(name) ?? []).flatMap((group) => group.files);
+        const runs = files.map(({ instance, run }) => ({ instanceId: instance, runId: run }));
+        return [...new Map(runs.map((run) => [JSON.stringify(run), run])).values()];
+      },
+      showOnly: async (name, { instanceId, runId }) => {
+        const groups = (shown.get(name) ?? [])
+          .map((group) => ({
+            ...group,
+            files: group.files.filter(({ instance, run }) => instance === instanceId && run === runId),
+          }))
+          .filter((group) => group.files.length > 0);
+        await showRows(connection, archive, tableNamed(name), groups);
       },
       connection,
       manifests,

@@ -54,6 +54,14 @@ export function asQueryError(error: unknown, files: readonly string[]): Runvault
   }
 }
 
+/** An error of a statement that ran with a line of ours ahead of it, by the statement's own lines. */
+export function inOwnLines(error: RunvaultError): RunvaultError {
+  const message = error.message.replace(/^LINE (\d+):/m, (_, line) => `LINE ${Number(line) - 1}:`);
+  if (message === error.message) return error;
+  const { code, place, hint, cause } = error;
+  return new RunvaultError(code, message, { place, cause, ...(hint === undefined ? {} : { hint }) });
+}
+
 const mostMessage = 2_000;
 
 const damagedKinds: ReadonlySet<string> = new Set(["Invalid", "Serialization"]);

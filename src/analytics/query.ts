@@ -4,6 +4,8 @@ import { CutStream, markedStream, type RowChunk } from "../archive/whole-stream.
 import { RunvaultError } from "../model/error.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";
+import { parquetCopySql } from "./parquet-copy.ts";
+import { inOwnLines } from "./query-error.ts";
 import type { QueryArchive } from "./query-views.ts";
 import type { Shortfall } from "./shortfall.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
@@ -17,6 +19,8 @@ export interface QueryOptions {
   readonly timeoutMs?: number;
   /** Threads of DuckDB; default 4. */
   readonly threads?: number;
+  /** A file that an answer may be written to as Parquet; the only one that this may write. */
+  readonly parquetFile?: string | undefined;
   /** Ends the opening early. */
   readonly signal?: AbortSignal;
 }
@@ -38,6 +42,10 @@ export interface QueryResult {
   batches(): AsyncIterable<readonly (readonly DuckDBValue[])[]>;
   /** The same as DuckDB holds them: for what must not become objects. Their columns are the first of a chunk's. */
   chunks(): AsyncIterable<RowChunk>;
+  /** The rows as a Parquet file, which is not there yet; it has to be the one named at the opening. Gives their number. */
+  writeParquet(file: string): Promise<number>;
+  /** The rows that were read so far. */
+  readonly rows: number;
 }
 
 /** Views over an archive's committed files, and SQL over them that can only read. */
@@ -59,7 +67,9 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
   const views = await openViews(archive, { readManifests, allowIncomplete, memoryLimitMb, threads, signal });
   try {
     const { connection, files } = views;
-    await connection.run(`SET allowed_paths = ${allowedPaths(files)}`);
+    const { parquetFile } = options;
+    const written = parquetFile === undefined ? [] : [parquetFile];
+    await connection.run(`SET allowed_paths = ${allowedPaths([...files, ...written])}`);
     await connection.run("SET enable_external_access = false");
     await connection.run("SET lock_configuration = true");
     return new LockedQuery(views, timeoutMs);
@@ -98,11 +108,22 @@ class LockedQuery implements Query {
         statement.kind === "explain"
           ? this.#whole(asked, limit)
           : this.#stream(statement, columns.length, limit);
+      let rows = 0;
+      const counted = countRows(chunks, (more) => {
+        rows += more;
+      });
       return {
         columns,
         shortfall: statement.tables.length === 0 ? null : this.#views.shortfall(statement.tables),
-        chunks: () => chunks,
-        batches: () => rowsOf(chunks, columns.length),
+        chunks: () => counted,
+        batches: () => batchesOf(counted, columns.length),
+        writeParquet: async (file) => {
+          rows = await this.#copy(statement, columns, file, limit);
+          return rows;
+        },
+        get rows() {
+          return rows;
+        },
       };
     } catch (error) {
       limit[Symbol.dispose]();
@@ -147,7 +168,28 @@ class LockedQuery implements Query {
       if (known !== undefined) throw known;
       throw error instanceof CutStream
         ? await this.#reasonOfCut(statement, error.rows)
-        : await this.#views.errorOf(error);
+        : inOwnLines(await this.#views.errorOf(error));
+    }
+  }
+
+  async #copy(
+    statement: ReadStatement,
+    columns: readonly ResultColumn[],
+    file: string,
+    limit: Limit,
+  ): Promise<number> {
+    using _ = limit;
+    if (statement.kind === "explain") {
+      throw new RunvaultError("query_invalid", "what EXPLAIN says is text", {
+        hint: "Leave out the format.",
+      });
+    }
+    try {
+      const sql = parquetCopySql(statement.text, columns, file);
+      const result = await this.#views.connection.runAndReadAll(sql);
+      return Number(result.getRows()[0]?.[0]);
+    } catch (error) {
+      throw limit.reason() ?? inOwnLines(await this.#views.errorOf(error));
     }
   }
 
@@ -157,7 +199,7 @@ class LockedQuery implements Query {
     try {
       await this.#views.connection.run(`SELECT max(hash(q)) FROM (\n${statement.text}\n) q`);
     } catch (error) {
-      return limit.reason() ?? (await this.#views.errorOf(error));
+      return limit.reason() ?? inOwnLines(await this.#views.errorOf(error));
     }
     return new RunvaultError(
       "query_invalid",
@@ -173,15 +215,27 @@ class LockedQuery implements Query {
   }
 }
 
-/** The rows of chunks, without the column that a stream's chunks have beside them. */
-async function* rowsOf(
+async function* countRows(
+  chunks: AsyncIterable<RowChunk>,
+  count: (rows: number) => void,
+): AsyncGenerator<RowChunk> {
+  for await (const chunk of chunks) {
+    count(chunk.rows);
+    yield chunk;
+  }
+}
+
+async function* batchesOf(
   chunks: AsyncIterable<RowChunk>,
   columns: number,
 ): AsyncGenerator<readonly (readonly DuckDBValue[])[]> {
-  for await (const { chunk, rows } of chunks) {
-    const batch = chunk.getRows();
-    batch.length = rows;
-    for (const row of batch) row.length = columns;
-    yield batch;
-  }
+  for await (const chunk of chunks) yield rowsOf(chunk, columns);
+}
+
+/** The rows of a chunk, without the column that a stream's chunks have beside them. */
+export function rowsOf({ chunk, rows }: RowChunk, columns: number): readonly (readonly DuckDBValue[])[] {
+  const batch = chunk.getRows();
+  batch.length = rows;
+  for (const row of batch) row.length = columns;
+  return batch;
 }

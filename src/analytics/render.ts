@@ -1,26 +1,21 @@
-import { DuckDBDecimalValue, type DuckDBValue } from "@duckdb/node-api";
-import { visibleLines } from "../model/visible-text.ts";
-import { alignedTable } from "./aligned-table.ts";
+import type { DuckDBValue } from "@duckdb/node-api";
 import { jsonCell, textCell } from "./cell.ts";
-import type { Format } from "./format.ts";
+import type { TextFormat } from "./format.ts";
 import type { QueryResult } from "./query.ts";
-
-export interface RenderOptions {
-  /** Rows a table shows; the other formats always give all. Default 100. */
-  readonly tableRows?: number;
-  /** Called with a sentence for people when a table does not show every row. */
-  readonly onCut?: (note: string) => void;
-}
+import { renderTable, renderVertical, type ShownOptions } from "./render-shown.ts";
+import { uniqueNames } from "./unique-names.ts";
 
 /** A result as text, in pieces, in bounded memory; the pieces end when the result is whole. See the format's own words. */
 export function render(
   result: QueryResult,
-  format: Format,
-  options: RenderOptions = {},
+  format: TextFormat,
+  options: ShownOptions = {},
 ): AsyncIterable<string> {
   switch (format) {
     case "table":
       return renderTable(result, options);
+    case "vertical":
+      return renderVertical(result, options);
     case "json":
       return renderJson(result);
     case "ndjson":
@@ -64,48 +59,7 @@ function csvField(text: string): string {
   return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** Aligned text: numbers to the right, NULL as such, what a terminal would obey escaped. */
-async function* renderTable(result: QueryResult, options: RenderOptions): AsyncGenerator<string> {
-  const most = options.tableRows ?? 100;
-  const rows: string[][] = [];
-  const numeric = result.columns.map(() => true);
-  let cut = false;
-  for await (const batch of result.batches()) {
-    for (const row of batch) {
-      if (rows.length === most) {
-        cut = true;
-        break;
-      }
-      row.forEach((value, index) => {
-        if (value !== null && !isNumeric(value)) numeric[index] = false;
-      });
-      rows.push(row.map((value) => (value === null ? "NULL" : textCell(value))));
-    }
-    if (cut) break;
-  }
-  const explained = result.columns.length === 2 && result.columns[0]?.name === "explain_key";
-  if (explained) {
-    for (const row of rows) yield `${visibleLines(row[1] ?? "")}\n`;
-    return;
-  }
-  yield alignedTable(
-    result.columns.map(({ name }) => name),
-    rows,
-    numeric,
-  );
-  if (cut) options.onCut?.(`only the first ${most} rows are shown; --format csv or ndjson gives all`);
-}
-
-function isNumeric(value: DuckDBValue): boolean {
-  return typeof value === "number" || typeof value === "bigint" || value instanceof DuckDBDecimalValue;
-}
-
 function objectOf(result: QueryResult): (row: readonly DuckDBValue[]) => string {
-  const seen = new Map<string, number>();
-  const keys = result.columns.map(({ name }) => {
-    const times = (seen.get(name) ?? 0) + 1;
-    seen.set(name, times);
-    return JSON.stringify(times === 1 ? name : `${name}_${times}`);
-  });
+  const keys = uniqueNames(result.columns.map(({ name }) => name)).map((name) => JSON.stringify(name));
   return (row) => `{${row.map((value, index) => `${keys[index]}:${jsonCell(value)}`).join(",")}}`;
 }

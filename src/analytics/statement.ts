@@ -6,7 +6,8 @@ import { nearestName } from "../model/nearest-name.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { doublesOf } from "./double-sql.ts";
 
-/** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. */
+/** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. It
+ * begins where the text given does, so that DuckDB counts the same lines. */
 export interface ReadStatement {
   readonly kind: "select" | "explain";
   readonly text: string;
@@ -50,8 +51,10 @@ const refusedFunctions: ReadonlySet<string> = new Set(["write_log", "nextval", "
 export async function readStatement(connection: DuckDBConnection, sql: string): Promise<ReadStatement> {
   const explain = /^\s*explain(?:\s+analyze)?(?=[\s(])/i.exec(sql);
   if (explain !== null) {
-    const { text, tables } = await readSelect(connection, sql.slice(explain[0].length));
-    return { kind: "explain", text: `${explain[0].trim()} ${text}`, tables };
+    // blanks in its place: what is said of a line and a column is so in the whole text
+    const blank = explain[0].replace(/[^\n]/g, " ");
+    const { text, tables } = await readSelect(connection, blank + sql.slice(blank.length));
+    return { kind: "explain", text: explain[0] + text.slice(blank.length), tables };
   }
   return { kind: "select", ...(await readSelect(connection, sql)) };
 }
@@ -73,9 +76,9 @@ async function readSelect(
   for (let end = sql.lastIndexOf(";"); end >= 0; end = end === 0 ? -1 : sql.lastIndexOf(";", end - 1)) {
     const shorter = sql.slice(0, end);
     const fits = await fitsParentheses(connection, shorter, tree);
-    if (fits) return { text: shorter.trim(), tables };
+    if (fits) return { text: shorter.trimEnd(), tables };
   }
-  return { text: sql.trim(), tables };
+  return { text: sql.trimEnd(), tables };
 }
 
 /** The archive's tables among the names in a statement. A name that a WITH defines counts too, though it is no table. */
@@ -110,7 +113,8 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<unknown
     return answer.statements;
   }
   if (answer.error_type === "parser") {
-    throw new RunvaultError("query_invalid", `Parser Error: ${answer.error_message}`, { hint });
+    const at = answer.position === undefined ? "" : `\n\n${excerpt(sql, Number(answer.position))}`;
+    throw new RunvaultError("query_invalid", `Parser Error: ${answer.error_message}${at}`, { hint });
   }
   throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run", {
     // such a PIVOT first creates a type of the values it finds
@@ -118,10 +122,23 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<unknown
   });
 }
 
+/** The line of a place in the text, as DuckDB shows it where it binds a name or converts a value. */
+function excerpt(sql: string, bytes: number): string {
+  const before = Buffer.from(sql).subarray(0, bytes).toString().split("\n");
+  const column = before.at(-1)!.length;
+  const line = sql.split("\n")[before.length - 1] ?? "";
+  const from = Math.max(0, column - 40);
+  const shown = `LINE ${before.length}: ${from > 0 ? "..." : ""}`;
+  const caret = " ".repeat(shown.length + column - from);
+  return `${shown}${line.slice(from, from + 80).replaceAll("\t", " ")}\n${caret}^`;
+}
+
 interface ParseAnswer {
   readonly error: boolean;
   readonly error_type?: string;
   readonly error_message?: string;
+  /** Bytes ahead of the place, in digits. */
+  readonly position?: string;
   readonly statements?: readonly unknown[];
 }
 

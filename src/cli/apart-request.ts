@@ -1,5 +1,5 @@
-import { once } from "node:events";
-import { rmSync, writeSync } from "node:fs";
+import { on } from "node:events";
+import { rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /** What the process that started this one asks for. */
@@ -9,25 +9,41 @@ export interface ApartRequest {
   readonly request: unknown;
 }
 
+/** What this process says to the one that started it: a text for people, or that a request is done. */
+export type ApartMessage = { readonly say: string } | { readonly answer: unknown };
+
 /**
- * Reads what the process that started this one asks for. From then on this one lives no longer than that one: when its
- * pipe ends, the temporary folder is removed, and all threads end at once.
+ * What the process that started this one asks for, one request after another, until it says that it wants no more. This
+ * one lives no longer than that one: when its pipe ends, the temporary folder is removed, and all threads end at once.
  */
-export async function apartRequest(): Promise<unknown> {
+export async function* apartRequests(): AsyncGenerator<unknown> {
   const { stdin } = process;
   const lines = createInterface({ input: stdin });
-  const [line] = (await once(lines, "line")) as [string];
-  const { temporary, request } = JSON.parse(line) as ApartRequest;
+  let folder: string | undefined;
   lines.once("close", () => {
-    rmSync(temporary, { recursive: true, force: true });
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     process.kill(process.pid, "SIGKILL");
   });
+  for await (const [line] of on(lines, "line") as AsyncIterable<[string]>) {
+    if (line === "") break;
+    const { temporary, request } = JSON.parse(line) as ApartRequest;
+    folder = temporary;
+    yield request;
+  }
   // the pipe stays open; it must not keep a process that is done
   if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
-  return request;
 }
 
 /** Says something to people, by way of the process that started this one. */
 export function sayApart(text: string): void {
-  writeSync(3, text);
+  send({ say: text });
+}
+
+/** Ends a request. */
+export function answerApart(answer: unknown): void {
+  send({ answer });
+}
+
+function send(message: ApartMessage): void {
+  writeFileSync(3, `${JSON.stringify(message)}\n`);
 }

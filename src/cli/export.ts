@@ -4,8 +4,10 @@ import type { ExportedFile } from "../analytics/export.ts";
 import {
   decimalForms,
   type ExportFormat,
+  exportFormatOf,
   exportFormats,
   isStreamFormat,
+  partitions,
   streamFormats,
 } from "../analytics/export-format.ts";
 import type { Shortfall } from "../analytics/shortfall.ts";
@@ -16,9 +18,10 @@ import { type FilterName, type Table, tableNamed, tables } from "../model/table.
 import { visible } from "../model/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
+import { instant, instantHelp } from "./instant.ts";
 import { killStep } from "./kill-step.ts";
 import { grouped } from "./number-text.ts";
-import { instant, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
+import { mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
 import { parseRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -28,8 +31,9 @@ const schema = z.object({
   ...archiveShape,
   tables: z.array(z.string()).default([]),
   allTables: z.boolean().default(false),
-  format: z.enum(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]),
+  format: z.enum(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]).optional(),
   out: nonEmpty,
+  partition: z.enum(partitions).optional(),
   force: z.boolean().default(false),
   run: z.array(z.string()).default([]),
   resourceKey: z.string().optional(),
@@ -59,13 +63,20 @@ export const exportCommand = commandEntry({
       .argument("[tables...]", "names of tables")
       .option("--all-tables", "every table")
       .addOption(
-        new Option("-f, --format <format>", "form of the files")
-          .choices(Object.keys(exportFormats))
-          .makeOptionMandatory(),
+        new Option(
+          "-f, --format <format>",
+          "form of the files; by what the name of a file ends with, unless given",
+        ).choices(Object.keys(exportFormats)),
       )
       .requiredOption(
         "-o, --out <path>",
         `a file for one table and for duckdb, else a folder; - is standard output (${streamFormats.join(", ")})`,
+      )
+      .addOption(
+        new Option(
+          "--partition <by>",
+          "run: a file a table and run, as PATH/TABLE/instance_id=…/run_id=…/part.parquet; the columns stay in the files",
+        ).choices(partitions),
       )
       .option("--force", "replace files that are there already")
       .addOption(archiveOption())
@@ -75,7 +86,7 @@ export const exportCommand = commandEntry({
       .option("--account <account>", "only rows of this account")
       .option("--portfolio <portfolio>", "only rows of this portfolio")
       .option("--resource-key <key>", "only rows of this resource")
-      .option("--from <time>", "only rows with ts_event at or after it; RFC 3339 or UNIX nanoseconds")
+      .option("--from <time>", `only rows with ts_event at or after it: ${instantHelp}`)
       .option("--to <time>", "only rows with ts_event before it")
       .addOption(
         new Option("--decimals <form>", "prices, quantities and money as decimals, or as doubles")
@@ -97,13 +108,18 @@ export const exportCommand = commandEntry({
       .addHelpText(
         "after",
         `
-arrow is an Arrow IPC file, arrow-stream the same as a stream. duckdb is one database with a table a kind, runs, and
+Names end with ${Object.entries(exportFormats)
+          .map(([format, ending]) => `.${ending}${ending === format ? "" : ` (${format})`}`)
+          .join(
+            ", ",
+          )}. arrow is an Arrow IPC file, arrow-stream the same as a stream. duckdb is one database with a table a kind, runs, and
 <table>_f with doubles. ndjson holds the lines as a gateway sends them. In csv, NULL is an empty field and the empty
 string is "". Times are naive and UTC, in nanoseconds.
 
 Examples:
-  runvault export fills --format parquet --out fills.parquet
-  runvault export --all-tables --run alpha-1/2022-01-01-001 --format duckdb --out run.duckdb
+  runvault export fills --out fills.parquet
+  runvault export --all-tables --run alpha-1/2022-01-01-001 --out run.duckdb
+  runvault export fills orders --partition run --format parquet --out lake
   runvault export fills orders --symbol BTC-PERP --from 2022-01-01 --to 2022-02-01 --format arrow --out january
   runvault export fills --format csv --out - | head
 `,
@@ -117,9 +133,15 @@ function collected(value: string, before: readonly string[] | undefined): string
 
 async function runExport(values: Values, session: Session): Promise<number> {
   const chosen = chosenTables(values);
-  const { format } = values;
+  const format = values.format ?? guessedFormat(values, chosen);
+  const { partition = null } = values;
   const toStdout = values.out === "-";
-  if (toStdout) refuseStdout(values, chosen, session);
+  if (toStdout) refuseStdout({ ...values, format }, chosen, session);
+  if (format === "duckdb" && partition !== null) {
+    throw new RunvaultError("invalid_argument", "a database cannot be partitioned", {
+      hint: "Leave out --partition, or give another --format.",
+    });
+  }
   const runs = values.run.map(parseRun);
   const selection = {
     filters: filtersOf(values),
@@ -159,6 +181,8 @@ async function runExport(values: Values, session: Session): Promise<number> {
       format,
       out: values.out,
       force: values.force,
+      partition,
+      outside: archive.dir,
       onTable: (table) => progress.on(table),
       onWritten: (rows, bytes) => progress.add(rows, bytes),
       step: killStep(session.terminal.env),
@@ -182,11 +206,34 @@ function wrong(message: string): RunvaultError {
   return new RunvaultError("invalid_argument", message, { hint: "Name tables, or give --all-tables." });
 }
 
-function refuseStdout(values: Values, chosen: readonly Table[], session: Session): void {
+/** By the name of the file. A folder's name tells nothing. */
+function guessedFormat({ out, partition }: Values, chosen: readonly Table[]): ExportFormat {
+  const guessed = exportFormatOf(out);
+  const isFile = partition === undefined && (chosen.length === 1 || guessed === "duckdb");
+  if (isFile && guessed !== null) return guessed;
+  const why =
+    out === "-"
+      ? "standard output has no name that tells the format"
+      : isFile
+        ? `the name does not tell the format: ${out}`
+        : "the name of a folder does not tell the format of its files";
+  throw new RunvaultError("invalid_argument", why, {
+    hint: `Give --format, one of ${Object.keys(exportFormats).join(", ")}.`,
+  });
+}
+
+function refuseStdout(
+  values: Values & { readonly format: ExportFormat },
+  chosen: readonly Table[],
+  session: Session,
+): void {
   const refuse = (message: string, hint: string) => new RunvaultError("invalid_argument", message, { hint });
   if (!isStreamFormat(values.format)) {
     const near = values.format === "arrow" ? "arrow-stream" : streamFormats.join(", ");
     throw refuse(`${values.format} cannot be written to standard output`, `Use ${near}, or give a file.`);
+  }
+  if (values.partition !== undefined) {
+    throw refuse("--partition writes to a folder", "Give --out a folder.");
   }
   if (chosen.length > 1) throw refuse("standard output takes one table", "Name one, or give --out a folder.");
   if (session.json) {
@@ -211,8 +258,9 @@ function reportJson(
 ): string {
   const rows = files.flatMap(({ tables: written }) => written).reduce((sum, { rows }) => sum + rows, 0n);
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-  const listed = files.map(({ tables: written, ...file }) => ({
+  const listed = files.map(({ tables: written, run, ...file }) => ({
     ...file,
+    ...(run === null ? {} : { instance: run.instanceId, run: run.runId }),
     tables: written.map((table) => ({ ...table, rows: Number(table.rows) })),
   }));
   const told = { format, files: listed, rows: Number(rows), bytes, seconds: Number(seconds.toFixed(3)) };

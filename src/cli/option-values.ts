@@ -4,7 +4,6 @@ import { longestTimerMs, timerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
-import { parseTime } from "../model/time.ts";
 
 const unitMs: Readonly<Record<string, number>> = {
   ms: 1,
@@ -96,16 +95,6 @@ export const bytesPerSecond = z.string().transform((text, context) => {
   if (rate >= 1 && Number.isSafeInteger(rate)) return rate;
   context.addIssue("is a whole number of B, KB or MB a second (powers of 1024), such as 64KB");
   return z.NEVER;
-});
-
-/** UNIX nanoseconds or an RFC 3339 time → nanoseconds. */
-export const instant = z.string().transform((text, context) => {
-  try {
-    return parseTime(text);
-  } catch {
-    context.addIssue("is a time: UNIX nanoseconds, or RFC 3339 such as 2022-01-01T00:00:00Z");
-    return z.NEVER;
-  }
 });
 
 /** The names of tables in `a,b`, each once. Throws nothing; an unknown name is an issue with the nearest right one. */

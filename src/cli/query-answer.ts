@@ -1,16 +1,24 @@
-import type { formats } from "../analytics/format.ts";
+import { createReadStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { writeAside } from "../analytics/export-file.ts";
+import { type Format, isTextFormat } from "../analytics/format.ts";
 import { openQuery, type QueryResult } from "../analytics/query.ts";
 import { render } from "../analytics/render.ts";
 import { openArchive } from "../archive/archive.ts";
 import { exit } from "../model/error.ts";
+import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { Session } from "./session.ts";
+import { placedError, type SqlText } from "./sql-text.ts";
 import { tellShortfall } from "./tell-shortfall.ts";
 
 /** One statement and how it is to be answered. */
 export interface QueryWork {
   readonly archive: string;
-  readonly sql: string;
-  readonly format: (typeof formats)[number];
+  readonly sql: SqlText;
+  readonly format: Format;
+  /** Where the answer goes; null for standard output. `aside` is written, and takes the place of `file` later. */
+  readonly to: { readonly file: string; readonly aside: string } | null;
   readonly allowIncomplete: boolean;
   readonly strict: boolean;
   /** Milliseconds. */
@@ -18,45 +26,98 @@ export interface QueryWork {
   /** Mebibytes. */
   readonly memory: number;
   readonly threads: number;
-  readonly tableRows: number;
+  /** Rows that people are shown; null where that is for the terminal to say. */
+  readonly tableRows: number | null;
 }
 
-/** Runs the statement and writes its answer to standard output. Gives the exit status. */
-export async function answerQuery(work: QueryWork, session: Session): Promise<number> {
-  const { format } = work;
+/** What became of a statement: the exit status, and the rows of its answer, null where there is none. */
+export interface QueryAnswer {
+  readonly status: number;
+  readonly rows: number | null;
+}
+
+/** Runs the statement, writes its answer, and tells what went wrong. */
+export async function toldAnswer(work: QueryWork, session: Session): Promise<QueryAnswer> {
+  try {
+    return await answerQuery(work, session);
+  } catch (error) {
+    return { status: session.failure(error), rows: null };
+  }
+}
+
+/** Rows that a terminal is shown unless it is told otherwise. */
+const terminalRows = 1_000;
+
+/** Runs the statement and writes its answer. */
+export async function answerQuery(work: QueryWork, session: Session): Promise<QueryAnswer> {
+  const { format, to } = work;
   const archive = await openArchive(work.archive);
+  await using folders = new AsyncDisposableStack();
+  let parquetFile = to?.aside;
+  if (format === "parquet" && to === null) {
+    const folder = await makeTemporaryFolder("query");
+    folders.defer(() => rm(folder, { recursive: true, force: true }));
+    parquetFile = join(folder, "answer.parquet");
+  }
   await using query = await openQuery(archive, {
     allowIncomplete: work.allowIncomplete,
     memoryLimitMb: work.memory,
     timeoutMs: work.timeout,
     threads: work.threads,
     signal: session.signal,
+    parquetFile: format === "parquet" ? parquetFile : undefined,
   });
-  const result = await query.run(work.sql, session.signal);
-  // ahead of the rows: what is not all there must not look like an answer
-  const status = result.shortfall === null ? exit.done : await tellShortfall(result.shortfall, work, session);
-  if (format === "arrow") {
-    await sendArrow(result, session);
-    return status;
+  try {
+    const result = await query.run(work.sql.text, session.signal);
+    // ahead of the rows: what is not all there must not look like an answer
+    const status =
+      result.shortfall === null ? exit.done : await tellShortfall(result.shortfall, work, session);
+    if (format === "parquet") await result.writeParquet(parquetFile!);
+    if (format !== "parquet" || to === null) {
+      const pieces =
+        format === "parquet" ? createReadStream(parquetFile!) : await piecesOf(result, work, session);
+      if (to !== null) await writeAside(to, pieces);
+      else await send(pieces, format, session);
+    }
+    return { status, rows: result.rows };
+  } catch (error) {
+    throw placedError(error, work.sql);
   }
-  const options = { tableRows: work.tableRows, onCut: (note: string) => session.note(`note: ${note}`) };
-  const isJson = format === "json" || format === "ndjson";
-  // programs get the data as it is; JSON for people means the same without what a terminal would obey
-  const isForPeople = format === "table" || (isJson && session.terminal.stdoutIsTerminal);
-  const send = isForPeople ? session.print : session.terminal.out;
-  for await (const text of render(result, format, options)) {
-    if (!(await send(text))) break;
-  }
-  return status;
 }
 
-async function sendArrow(result: QueryResult, session: Session): Promise<void> {
+async function piecesOf(
+  result: QueryResult,
+  { format, tableRows, to }: QueryWork,
+  session: Session,
+): Promise<AsyncIterable<string | Uint8Array>> {
+  if (isTextFormat(format)) {
+    const { columns } = session.terminal;
+    const isShown = to === null && columns !== null;
+    return render(result, format, {
+      mostRows: tableRows ?? (isShown ? terminalRows : undefined),
+      width: isShown ? columns : undefined,
+      onCut: (note) => session.note(`note: ${note}`),
+    });
+  }
   // what writes Arrow is only loaded for it
-  const { arrowStream } = await import("../analytics/arrow-ipc.ts");
+  const { arrowAnswer } = await import("../analytics/arrow-ipc.ts");
   const { textColumns } = await import("../analytics/arrow-type.ts");
   const text = textColumns(result.columns);
   if (text.length > 0) session.note(`note: as text: ${text.join(", ")}`);
-  for await (const piece of arrowStream(result)) {
-    if (!(await session.terminal.out(piece))) break;
+  // a file has an index behind its rows, and can be mapped; a stream is what can be read as it comes
+  return arrowAnswer(result, format === "arrow" && to !== null ? "file" : "stream");
+}
+
+async function send(
+  pieces: AsyncIterable<string | Uint8Array>,
+  format: Format,
+  { print, terminal }: Session,
+): Promise<void> {
+  const isJson = format === "json" || format === "ndjson";
+  // programs get the data as it is; JSON for people means the same without what a terminal would obey
+  const isForPeople = format === "table" || format === "vertical" || (isJson && terminal.stdoutIsTerminal);
+  for await (const piece of pieces) {
+    const isThere = isForPeople ? await print(String(piece)) : await terminal.out(piece);
+    if (!isThere) break;
   }
 }

@@ -1,6 +1,7 @@
-// Run by `runvault query` as a process of its own: a statement may take more memory than it is told to, and may crash.
+// Run by `runvault query` and `runvault shell` as a process of its own: a statement may take more memory than it is told to,
+// and may crash.
 import { createScrubber } from "../model/scrubber.ts";
-import { apartRequest, sayApart } from "./apart-request.ts";
+import { answerApart, apartRequests, sayApart } from "./apart-request.ts";
 import { keepCompiled } from "./compile-cache.ts";
 import type { GlobalValues } from "./global-values.ts";
 import { openSession } from "./open-session.ts";
@@ -9,18 +10,12 @@ import { processTerminal } from "./terminal.ts";
 
 keepCompiled(process.env);
 // behind the cache, from which it is to come
-const { answerQuery } = await import("./query-answer.ts");
-const { work, ...globals } = (await apartRequest()) as { work: QueryWork } & GlobalValues;
-const session = openSession({
-  globals,
-  terminal: processTerminal(),
-  scrubber: createScrubber(),
+const { toldAnswer } = await import("./query-answer.ts");
+const terminal = processTerminal();
+for await (const asked of apartRequests()) {
+  const { work, ...globals } = asked as { work: QueryWork } & GlobalValues;
   // this process is killed, not stopped
-  signal: new AbortController().signal,
-  write: sayApart,
-});
-try {
-  process.exitCode = await answerQuery(work, session);
-} catch (error) {
-  process.exitCode = session.failure(error);
+  const { signal } = new AbortController();
+  const session = openSession({ globals, terminal, scrubber: createScrubber(), signal, write: sayApart });
+  answerApart(await toldAnswer(work, session));
 }

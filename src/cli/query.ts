@@ -1,65 +1,65 @@
-import { addAbortSignal } from "node:stream";
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { formats } from "../analytics/format.ts";
-import { queryTimedOut } from "../analytics/query-timed-out.ts";
+import { type Format, formatOf, formats, isTextFormat } from "../analytics/format.ts";
+import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
-import { archiveOption, archiveShape } from "./archive-option.ts";
+import { plural } from "../model/plural.ts";
 import { commandEntry } from "./command-entry.ts";
-import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
-import type { QueryWork } from "./query-answer.ts";
-import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
-import type { ApartEnd } from "./run-apart.ts";
+import { grouped } from "./number-text.ts";
+import { nonEmpty } from "./option-values.ts";
 import type { Session } from "./session.ts";
+import { readSqlFile, readSqlInput, type SqlText } from "./sql-text.ts";
+import { addStatementOptions, statementShape } from "./statement-options.ts";
+import { openStatementRunner } from "./statement-runner.ts";
 
 const schema = z.object({
-  ...archiveShape,
-  sql: z.string(),
-  format: z.enum(formats),
-  ...readerShape,
-  timeout: durationMs,
-  memory: mebibytes,
-  threads: wholeNumber(1, 256),
-  tableRows: wholeNumber(1, 1_000_000),
+  ...statementShape,
+  sql: z.string().optional(),
+  file: nonEmpty.optional(),
+  format: z.enum(formats).optional(),
+  out: nonEmpty.optional(),
+  force: z.boolean().default(false),
 });
+type Values = z.output<typeof schema>;
 
 /** `runvault query SQL` */
 export const queryCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
-    command
-      .description(
-        "Runs one SELECT, or an EXPLAIN of one, over the archive: the eight tables, <table>_f with doubles for tables " +
-          "with exact columns, and runs with one row a run. It can read the archive's tables and nothing else.",
-      )
-      .argument("<sql>", "the statement; - reads it from standard input")
-      .addOption(archiveOption())
-      .addOption(
-        new Option("-f, --format <format>", "form of the answer")
-          .choices(formats)
-          .default("table")
-          .conflicts("json"),
-      )
-      .option("--json", "same as --format json; errors as JSON too")
-      .addOption(allowIncompleteOption())
-      .addOption(strictOption())
-      .addOption(
-        new Option("--timeout <time>", "longest time the query may take, the reading of its answer included")
-          .env("RUNVAULT_TIMEOUT")
-          .default("5m"),
-      )
-      .addOption(
-        new Option("--memory <size>", "memory before spilling to disk").env("RUNVAULT_MEMORY").default("1GB"),
-      )
-      .addOption(new Option("--threads <n>", "threads to compute with").env("RUNVAULT_THREADS").default("4"))
-      .addOption(new Option("--table-rows <n>", "most rows that the format table shows").default("100"))
-      .addHelpText(
-        "after",
-        `
+    addStatementOptions(
+      command
+        .description(
+          "Runs one SELECT, or an EXPLAIN of one, over the archive: the eight tables, <table>_f with doubles for tables " +
+            "with exact columns, and runs with one row a run. It can read the archive's tables and nothing else.",
+        )
+        .argument(
+          "[sql]",
+          "the statement; - reads it from standard input, as does leaving it out where that is no terminal",
+        )
+        .option("--file <file>", "read the statement from a file; - is standard input")
+        .addOption(
+          new Option(
+            "-f, --format <format>",
+            "form of the answer; by what --out ends with, else table, unless given",
+          )
+            .choices(formats)
+            .conflicts("json"),
+        )
+        .option("--json", "same as --format json; errors as JSON too")
+        .option("-o, --out <file>", "file for the answer; it takes its name when it is whole")
+        .option("--force", "replace the file if it is there already"),
+    ).addHelpText(
+      "after",
+      `
 In json and ndjson, decimals are strings with all their digits, and integers beyond 2^53 are strings too. Times are
-RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". arrow is an Arrow IPC stream, typed. What a
-terminal would obey in the data is escaped in table, and in json and ndjson on a terminal; csv is the data as it is.
+RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". vertical has one field a line. What a terminal
+would obey in the data is escaped in table and vertical, and in json and ndjson on a terminal; csv is the data as it is.
+arrow is typed: an Arrow IPC stream on standard output (arrow-stream anywhere), an Arrow IPC file with --out. parquet is
+typed too: integers of 128 bits as DECIMAL(38,0), and what Parquet has no type for as text.
+
+A file's name ends with .txt (table), .csv, .json, .ndjson or .jsonl, .arrow, .arrows (arrow-stream) or .parquet; any other
+wants --format. On a terminal a table is cut to its width, and to 1000 rows; what is written elsewhere is whole.
 
 Rows are those that are proven. Where a table has none, or its latest attempt went wrong, or rows of it are set aside,
 or, with --allow-incomplete, are not proven, standard error says so; with --json as one object,
@@ -67,86 +67,64 @@ or, with --allow-incomplete, are not proven, standard error says so; with --json
 
 Examples:
   runvault query "SELECT symbol, count(*) AS fills, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
-  runvault query --format csv "SELECT * FROM equity WHERE instance_id = 'alpha-1' AND run_id = '2022-01-01-001'" > equity.csv
+  runvault query -o equity.parquet "SELECT * FROM equity WHERE instance_id = 'alpha-1' AND run_id = '2022-01-01-001'"
+  runvault query --file turnover.sql --format csv | head
 `,
-      ),
+    ),
   run: runQuery,
 });
 
-async function runQuery(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const format = session.json ? "json" : values.format;
-  if (format === "arrow" && session.terminal.stdoutIsTerminal) {
-    throw new RunvaultError("invalid_argument", "arrow is nothing for a terminal", {
-      hint: "Send it to a program or a file, or leave out --format.",
+async function runQuery(values: Values, session: Session): Promise<number> {
+  const file = values.out === "-" ? undefined : values.out;
+  const format = session.json ? "json" : (values.format ?? guessedFormat(file));
+  if (file === undefined && !isTextFormat(format) && session.terminal.stdoutIsTerminal) {
+    throw new RunvaultError("invalid_argument", `${format} is nothing for a terminal`, {
+      hint: "Give --out a file, send it to a program, or leave out --format.",
     });
   }
-  const sql = values.sql === "-" ? await readStandardInput(session.signal) : values.sql;
-  const { signal, terminal, globals } = session;
-  const work: QueryWork = { ...values, format, sql };
-  if (terminal.runApart === null) {
-    const { answerQuery } = await import("./query-answer.ts");
-    return await answerQuery(work, session);
-  }
-  const end = await terminal.runApart({
-    module: "query-apart",
-    request: { work, ...globals },
-    memoryBytes: processMebibytes(values) * 1024 * 1024,
-    // the statement is stopped at its time; this is for one that does not listen
-    timeoutMs: values.timeout + 2_000,
-    signal,
-    say: session.say,
-  });
-  if (end.kind === "exit") return end.status;
-  throw errorOf(end, values.timeout);
+  // while the statement is read, its process starts
+  await using runner = openStatementRunner(values, session);
+  const sql = await sqlOf(values, session);
+  const out = file === undefined ? null : { file, force: values.force };
+  const { status, rows, written } = await runner.run(sql, { format, out }, session.signal);
+  if (written !== null) session.note(writtenText({ ...written, rows: rows ?? 0 }, session.json));
+  return status;
 }
 
-/**
- * What the process of a statement may allocate, in mebibytes. DuckDB's operators take up to 1.7 times the memory at which
- * they spill, and end well: docs/performance.md has what was measured. With nothing to do the process has 670, most of
- * which it never touches; each thread adds its stack.
- */
-function processMebibytes({
-  memory,
-  threads,
-}: {
-  readonly memory: number;
-  readonly threads: number;
-}): number {
-  return 2 * memory + 730 + 16 * threads;
-}
-
-/** A process that did not come to its own end: the statement's doing, unless it did not get as far as that. */
-function errorOf(end: Exclude<ApartEnd, { kind: "exit" }>, timeoutMs: number): RunvaultError {
-  switch (end.kind) {
-    case "timeout":
-      return queryTimedOut(timeoutMs);
-    case "memory":
-      return tookTooMuch();
-    case "crash":
-      // what was refused its memory says so on its way out, V8 and the C++ library alike; SIGKILL is how the system ends
-      // what takes too much of the machine's
-      if (/out of memory|bad_alloc/i.test(end.last) || end.by === "SIGKILL")
-        return tookTooMuch(new Error(end.last));
-      return new RunvaultError("query_invalid", `the query crashed DuckDB (${end.by})`, {
-        cause: new Error(end.last === "" ? "it said nothing" : end.last),
-        hint: "Write it another way: nesting it less may do, and so may more --memory.",
-      });
-    case "failed":
-      return new RunvaultError("internal", `the query's process ended with status ${end.status}`, {
-        cause: new Error(end.last === "" ? "it said nothing" : end.last),
-      });
-  }
-}
-
-function tookTooMuch(cause?: Error): RunvaultError {
-  return new RunvaultError("query_invalid", "the query took more memory than it may", {
-    cause,
-    hint: "Narrow it, or raise --memory.",
+function guessedFormat(file: string | undefined): Format {
+  if (file === undefined) return "table";
+  const guessed = formatOf(file);
+  if (guessed !== null) return guessed;
+  throw new RunvaultError("invalid_argument", `the name does not tell the format: ${file}`, {
+    hint: `Give --format, one of ${formats.join(", ")}.`,
   });
 }
 
-async function readStandardInput(signal: AbortSignal): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of addAbortSignal(signal, process.stdin)) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
+/** What was written, for people or as JSON. */
+export function writtenText(
+  { file, rows, bytes }: { readonly file: string; readonly rows: number; readonly bytes: number },
+  json: boolean,
+): string {
+  if (json) return JSON.stringify({ file, rows, bytes });
+  return `${file}  ${grouped(rows)} ${plural(rows, "row")}, ${byteText(bytes)}`;
+}
+
+async function sqlOf({ sql, file }: Values, { terminal, signal, note }: Session): Promise<SqlText> {
+  if (sql !== undefined && file !== undefined) {
+    throw new RunvaultError("invalid_argument", "--file and a statement exclude each other", {
+      hint: "Give one of them.",
+    });
+  }
+  const named = file ?? sql;
+  if (named === undefined && terminal.stdinIsTerminal) {
+    throw new RunvaultError("invalid_argument", "no statement is given", {
+      hint: "Give it in quotes, by --file, or on standard input; `runvault shell` asks for one after another.",
+    });
+  }
+  if (named === undefined || named === "-") {
+    if (terminal.stdinIsTerminal) note("type the statement, then Enter and Ctrl-D");
+    return await readSqlInput(terminal.stdin, signal);
+  }
+  if (file !== undefined) return await readSqlFile(file, signal);
+  return { text: named, file: null, line: 1 };
 }

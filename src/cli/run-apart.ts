@@ -2,105 +2,183 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { extname, join } from "node:path";
+import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { timerMs } from "../model/deadline.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
-import type { ApartRequest } from "./apart-request.ts";
+import type { ApartMessage, ApartRequest } from "./apart-request.ts";
 import { watchResident } from "./watch-resident.ts";
 
-/** A piece of work for a process of its own. */
-export interface ApartWork {
-  /** The module that does it, by its name in this folder; see `apart-request.ts` for what it is given. */
+/** A process for work that may have to be killed. */
+export interface ApartOptions {
+  /** The module that does the work, by its name in this folder; see `apart-request.ts` for what it is given. */
   readonly module: "query-apart";
-  /** Read there by `apartRequest`. */
-  readonly request: object;
   /** Memory that the process may take, all of it counted. */
   readonly memoryBytes: number;
-  /** When it is killed. */
-  readonly timeoutMs: number;
-  readonly signal: AbortSignal;
   /** Takes what it says for people. */
   readonly say: (text: string) => void;
 }
 
+/** A piece of work. */
+export interface ApartWork {
+  /** Read there by `apartRequests`. */
+  readonly request: object;
+  /** When the process is killed. */
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
 /**
- * How the process came to its end: by itself, or how it was brought about. `crash`, by a signal, and `failed`, by Node
- * itself, have the last that it said.
+ * How a piece of work came to its end: with an answer, or with the process's, which was brought about or not. `crash`, by a
+ * signal, and `failed`, by Node itself, have the last that it said.
  */
 export type ApartEnd =
-  | { readonly kind: "exit"; readonly status: number }
+  | { readonly kind: "answer"; readonly answer: unknown }
   | { readonly kind: "timeout" | "memory" }
   | { readonly kind: "crash"; readonly by: string; readonly last: string }
   | { readonly kind: "failed"; readonly status: number; readonly last: string };
 
-export type RunApart = (work: ApartWork) => Promise<ApartEnd>;
+/** Dispose it: until then its process waits for more work. */
+export interface Apart extends AsyncDisposable {
+  /**
+   * Has the process do a piece of work; one at a time. A process that is gone is replaced by a new one. Throws the signal's
+   * reason once it is gone.
+   */
+  ask(work: ApartWork): Promise<ApartEnd>;
+}
+
+export type OpenApart = (options: ApartOptions) => Apart;
 
 /** Native code that goes on after this was never going to say why. */
 const mostLastWords = 8192;
 
-/** Statuses of a process that Node ends: an error that nobody caught, as of a library that does not load, or no end at all. */
-const statusesOfNode: readonly number[] = [1, 13];
+/** How long a process may take to leave when it is told to, in milliseconds. */
+const leavingMs = 2_000;
 
 /**
- * Does the work in a process that may be killed at any time: it has standard output for its result, a temporary folder
- * that goes with it, and a limit on its memory. Throws the signal's reason once it is gone.
+ * Starts a process that may be killed at any time: it has standard output for its results, a temporary folder that goes
+ * with it, and a limit on its memory.
  */
-export const runApart: RunApart = async ({ module, request, memoryBytes, timeoutMs, signal, say }) => {
-  const temporary = await makeTemporaryFolder("query");
-  try {
-    signal.throwIfAborted();
-    return await new Promise<ApartEnd>((resolve, reject) => {
-      let stopped: ApartEnd["kind"] | undefined;
-      let last = "";
-      let hasSaid = false;
-      const child = spawnLimited(module, memoryBytes, temporary);
-      const stop = (why: "timeout" | "memory") => {
-        stopped ??= why;
-        child.kill("SIGKILL");
-      };
-      const deadline = setTimeout(() => stop("timeout"), timerMs(timeoutMs));
-      const watch = watchResident(child, memoryBytes, () => stop("memory"));
-      const onAbort = () => child.kill("SIGKILL");
-      signal.addEventListener("abort", onAbort, { once: true });
-      const done = () => {
-        clearTimeout(deadline);
-        watch[Symbol.dispose]();
-        signal.removeEventListener("abort", onAbort);
-      };
-      const [stdin, , stderr, messages] = child.stdio as unknown as [Writable, null, Readable, Readable];
-      // a child that is gone before it has read its request is told by its end
-      stdin.on("error", () => {});
-      // left open: its end is how the child learns that this process is gone
-      const asked: ApartRequest = { temporary, request };
-      stdin.write(`${JSON.stringify(asked)}\n`);
-      stderr.setEncoding("utf8").on("data", (text: string) => {
-        last = (last + text).slice(-mostLastWords);
-      });
-      messages.setEncoding("utf8").on("data", (text: string) => {
-        hasSaid = true;
-        say(text);
-      });
-      child.on("error", (error) => {
-        done();
-        reject(RunvaultError.from(error));
-      });
-      child.on("close", (status, by) => {
-        done();
-        if (signal.aborted) return reject(signal.reason);
-        if (stopped === "timeout" || stopped === "memory") return resolve({ kind: stopped });
-        // a terminal's Ctrl-C reaches the child, too, and may be seen there first
-        if (by === "SIGINT" || by === "SIGTERM") return setImmediate(() => reject(stoppedBy(by, signal)));
-        if (status === null) return resolve({ kind: "crash", by: by ?? "no signal", last });
-        // our own part of it says why it fails
-        if (!hasSaid && statusesOfNode.includes(status)) return resolve({ kind: "failed", status, last });
-        resolve({ kind: "exit", status });
-      });
-    });
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
+export const openApart: OpenApart = (options) => {
+  let running: Promise<ApartProcess> | null = null;
+  const start = () => {
+    const started = ApartProcess.start(options);
+    running = started;
+    const over = () => {
+      if (running === started) running = null;
+    };
+    // whoever asks for work next hears of it
+    started.then(({ ended }) => ended.then(over), over);
+    return started;
+  };
+  void start();
+  return {
+    ask: async (work) => await (await (running ?? start())).ask(work),
+    [Symbol.asyncDispose]: async () => await (await running?.catch(() => null))?.leave(),
+  };
 };
+
+/** How a process ended; `stopped` is why it was killed. */
+interface ProcessEnd {
+  readonly status: number | null;
+  readonly by: NodeJS.Signals | null;
+  readonly stopped: "timeout" | "memory" | null;
+  readonly error: Error | null;
+}
+
+class ApartProcess {
+  readonly #child: ChildProcess;
+  readonly #temporary: string;
+  #stopped: ProcessEnd["stopped"] = null;
+  #last = "";
+  #onAnswer: (answer: unknown) => void = () => {};
+  /** Once it is gone, and its temporary folder with it. */
+  readonly ended: Promise<ProcessEnd>;
+
+  static async start(options: ApartOptions): Promise<ApartProcess> {
+    return new ApartProcess(await makeTemporaryFolder("query"), options);
+  }
+
+  private constructor(temporary: string, { module, memoryBytes, say }: ApartOptions) {
+    this.#temporary = temporary;
+    const child = spawnLimited(module, memoryBytes, temporary);
+    this.#child = child;
+    const watch = watchResident(child, memoryBytes, () => this.#stop("memory"));
+    const [stdin, , stderr, messages] = child.stdio as unknown as [Writable, null, Readable, Readable];
+    // a child that is gone before it has read its request is told by its end
+    stdin.on("error", () => {});
+    stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.#last = (this.#last + text).slice(-mostLastWords);
+    });
+    createInterface({ input: messages }).on("line", (line) => {
+      const message = JSON.parse(line) as ApartMessage;
+      if ("say" in message) say(message.say);
+      else this.#onAnswer(message.answer);
+    });
+    const gone = new Promise<Omit<ProcessEnd, "stopped">>((resolve) => {
+      child.on("error", (error) => resolve({ status: null, by: null, error }));
+      child.on("close", (status, by) => resolve({ status, by, error: null }));
+    });
+    this.ended = gone.then(async (end) => {
+      watch[Symbol.dispose]();
+      await rm(temporary, { recursive: true, force: true });
+      return { ...end, stopped: this.#stopped };
+    });
+  }
+
+  async ask({ request, timeoutMs, signal }: ApartWork): Promise<ApartEnd> {
+    const kill = () => this.#child.kill("SIGKILL");
+    const answered = new Promise<ApartEnd>((resolve) => {
+      this.#onAnswer = (answer) => resolve({ kind: "answer", answer });
+    });
+    const deadline = setTimeout(() => this.#stop("timeout"), timerMs(timeoutMs));
+    signal.addEventListener("abort", kill, { once: true });
+    try {
+      if (signal.aborted) kill();
+      // left open: its end is how the child learns that this process is gone
+      const asked: ApartRequest = { temporary: this.#temporary, request };
+      this.#send(JSON.stringify(asked));
+      const end = await Promise.race([answered, this.ended.then((gone) => this.#endOf(gone, signal))]);
+      if (!signal.aborted) return end;
+      await this.ended;
+      throw signal.reason;
+    } finally {
+      clearTimeout(deadline);
+      signal.removeEventListener("abort", kill);
+    }
+  }
+
+  /** Has the process end by itself, and waits until it has. */
+  async leave(): Promise<void> {
+    const deadline = setTimeout(() => this.#child.kill("SIGKILL"), leavingMs);
+    this.#send("");
+    await this.ended;
+    clearTimeout(deadline);
+  }
+
+  #send(line: string): void {
+    (this.#child.stdin as Writable).write(`${line}\n`);
+  }
+
+  #stop(why: "timeout" | "memory"): void {
+    this.#stopped ??= why;
+    this.#child.kill("SIGKILL");
+  }
+
+  async #endOf({ status, by, stopped, error }: ProcessEnd, signal: AbortSignal): Promise<ApartEnd> {
+    if (error !== null) throw RunvaultError.from(error);
+    if (stopped !== null) return { kind: stopped };
+    // a terminal's Ctrl-C reaches the child, too, and may be seen there first
+    if (by === "SIGINT" || by === "SIGTERM") {
+      await setImmediate();
+      throw stoppedBy(by, signal);
+    }
+    if (status === null) return { kind: "crash", by: by ?? "no signal", last: this.#last };
+    return { kind: "failed", status, last: this.#last };
+  }
+}
 
 /** Waits for the handler of this process's own signal, which comes at about the same time. */
 function stoppedBy(by: NodeJS.Signals, signal: AbortSignal): unknown {

@@ -1,7 +1,7 @@
 import type { EventEmitter } from "node:events";
-import type { Writable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import { RunvaultError } from "../model/error.ts";
-import { type RunApart, runApart } from "./run-apart.ts";
+import { type OpenApart, openApart } from "./run-apart.ts";
 
 /** What a command line sees of the world: its streams, its environment, and the signals that it gets. */
 export interface Terminal {
@@ -18,6 +18,8 @@ export interface Terminal {
   readonly columns: number | null;
   /** Whether standard output shows colours, and is to: no with NO_COLOR or TERM=dumb. */
   readonly hasColours: boolean;
+  readonly stdin: Readable;
+  readonly stdinIsTerminal: boolean;
   /** Writes to standard error, now. What cannot be written there is lost: there is nowhere else to say so. */
   err(text: string): void;
   /** The stream behind `err`, for a progress bar that moves its cursor. */
@@ -26,8 +28,8 @@ export interface Terminal {
   readonly signals: Pick<EventEmitter, "on" | "off">;
   /** Ends the process by a signal that nobody listens to, which waits for nothing. */
   endBy(signal: NodeJS.Signals): void;
-  /** Does a piece of work in a process of its own; null where the command line is to do all of it itself. */
-  readonly runApart: RunApart | null;
+  /** Starts a process of its own for work; null where the command line is to do all of it itself. */
+  readonly openApart: OpenApart | null;
 }
 
 /** The process's own terminal. */
@@ -41,6 +43,12 @@ export function processTerminal(): Terminal {
   });
   return {
     env,
+    get stdin() {
+      return process.stdin;
+    },
+    get stdinIsTerminal() {
+      return process.stdin.isTTY === true;
+    },
     stderrIsTerminal: stderr.isTTY === true && env.TERM !== "dumb",
     stdoutIsTerminal: stdout.isTTY === true,
     get columns() {
@@ -54,7 +62,7 @@ export function processTerminal(): Terminal {
     stderr,
     signals: process,
     endBy: (signal) => process.kill(process.pid, signal),
-    runApart,
+    openApart,
   };
 }
 

@@ -1,7 +1,7 @@
 import { readFile, truncate, unlink, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { committedParquet } from "../../src/analytics/committed-parquet.ts";
-import type { Format } from "../../src/analytics/format.ts";
+import type { TextFormat } from "../../src/analytics/format.ts";
 import { openQuery, type Query, type QueryOptions } from "../../src/analytics/query.ts";
 import { render } from "../../src/analytics/render.ts";
 import { manifestText } from "../../src/archive/manifest.ts";
@@ -35,7 +35,7 @@ afterAll(async () => {
   await built.dispose();
 });
 
-async function answer(sql: string, format: Format = "ndjson", from = query): Promise<string> {
+async function answer(sql: string, format: TextFormat = "ndjson", from = query): Promise<string> {
   let text = "";
   for await (const part of render(await from.run(sql), format)) text += part;
   return text;
@@ -158,10 +158,10 @@ describe("formats", () => {
     const notes: string[] = [];
     let text = "";
     const result = await query.run("SELECT i AS n, chr(27) || '[31m' AS t FROM range(200) r(i)");
-    for await (const part of render(result, "table", { tableRows: 2, onCut: (note) => notes.push(note) }))
+    for await (const part of render(result, "table", { mostRows: 2, onCut: (note) => notes.push(note) }))
       text += part;
     expect(text).toBe("n  t\n-  ----------\n0  \\u001b[31m\n1  \\u001b[31m\n");
-    expect(notes).toEqual(["only the first 2 rows are shown; --format csv or ndjson gives all"]);
+    expect(notes).toEqual(["2 of 200 rows are shown; --format csv or -o FILE gives all"]);
     // leaving early frees the connection for the next query
     expect(await answer("SELECT 1 AS a")).toBe('{"a":1}\n');
   });

@@ -54,7 +54,7 @@ describe("runvault query", () => {
       "SELECT seq FROM fills",
     ]);
     expect(stdout.split("\n")).toHaveLength(5);
-    expect(stderr).toContain("only the first 2 rows are shown");
+    expect(stderr).toContain("2 of ");
   });
 
   it("refuses what does not only read, with exit status 2", async () => {

@@ -36,7 +36,11 @@ describe("wrong usage is refused", () => {
     [["fils", "-f", "csv", "-o", "x"], "no table", "Did you mean fills?"],
     [["equity", "-f", "csv", "-o", "x", "--symbol", "A"], "equity cannot be filtered by symbol", "--symbol"],
     [["fills", "-f", "csv", "-o", "x", "--from", "yesterday"], "--from is a time", ""],
-    [["fills", "-f", "csv", "-o", "x", "--from", "2", "--to", "2"], "--from is not before --to", "left out"],
+    [
+      ["fills", "-f", "csv", "-o", "x", "--from", "2ns", "--to", "2ns"],
+      "--from is not before --to",
+      "left out",
+    ],
     [["fills", "-f", "csv", "-o", "/dev/null", "--force"], "a pipe or a device", "--out -"],
     [["fills", "-f", "csv", "-o", "x/"], "--out names a folder", ""],
     [["fills", "-f", "cvs", "-o", "x"], "cvs", ""],

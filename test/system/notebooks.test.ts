@@ -42,6 +42,7 @@ let expected: SeenRow[];
 const places = (code: string) =>
   code
     .replaceAll("/data/archive", built.dir)
+    .replace(/(?<=["'])lake(?=\/)/g, join(folder, "lake"))
     .replace(/(?<=["' ])(fills|archive)(?=\.(?:parquet|arrows?|csv|duckdb)\b)/g, join(folder, "$1"));
 
 beforeAll(async () => {

@@ -1,0 +1,158 @@
+import { DuckDBDecimalValue, type DuckDBValue } from "@duckdb/node-api";
+import { visible, visibleLines } from "../model/visible-text.ts";
+import { alignedColumns } from "./aligned-table.ts";
+import { textCell } from "./cell.ts";
+import { type QueryResult, rowsOf } from "./query.ts";
+
+/** How much of a result is shown to people; other formats always give all. */
+export interface ShownOptions {
+  /** Rows that are shown; all unless given. */
+  readonly mostRows?: number | undefined;
+  /** Characters of a line, to which a table is cut; any number unless given. */
+  readonly width?: number | undefined;
+  /** Called with a sentence for people about what is not shown. */
+  readonly onCut?: ((note: string) => void) | undefined;
+}
+
+type Row = readonly DuckDBValue[];
+
+/** Rows that are looked at for the widths of columns: a table of any length goes through the same memory. */
+const widthRows = 1_000;
+
+/** How long rows that are not shown are counted, in milliseconds. */
+const countingMs = 2_000;
+
+/** However narrow a terminal is, a cell has this many characters. */
+const leastCell = 16;
+
+/** Aligned text: numbers to the right, NULL as such, what a terminal would obey escaped. */
+export async function* renderTable(result: QueryResult, options: ShownOptions): AsyncGenerator<string> {
+  const source = shownRows(result, options);
+  try {
+    const first: Row[] = [];
+    while (first.length < widthRows) {
+      const { done, value } = await source.next();
+      if (done) break;
+      first.push(...value);
+    }
+    const { head, lines } = isExplain(result) ? explained : tableOf(result, first, options);
+    yield head + lines(first);
+    for await (const rows of source) yield lines(rows);
+  } finally {
+    await source.return(undefined);
+  }
+}
+
+/** One line a value, a record a row; escaped as in a table. */
+export async function* renderVertical(result: QueryResult, options: ShownOptions): AsyncGenerator<string> {
+  const names = result.columns.map(({ name }) => visible(name));
+  const width = Math.max(0, ...names.map((name) => name.length));
+  let record = 0;
+  const text = (row: Row) => {
+    record++;
+    const lines = row.map((value, index) =>
+      `${names[index]!.padEnd(width)} | ${visible(cellText(value))}`.trimEnd(),
+    );
+    return `${`-[ ${record} ]`.padEnd(width, "-")}-+-\n${lines.join("\n")}\n`;
+  };
+  if (isExplain(result)) yield* renderTable(result, options);
+  else for await (const rows of shownRows(result, options)) yield rows.map(text).join("");
+}
+
+interface Shown {
+  readonly head: string;
+  lines(rows: readonly Row[]): string;
+}
+
+/** What EXPLAIN says is text of DuckDB's in lines of its own, in the second column. */
+function isExplain({ columns }: QueryResult): boolean {
+  return columns.length === 2 && columns[0]?.name === "explain_key";
+}
+
+const explained: Shown = {
+  head: "",
+  lines: (rows) => rows.map((row) => `${visibleLines(textCell(row[1]!))}\n`).join(""),
+};
+
+function tableOf(
+  result: QueryResult,
+  first: readonly Row[],
+  { width = Number.POSITIVE_INFINITY, onCut }: ShownOptions,
+): Shown {
+  const names = result.columns.map(({ name }) => visible(name));
+  const mostCell = Math.max(leastCell, Math.floor(width / 2));
+  const cells = first.map((row) => row.map((value) => cut(visible(cellText(value)), mostCell)));
+  const fitting = columnsThatFit(names, cells, width);
+  if (fitting < names.length) {
+    onCut?.(`${fitting} of ${names.length} columns are shown; --format vertical or -o FILE gives all`);
+  }
+  const right = names.map((_, index) => first.every((row) => isNumeric(row[index]!)));
+  const { head, lines } = alignedColumns(
+    names.slice(0, fitting),
+    cells.map((row) => row.slice(0, fitting)),
+    right,
+  );
+  return {
+    head,
+    lines: (rows) =>
+      lines(rows.map((row) => row.slice(0, fitting).map((value) => cut(visible(cellText(value)), mostCell)))),
+  };
+}
+
+/** How many columns, from the first, fit into a line; one at least. */
+function columnsThatFit(
+  names: readonly string[],
+  cells: readonly (readonly string[])[],
+  width: number,
+): number {
+  let used = -2;
+  for (const [index, name] of names.entries()) {
+    used += 2 + cells.reduce((widest, row) => Math.max(widest, row[index]!.length), name.length);
+    if (used > width) return Math.max(1, index);
+  }
+  return names.length;
+}
+
+/** A text with its end as `…` where it is longer; never half of a character. */
+function cut(text: string, most: number): string {
+  return text.length <= most ? text : `${text.slice(0, most - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+function cellText(value: DuckDBValue): string {
+  return value === null ? "NULL" : textCell(value);
+}
+
+/** NULL is neither here nor there. */
+function isNumeric(value: DuckDBValue): boolean {
+  return (
+    value === null ||
+    typeof value === "number" ||
+    typeof value === "bigint" ||
+    value instanceof DuckDBDecimalValue
+  );
+}
+
+/** The rows that are shown; the others are counted, for a while. */
+async function* shownRows(
+  result: QueryResult,
+  { mostRows = Number.POSITIVE_INFINITY, onCut }: ShownOptions,
+): AsyncGenerator<readonly Row[], void> {
+  let shown = 0;
+  let until: number | undefined;
+  const tellCut = (more: string) => {
+    if (result.rows === shown) return;
+    const [some, all] = [shown, result.rows].map((count) => count.toLocaleString("en-US"));
+    onCut?.(`${some} of ${more}${all} rows are shown; --format csv or -o FILE gives all`);
+  };
+  for await (const chunk of result.chunks()) {
+    if (shown < mostRows) {
+      const rows = rowsOf(chunk, result.columns.length).slice(0, mostRows - shown);
+      shown += rows.length;
+      yield rows;
+    }
+    if (shown < mostRows) continue;
+    until ??= performance.now() + countingMs;
+    if (performance.now() > until) return tellCut("more than ");
+  }
+  tellCut("");
+}

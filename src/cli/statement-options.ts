@@ -1,0 +1,36 @@
+import { type Command, Option } from "commander";
+import { archiveOption, archiveShape } from "./archive-option.ts";
+import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
+import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
+
+/** Options of commands that run a user's statements: which rows, and what a statement may take. */
+export function addStatementOptions(command: Command): Command {
+  return command
+    .addOption(archiveOption())
+    .addOption(allowIncompleteOption())
+    .addOption(strictOption())
+    .addOption(
+      new Option("--timeout <time>", "longest time a statement may take, the reading of its answer included")
+        .env("RUNVAULT_TIMEOUT")
+        .default("5m"),
+    )
+    .addOption(
+      new Option("--memory <size>", "memory before spilling to disk").env("RUNVAULT_MEMORY").default("1GB"),
+    )
+    .addOption(new Option("--threads <n>", "threads to compute with").env("RUNVAULT_THREADS").default("4"))
+    .addOption(
+      new Option(
+        "--table-rows <n>",
+        "most rows that the formats table and vertical show; 1000 on a terminal and all elsewhere, unless given",
+      ).env("RUNVAULT_TABLE_ROWS"),
+    );
+}
+
+export const statementShape = {
+  ...archiveShape,
+  ...readerShape,
+  timeout: durationMs,
+  memory: mebibytes,
+  threads: wholeNumber(1, 256),
+  tableRows: wholeNumber(1, 1_000_000).optional(),
+};
