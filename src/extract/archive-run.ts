@@ -546,7 +546,7 @@ async function describedAgain(
     const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
     if (isGone || error.exit !== exit.gateway || error.retry === "again" || error.scope === "job")
       throw error;
-    warnings.push(`the document run cannot be had: ${error.message}`);
+    warnings.push(`the run document is not available: ${error.message}`);
     return run;
   }
 }
@@ -608,13 +608,13 @@ async function fetchDocuments(
       if (error.exit !== exit.gateway || error.retry === "again" || error.scope === "job") throw error;
       if (kind === "run" && (error.code === "run_not_found" || error.code === "instance_not_found"))
         throw error;
-      warnings.push(`the document ${kind} cannot be had: ${error.message}`);
+      warnings.push(`the ${kind} document is not available: ${error.message}`);
       if (former[kind] !== undefined) documents[kind] = former[kind];
       continue;
     }
     if (bytes === null) continue;
     if (isDeeper(bytes)) {
-      warnings.push(`the document ${kind} is left out: it is nested deeper than ${deepestJson} levels`);
+      warnings.push(`the ${kind} document was left out: it is nested deeper than ${deepestJson} levels`);
       if (former[kind] !== undefined) documents[kind] = former[kind];
       continue;
     }

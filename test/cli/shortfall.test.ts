@@ -330,7 +330,7 @@ describe("runs and verify", () => {
       const { status, stderr } = await runInside([...args, "--archive", dir]);
       expect([status, stderr]).toEqual([
         2,
-        expect.stringContaining("the archive holds no run of this instance"),
+        expect.stringContaining("the archive holds no runs of this instance"),
       ]);
     }
   });

@@ -4,7 +4,9 @@ import { type ListFinding, listDoubt, listFailure, listNote } from "../../src/ex
 import { RunvaultError } from "../../src/model/error.ts";
 
 const wrong = (instanceId: string, runId: string) =>
-  listFailure(new RunvaultError("not_a_gateway", "not as the interface says"), instanceId, [runId]);
+  listFailure(new RunvaultError("not_a_gateway", "the document does not follow the interface"), instanceId, [
+    runId,
+  ]);
 const many = (count: number, of: (i: number) => ListFinding) =>
   Array.from({ length: count }, (_, i) => of(i));
 const placesOf = (findings: readonly ListFinding[]) =>
