@@ -87,7 +87,11 @@ describe("an address where no gateway answers", () => {
       response.end("<html>not found</html>");
     });
     await whileListening(web, async (url) => {
-      await expectRefusal(archive(url), { status: 3, code: "route_not_found", says: [url, "check --gateway or RUNVAULT_GATEWAY"] });
+      await expectRefusal(archive(url), {
+        status: 3,
+        code: "route_not_found",
+        says: [url, "check --gateway or RUNVAULT_GATEWAY"],
+      });
     });
   });
 

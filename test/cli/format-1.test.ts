@@ -106,7 +106,7 @@ describe("an archive of format 1 is read as it was left", () => {
     const less = await command("verify", "alpha/whole", "--against", served.url);
     expect(less).toMatchObject({
       status: 4,
-      stdout: expect.stringContaining("6 rows archived, the gateway says it holds 5"),
+      stdout: expect.stringContaining("6 rows archived, but the gateway counts 5"),
     });
   });
 

@@ -264,7 +264,7 @@ describe("storage facts that turn 404", () => {
       expect((outcome as RunOutcome).warnings).toEqual(
         gone
           ? [
-              "the gateway's storage facts of this run went away in mid-job: a proof without its counts decides",
+              "the gateway's storage facts for this run disappeared during the job: the proof cannot rest on its counts",
             ]
           : [],
       );
@@ -288,7 +288,7 @@ describe("storage facts that turn 404", () => {
       certificate: { proof: "exhausted" },
     });
     expect((outcome as RunOutcome).warnings).toEqual([
-      "the gateway had storage facts of this run before, and has none now: a proof without its counts decides",
+      "the gateway had storage facts for this run before, but has none now: the proof cannot rest on its counts",
     ]);
   });
 });

@@ -37,7 +37,7 @@ describe("facts that move while a job goes on", () => {
     const { manifest } = await tables.archiveRun(source, { step, settings });
     expect(latestView(manifest.tables.fills)).toMatchObject({
       state: "INCOMPLETE",
-      error: { message: expect.stringMatching(/^20 rows came in \[.*the gateway says it holds 21$/) },
+      error: { message: expect.stringMatching(/^1 row missing in \[.*: got 20 of 21$/) },
       certificate: { rows: 40 },
     });
   });

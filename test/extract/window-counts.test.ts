@@ -33,7 +33,7 @@ describe("a window that brings another number of rows than the gateway counts in
       certificate: { proof: "none", rows: 60, gatewayRows: "60" },
       error: {
         code: "incomplete",
-        message: expect.stringMatching(/^\d+ rows came in \[2022-01-01.* it holds \d+$/),
+        message: expect.stringMatching(/^\d+ rows? missing in \[2022-01-01.*: got \d+ of \d+$/),
       },
     });
     // nor does the next job take them for whole
@@ -74,7 +74,9 @@ describe("a window that brings another number of rows than the gateway counts in
     const { manifest } = await tables.archiveRun(source);
     expect(manifest.tables.fills!.attempt).toMatchObject({
       outcome: "UNVERIFIED",
-      error: { message: expect.stringMatching(/rows came in \[.*it holds only 19$/) },
+      error: {
+        message: expect.stringMatching(/^1 more row than the gateway counts in \[.*: got 20 instead of 19$/),
+      },
     });
   });
 
@@ -105,7 +107,7 @@ describe("a window that brings another number of rows than the gateway counts in
     countingOthers(source, []);
     expect((await tables.archiveRun(source)).manifest.tables.fills!.attempt).toMatchObject({
       outcome: "UNVERIFIED",
-      error: { message: expect.stringContaining("gave rows of it before") },
+      error: { message: expect.stringContaining("sent rows of it before") },
     });
   });
 
