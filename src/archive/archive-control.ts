@@ -125,7 +125,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       {
         place: { instance: instanceId, run: last.runId },
         capability: "resources",
-        hint: "GET /history/storage tells which tables the run has.",
+        hint: "GET /history/storage lists the tables of the run.",
       },
     );
   };
@@ -217,7 +217,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       if (path !== "resources") {
         throw new RunvaultError("resource_not_found", `there is no query path ${JSON.stringify(path)}`, {
           place: { instance: instanceId },
-          hint: "Of an archive the one path is resources.",
+          hint: "An archive answers only the path resources.",
         });
       }
       const resources = await neededResources(instanceId, last);
@@ -247,7 +247,9 @@ function parseResources(bytes: Uint8Array) {
     const json = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as JsonValue;
     return fromJson(ListResourcesResponseSchema, json, { ignoreUnknownFields: true });
   } catch (cause) {
-    throw new RunvaultError("server_error", "the stored resources are no list of resources", { cause });
+    throw new RunvaultError("server_error", "the stored resources document is not a list of resources", {
+      cause,
+    });
   }
 }
 
@@ -263,7 +265,7 @@ function partialTables(runs: readonly RunOverview[]): DoctorCheck[] {
       return `${instanceId}/${runId} has ${states.join(", ")}`;
     });
     if (own.length > named.length) texts.push(`and ${own.length - named.length} more`);
-    const message = `${texts.join("; ")}. \`runvault verify\` says why; archive what it names again.`;
+    const message = `${texts.join("; ")}. Run \`runvault verify\` to see why, and archive these runs again.`;
     return { name: "tables", instanceId, message };
   });
 }

@@ -247,13 +247,13 @@ describe("a proof that is too weak", () => {
       expect((await runInside(args)).status).toBe(0);
       const { status, stdout } = await runInside([...args, "--require", "counted"]);
       expect(status).toBe(4);
-      expect(stdout).toMatch(/fills +UNVERIFIED .*its proof, exhausted, is weaker than the one required/);
-      expect(stdout).toContain("hint for fills: Leave --require out");
+      expect(stdout).toMatch(/fills +UNVERIFIED .*its proof \(exhausted\) is weaker than required/);
+      expect(stdout).toContain("hint for fills: Leave out --require");
       const again = await runInside([...args, "--require", "counted", "--json"]);
       expect(
         JSON.parse(again.stdout).tables?.fills ?? JSON.parse(again.stdout).runs[0].tables.fills,
       ).toMatchObject({
-        reason: "its proof, exhausted, is weaker than the one required",
+        reason: "its proof (exhausted) is weaker than required",
         hint: expect.stringContaining("--require"),
       });
     } finally {
