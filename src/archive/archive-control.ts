@@ -161,7 +161,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       {
         place: { instance: instanceId, run: last.runId },
         capability: "resources",
-        hint: "GET /history/storage tells which tables the run has.",
+        hint: "GET /history/storage lists the tables of the run.",
       },
     );
   };
@@ -256,7 +256,7 @@ export function archiveControl(archive: Archive, options: ArchiveControlOptions)
       if (path !== "resources") {
         throw new RunvaultError("resource_not_found", `there is no query path ${JSON.stringify(path)}`, {
           place: { instance: instanceId },
-          hint: "Of an archive the one path is resources.",
+          hint: "An archive answers only the path resources.",
         });
       }
       const resources = await neededResources(instanceId, last);
@@ -307,7 +307,7 @@ function partialTables(runs: readonly RunOverview[]): DoctorCheck[] {
       return `${instanceId}/${runId} has ${states.join(", ")}`;
     });
     if (own.length > named.length) texts.push(`and ${own.length - named.length} more`);
-    const message = `${texts.join("; ")}. \`runvault verify\` says why; archive what it names again.`;
+    const message = `${texts.join("; ")}. Run \`runvault verify\` to see why, and archive these runs again.`;
     return { name: "tables", instanceId, message };
   });
 }

@@ -101,7 +101,7 @@ export async function readArchiveText(layout: Layout, file: string, most: number
 function tooLarge(file: string, { size }: Stats, most: number): RunvaultError {
   return new RunvaultError(
     "archive_damaged",
-    `this file has ${size} bytes, more than the ${byteText(most)} that belong here`,
+    `this file has ${size} bytes, more than the ${byteText(most)} allowed here`,
     { place: { file } },
   );
 }

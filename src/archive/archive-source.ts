@@ -282,7 +282,7 @@ class ArchiveSource implements HistorySource {
     const table = tableNamed(request.table);
     const filters = filtersOf(request, table);
     if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1)) {
-      throw new RunvaultError("invalid_argument", `limit is a whole number above zero, not ${limit}`);
+      throw new RunvaultError("invalid_argument", `limit must be a whole number above zero, not ${limit}`);
     }
     refuseWhenAborted(request.signal);
     const manifest = await this.#manifestOf(request);
@@ -373,10 +373,14 @@ class ArchiveSource implements HistorySource {
     return buckets.flatMap(({ parquet, rows }) => {
       if (parquet !== undefined) return [parquet];
       if (rows === 0) return [];
-      throw new RunvaultError("history_unavailable", `not all of ${name} was converted to Parquet`, {
-        place: placeOf(manifest, name),
-        hint: "Archive the run again, or ask for the rows without filters.",
-      });
+      throw new RunvaultError(
+        "history_unavailable",
+        `${name} of this run is not fully converted to Parquet`,
+        {
+          place: placeOf(manifest, name),
+          hint: "Archive the run again, or ask for the rows without filters.",
+        },
+      );
     });
   }
 
@@ -425,10 +429,7 @@ class ArchiveSource implements HistorySource {
     const sql = rowHashSql(canonicalLineSql(asked.table), `(${reading.rowsSql()})`);
     const [found, hash] = (await reading.firstRow(sql)) as [bigint, bigint];
     if (found === rows) return hash;
-    throw damaged(
-      `its Parquet has ${found} of ${rows} rows of ${name}`,
-      this.#archive.layout.dataDir(manifest),
-    );
+    throw damaged(`Parquet of ${name} has ${found} of ${rows} rows`, this.#archive.layout.dataDir(manifest));
   }
 
   #openDuckDB(): Promise<OpenDuckDB> {
@@ -585,6 +586,6 @@ function damaged(message: string, file: string, cause?: unknown): RunvaultError 
 
 function refuseWhenAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) {
-    throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+    throw new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
   }
 }

@@ -87,7 +87,7 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
     const message = there ? "there is no archive in this folder" : "there is no such folder";
     throw new RunvaultError("not_an_archive", message, {
       place: { file: dir },
-      hint: "Point --archive at an archive, or make one with `runvault archive`.",
+      hint: "Point --archive or RUNVAULT_ARCHIVE at an archive, or make one with `runvault archive`.",
     });
   }
   const layout = new Layout(dir);
@@ -119,16 +119,21 @@ export async function findArchive(
     const names = await listIfThere(dir);
     // a kill while an archive is made leaves its first file under the name it was written aside with
     if (names === null || names.every((name) => asideOwner(name) === "archive.json")) return null;
-    throw new RunvaultError("not_an_archive", "the folder holds something else: it has no archive.json", {
-      place: { file: dir },
-      hint: "Give an archive folder, or a folder that is empty or does not exist yet.",
-    });
+    throw new RunvaultError(
+      "not_an_archive",
+      "the folder is not empty and not an archive: it has no archive.json",
+      {
+        place: { file: dir },
+        hint: "Point --archive or RUNVAULT_ARCHIVE at an archive, or at a folder that is empty or does not exist yet.",
+      },
+    );
   }
   let identity = parseArchive(text, archiveFile);
   const layout = new Layout(dir, scratch === undefined ? null : await scratchArea(scratch, dir, identity.id));
   const refresh = async () => {
     const now = await read();
-    if (now === null) throw damagedArchive("archive.json is gone", { place: { file: layout.archiveFile } });
+    if (now === null)
+      throw damagedArchive("archive.json has disappeared", { place: { file: layout.archiveFile } });
     identity = parseArchive(now, layout.archiveFile);
   };
   return {
@@ -185,7 +190,7 @@ function parseArchive(text: string, file: string): z.infer<typeof archiveSchema>
   if (typeof format === "number" && format > 1) {
     throw new RunvaultError(
       "not_an_archive",
-      `the archive has format ${format}; this runvault knows format 1`,
+      `the archive has format ${format}, but this runvault reads format 1`,
       {
         place: { file },
         hint: "Use a newer runvault.",
@@ -198,7 +203,7 @@ function parseArchive(text: string, file: string): z.infer<typeof archiveSchema>
 }
 
 function damagedArchive(message: string, details: ErrorDetails): RunvaultError {
-  const hint = "Restore archive.json from a copy of the archive; the runs beside it are untouched.";
+  const hint = "Restore archive.json from a backup; the runs beside it are untouched.";
   return new RunvaultError("archive_damaged", message, { hint, ...details });
 }
 
@@ -214,7 +219,7 @@ async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | nul
 }
 
 function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError {
-  return new RunvaultError("archive_damaged", `the manifest is that of ${instanceId}/${runId}`, {
+  return new RunvaultError("archive_damaged", `this is the manifest of another run, ${instanceId}/${runId}`, {
     place: { file },
     hint: "Move the file out of the archive: a copy would count its run twice.",
   });

@@ -1,3 +1,4 @@
+import { countText } from "../model/plural.ts";
 import { formatTime } from "../model/time.ts";
 import type { Failure, Proven, TableManifest, TableState } from "./manifest.ts";
 
@@ -24,9 +25,9 @@ export function attemptReason({ attempt, proven }: Pick<TableManifest, "attempt"
   if (outcome === "ok") return null;
   if (error !== null) return failureText(outcome, error);
   const { proof, quarantined = 0 } = (holding ?? proven)?.certificate ?? {};
-  if (outcome === "QUARANTINED") return `rows were set aside: ${quarantined}`;
+  if (outcome === "QUARANTINED") return `${countText(quarantined, "row")} set aside`;
   // such an attempt fails without an error
-  return outcome === "UNVERIFIED" ? `its proof, ${proof ?? "none"}, is weaker than the one required` : null;
+  return outcome === "UNVERIFIED" ? `its proof (${proof ?? "none"}) is weaker than required` : null;
 }
 
 /** What to do about an attempt that proved nothing; null after one that was ok, and where nothing is known to help. */
@@ -34,9 +35,9 @@ export function attemptHint({ attempt }: Pick<TableManifest, "attempt">): string
   const { outcome, error } = attempt;
   if (error !== null) return error.hint;
   if (outcome === "QUARANTINED")
-    return "Look at the rows set aside; --accept-quarantine takes the table for proven without them.";
+    return "Look at the rows set aside; --accept-quarantine takes the table as proven without them.";
   const isWeak = outcome === "UNVERIFIED";
-  return isWeak ? "Leave --require out, or have the gateway give what it asks for." : null;
+  return isWeak ? "Leave out --require, or have the gateway serve what that proof needs." : null;
 }
 
 /** What the latest attempt came to, why, since when that is so, and what is shown instead; null after one that was ok. */
@@ -44,9 +45,9 @@ export function attemptText({ proven, attempt }: Pick<TableManifest, "attempt" |
   const { outcome, at, behindSince } = attempt;
   if (outcome === "ok") return null;
   const reason = attemptReason({ proven, attempt });
-  const latest = behindSince === at ? "" : `, the latest at ${at}`;
-  const shown = proven === null ? "nothing is proven" : `${provenText(proven)} is what was proven before`;
-  return `${outcome}${reason === null ? "" : `: ${reason}`}; ${shown}, attempts have gone wrong since ${behindSince}${latest}`;
+  const latest = behindSince === at ? "" : `, last tried at ${at}`;
+  const shown = proven === null ? "nothing is proven" : `proven before: ${provenText(proven)}`;
+  return `${outcome}${reason === null ? "" : `: ${reason}`}; ${shown}; failing since ${behindSince}${latest}`;
 }
 
 /** Rows of a table that are set aside from what is proven, as the operator accepted; 0 where none are. */

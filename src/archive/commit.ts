@@ -33,10 +33,14 @@ export async function commitRun(
   await archive.refresh();
   const before = await archive.manifest(next);
   if ((before?.generation ?? 0) !== next.generation - 1) {
-    throw new RunvaultError("locked", `another job committed generation ${before?.generation} of this run`, {
-      place: { instance: next.instanceId, run: next.runId },
-      hint: "Run the same command again.",
-    });
+    throw new RunvaultError(
+      "locked",
+      `another job has committed generation ${before?.generation} of this run`,
+      {
+        place: { instance: next.instanceId, run: next.runId },
+        hint: "Run the same command again.",
+      },
+    );
   }
   refuseFormerTypes(archive, before, next);
   // again: the job may have taken hours, and from here on everything has to succeed
@@ -83,9 +87,9 @@ function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Mani
       sameTypes(exactTypes, archive.exactTypes(name)) ||
       former.some((holding) => sameTypes(exactTypes, holding.exactTypes));
     if (heldIn(next, name).every(isKnown)) continue;
-    throw new RunvaultError("locked", `another job changed the types of ${name} in this archive`, {
+    throw new RunvaultError("locked", `another job has changed the column types of ${name} in this archive`, {
       place: { instance: next.instanceId, run: next.runId, table: name },
-      hint: "Run the same command again: what is fetched is kept, and converted to the new types.",
+      hint: "Run the same command again: what was fetched is kept, and converted to the new types.",
     });
   }
 }
@@ -109,9 +113,9 @@ async function moveInto(
     // what is on another disk stays there until the end of the job: until then a loss of power may cost the copy
     if (held.has(file)) await moveFile(pending.pendingFile(file), join(folder, file), mode);
     else if (!there.has(file) && before?.has(file) !== true) {
-      throw new RunvaultError("archive_damaged", "a file that was to be committed is gone", {
+      throw new RunvaultError("archive_damaged", "a file that was to be committed has disappeared", {
         place: { instance: pending.run.instanceId, run: pending.run.runId, file: join(folder, file) },
-        hint: "Something else works in the archive's folder. Nothing was committed: run the same command again.",
+        hint: "Find what else changes files in the archive's folder, then run the same command again: nothing was committed.",
       });
     }
     step("commit-moved-one");

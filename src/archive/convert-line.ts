@@ -193,7 +193,7 @@ class LineReader {
     if (this.#line[this.#at] !== "{") throw new BadLine("not a JSON object");
     const members: Member[] = [];
     this.#object((rawKey, name) => {
-      if (values.has(name)) throw new BadLine(`key ${JSON.stringify(name)} stands twice`);
+      if (values.has(name)) throw new BadLine(`key ${JSON.stringify(name)} appears twice`);
       const at = this.#at;
       const token = this.#value(1);
       values.set(name, token);
@@ -282,11 +282,11 @@ class LineReader {
     if (number !== undefined) return { kind: "number", text: number };
     const word = this.#match(wordToken);
     if (word !== undefined) return { kind: "word", text: word };
-    if (depth > nestingLimit) throw new BadLine(`values nested deeper than ${nestingLimit}`);
+    if (depth > nestingLimit) throw new BadLine(`values nested deeper than ${nestingLimit} levels`);
     if (this.#line[this.#at] === "{") {
       const seen = new Set<string>();
       this.#object((_, name) => {
-        if (seen.has(name)) throw new BadLine(`key ${JSON.stringify(name)} stands twice`);
+        if (seen.has(name)) throw new BadLine(`key ${JSON.stringify(name)} appears twice`);
         seen.add(name);
         this.#value(depth + 1);
       });
@@ -334,7 +334,7 @@ class LineReader {
   #unexpected(wanted: string): BadLine {
     const found = this.#line[this.#at];
     const what = found === undefined ? "the line ends" : `found ${JSON.stringify(found)}`;
-    return new BadLine(`${what} at character ${this.#at + 1} where ${wanted} belongs`);
+    return new BadLine(`${what} at character ${this.#at + 1} where ${wanted} is expected`);
   }
 }
 
@@ -351,7 +351,7 @@ function columnText(column: Column, kind: TokenKind, text: string): string {
   const wrong = (wanted: string) => {
     const shown =
       kind === "nested" ? "an object or array" : kind === "string" ? `the string ${shorten(text)}` : text;
-    return new BadLine(`${column.name} is ${shown} where ${wanted} belongs`);
+    return new BadLine(`${column.name} is ${shown} where ${wanted} is expected`);
   };
   switch (column.kind) {
     case "uint64":

@@ -15,8 +15,11 @@ export function rowError(
       const wanted = checked.column === "run_id" ? rules.runId : rules.instanceId;
       return new RunvaultError(
         "history_identity_conflict",
-        `row seq ${checked.seq} has ${checked.column} ${shorten(checked.value)}, asked for was ${shorten(wanted)}`,
-        { place, hint: "The gateway answered with rows of another run; nothing of this table was kept." },
+        `row seq ${checked.seq} has ${checked.column} ${shorten(checked.value)}, but ${shorten(wanted)} was asked for`,
+        {
+          place,
+          hint: "Report it to the gateway's operator: it answered with rows of another run. Nothing of this table was kept.",
+        },
       );
     }
     case "range": {
@@ -32,8 +35,8 @@ export function rowError(
             : { wider: { table: table.name, column: checked.column, type: `DECIMAL(${wider})` } }),
           hint:
             wider !== null
-              ? `Widen the column with \`runvault rebuild --widen ${column}=${wider}\` and archive the run again, or archive it with \`--widen auto\`; a new archive takes \`--decimal ${column}=${wider}\`.`
-              : "No column type can hold this value; the gateway has to correct it.",
+              ? `Archive the run again with \`--widen auto\`, or after \`runvault rebuild --widen ${column}=${wider}\`; a new archive takes \`--decimal ${column}=${wider}\`.`
+              : "Have the gateway's operator correct this value: no column type can hold it.",
         },
       );
     }

@@ -120,13 +120,13 @@ async function convert(connection: DuckDBConnection, input: ConvertInput): Promi
   // rows that came in order were held against each other as they came
   if (resorted && fault !== undefined) {
     throw new RunvaultError("duplicate_row", `two rows share ts_event ${fault.ts} and seq ${fault.seq}`, {
-      hint: "The gateway sends a row twice, or numbers two rows alike; nothing is de-duplicated here.",
+      hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. Nothing is de-duplicated here.",
     });
   }
   const lines = input.segments.reduce((sum, segment) => sum + BigInt(segment.rows), 0n);
   if (rows !== lines) {
     throw new RunvaultError("incomplete", `${lines} lines became ${rows} rows`, {
-      hint: "Fetch the slice again; if it happens again, keep the segments and report it.",
+      hint: "Run the same command again; if it happens again, keep the archive and report it as a bug of runvault.",
     });
   }
   return {
@@ -247,7 +247,7 @@ async function newShape(
   const known = shapes.some((shape) => shapeText(shape) === shapeText(row));
   const tooMany = row.length > input.table.columns.length + mostUnknownFields;
   if (odd || known || tooMany || shapes.length === shapeLimit || row.some(({ nested }) => nested)) {
-    throw new RunvaultError("malformed_row", `a row that only the careful path can read: ${shorten(line)}`, {
+    throw new RunvaultError("malformed_row", `this row has to be read line by line: ${shorten(line)}`, {
       place: { file },
     });
   }

@@ -146,7 +146,7 @@ async function diffTable(
       const same = rowHash.a !== null && rowHash.a === rowHash.b;
       differences.push(
         same
-          ? "lines differ, though the rows are the same: in another order, or printed otherwise"
+          ? "lines differ, though the rows are the same: they are in another order or printed differently"
           : "lines differ",
       );
     }
@@ -193,7 +193,7 @@ async function* parquetText(
   // a stream of DuckDB's client that fails ends as if it were whole
   const promised = latestView(side.manifest.tables[name])?.parquet.reduce((sum, { rows }) => sum + rows, 0);
   if (seen === promised) return;
-  throw unreadable(side, name, `${seen} of ${promised} rows could be read`);
+  throw unreadable(side, name, `only ${seen} of ${promised} rows could be read`);
 }
 
 async function rowHashOf(side: Side, name: TableName): Promise<string | null> {
@@ -218,7 +218,7 @@ function unreadable(
   return new RunvaultError("archive_damaged", message, {
     cause,
     place: { instance, run, table, file: archive.layout.dataDir(manifest) },
-    hint: "See which file it is with `runvault verify`.",
+    hint: "Run `runvault verify` to see which file it is.",
   });
 }
 

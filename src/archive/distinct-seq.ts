@@ -19,6 +19,6 @@ export async function requireDistinctSeq(
   if (doubled === undefined) return;
   throw new RunvaultError("duplicate_row", `${doubled[1]} rows have the seq ${doubled[0]}`, {
     place: { table: table.name },
-    hint: "Rows moved at the gateway while they were fetched. Run the same command again.",
+    hint: "Run the same command again: rows moved at the gateway while they were fetched.",
   });
 }

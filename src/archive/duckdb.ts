@@ -87,7 +87,7 @@ export function duckDBError(thrown: unknown, doing: string): RunvaultError {
   if (/Permission denied/i.test(text)) return failed("storage_forbidden");
   if (text.startsWith("IO Error")) return failed("storage_failed");
   const hint = text.startsWith("Out of Memory Error")
-    ? { hint: "Give the job more memory, or fewer threads." }
+    ? { hint: "Free some memory; query and export take --memory and --threads." }
     : undefined;
   return new RunvaultError("internal", `${doing}: ${firstLine}`, { cause: thrown, ...hint });
 }

@@ -62,7 +62,7 @@ async function* runsIn({ layout }: Archive, folder: string): AsyncGenerator<Foun
         yield { run, file, manifest, damage: null };
         continue;
       }
-      const damage = `the manifest is that of ${run.instanceId}/${run.runId}, whose place is another`;
+      const damage = `this is the manifest of ${run.instanceId}/${run.runId}, which belongs in another place`;
       yield { run: named, file, manifest: null, damage };
     } catch (error) {
       const damage = damageOf(RunvaultError.from(error, { place: { file } }));

@@ -18,7 +18,7 @@ import { literal } from "./sql.ts";
  */
 export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
   await requireRealFoldersOf(layout, run);
-  return await lockFile(layout, layout.lockFile(run), "works on this run", {
+  return await lockFile(layout, layout.lockFile(run), "is working on this run", {
     instance: run.instanceId,
     run: run.runId,
   });
@@ -26,7 +26,7 @@ export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposa
 
 /** Holds what concerns the archive as a whole: types of columns. Throws `locked`. */
 export async function lockArchive(layout: Layout): Promise<AsyncDisposable> {
-  return await lockFile(layout, layout.archiveLockFile, "changes the types of this archive's columns", {});
+  return await lockFile(layout, layout.archiveLockFile, "is changing column types of this archive", {});
 }
 
 /** The same, once whoever has it is done with it. Throws the signal's reason where that comes first. */
@@ -59,7 +59,7 @@ export async function lockAllRuns(layout: Layout): Promise<AsyncDisposable> {
   ]);
   for (const file of files) {
     const path = join(layout.locksDir, `${file}.duckdb`);
-    locks.use(await lockFile(layout, path, "works on a run of this archive", {}));
+    locks.use(await lockFile(layout, path, "is working on a run of this archive", {}));
   }
   return locks.move();
 }
@@ -120,14 +120,14 @@ async function lockFile(
       throw new RunvaultError("storage_forbidden", "the lock file cannot be opened for writing", {
         cause,
         place: { file },
-        hint: "Give this user permission on the archive folder, or point --archive elsewhere.",
+        hint: "Give this user access to the archive folder, or point --archive elsewhere.",
       });
     }
     if (/not a valid DuckDB database|Serialization Error|corrupt/i.test(message)) {
       throw new RunvaultError("archive_damaged", "the lock file is damaged", {
         cause,
         place: { file },
-        hint: "Remove it while no job works in the archive: it holds nothing, and the next job makes it anew.",
+        hint: "Remove the file while no job is running: it holds no data, and the next job makes it again.",
       });
     }
     throw RunvaultError.from(cause, { place: { file } });

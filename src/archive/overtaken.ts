@@ -29,11 +29,15 @@ export async function overtaken(
     for (const file of filesOf(manifest).data) {
       const isKept = kept.has(file) || (await isThere(join(layout.dataDir(manifest), file)));
       if (isKept && !isAnew) continue;
-      return new RunvaultError("history_query_failed", "the run was committed anew while it was read", {
-        cause,
-        place: { instance: manifest.instanceId, run: manifest.runId },
-        hint: "Ask again: the answer then comes from the new generation.",
-      });
+      return new RunvaultError(
+        "history_query_failed",
+        "a job committed a new generation of the run while it was read",
+        {
+          cause,
+          place: { instance: manifest.instanceId, run: manifest.runId },
+          hint: "Ask again: the answer will come from the new generation.",
+        },
+      );
     }
   }
   return null;

@@ -140,7 +140,7 @@ export class ParquetReading implements Disposable {
   #failure(thrown: unknown): RunvaultError {
     const { signal } = this.#query;
     if (signal?.aborted) {
-      return new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+      return new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
     }
     const error = duckDBError(thrown, "Parquet cannot be read");
     const text = thrown instanceof Error ? thrown.message : "";
@@ -150,12 +150,14 @@ export class ParquetReading implements Disposable {
     if (thrown instanceof RunvaultError) return thrown;
     if (!damaged) {
       if (error.code !== "internal") return error;
-      return new RunvaultError("history_query_failed", "the query could not be computed", { cause: thrown });
+      return new RunvaultError("history_query_failed", "DuckDB could not compute the query", {
+        cause: thrown,
+      });
     }
     // DuckDB's own words, which name the file with its whole path, are the cause
     return new RunvaultError("archive_damaged", "a Parquet file cannot be read", {
       cause: thrown,
-      hint: "See which file it is with `runvault verify`; `runvault rebuild` makes Parquet anew from segments.",
+      hint: "Run `runvault verify` to see which file it is; `runvault rebuild` makes Parquet again from segments.",
     });
   }
 }

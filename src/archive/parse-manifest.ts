@@ -19,7 +19,7 @@ export function parseManifest(text: string, file: string): Manifest {
   if (written !== hashOf(rest)) {
     throw new RunvaultError(
       "archive_damaged",
-      "the manifest is not what was committed: its own hash differs",
+      "the manifest was changed after it was committed: its hash does not match",
       { place: { file } },
     );
   }

@@ -59,11 +59,11 @@ export async function makeRealFolder(layout: Layout, folder: string): Promise<vo
       if (attempt < 10) continue;
       throw new RunvaultError(
         "archive_damaged",
-        "this folder cannot be made: the one above it keeps going away",
+        "this folder cannot be made: the one above it keeps disappearing",
         {
           cause: error,
           place: { file: folder },
-          hint: "Something else removes folders of the archive. Stop it, then run the same command again.",
+          hint: "Find and stop what removes folders of the archive, then run the same command again.",
         },
       );
     }
@@ -134,7 +134,7 @@ export function misplaced(path: string, found: FileKind, wanted: "folder" | "fil
 function linkHint(wanted: "folder" | "file"): string {
   const replace = "Replace the link with what it points to, or remove it.";
   if (wanted === "file") return replace;
-  return `${replace} To keep a folder on another disk, mount it in the link's place (mount --bind); for pending/ and staging/ there is --scratch; a whole archive may be there, with a link to its root.`;
+  return `${replace} To keep a folder on another disk, mount it in the link's place (mount --bind); for pending/ and staging/ use --scratch; a whole archive may be there, with a link to its root.`;
 }
 
 /** What `Stats` and `Dirent` both tell. */

@@ -54,10 +54,10 @@ export async function replaceLinks(
 }
 
 function onTwoDisks(folder: string, cause: unknown): RunvaultError {
-  return new RunvaultError("storage_failed", "this folder is mounted from another disk than staging/", {
+  return new RunvaultError("storage_failed", "this folder is on another disk than staging/", {
     cause,
     place: { file: folder },
-    hint: "Unmount it, so that it can be replaced by a rename, and run the same command again.",
+    hint: "Unmount it so that a rename can replace it, then run the same command again.",
   });
 }
 
@@ -157,10 +157,14 @@ class Swap {
     const to = join(this.folder, path.slice(this.former.length + 1));
     await makeRealFolder(this.#layout, dirname(to));
     if ((await lstatOrNull(to)) !== null) {
-      throw new RunvaultError("archive_damaged", `this cannot go back to ${to}: another is there by now`, {
-        place: { file: path },
-        hint: "Move one of the two out of the archive, then run the same command again.",
-      });
+      throw new RunvaultError(
+        "archive_damaged",
+        `this cannot be moved back to ${to}, where there is another by now`,
+        {
+          place: { file: path },
+          hint: "Move one of the two out of the archive, then run the same command again.",
+        },
+      );
     }
     await rename(path, to);
   }

@@ -194,9 +194,13 @@ export class RunOverviews {
       const manifest = parseManifest(text, file);
       if (layout.manifestFile(manifest) === file) return this.#overviewOf(manifest);
       const { instanceId, runId } = manifest;
-      throw new RunvaultError("archive_damaged", `the manifest is that of ${instanceId}/${runId}`, {
-        place: { file },
-      });
+      throw new RunvaultError(
+        "archive_damaged",
+        `this is the manifest of another run, ${instanceId}/${runId}`,
+        {
+          place: { file },
+        },
+      );
     } catch (error) {
       const below = relative(this.#archive.dir, file);
       const folder = relative(this.#archive.layout.runsDir, join(file, ".."));

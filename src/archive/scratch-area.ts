@@ -13,9 +13,9 @@ export async function scratchArea(scratch: string, dir: string, id: string): Pro
   const root = await realOf(dir);
   const real = await realOf(scratch);
   if (real === root || real.startsWith(`${root}${sep}`)) {
-    throw new RunvaultError("invalid_argument", "the scratch folder is in the archive", {
+    throw new RunvaultError("invalid_argument", "the scratch folder is inside the archive", {
       place: { file: scratch },
-      hint: "Name a folder outside of the archive, or leave --scratch out: then work is in pending/ and staging/.",
+      hint: "Set --scratch or RUNVAULT_SCRATCH to a folder outside the archive, or leave it out: work then goes to pending/ and staging/.",
     });
   }
   const place = createHash("sha256").update(root).digest("hex").slice(0, 8);
@@ -29,10 +29,14 @@ export async function makeScratchArea(area: string): Promise<void> {
   const found = await lstat(area);
   const user = process.geteuid?.() ?? found.uid;
   if (!found.isDirectory() || found.uid !== user) {
-    throw new RunvaultError("storage_forbidden", "the scratch folder of this archive is not this user's", {
-      place: { file: area },
-      hint: "Give each user a --scratch of its own; or remove this folder, if you know whose it is.",
-    });
+    throw new RunvaultError(
+      "storage_forbidden",
+      "the scratch folder of this archive belongs to another user",
+      {
+        place: { file: area },
+        hint: "Give each user their own --scratch (RUNVAULT_SCRATCH), or remove this folder if you know whose it is.",
+      },
+    );
   }
   await setFolderBits(area, privateFolder);
 }

@@ -48,7 +48,7 @@ export async function readFrame(
 ): Promise<Buffer> {
   const stored = await readWhole(layout, file, segment.storedBytes);
   if (stored.byteLength === segment.storedBytes && sha256Of(stored) === segment.sha256) return stored;
-  throw damaged(file, "its bytes are not those that were committed");
+  throw damaged(file, "its bytes are not those committed");
 }
 
 /** The text of a stored segment. Throws `archive_damaged` when file, hash, frame or size are not what was committed. */
@@ -72,7 +72,7 @@ export async function readSegment(
     if ((cause as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") {
       throw damaged(file, "its text does not have the committed size", cause);
     }
-    throw damaged(file, "its zstd frame does not decode", cause);
+    throw damaged(file, "its zstd frame cannot be decompressed", cause);
   }
   if (text.byteLength !== segment.bytes) throw damaged(file, "its text does not have the committed size");
   return text;

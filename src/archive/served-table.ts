@@ -16,11 +16,11 @@ export function servedTable(manifest: Manifest, name: TableName, allowIncomplete
       ? `${name} of this run is not archived`
       : shown !== undefined
         ? `the run has no ${name}`
-        : `nothing of ${name} of this run is proven: it is ${table.state}`;
+        : `${name} of this run is ${table.state}, and nothing of it is proven`;
   const isHeld = table !== undefined && shown === undefined;
   const hint = isHeld
-    ? "Archive the run again; with --allow-incomplete unfinished tables are served as they are."
-    : "The run's storage facts name the tables that there are.";
+    ? "Archive the run again; with --allow-incomplete the server serves unfinished tables as they are."
+    : "The run's storage facts list its tables.";
   throw new RunvaultError(isHeld ? "incomplete" : "history_unavailable", why, {
     place: { instance: manifest.instanceId, run: manifest.runId, table: name },
     hint,

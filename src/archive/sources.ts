@@ -44,10 +44,10 @@ export async function readSources(layout: Layout): Promise<readonly KnownSource[
   if (parsed.success) return parsed.data.sources;
   throw new RunvaultError(
     "archive_damaged",
-    `what is known of sources is not valid: ${z.prettifyError(parsed.error)}`,
+    `the record of sources is not valid: ${z.prettifyError(parsed.error)}`,
     {
       place: { file },
-      hint: "Restore the file from a copy, or remove it: the next jobs learn again what was in it.",
+      hint: "Restore the file from a backup, or remove it: later jobs learn again what was in it.",
     },
   );
 }

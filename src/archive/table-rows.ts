@@ -64,7 +64,7 @@ export async function* segmentLines(
   const read = (segment: Segment) => texts.read(join(dir, segment.file), segment);
   for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, ahead, read)) {
     if (signal?.aborted) {
-      throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+      throw new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
     }
     const span = spanIn(text, segment, run, bounds);
     const rows = Math.min(span.rows, left);

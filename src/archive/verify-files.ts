@@ -41,7 +41,10 @@ export async function faultOfFile(layout: Layout, file: PromisedFile): Promise<F
   if (fault !== null) return fault;
   const { sha256 } = await hashOf(layout, file.path, file.storedBytes);
   if (sha256 === file.sha256) return null;
-  return { detail: `the file's SHA-256 is ${sha256}, the manifest says ${file.sha256}`, files: [file.path] };
+  return {
+    detail: `the file's SHA-256 is ${sha256}, but the manifest says ${file.sha256}`,
+    files: [file.path],
+  };
 }
 
 /** What shows of a file without reading it. */
@@ -62,7 +65,7 @@ export async function faultOfSize(
   if (found === null) return fault("the file is missing");
   if (!found.isFile()) return fault(misplaced(path, found, "file").message);
   if (found.size === storedBytes) return null;
-  return fault(`the file has ${found.size} bytes, the manifest says ${storedBytes}`);
+  return fault(`the file has ${found.size} bytes, but the manifest says ${storedBytes}`);
 }
 
 /** What is said of files that are as committed, where only a sample of them was read. */
@@ -131,7 +134,7 @@ export async function checkUnreferenced(
       null,
       "unreferenced",
       "notice",
-      `${countText(found.length, "file")} that no manifest names`,
+      `${countText(found.length, "file")} not named by any manifest`,
       found,
     );
 }
@@ -160,14 +163,14 @@ export async function checkLinks(
       );
       if (same === "missing") faults.push({ detail: "missing from the folder of the table", files: [path] });
       if (same === "other")
-        faults.push({ detail: "stale: not the bytes of the committed Parquet", files: [path] });
+        faults.push({ detail: "stale: differs from the committed Parquet", files: [path] });
     }
     const names = new Set(wanted.map(({ bucket }) => `${bucket}.parquet`));
     const extra = (await namesIn(dir))
       .filter((file) => ownFiles.tables(file) && !names.has(file))
       .map((file) => join(dir, file));
     if (extra.length > 0)
-      faults.push({ detail: `${countText(extra.length, "file")} that no bucket stands for`, files: extra });
+      faults.push({ detail: `${countText(extra.length, "file")} of no committed bucket`, files: extra });
     if (table === undefined && faults.length === 0) continue;
     list.faults(
       name,

@@ -11,7 +11,12 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
   const tables = tablesOf(manifest);
   const state = runState(tables.map(([, table]) => table.state));
   if (state !== manifest.state) {
-    list.add(null, "state", "damaged", `the run is ${manifest.state}, its tables make it ${state}`);
+    list.add(
+      null,
+      "state",
+      "damaged",
+      `the manifest says that the run is ${manifest.state}, but by its tables it is ${state}`,
+    );
   } else if (tables.some(([, { attempt }]) => attempt.outcome !== "ok")) {
     list.add(null, "state", "unproven", `the run is ${state}`);
   } else list.add(null, "state", "ok", `the run is ${state}`);
@@ -53,16 +58,19 @@ function partFaults(table: TableManifest): Fault[] {
     if (!holds) faults.push({ detail });
   };
   const own = tableState(table);
-  must(state === own, `the table is ${state}, its parts make it ${own}`);
+  must(state === own, `the manifest says that the table is ${state}, but by its parts it is ${own}`);
   const isOk = attempt.outcome === "ok";
   must(!isOk || proven !== null, "its latest attempt was ok, but nothing is proven");
   // of a run that its gateway forgot, a note says why they are kept
   const mayHaveOwn = !isOk || attempt.notes.length > 0;
-  must(mayHaveOwn || attempt.holding === null, "its latest attempt was ok, and yet has rows of its own");
-  must(isOk === (attempt.behindSince === null), "it is behind, and does not say since when, or the reverse");
-  must(isOk || proven !== null || attempt.holding !== null, "nothing is proven, and nothing was brought");
+  must(mayHaveOwn || attempt.holding === null, "its latest attempt was ok, but has rows of its own");
+  must(isOk === (attempt.behindSince === null), "its latest attempt and behindSince contradict each other");
+  must(isOk || proven !== null || attempt.holding !== null, "nothing is proven, and nothing is held");
   // rows set aside, and a proof weaker than required, are no errors
-  must(attempt.outcome !== "INCOMPLETE" || attempt.error !== null, "it names no error");
+  must(
+    attempt.outcome !== "INCOMPLETE" || attempt.error !== null,
+    "its latest attempt failed without an error",
+  );
   must(
     !isOk || attempt.error === null,
     `its latest attempt was ok, but has the error ${attempt.error?.code}`,
@@ -84,10 +92,10 @@ function stateFaults({ state, certificate, segments, parquet, quarantine }: Tabl
   if (certificate === null) return faults;
   if (state === "COMPLETE" || state === "OPEN" || state === "QUARANTINED") {
     must(certificate.proof !== "none", "nothing proves it");
-    must(certificate.ended === "clean", "its last stream was cut");
+    must(certificate.ended === "clean", "its last stream was truncated");
   }
-  if (state === "COMPLETE") must(certificate.until === null, "only up to an instant");
-  if (state === "OPEN") must(certificate.until !== null, "it names no instant up to which");
+  if (state === "COMPLETE") must(certificate.until === null, "its certificate only goes up to a time");
+  if (state === "OPEN") must(certificate.until !== null, "its certificate names no end time");
   if (state === "COMPLETE" || state === "OPEN") {
     must(certificate.quarantined === 0 || certificate.quarantineAccepted, "rows were set aside");
   }
@@ -106,11 +114,11 @@ function certificateFaults(table: TableView): Fault[] {
   const aside = sum(quarantine);
   must(
     inSegments === certificate.rows,
-    `${countText(certificate.rows, "row")} certified, its segments have ${inSegments}`,
+    `${countText(certificate.rows, "row")} certified, but its segments have ${inSegments}`,
   );
   must(
     aside === certificate.quarantined,
-    `${countText(certificate.quarantined, "row")} certified as set aside, the quarantine has ${aside}`,
+    `${countText(certificate.quarantined, "row")} certified as set aside, but the quarantine has ${aside}`,
   );
   // rows that the gateway no longer keeps are not among those it counts
   if (
@@ -120,7 +128,7 @@ function certificateFaults(table: TableView): Fault[] {
     const counted = BigInt(certificate.rows + certificate.quarantined);
     must(
       certificate.gatewayRows !== null && BigInt(certificate.gatewayRows) === counted,
-      `counted ${counted} rows, the gateway said ${certificate.gatewayRows ?? "nothing"}`,
+      `${countText(counted, "row")} certified, but the gateway counted ${certificate.gatewayRows ?? "none"}`,
     );
   }
   // a table that failed after this certificate was made, or in mid-run, may lack Parquet
@@ -128,16 +136,16 @@ function certificateFaults(table: TableView): Fault[] {
     const inParquet = sum(parquet);
     must(
       inParquet === certificate.rows,
-      `${countText(certificate.rows, "row")} certified, its Parquet files have ${inParquet}`,
+      `${countText(certificate.rows, "row")} certified, but its Parquet files have ${inParquet}`,
     );
   }
   must(sameKey(certificate.first, parquet[0]?.first), "its first key is not that of its first Parquet file");
   must(sameKey(certificate.last, parquet.at(-1)?.last), "its last key is not that of its last Parquet file");
   const { until, rowHash } = certificate;
-  must(certificate.proof !== "hashed" || rowHash !== null, "proven by a row hash that it does not have");
+  must(certificate.proof !== "hashed" || rowHash !== null, "certified by a row hash that it lacks");
   if (until !== null) {
     const beyond = segments.find(({ to }) => BigInt(to) > BigInt(until));
-    must(beyond === undefined, `certified up to ${until}, a segment goes up to ${beyond?.to}`);
+    must(beyond === undefined, `certified up to ${until}, but a segment goes up to ${beyond?.to}`);
   }
   if (rowHash !== null) {
     must(
@@ -151,7 +159,7 @@ function certificateFaults(table: TableView): Fault[] {
 function certificateSummary({ certificate }: TableView): string {
   if (certificate === null) return "absent";
   const { rows, proof, gatewayRows } = certificate;
-  return `${countText(rows, "row")}, proof ${proof}${gatewayRows === null ? "" : `, the gateway said ${gatewayRows}`}`;
+  return `${countText(rows, "row")}, proof ${proof}${gatewayRows === null ? "" : `, the gateway counted ${gatewayRows}`}`;
 }
 
 /** Windows are disjoint, in order, and inside their buckets; only parts of an unsorted answer share theirs. */
@@ -170,9 +178,9 @@ function windowFaults({ segments, grain }: TableView): Fault[] {
       before.from === segment.from &&
       before.to === segment.to;
     if (before !== undefined && !part && from < BigInt(before.to))
-      wrong(`overlaps ${before.file}, or comes before it`);
+      wrong(`overlaps ${before.file} or comes before it`);
     const own = bucketAt(grain, from);
-    if (own.name !== bucket) wrong(`stands in bucket ${bucket}, its window starts in ${own.name}`);
+    if (own.name !== bucket) wrong(`is in bucket ${bucket}, but its window starts in ${own.name}`);
     else if (own.to !== undefined && to > own.to) wrong(`goes beyond the end of its bucket ${bucket}`);
     before = segment;
   }
@@ -192,7 +200,7 @@ function bucketFaults({ segments, parquet, grain, state }: TableView): Fault[] {
     if (seen.has(bucket)) wrong("is the second of its bucket");
     seen.add(bucket);
     if (own !== rows.get(bucket))
-      wrong(`has ${countText(own, "row")}, its segments have ${rows.get(bucket) ?? 0}`);
+      wrong(`has ${countText(own, "row")}, but its segments have ${rows.get(bucket) ?? 0}`);
     const [from, to] = [BigInt(first.ts), BigInt(end.ts)];
     if (from > to || (from === to && BigInt(first.seq) > BigInt(end.seq))) wrong("ends before it starts");
     if (bucketAt(grain, from).name !== bucket || bucketAt(grain, to).name !== bucket)
@@ -203,7 +211,7 @@ function bucketFaults({ segments, parquet, grain, state }: TableView): Fault[] {
   if (state === "INCOMPLETE" || state === "UNVERIFIED") return faults;
   for (const [bucket, count] of rows) {
     if (count > 0 && !seen.has(bucket))
-      faults.push({ detail: `bucket ${bucket} has ${countText(count, "row")} and no Parquet file` });
+      faults.push({ detail: `bucket ${bucket} has ${countText(count, "row")} but no Parquet file` });
   }
   return faults;
 }

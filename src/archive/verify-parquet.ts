@@ -61,7 +61,7 @@ export async function checkParquet(
     }
   }
   list.faults(name, "parquet-rows", rows, `${countText(readRows, "row")} in ${countText(readFiles, "file")}`);
-  list.faults(name, "parquet-types", types, "columns and types as the contract and the manifest say");
+  list.faults(name, "parquet-types", types, "columns and types match the contract and the manifest");
   const isLeft = (path: string) => isRead(path) && !damaged.has(path);
   await checkQuarantine(list, archive, manifest, name, table, isLeft);
   return damaged;
@@ -85,22 +85,22 @@ async function rowFaults(
   const [count, firstTs, firstSeq, lastTs, lastSeq, inMetadata] = reader.getRows()[0] ?? [];
   must(
     count === BigInt(parquet.rows),
-    `it has ${countText(count as bigint, "row")}, the manifest says ${parquet.rows}`,
+    `it has ${countText(count as bigint, "row")}, but the manifest says ${parquet.rows}`,
   );
   must(
     inMetadata === count,
-    `it has ${countText(count as bigint, "row")}, its own metadata says ${inMetadata}`,
+    `it has ${countText(count as bigint, "row")}, but its own metadata says ${inMetadata}`,
   );
   const key = (ts: unknown, seq: unknown) => `(${ts}, ${seq})`;
   const first = key(firstTs, firstSeq);
   const last = key(lastTs, lastSeq);
   must(
     first === key(parquet.first.ts, parquet.first.seq),
-    `its first key is ${first}, the manifest says ${key(parquet.first.ts, parquet.first.seq)}`,
+    `its first key is ${first}, but the manifest says ${key(parquet.first.ts, parquet.first.seq)}`,
   );
   must(
     last === key(parquet.last.ts, parquet.last.seq),
-    `its last key is ${last}, the manifest says ${key(parquet.last.ts, parquet.last.seq)}`,
+    `its last key is ${last}, but the manifest says ${key(parquet.last.ts, parquet.last.seq)}`,
   );
   return faults;
 }
@@ -146,7 +146,10 @@ async function checkQuarantine(
     if (!isLeft(path)) continue;
     const found = await recordsIn(archive.layout, path, storedBytes);
     if (found !== rows)
-      faults.push({ detail: `it has ${found} records, the manifest says ${rows}`, files: [path] });
+      faults.push({
+        detail: `it has ${countText(found, "record")}, but the manifest says ${rows}`,
+        files: [path],
+      });
   }
   list.faults(name, "quarantine", faults, `${countText(table.quarantine.length, "file")} of rows set aside`);
 }

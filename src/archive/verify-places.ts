@@ -43,13 +43,13 @@ export async function verifyPlaces(archive: Archive, runs?: readonly RunRef[]): 
     for (const file of parquet) globbed.push(file);
     if (parquet.length === 0) foreign.push(path);
   }
-  if (checks.length === 0) checks.push(checkOf("places", "ok", "no link, and everything in its place"));
+  if (checks.length === 0) checks.push(checkOf("places", "ok", "no links, and everything in its place"));
   if (globbed.length > 0) {
-    const detail = `${countText(globbed.length, "Parquet file")} among a table's, not of the archive's making: whoever globs the table reads these rows, too. Move them out of tables/`;
+    const detail = `${countText(globbed.length, "Parquet file")} in tables/ that the archive did not make: a glob over the table reads these rows, too; move them out of tables/`;
     checks.push(checkOf("foreign", "unproven", detail, globbed));
   }
   if (foreign.length > 0) {
-    const detail = `${countText(foreign.length, "thing")} not of the archive's making, which it leaves alone`;
+    const detail = `${countText(foreign.length, "path")} that the archive did not make, and leaves alone`;
     checks.push(checkOf("foreign", "notice", detail, foreign));
   }
   const damaged = checks.some(({ level }) => level === "damaged");

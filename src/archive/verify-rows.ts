@@ -59,19 +59,19 @@ export async function checkRows(input: TableRows): Promise<void> {
     name,
     "bounds",
     found.flatMap(({ bounds }) => bounds),
-    "every row inside the window of its segment",
+    "every row lies in the window of its segment",
   );
   list.faults(
     name,
     "identity",
     found.flatMap(({ identity }) => identity),
-    "every row of this run and instance",
+    "every row is of this run and instance",
   );
   list.faults(
     name,
     "lines",
     [...unreadable, ...found.flatMap(({ lines }) => lines)],
-    `${rows} rows of Parquet say what the lines of the segments say`,
+    `Parquet and segments agree on ${countText(rows, "row")}`,
   );
   checkHashes(input, found, rows);
   await checkOrder(input);
@@ -83,10 +83,10 @@ function checkHashes({ list, name, table }: TableRows, found: readonly BucketRow
   const certified = table.certificate?.rowHash ?? null;
   const faults: Fault[] = [];
   if (parquet !== segments)
-    faults.push({ detail: `Parquet has the row hash ${parquet}, the segments ${segments}` });
+    faults.push({ detail: `the row hash of Parquet is ${parquet}, but that of the segments is ${segments}` });
   if (certified !== null && (BigInt(certified.sum) !== parquet || BigInt(certified.rows) !== BigInt(rows))) {
     faults.push({
-      detail: `Parquet has the row hash ${rows}:${parquet}, certified is ${certified.rows}:${certified.sum}`,
+      detail: `the row hash of Parquet is ${rows}:${parquet}, but ${certified.rows}:${certified.sum} is certified`,
     });
   }
   list.faults(name, "row-hash", faults, `${rows}:${parquet}`);
@@ -127,7 +127,10 @@ async function compareBucket(
       });
     }
     if ((strangers as bigint) > 0n)
-      identity.push({ detail: `${strangers} rows are not of this run, such as of ${stranger}`, files });
+      identity.push({
+        detail: `${countText(strangers as bigint, "row")} of another run, such as ${stranger}`,
+        files,
+      });
     differing += different as bigint;
     parquetHash += all as bigint;
     segmentHash += equal as bigint;
@@ -164,7 +167,7 @@ async function compareDiffering(
       const shown = shownLines(row === null ? null : String(line), stored === null ? null : String(stored));
       const at = row === null ? "beyond its last row" : `at row ${(row as bigint) + 1n}`;
       example = {
-        detail: `${at}: Parquet says ${shown[0] ?? "nothing"}, the segment says ${shown[1] ?? "nothing"}`,
+        detail: `${at}: Parquet has ${shown[0] ?? "nothing"}, but the segment has ${shown[1] ?? "nothing"}`,
         files: [join(dir, parquet.file), ...(file === null ? [] : [String(file)])],
       };
     }
@@ -221,25 +224,25 @@ async function checkOrder({ list, name, dir, table, connection }: TableRows): Pr
       name,
       "order",
       "damaged",
-      `${countText(falls!, "row")} ahead of a row with a smaller key`,
+      `${countText(falls!, "row")} with a smaller key than the row before`,
       files,
     );
   // a seq that always rises can't repeat, which spares the grouping
   if (seqFalls === 0n) {
-    list.add(name, "seq-unique", "ok", "every seq stands once");
+    list.add(name, "seq-unique", "ok", "every seq occurs once");
     return;
   }
   const repeated = await connection.runAndReadAll(
     `SELECT count(*), min(seq) FROM (SELECT seq FROM ${from} GROUP BY seq HAVING count(*) > 1)`,
   );
   const [count, smallest] = (repeated.getRows()[0] ?? []) as [bigint, bigint | null];
-  if (count === 0n) list.add(name, "seq-unique", "ok", "every seq stands once");
+  if (count === 0n) list.add(name, "seq-unique", "ok", "every seq occurs once");
   else
     list.add(
       name,
       "seq-unique",
       "unproven",
-      `${count} values of seq stand more than once, such as ${smallest}`,
+      `${countText(count, "value")} of seq repeated, such as ${smallest}`,
       files,
     );
 }
@@ -258,7 +261,7 @@ export async function checkFills(
       "fills",
       "fills-have-orders",
       "notice",
-      `not checked: orders is ${manifest.tables.orders?.state ?? "not archived"}`,
+      `not checked: the table orders is ${manifest.tables.orders?.state ?? "not archived"}`,
     );
     return;
   }
@@ -279,7 +282,7 @@ export async function checkFills(
       "fills",
       "fills-have-orders",
       "unproven",
-      `${count} fills refer to no order of the run, such as to ${JSON.stringify(order)}; the smallest seq of them is ${seq}`,
+      `${countText(count, "fill")} without their order in the run, such as order ${JSON.stringify(order)}; their smallest seq is ${seq}`,
     );
   }
 }

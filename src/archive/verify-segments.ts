@@ -51,11 +51,11 @@ export async function checkSegments(
     const found = countLines(text);
     const wrong = (detail: string) => lines.push({ detail, files: [path] });
     if (found.rows !== segment.rows)
-      wrong(`it has ${countText(found.rows, "line")}, the manifest says ${segment.rows}`);
-    if (!found.ended) wrong("its last line has no end");
+      wrong(`it has ${countText(found.rows, "line")}, but the manifest says ${segment.rows}`);
+    if (!found.ended) wrong("its last line has no line end");
     if (found.empty > 0) wrong(`${found.empty} of its lines are empty`);
     if (found.longest > segment.longestLine) {
-      wrong(`its longest line has ${found.longest} bytes, the manifest says ${segment.longestLine}`);
+      wrong(`its longest line has ${found.longest} bytes, but the manifest says ${segment.longestLine}`);
     }
   }
   list.faults(name, "files", files, wholeText(table.segments.length, read, "segments"));

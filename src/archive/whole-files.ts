@@ -24,7 +24,7 @@ export interface CommittedFile {
 
 /** What to do about a committed file that is missing, or not what was committed. */
 export const damagedHint =
-  "Run `runvault verify --repair` on its run: it makes Parquet anew from segments, and says what has to be archived again.";
+  "Run `runvault verify --repair` on the run: it makes Parquet again from segments, and says what has to be archived again.";
 
 /** Committed files as a manifest lists them. */
 export function inData(files: readonly Omit<CommittedFile, "folder">[]): CommittedFile[] {
@@ -152,7 +152,7 @@ export class WholeFiles {
     const seen = { mark, sha256 };
     const isLasting = (await markOf(path)) === mark && (!isWhole || (await isSettled(path)));
     return {
-      fault: isWhole ? null : `its SHA-256 is ${sha256}, the manifest says ${file.sha256}`,
+      fault: isWhole ? null : `its SHA-256 is ${sha256}, but the manifest says ${file.sha256}`,
       ...(isLasting ? { seen } : {}),
     };
   }
@@ -183,7 +183,9 @@ export class WholeFiles {
     if (found === null) return "it is missing";
     if (!found.isFile()) return misplaced(path, found, "file").message;
     const { storedBytes } = file;
-    return found.size === storedBytes ? null : `it has ${found.size} bytes, the manifest says ${storedBytes}`;
+    return found.size === storedBytes
+      ? null
+      : `it has ${found.size} bytes, but the manifest says ${storedBytes}`;
   }
 
   /** SHA-256 of a file; null where there is none. */

@@ -19,6 +19,7 @@ import { typesNow } from "../archive/types-now.ts";
 import { timerMs } from "../model/deadline.ts";
 import { exit, RunvaultError, type WiderColumn } from "../model/error.ts";
 import { deepestJson, isDeeper } from "../model/outside-json.ts";
+import { countText } from "../model/plural.ts";
 import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
 import { documentKinds, type HistorySource, type RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNames, tables } from "../model/table.ts";
@@ -208,7 +209,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   }
   const another = await isOther(true);
   if (another !== null) return another;
-  if (toMend.length > 0) job.onNote?.(`files missing or damaged, made anew: ${toMend.length}`);
+  if (toMend.length > 0)
+    job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetched or made again`);
   const outlook = await lookAhead(facts, run, committed, settledBefore(), signal);
   const { until, isUnmarked } = outlook;
   const held = {
@@ -231,7 +233,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   if (isUnmarked && run.final && run.ended !== undefined) {
     const left = run.ended + settings.settleNs - (source.now?.() ?? clock());
     // a clock that is behind, or an end that is still to come, is no reason to wait for longer
-    await wait(left < settings.settleNs ? left : settings.settleNs, "the run has only just ended");
+    await wait(left < settings.settleNs ? left : settings.settleNs, "the run ended only just now");
   }
   step("planned");
 
@@ -316,7 +318,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
 
   await together((table) => table.plan(outlook.facts));
   if (isUnmarked && run.final && run.ended === undefined && jobs.some((table) => table.isSurveyed)) {
-    await wait(settings.settleNs, "nobody says when the run ended");
+    await wait(settings.settleNs, "the gateway does not say when the run ended");
   }
   const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
   for (const disk of archive.layout.disks) await refuseWhenFull(disk, diskBytes(text));
@@ -329,7 +331,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
         if (await table.reconcile(latest)) more = true;
       });
       if (!more) break;
-      job.onNote?.("counts differ from the gateway's: fetching the changed windows again");
+      job.onNote?.("row counts differ from the gateway's: fetching the changed windows again");
       await together((table) => table.fetch());
       latest = await outlook.factsNow();
     }
@@ -342,7 +344,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
       for (const table of jobs) table.contradict(restless(now.storageVersion));
       break;
     }
-    job.onNote?.("the run's storage version moved meanwhile: its rows are streamed once more, and compared");
+    job.onNote?.("the run's storage version changed meanwhile: its rows are streamed again and compared");
     version = now.storageVersion;
     let more = false;
     await together(async (table) => {
@@ -354,7 +356,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await reconcile(2);
     now = await describedAgain(lists, run, warnings, signal);
     if (more || now.storageVersion === version) continue;
-    warnings.push("the gateway's storage version moves while rows stay the same: it counts as none");
+    warnings.push("the gateway's storage version changes while the rows stay the same: it is ignored");
     version = undefined;
     break;
   }
@@ -513,8 +515,8 @@ async function keepGoneRun(
   const isClosed = committed.closedAt !== null || job.settings?.close === true;
   const names = wanted.map(({ name }) => name);
   const hint = isClosed
-    ? "The run is closed. `--allow-incomplete` shows what came of these tables."
-    : "Look at the gateway's retention; where no more is to come, `archive --close` takes what is proven for all.";
+    ? "The run is closed. `--allow-incomplete` shows the rows that arrived of these tables."
+    : "Check the gateway's retention; if no more rows will come, `archive --close` takes what is proven as all there is.";
   const lacks = isClosed ? "nothing is proven of the table" : "the archive does not hold all of it";
   const gone = new RunvaultError("incomplete", `${error.message}, and ${lacks}`, { hint });
   const exactTypes = typesNow(archive);
@@ -524,7 +526,7 @@ async function keepGoneRun(
   return outcomeOf(
     manifest,
     isMended ? before : committed,
-    isBehind ? [] : [`${error.message}: it stays as it was proven`],
+    isBehind ? [] : [`${error.message}: what was proven stays`],
   );
 }
 
@@ -546,7 +548,7 @@ async function describedAgain(
     const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
     if (isGone || error.exit !== exit.gateway || error.retry === "again" || error.scope === "job")
       throw error;
-    warnings.push(`the document run cannot be had: ${error.message}`);
+    warnings.push(`the run document is not available: ${error.message}`);
     return run;
   }
 }
@@ -554,8 +556,8 @@ async function describedAgain(
 function restless(version: string | undefined): RunvaultError {
   return new RunvaultError(
     "unverified",
-    `the run's rows changed each time they were fetched, its storage version is now ${JSON.stringify(version)}`,
-    { hint: "Run the same command again once the gateway has come to rest." },
+    `the run's rows changed each time they were fetched; its storage version is now ${JSON.stringify(version)}`,
+    { hint: "Run the same command again once the run no longer changes at the gateway." },
   );
 }
 
@@ -608,13 +610,13 @@ async function fetchDocuments(
       if (error.exit !== exit.gateway || error.retry === "again" || error.scope === "job") throw error;
       if (kind === "run" && (error.code === "run_not_found" || error.code === "instance_not_found"))
         throw error;
-      warnings.push(`the document ${kind} cannot be had: ${error.message}`);
+      warnings.push(`the ${kind} document is not available: ${error.message}`);
       if (former[kind] !== undefined) documents[kind] = former[kind];
       continue;
     }
     if (bytes === null) continue;
     if (isDeeper(bytes)) {
-      warnings.push(`the document ${kind} is left out: it is nested deeper than ${deepestJson} levels`);
+      warnings.push(`the ${kind} document was left out: it is nested deeper than ${deepestJson} levels`);
       if (former[kind] !== undefined) documents[kind] = former[kind];
       continue;
     }

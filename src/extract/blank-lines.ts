@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 
 /** Blank lines that an answer may have, beside one for each row: some gateways send them while they look for rows. */
 const mostBlankLines = 100_000;
@@ -15,7 +16,9 @@ export function refuseEndlessBlanks(blankLines: number, rows: number): void {
   if (blankLines <= mostBlankLines + rows) return;
   throw new RunvaultError(
     "malformed_row",
-    `an answer has more than ${mostBlankLines} blank lines, beside ${rows} rows`,
-    { hint: "The gateway, or a proxy before it, sends lines without end: look at what it answers." },
+    `an answer has more than ${mostBlankLines} blank lines besides its ${countText(rows, "row")}`,
+    {
+      hint: "The gateway, or a proxy in front of it, sends blank lines without end: look at what it answers.",
+    },
   );
 }

@@ -156,9 +156,9 @@ export class BucketConverter implements AsyncDisposable {
     if (bad.length === 0 && kept.equals(text)) return drift;
     if (this.#badLines === "refuse") {
       const [first] = bad;
-      throw new RunvaultError("malformed_row", first?.reason ?? "a line is not as it was committed", {
+      throw new RunvaultError("malformed_row", first?.reason ?? "a committed line no longer reads as a row", {
         place: { table: table.name, file, ...(first === undefined ? {} : { line: first.line }) },
-        hint: "Its rows were committed under another contract: archive the run again, into a new archive.",
+        hint: "Its rows were committed under another version of the contract: archive the run again, into a new archive.",
       });
     }
     const { from, to, bucket, sorted } = segment;

@@ -56,10 +56,10 @@ export async function refuseWhenFull(folder: string, needed: number): Promise<vo
   if (needed <= 0 || needed + reserve <= free) return;
   throw new RunvaultError(
     "storage_full",
-    `the rows need about ${byteText(needed)}, the disk has ${byteText(free)} free, of which ${byteText(reserve)} stay free`,
+    `the rows need about ${byteText(needed)}, but the disk has ${byteText(free)} free, of which ${byteText(reserve)} must stay free`,
     {
       place: { file: folder },
-      hint: "Free some space, or point --archive at a larger disk; nothing was fetched.",
+      hint: "Free some space or point --archive at a larger disk; nothing was fetched.",
     },
   );
 }
@@ -73,10 +73,10 @@ export async function requireRoom(folder: string, bytes: number): Promise<void> 
   if (free - bytes >= reserve) return;
   throw new RunvaultError(
     "storage_full",
-    `the disk has ${byteText(free)} free, of which ${byteText(reserve)} stay free`,
+    `the disk has only ${byteText(free)} free, and ${byteText(reserve)} must stay free`,
     {
       place: { file: folder },
-      hint: "Free some space and run the same command again: it goes on from what is already here.",
+      hint: "Free some space and run the same command again: it continues from what is already here.",
     },
   );
 }

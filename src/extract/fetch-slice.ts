@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Segment } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import { withRetries } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
@@ -290,13 +291,11 @@ async function appendPaged(
 function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {
   return new RunvaultError(
     capped ? "timestamp_capped" : "incomplete",
-    `the gateway gives ${group.rows} rows at ts_event ${group.from} (${formatTime(group.from)})` +
-      (wanted === undefined
-        ? ", and nothing proves that these are all"
-        : `, and says that it holds ${wanted}`),
+    `the gateway gives ${countText(group.rows, "row")} at ts_event ${group.from} (${formatTime(group.from)})` +
+      (wanted === undefined ? ", and nothing proves that these are all of them" : `, but counts ${wanted}`),
     {
       hint: capped
-        ? "Raise the gateway's cap on rows per answer, or let it answer storage facts."
+        ? "Raise the gateway's cap on rows per answer, or have it serve storage facts."
         : "Run the same command again; if it stays so, ask the gateway's operator which is right.",
     },
   );
@@ -327,9 +326,9 @@ async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<FetchedSlic
     throw place(
       new RunvaultError(
         "row_order",
-        "rows come out of key order, and no storage facts can prove them whole",
+        "rows come out of key order, and there are no storage facts to prove them complete",
         {
-          hint: "Let the gateway send rows in the order of (ts_event, seq), or answer storage facts.",
+          hint: "Have the gateway send rows in the order of (ts_event, seq), or serve storage facts.",
         },
       ),
       table,
@@ -356,9 +355,9 @@ async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<FetchedSlic
     if (text.totalRows !== expected) {
       throw new RunvaultError(
         "row_order",
-        `rows come out of key order, and an answer held ${text.totalRows} of ${expected} rows: there is no place to go on from`,
+        `rows come out of key order, and one answer had ${text.totalRows} of ${expected} rows: there is no place to continue from`,
         {
-          hint: "Let the gateway send rows in the order of (ts_event, seq), or raise its cap on rows per answer.",
+          hint: "Have the gateway send rows in the order of (ts_event, seq), or raise its cap on rows per answer.",
         },
       );
     }
@@ -500,23 +499,23 @@ function draftOf(slice: Slice, cut: Cut, from: Nanoseconds, to: Nanoseconds, sor
 function withoutTimes(rows: number): RunvaultError {
   return new RunvaultError(
     "malformed_row",
-    `an answer of ${rows} lines holds no row with a ts_event and a seq, so nothing tells whether there are more`,
-    { hint: "The gateway has to correct these rows, or to answer storage facts." },
+    `none of the ${rows} lines of an answer has a ts_event and a seq, so nothing shows whether there are more rows`,
+    { hint: "Have the gateway's operator correct these rows, or serve storage facts." },
   );
 }
 
 function withoutOrder(group: Group): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    `the rows at ts_event ${group.from} (${formatTime(group.from)}) come part by part only, and a line among them is no row, so it has no place`,
-    { hint: "The gateway has to correct this row, or to raise its cap on rows per answer." },
+    `the rows at ts_event ${group.from} (${formatTime(group.from)}) only come in parts, and a line among them is not a row, so its place is unknown`,
+    { hint: "Have the gateway's operator correct this row, or raise the cap on rows per answer." },
   );
 }
 
 function farTooMany(rows: number, expected: number | undefined): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    `the gateway counts ${expected} rows in this window, and has sent ${rows} with no end`,
+    `the gateway counts ${expected} rows in this window, but sent ${rows} and did not stop`,
     {
       hint: "Run the same command again; if it stays so, ask the gateway's operator whether its counts or its rows are right.",
     },
@@ -524,14 +523,10 @@ function farTooMany(rows: number, expected: number | undefined): RunvaultError {
 }
 
 function vanished(slice: Slice, ts: Nanoseconds): RunvaultError {
-  return new RunvaultError(
-    "incomplete",
-    `rows at ts_event ${ts} were there, and were not when asked for again`,
-    {
-      place: { ...placeOf(slice) },
-      hint: "Run the same command again; if it happens again, the gateway loses rows.",
-    },
-  );
+  return new RunvaultError("incomplete", `rows at ts_event ${ts} came once, but not when asked for again`, {
+    place: { ...placeOf(slice) },
+    hint: "Run the same command again; if it happens again, the gateway is losing rows: tell its operator.",
+  });
 }
 
 function place(error: unknown, table: Table, slice: Slice): unknown {

@@ -2,6 +2,7 @@ import { dirname } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import { lostFiles } from "../archive/lost-files.ts";
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { Turns } from "../model/turns.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
@@ -99,8 +100,8 @@ function emptyList(instanceId: string): ListFinding {
   return listDoubt(
     instanceId,
     [],
-    "the gateway names no instance at all, and runs of this one are archived from there",
-    "Look whether the address and the token are the right ones, and whether the gateway has its store.",
+    "the gateway lists no instances at all, but runs of this one were archived from it",
+    "Check --gateway and --token-file, and that the gateway can reach its store.",
   );
 }
 
@@ -124,7 +125,7 @@ async function remarksOf({ instanceId, runs }: NamedInstance): Promise<ListFindi
         instanceId,
         [run.runId],
         `${run.runId} ${remark}, and nothing else says whether it has ended: it was not archived`,
-        `If the word means that a run has ended, give --finished-status ${run.status}; or name the run as INSTANCE/RUN.`,
+        `If this status means that a run has ended, set --finished-status ${run.status}; or name the run as INSTANCE/RUN.`,
       ),
     );
   }
@@ -144,14 +145,14 @@ function cutOf(instance: NamedInstance, { earliest }: Unlisted, held: HeldFiles)
   if (ended.length === 0) return [];
   const oldest = ended.reduce((a, b) => (b.run.started! < a.run.started! ? b : a)).run;
   if (held.has(oldest)) return [];
-  const text = `the list of ${runs.length} runs may have been cut, and nothing else names the same ones`;
+  const text = `the list of ${countText(runs.length, "run")} may have been truncated, and no other list has the same ones`;
   if (earliest === undefined || earliest >= oldest.started!) return [listNote(instanceId, [], text)];
   return [
     listDoubt(
       instanceId,
       [],
       `${text}: runs between those archived before and ${oldest.runId} may be missing`,
-      "Name the runs that are missing as INSTANCE/RUN, or archive more often than the list forgets.",
+      "Name the missing runs as INSTANCE/RUN, or archive often enough to see each run while it is listed.",
     ),
   ];
 }

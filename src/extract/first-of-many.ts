@@ -1,5 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
 import { idFault } from "../model/id-fault.ts";
+import { countText } from "../model/plural.ts";
 import type { ListFinding } from "./list-finding.ts";
 
 /** Entries of one list that are told one by one, of those that have the same wrong with them. */
@@ -34,7 +35,7 @@ function keyOf({ instanceId, runIds, error }: ListFinding): string | null {
 
 function restOf({ instanceId, runIds, error }: ListFinding, count: number): ListFinding {
   const isOfRuns = runIds.length === 1;
-  const text = `and ${count} more ${isOfRuns ? "runs" : "instances"} of the same list`;
+  const text = `and ${countText(count, isOfRuns ? "more run" : "more instance")} of the same list`;
   const instance = isOfRuns ? instanceId : null;
   if (error === null) return { instanceId: instance, runIds: [], text, error, count };
   const { code, scope, hint, place } = error;

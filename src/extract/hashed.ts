@@ -55,12 +55,12 @@ function middleOf(facts: TableFacts | undefined): bigint | undefined {
 }
 
 function hashIn(table: Table, facts: TableFacts | undefined): GatewayHash {
-  if (facts === undefined) return { hash: null, why: `the gateway has no storage facts of ${table.name}` };
+  if (facts === undefined) return { hash: null, why: `the gateway has no storage facts for ${table.name}` };
   const { rows, rowHash, schemaFingerprint } = facts;
   if (rowHash === undefined) return { hash: null, why: "the gateway gives no row checksum" };
   if (schemaFingerprint === fieldsFingerprint(table)) return { hash: { rows, hash: rowHash } };
   const why = namesFields(schemaFingerprint)
-    ? "the gateway's row checksum is of other fields than ours"
-    : "the gateway does not say of which fields its row checksum is";
+    ? "the gateway's row checksum covers other fields than ours"
+    : "the gateway does not say which fields its row checksum covers";
   return { hash: null, why: `${why}, so it cannot be compared` };
 }

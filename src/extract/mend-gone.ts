@@ -3,6 +3,7 @@ import { concerning, lostFiles } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { Table } from "../model/table.ts";
 import { type RebuildJob, rebuildRun } from "./rebuild-run.ts";
 
@@ -24,7 +25,9 @@ export async function mendGoneRun(
   const { archive, run, clock, signal, tool, duckdb, step } = job;
   const lost = concerning(await lostFiles(archive.layout, committed), wanted);
   if (lost.length === 0) return false;
-  job.onNote?.(`files missing or damaged: ${lost.length}; Parquet is made anew from segments`);
+  job.onNote?.(
+    `${countText(lost.length, "file")} missing or damaged here: Parquet is made again from segments`,
+  );
   const more = { ...(duckdb === undefined ? {} : { duckdb }), ...(step === undefined ? {} : { step }) };
   const tables = wanted.map(({ name }) => name);
   // a link in a folder's place has its own remedy
@@ -48,7 +51,7 @@ export async function requireWholeGone(
   const lost = concerning(await lostFiles(layout, committed), wanted).map(({ file }) => file);
   if (lost.length === 0) return;
   const others = lost.length > 3 ? ` and ${lost.length - 3} more` : "";
-  const what = `files of it are missing or damaged here: ${lost.slice(0, 3).join(", ")}${others}`;
+  const what = `these of its files are missing or damaged here: ${lost.slice(0, 3).join(", ")}${others}`;
   throw damagedAndGone(committed, gone, what);
 }
 
@@ -61,6 +64,6 @@ function damagedAndGone(
   return new RunvaultError("archive_damaged", `the gateway no longer has the run: ${gone.message}; ${what}`, {
     cause,
     place: { ...cause?.place, instance, run },
-    hint: "Restore the files from a copy of the archive, then run the same command again.",
+    hint: "Restore the files from a backup of the archive, then run the same command again.",
   });
 }

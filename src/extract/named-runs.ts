@@ -287,15 +287,15 @@ async function compareClaims(
   const texts = short.map(({ claim, runIds }) => `${claim.by} lacks ${idsText(runIds)}`);
   const runIds = [...new Set(short.flatMap((one) => one.runIds))];
   if (lacking.some((one) => one.runIds.length === 0)) {
-    findings.push(listNote(instanceId, runIds, `${texts.join("; ")}: named elsewhere`));
+    findings.push(listNote(instanceId, runIds, `${texts.join("; ")}, but another list has them`));
     return;
   }
   findings.push(
     listDoubt(
       instanceId,
       runIds,
-      `lists contradict each other, so that runs may be missing from all of them: ${texts.join("; ")}`,
-      "Ask the gateway's operator which runs there are, and name those that are missing as INSTANCE/RUN.",
+      `the gateway's lists contradict each other, so runs may be missing from all of them: ${texts.join("; ")}`,
+      "Ask the gateway's operator which runs exist, and name the missing ones as INSTANCE/RUN.",
     ),
   );
 }
@@ -318,7 +318,7 @@ function isFinished(
       listDoubt(
         instanceId,
         [runId],
-        `lists contradict each other about the run's end: ${words.join(", ")}`,
+        `the gateway's lists disagree on whether the run has ended: ${words.join(", ")}`,
         "Run the same command again once the gateway's transports agree.",
       ),
     );
@@ -364,9 +364,9 @@ function codeOf(thrown: unknown): string | undefined {
 
 /** An id that a list names and that cannot be archived under: others of the list can. */
 function oddId(what: "run" | "instance", id: string, fault: string): RunvaultError {
-  return new RunvaultError("refused", `the gateway names the ${what} ${shownId(id)}, which ${fault}`, {
+  return new RunvaultError("refused", `the gateway lists the ${what} ${shownId(id)}, which ${fault}`, {
     scope: what,
-    hint: "It is left out. Ask the gateway's operator to give it an id of plain characters.",
+    hint: "It was left out. Ask the gateway's operator to give it an id of plain characters.",
   });
 }
 

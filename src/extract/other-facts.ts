@@ -1,4 +1,5 @@
 import { exit, RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { HistorySource, RunRef, StorageFacts, TableFacts } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
@@ -39,7 +40,7 @@ export async function differingTables(
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown);
     if (error.exit !== exit.gateway || error.scope === "job") throw error;
-    onWarning(`the storage facts of the other transport cannot be compared: ${error.message}`);
+    onWarning(`the storage facts of REST and RPC could not be compared: ${error.message}`);
   }
   return errors;
 }
@@ -56,14 +57,14 @@ function differences({ facts, others }: TwoAnswers): TableName[] {
 function disagreement(facts: TableFacts | undefined, others: TableFacts | undefined): RunvaultError {
   return new RunvaultError(
     "unverified",
-    `the gateway's transports disagree: by its storage facts it holds ${textOf(facts)}, over the other transport ${textOf(others)}`,
+    `the gateway's transports disagree: its storage facts say ${textOf(facts)} over one and ${textOf(others)} over the other`,
     {
-      hint: "Ask the gateway's operator which is right; --transport rest and --transport rpc take one alone.",
+      hint: "Ask the gateway's operator which is right; --transport rest or --transport rpc uses one alone.",
     },
   );
 }
 
 function textOf(facts: TableFacts | undefined): string {
   if (facts === undefined || facts.rows === 0n) return "0 rows";
-  return `${facts.rows} rows of ${facts.first} to ${facts.last}`;
+  return `${countText(facts.rows, "row")} from ${facts.first} to ${facts.last}`;
 }

@@ -235,15 +235,15 @@ function grainOf({ held, run }: PlanInput, { rows, first, last }: Extent): Grain
 /** The gateway may say that it keeps no row of a table only where it has never given one. */
 function refuseToVanish({ former, held, acceptShrink }: PlanInput, found: Extent | "absent"): void {
   if (acceptShrink) return;
-  const hint = "If the rows are rightly gone at the gateway, run again with --accept-shrink.";
-  const said = found === "absent" ? "no such table" : "no row of the table";
+  const hint = "If the rows were removed from the gateway on purpose, run again with --accept-shrink.";
+  const said = found === "absent" ? "no such table" : "no rows of the table";
   if (provenRows(former) > 0) {
-    const message = `the gateway says that it keeps ${said}, the archive holds rows of it`;
+    const message = `the gateway says that it has ${said}, but the archive holds rows of it`;
     throw new RunvaultError("shrunk", message, { hint });
   }
   if (segmentsEver({ former, held }).some(({ rows }) => rows > 0)) {
     const code = found === "absent" ? "history_unavailable" : "unverified";
-    throw new RunvaultError(code, `the gateway says that it keeps ${said}, and gave rows of it before`, {
+    throw new RunvaultError(code, `the gateway says that it has ${said}, but sent rows of it before`, {
       hint,
     });
   }
@@ -275,8 +275,8 @@ function refuseUnprovenAhead(
   if (ever.some((segment) => segment.rows > 0 && isAhead(segment) && !isProven(segment))) {
     throw new RunvaultError(
       "unverified",
-      `rows before ${gatewayFrom} are gone at the gateway before they were proven`,
-      { hint: "What was proven stays. --accept-shrink takes what is here of them for all that there is." },
+      `the gateway dropped rows before ${gatewayFrom}, and they had not been proven`,
+      { hint: "What was proven stays. --accept-shrink takes those that are here as all there were." },
     );
   }
   const isMissing = (segment: Segment) => {
@@ -290,8 +290,8 @@ function refuseUnprovenAhead(
   if (former?.proven?.segments.some((segment) => segment.rows > 0 && isMissing(segment))) {
     throw new RunvaultError(
       "unverified",
-      `rows before ${gatewayFrom} are gone at the gateway, and some that were proven are not whole here any more`,
-      { hint: "What was proven stays. If files are missing or damaged, put them back from a backup." },
+      `the gateway dropped rows before ${gatewayFrom}, and some that were proven are no longer complete here`,
+      { hint: "What was proven stays. If files are missing or damaged, restore them from a backup." },
     );
   }
 }
@@ -310,8 +310,8 @@ function provenRows(former: TableManifest | undefined): number {
 export function shrunk(now: number, held: number, where: string): RunvaultError {
   return new RunvaultError(
     "shrunk",
-    `the gateway now holds ${now} rows${where}, the archive ${held}: the archive never shrinks by itself`,
-    { hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink." },
+    `the gateway now has ${now} rows${where}, the archive ${held}: the archive never shrinks by itself`,
+    { hint: "If the rows were removed from the gateway on purpose, run again with --accept-shrink." },
   );
 }
 

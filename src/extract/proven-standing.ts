@@ -53,7 +53,7 @@ export function provenStanding(
   const { proves } = attempt;
   if (proves.state === "ABSENT" && (proven.state === "OPEN" || proven.state === "COMPLETE")) {
     return run === "final"
-      ? stays(exit.done, "the gateway keeps no such table any more; its rows stay as they were proven")
+      ? stays(exit.done, "the gateway no longer has this table; what was proven stays")
       : stays(exit.incomplete);
   }
   if (proven.state === "OPEN" && proves.state === "OPEN" && proves.horizon < proven.horizon) {
@@ -65,9 +65,9 @@ export function provenStanding(
 function goneRun(proven: ProvenMark, isClosed: boolean): Standing {
   const stays = (status: number, note: string | null) => ({ replaces: false, note, exit: status });
   if (proven.state === "COMPLETE" || proven.state === "ABSENT") {
-    return stays(exit.done, "the gateway does not know the run any more; it stays as it was proven");
+    return stays(exit.done, "the gateway no longer knows the run; what was proven stays");
   }
   return proven.state === "OPEN" && isClosed
-    ? stays(exit.done, "closed by the operator: the gateway does not know the run any more")
+    ? stays(exit.done, "closed by the operator: the gateway no longer knows the run")
     : stays(exit.incomplete, null);
 }

@@ -18,6 +18,7 @@ import { rowHashWithin } from "../archive/row-hash-within.ts";
 import { holdingsOf } from "../archive/table-view.ts";
 import { typesNow } from "../archive/types-now.ts";
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import { isoOf, type Nanoseconds } from "../model/time.ts";
@@ -229,7 +230,7 @@ async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Prom
   if (!(await holdsFetchedWork(layout, committed, committed))) return;
   throw new RunvaultError("locked", "an interrupted job left rows of this run that are not committed yet", {
     place: { instance: committed.instanceId, run: committed.runId, file: layout.pendingDir(committed) },
-    hint: "Finish it with `runvault archive`; or delete that folder, which costs fetching these rows again, where a gateway still has them.",
+    hint: "Finish it with `runvault archive`, or delete that folder; then these rows have to be fetched again, if a gateway still has them.",
   });
 }
 
@@ -243,16 +244,20 @@ function parquetOf(pending: Pending, name: TableName, bucket: string, segments: 
 /** Segments are what the Parquet was made of, so that the same rows come of them again. */
 function refuseOtherRows(run: RunRef, table: Table, former: ParquetFile, made: ParquetFile): void {
   const text = ({ rows, first, last }: ParquetFile) =>
-    `${rows} rows from (${first.ts}, ${first.seq}) to (${last.ts}, ${last.seq})`;
+    `${countText(rows, "row")} from (${first.ts}, ${first.seq}) to (${last.ts}, ${last.seq})`;
   if (text(former) === text(made)) return;
-  const what = `bucket ${former.bucket} had ${text(former)}, its segments give ${text(made)}`;
+  const what = `bucket ${former.bucket} had ${text(former)}, its segments have ${text(made)}`;
   throw otherRows(run, table.name, what);
 }
 
 function otherRows({ instanceId: instance, runId: run }: RunRef, table: TableName, what: string) {
-  return new RunvaultError("archive_damaged", `the segments hold other rows than were committed: ${what}`, {
-    place: { instance, run, table },
-  });
+  return new RunvaultError(
+    "archive_damaged",
+    `the segments hold different rows from those committed: ${what}`,
+    {
+      place: { instance, run, table },
+    },
+  );
 }
 
 function sumOf(buckets: readonly Bucket[], of: (file: ParquetFile) => number): number {

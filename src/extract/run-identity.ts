@@ -37,8 +37,8 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
   if (before !== undefined && now !== undefined && before !== now) {
     throw conflict(
       identity,
-      `the run archived under this id began at ${formatTime(before)}, the gateway's at ${formatTime(now)}`,
-      "What is archived stays as it is. Archive the other run elsewhere.",
+      `the run archived under this id began at ${formatTime(before)}, but the gateway's run began at ${formatTime(now)}`,
+      "What is archived stays as it is. Archive the gateway's run into another archive.",
     );
   }
   const isKnown =
@@ -51,12 +51,12 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
   }
   const hasRow = await hasProvenRow(identity);
   if (hasRow === false) {
-    const what = isKnown ? "the gateway" : `${source.label}, which is not where it was archived from,`;
+    const what = isKnown ? "the gateway" : `${source.label}, another address than it was archived from,`;
     throw conflict(
       identity,
-      `${what} does not have the first and last row that were proven of the run`,
-      "What is archived stays as it is. Archive the other run elsewhere; where it is the same source at a new address, " +
-        "say so once with --source-moved.",
+      `${what} does not have the first and last row of the run as proven`,
+      "What is archived stays as it is. Archive the other run into another archive; if it is the same gateway at a new " +
+        "address, say so once with --source-moved.",
     );
   }
   if (!isKnown && hasRow === true) await joinAddress(archive.layout, committed.source, source.label);

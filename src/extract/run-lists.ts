@@ -317,7 +317,7 @@ function jsonOf(bytes: Uint8Array, run: RunRef): unknown {
   try {
     return parseJson(Buffer.from(bytes).toString("utf8"));
   } catch (cause) {
-    throw new RunvaultError("not_a_gateway", "the run's summary is not JSON", {
+    throw new RunvaultError("not_a_gateway", "the summary document is not JSON", {
       cause,
       place: { instance: run.instanceId, run: run.runId },
     });

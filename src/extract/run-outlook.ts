@@ -1,5 +1,6 @@
 import type { Certificate, Manifest } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";
 import type { Table, TableName } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
@@ -109,7 +110,7 @@ export async function isUpToDate(
   for (const [name, { certificate }] of proven) {
     const rows = certificate?.rows ?? 0;
     if (isGone(name) && rows > 0)
-      warn(`the gateway keeps none of the ${rows} rows of ${name} any more; they stay as they were proven`);
+      warn(`the gateway no longer has the ${countText(rows, "row")} of ${name}; what was proven stays`);
   }
   return true;
 }
@@ -179,7 +180,7 @@ export function countRowsOf(source: Facts, run: RunRef, table: Table, signal: Ab
   const countAtOnce: CountRows = async (from, to) => {
     const facts = await source.facts(run, { from, to }, signal);
     if (facts === null)
-      throw new RunvaultError("incomplete", "the gateway no longer says how many rows a window holds");
+      throw new RunvaultError("incomplete", "the gateway no longer counts the rows of a window");
     return Number(facts.get(table.name)?.rows ?? 0n);
   };
   const count: CountRows = async (from, to) => {

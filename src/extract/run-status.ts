@@ -47,8 +47,8 @@ export function standingOf(
   const isFinal = final || (finished && !marksFinal);
 
   const remarks: string[] = [];
-  if (!known) remarks.push(`has a status that is not known, ${JSON.stringify(status)}`);
-  if (saysRunning && final) remarks.push("is called final although its status is RUNNING");
+  if (!known) remarks.push(`has the unknown status ${JSON.stringify(status)}`);
+  if (saysRunning && final) remarks.push("is marked final although its status is RUNNING");
   else if (saysRunning && hasEnded) remarks.push("has an end in the past although its status is RUNNING");
   if (backwards) remarks.push("ended before it started");
   if (finished && !isFinal) remarks.push("has ended, but rows may still be added");

@@ -2,6 +2,7 @@ import { RunvaultError } from "../model/error.ts";
 import { longestLineBytes } from "../model/line.ts";
 import { rowText } from "../model/operator-text.ts";
 import { isDeeper } from "../model/outside-json.ts";
+import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";
@@ -164,7 +165,7 @@ export class SegmentText {
       parseObject(this.#buffer!, this.#scanned, this.#end) === null
     ) {
       throw new RunvaultError("stream_cut", "the answer ends inside a line", {
-        hint: "The gateway cut its answer.",
+        hint: "Run the same command again; if it stays so, the gateway or a proxy truncates its answers.",
       });
     }
     await this.push(Buffer.from("\n"));
@@ -325,8 +326,8 @@ export class SegmentText {
     if (this.#oddLines <= mostOddLines + rows + this.#oddBytes / leastRowBytes) return;
     throw new RunvaultError(
       "malformed_row",
-      `an answer has more than ${mostOddLines} lines that are no rows, beside ${rows} rows; the first: ${this.#firstOdd}`,
-      { hint: "Something else than rows comes from there: look at what the gateway answers." },
+      `an answer has more than ${mostOddLines} lines that are not rows, besides ${countText(rows, "row")}; the first: ${this.#firstOdd}`,
+      { hint: "The gateway sends something other than rows: look at what it answers." },
     );
   }
 
@@ -481,7 +482,9 @@ export class SegmentText {
       throw new RunvaultError(
         "history_identity_conflict",
         `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${this.#buffer!.toString("utf8", start, end)}`)}`,
-        { hint: "The gateway answered with another run's rows; nothing of this table was taken." },
+        {
+          hint: "Report it to the gateway's operator: it answered with another run's rows. Nothing of this table was taken.",
+        },
       );
     }
     if (typeof row.ts_event !== "string" || !/^-?\d{1,19}$/.test(row.ts_event)) return false;
@@ -509,7 +512,9 @@ export class SegmentText {
     throw new RunvaultError(
       "history_identity_conflict",
       `a row at ${this.#keyTs()} lies outside the window asked for, [${this.#options.from ?? ""}, ${this.#options.to ?? ""})`,
-      { hint: "The gateway does not keep to time bounds; nothing of this table was taken." },
+      {
+        hint: "Report it to the gateway's operator: it does not keep to time bounds. Nothing of this table was taken.",
+      },
     );
   }
 
@@ -531,7 +536,7 @@ export class SegmentText {
   #duplicate(): RunvaultError {
     const seq = BigInt(this.#seqHigh) * 1_000_000_000_000_000n + BigInt(this.#seqLow);
     return new RunvaultError("duplicate_row", `two rows share ts_event ${this.#keyTs()} and seq ${seq}`, {
-      hint: "The gateway sends a row twice, or numbers two rows alike; nothing is de-duplicated here.",
+      hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. Nothing is de-duplicated here.",
     });
   }
 
@@ -546,12 +551,15 @@ export class SegmentText {
     const last = this.lastTs;
     const size = `${this.#options.mostBytes >> 20} MiB`;
     if (first === last) {
-      return new RunvaultError("timestamp_capped", `the rows at ts_event ${first} take more than ${size}`);
+      return new RunvaultError(
+        "timestamp_capped",
+        `the rows at ts_event ${first} are larger than ${size} together`,
+      );
     }
     return new RunvaultError(
       "malformed_row",
-      `from ts_event ${first} on, so many lines have no ts_event or no seq that ${size} of rows have no sure place`,
-      { hint: "The gateway has to correct these rows." },
+      `from ts_event ${first} on, so many lines have no ts_event or seq that the place of ${size} of rows is unknown`,
+      { hint: "Have the gateway's operator correct these rows." },
     );
   }
 }

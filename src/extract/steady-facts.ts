@@ -46,21 +46,21 @@ export class SteadyFacts {
       return facts;
     }
     if (!this.#seen) {
-      if (this.#hadBefore) this.#warn("the gateway had storage facts of this run before, and has none now");
+      if (this.#hadBefore) this.#warn("the gateway had storage facts for this run before, but has none now");
       return null;
     }
     // a gateway may have facts of a whole run alone
     const isBounded = bounds.from !== undefined || bounds.to !== undefined;
     if (isBounded && (await this.#source.facts(run, {}, signal)) !== null) return null;
     this.#lost = true;
-    this.#warn("the gateway's storage facts of this run went away in mid-job");
-    throw new RunvaultError("incomplete", "the gateway's storage facts went away in mid-job", {
+    this.#warn("the gateway's storage facts for this run disappeared during the job");
+    throw new RunvaultError("incomplete", "the gateway's storage facts disappeared during the job", {
       scope: "run",
     });
   }
 
   #warn(what: string): void {
-    const text = `${what}: a proof without its counts decides`;
+    const text = `${what}: the proof cannot rest on its counts`;
     if (!this.warnings.includes(text)) this.warnings.push(text);
   }
 }

@@ -77,8 +77,10 @@ export async function probe(asks: TableAsks, { from, to }: Window): Promise<Prob
   if (isOutside || isForeign(row?.run_id, runId) || isForeign(row?.instance_id, instanceId)) {
     throw new RunvaultError(
       "history_identity_conflict",
-      `asked for one row in [${from}, ${to}), the gateway gave ${rowText(line)}`,
-      { hint: "The gateway does not keep to what it is asked; nothing of this table is proven." },
+      `asked for one row in [${from}, ${to}), the gateway sent ${rowText(line)}`,
+      {
+        hint: "Report it to the gateway's operator: it does not answer what it is asked. Nothing of this table is proven.",
+      },
     );
   }
   return { ts };

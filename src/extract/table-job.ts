@@ -562,7 +562,7 @@ export class TableJob {
       this.absent = false;
       this.error = new RunvaultError(
         "incomplete",
-        `the gateway said that it keeps no such table, and now counts ${own.rows} rows of it`,
+        `the gateway said that it has no such table, but now counts ${countText(own.rows, "row")} of it`,
         { hint: "Run the same command again." },
       );
     }
@@ -693,8 +693,8 @@ export class TableJob {
     if (gone <= BigInt(Math.max(0, aside))) return;
     throw new RunvaultError(
       "shrunk",
-      `${gone} rows that were proven are gone at the gateway, and others came in their place`,
-      { hint: "If the rows are rightly gone at the gateway, run again with --accept-shrink." },
+      `the gateway no longer has ${countText(gone, "proven row")}, and sent others instead`,
+      { hint: "If the rows were removed from the gateway on purpose, run again with --accept-shrink." },
     );
   }
 
@@ -737,8 +737,8 @@ export class TableJob {
     if (lost.length > 0) {
       throw new RunvaultError(
         "unverified",
-        `segments that were proven are lost (${lost.length}), and the gateway keeps no row of the table any more`,
-        { hint: "Put the files back from a backup; `runvault verify` names them." },
+        `the archive lost ${countText(lost.length, "proven segment")}, and the gateway no longer has rows of the table`,
+        { hint: "Restore the files from a backup; `runvault verify` names them." },
       );
     }
     for (const bucket of new Set(proven.segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
@@ -822,14 +822,14 @@ export class TableJob {
   #notes(): string[] {
     if (this.#lapsed !== undefined) {
       return [
-        `the gateway keeps none of the table's ${this.#lapsed.rows} rows any more; they stay as they were proven`,
+        `the gateway no longer has the table's ${countText(this.#lapsed.rows, "row")}; what was proven stays`,
       ];
     }
     if (this.error !== null) return [];
     const notes: string[] = [];
     if (this.#gatewayFrom !== undefined) {
       const from = formatTime(this.#gatewayFrom);
-      notes.push(`the gateway keeps no rows before ${from} any more; they stay as they were proven`);
+      notes.push(`the gateway no longer has rows before ${from}; what was proven stays`);
     }
     const gone = this.#unseenWindow();
     if (gone !== undefined) notes.push(unseen.between(gone));
@@ -846,8 +846,10 @@ export class TableJob {
     if (await isRefusedByRoute(this.#asks(), this.#context.until)) return;
     throw new RunvaultError(
       "unverified",
-      "the gateway's storage facts leave the table out, and its own route does not say that there is none",
-      { hint: "The route of a table that a run does not have answers 409 history_unavailable." },
+      "the gateway's storage facts leave the table out, but its own route does not say that there is none",
+      {
+        hint: "Tell the gateway's operator: the route of a table that a run does not have must answer 409 history_unavailable.",
+      },
     );
   }
 
@@ -911,14 +913,17 @@ export class TableJob {
     if (require !== "hashed" || this.error !== null) return proof;
     const given =
       quarantined > 0
-        ? { hash: null, why: `${quarantined} rows are set aside, which the gateway's row checksum covers` }
+        ? {
+            hash: null,
+            why: `the gateway's row checksum covers rows that were set aside here (${quarantined})`,
+          }
         : proof === "counted"
           ? await this.#gatewayHash()
           : { hash: null, why: "the gateway has no storage facts" };
     if (given === undefined) return proof;
     if (given.hash === null) {
       this.error = new RunvaultError("unverified", given.why, {
-        hint: "The rows cannot be proven by their hash; --require counted or any takes a weaker proof.",
+        hint: "The rows cannot be proven by their hash; --require counted or --require any accepts a weaker proof.",
       });
       return proof;
     }
@@ -928,7 +933,7 @@ export class TableJob {
     this.#isHashOther = true;
     this.error = new RunvaultError(
       "unverified",
-      `the row hash here is ${hash?.rows}:${hash?.hash}, the gateway says ${given.hash.rows}:${given.hash.hash}`,
+      `the row hash here is ${hash?.rows}:${hash?.hash}, but the gateway's is ${given.hash.rows}:${given.hash.hash}`,
       { hint: "Run the same command again; if it stays so, ask the gateway's operator which is right." },
     );
     return "none";
@@ -957,7 +962,7 @@ export class TableJob {
     const proof = await this.#agreement(facts, rows);
     if (this.error === null && this.restsOn.length === 0) {
       // each way to a proof gives its grounds: where none was gone, nothing is proven
-      this.error = new RunvaultError("unverified", "nothing shows that no other rows are there", {
+      this.error = new RunvaultError("unverified", "nothing proves that there are no other rows", {
         hint: "Run the same command again.",
       });
     }
@@ -981,8 +986,8 @@ export class TableJob {
     if (this.error === null && until !== undefined && this.#countRows === undefined && rows > 0) {
       this.error = new RunvaultError(
         "unverified",
-        "the gateway's storage facts ignore time bounds, so a run that goes on can't be proven",
-        { hint: "Archive the run again once it is finished." },
+        "the gateway's storage facts ignore time bounds, so a growing run cannot be proven",
+        { hint: "Archive the run again once it has ended." },
       );
     }
     return this.error === null ? "counted" : "none";
@@ -1002,16 +1007,20 @@ export class TableJob {
     if (Number(own.rows) !== rows) return otherCount(rows, Number(own.rows), "", hint);
     for (const [end, here, there] of this.#ends(own)) {
       if (here === there) continue;
-      const message = `the ${end} ts_event that came is ${here ?? "none"}, the gateway says ${there ?? "none"}`;
+      const message = `the ${end} ts_event is ${here ?? "none"} in the rows that came, but ${there ?? "none"} in the gateway's storage facts`;
       return new RunvaultError("unverified", message, { hint });
     }
     // a gateway that marks neither the run nor any of its tables may not know the mark
     const { final, isMarkedFinal } = this.#context.run;
     const knowsMark = isMarkedFinal || [...facts.values()].some((table) => table.final);
     if (!final || own.final || !knowsMark) return null;
-    return new RunvaultError("unverified", "the run is final, the gateway says that this table still grows", {
-      hint,
-    });
+    return new RunvaultError(
+      "unverified",
+      "the run is final, but the gateway says that this table is still growing",
+      {
+        hint,
+      },
+    );
   }
 
   /** First and last ts_event, here and by the facts; nothing where rows are set aside, whose times are not known. */
@@ -1035,10 +1044,11 @@ export class TableJob {
   /** How the pass that stored and the survey disagree; null where they brought the same rows. */
   async #disagreement(): Promise<RunvaultError | null> {
     const { survey, segments, quarantine } = this.#context.pending.held.of(this.table.name);
-    const hint = "Run the same command again; the gateway gives different rows each time.";
+    const hint =
+      "Run the same command again; if it stays so, ask the gateway's operator why rows differ from one request to the next.";
     const rows = this.#comparedRows();
     if (survey === null || survey.rows !== rows) {
-      const message = `two passes brought ${survey?.rows ?? 0} and ${rows} rows`;
+      const message = `two passes over the table brought ${survey?.rows ?? 0} and ${rows} rows`;
       return new RunvaultError("incomplete", message, { hint });
     }
     if (quarantine.length > 0) return null;
@@ -1052,7 +1062,7 @@ export class TableJob {
     if (hash.digest("hex") === survey.sha256) return null;
     return new RunvaultError(
       "unverified",
-      "two passes brought the same number of rows, but not the same rows",
+      "two passes over the table brought the same number of rows, but not the same rows",
       { hint },
     );
   }
@@ -1246,14 +1256,14 @@ export class TableJob {
   }
 }
 
-/** Another number of rows than the gateway says that it holds. */
+/** Another number of rows than the gateway counts. */
 function otherCount(rows: number, counted: number, where: string, hint: string): RunvaultError {
-  const differing = countText(Math.abs(counted - rows), "row");
+  const others = countText(Math.abs(counted - rows), counted > rows ? "row" : "more row");
   return counted > rows
-    ? new RunvaultError("incomplete", `${differing} missing${where}: got ${rows} of ${counted}`, { hint })
+    ? new RunvaultError("incomplete", `${others} missing${where}: got ${rows} of ${counted}`, { hint })
     : new RunvaultError(
         "unverified",
-        `${differing} too many${where}: got ${rows}, the gateway counts ${counted}`,
+        `${others} than the gateway counts${where}: got ${rows} instead of ${counted}`,
         { hint },
       );
 }
@@ -1264,8 +1274,10 @@ function takenBack({ certificate }: Proven): RunvaultError {
   const where = until === null ? "" : ` before ${formatTime(BigInt(until))}`;
   return new RunvaultError(
     "unverified",
-    `the run goes on, and the gateway says that it keeps no such table; ${rows} rows${where} were proven of it`,
-    { hint: "Ask the gateway's operator; once the run has ended, what was proven stays with a note." },
+    `the run is still growing, but the gateway says that it has no such table, although ${countText(rows, "row")}${where} of it had been proven`,
+    {
+      hint: "Ask the gateway's operator; if the table is still missing when the run has ended, what was proven stays, with a note.",
+    },
   );
 }
 
@@ -1302,7 +1314,7 @@ function worthKeeping(error: RunvaultError): boolean {
 
 function failureOf(error: RunvaultError, at: string) {
   const again =
-    error.retry === "again" ? "Run the same command again: it goes on from what is already fetched." : null;
+    error.retry === "again" ? "Run the same command again: it continues from what is already here." : null;
   const message = error.place.slice === undefined ? error.message : `${error.message} (${error.place.slice})`;
   return { code: error.code, message, hint: error.hint ?? again, at };
 }

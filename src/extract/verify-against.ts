@@ -1,6 +1,7 @@
 import type { Certificate, Manifest } from "../archive/manifest.ts";
 import { latestView, type TableView } from "../archive/table-view.ts";
 import type { CheckLevel, VerifyCheck } from "../archive/verify-report.ts";
+import { countText } from "../model/plural.ts";
 import { isOtherSchema } from "../model/schema-fingerprint.ts";
 import type { HistorySource, StorageFacts, TableFacts } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
@@ -53,21 +54,30 @@ interface Finding {
 
 function compare(name: TableName, table: TableView, facts: StorageFacts | null): Finding[] {
   if (facts === null) {
-    return [{ level: "notice", detail: "cannot be asked: the gateway has no storage facts" }];
+    return [{ level: "notice", detail: "not compared: the gateway has no storage facts" }];
   }
   const own = facts.get(name);
   const { certificate } = table;
   if (certificate === null) {
-    if (own === undefined || own.rows === 0n) return [{ level: "ok", detail: "absent at the gateway, too" }];
-    return [{ level: "unproven", detail: `archived as ABSENT, the gateway says it holds ${own.rows} rows` }];
+    if (own === undefined || own.rows === 0n)
+      return [{ level: "ok", detail: "absent at the gateway as well" }];
+    return [
+      {
+        level: "unproven",
+        detail: `archived as ABSENT, but the gateway counts ${countText(own.rows, "row")}`,
+      },
+    ];
   }
   const rows = certificate.rows + certificate.quarantined;
   if (certificate.until === null && rows > 0 && (own === undefined || own.rows === 0n)) {
-    return [{ level: "notice", detail: `the gateway keeps none of the ${rows} rows archived any more` }];
+    return [{ level: "notice", detail: `the gateway no longer has the ${countText(rows, "row")} archived` }];
   }
   if (own === undefined) {
     return [
-      { level: "unproven", detail: `${certificate.rows} rows archived, the gateway has no such table` },
+      {
+        level: "unproven",
+        detail: `${countText(certificate.rows, "row")} archived, but the gateway has no such table`,
+      },
     ];
   }
   const upTo = certificate.until === null ? "" : ` before ${certificate.until}`;
@@ -75,11 +85,13 @@ function compare(name: TableName, table: TableView, facts: StorageFacts | null):
   const differences = differencesOf(table, certificate, own, from !== undefined);
   if (differences.length > 0) return differences.map((detail) => ({ level: "unproven", detail }));
   if (from !== undefined) {
-    const detail = `the gateway keeps no rows before ${from} any more, and says it holds ${own.rows}${upTo}`;
+    const detail = `the gateway no longer has rows before ${from}, and counts ${own.rows}${upTo}`;
     return [{ level: "notice", detail }];
   }
   const since = certificate.gatewayFrom === null ? "" : ` from ${certificate.gatewayFrom} on`;
-  return [{ level: "ok", detail: `the gateway says it holds ${own.rows} rows${since}${upTo}, as archived` }];
+  return [
+    { level: "ok", detail: `the gateway counts ${countText(own.rows, "row")}${since}${upTo}, as archived` },
+  ];
 }
 
 /**
@@ -111,7 +123,9 @@ function differencesOf(
   if (!shortened && own.rows !== archived) {
     const since = begins === undefined ? "" : ` from ${begins} on`;
     const aside = quarantined === 0 ? "" : `, ${quarantined} of them set aside`;
-    differences.push(`${archived} rows archived${since}${aside}, the gateway says it holds ${own.rows}`);
+    differences.push(
+      `${countText(archived, "row")} archived${since}${aside}, but the gateway counts ${own.rows}`,
+    );
   }
   // rows set aside may be the first or last, and their times are not certified
   if (quarantined === 0) {
@@ -122,13 +136,13 @@ function differencesOf(
     for (const [end, here, there] of ends) {
       if (here === there?.toString()) continue;
       differences.push(
-        `the ${end} ts_event archived is ${here ?? "none"}, the gateway says ${there ?? "none"}`,
+        `the ${end} ts_event archived is ${here ?? "none"}, but the gateway's is ${there ?? "none"}`,
       );
     }
   }
   if (schemaFingerprint !== null && isOtherSchema(schemaFingerprint, own.schemaFingerprint)) {
     differences.push(
-      `the schema fingerprint was ${JSON.stringify(schemaFingerprint)}, the gateway now says ${JSON.stringify(own.schemaFingerprint)}`,
+      `the schema fingerprint was ${JSON.stringify(schemaFingerprint)}, but the gateway's is now ${JSON.stringify(own.schemaFingerprint)}`,
     );
   }
   return differences;

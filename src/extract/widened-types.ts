@@ -31,9 +31,9 @@ function widenedType(column: string, present: string, wanted: string | null): st
   const { precision, scale } = decimalType(present);
   throw new RunvaultError(
     "invalid_argument",
-    `${column} is ${present}, of which ${wanted} does not hold every value`,
+    `${column} is ${present}, and ${wanted} cannot hold all of its values`,
     {
-      hint: `Types only ever widen: ${column} takes at least ${precision - scale} digits before the point and ${scale} after it, ${mostDigits} in all.`,
+      hint: `Choose a wider type: ${column} needs at least ${precision - scale} digits before the point and ${scale} after it, at most ${mostDigits} in all.`,
     },
   );
 }
@@ -45,7 +45,7 @@ function widest(column: string, present: string): string {
   if (holds(wanted, present)) return wanted;
   throw new RunvaultError(
     "invalid_argument",
-    `${column} is ${present}: its ${precision - scale} digits before the point and ${tokenDecimals} after it are over ${mostDigits}`,
+    `${column} is ${present}: its ${precision - scale} digits before the point and ${tokenDecimals} after it make more than ${mostDigits}`,
     { hint: `Name the type, as ${column}=WIDTH,SCALE.` },
   );
 }

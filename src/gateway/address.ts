@@ -18,9 +18,10 @@ export function readAddress(baseUrl: string): GatewayAddress {
   if (!URL.canParse(baseUrl)) throw wrong("the gateway's address is not a URL");
   const url = new URL(baseUrl);
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    throw wrong("the gateway's address is neither http nor https");
+    throw wrong("the gateway's address must begin with http:// or https://");
   }
-  if (url.search !== "" || url.hash !== "") throw wrong("the gateway's address has a query or a fragment");
+  if (url.search !== "" || url.hash !== "")
+    throw wrong("the gateway's address must not have a query or a fragment");
   const basePath = url.pathname.replace(/\/+$/, "");
   return {
     origin: url.origin,
@@ -38,7 +39,7 @@ function basicAuthorization({ username, password }: URL): string | undefined {
     pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
   } catch {
     // the URIError would carry the text; what to do about it is all the user needs
-    throw wrong("the user or password in the gateway's address has a broken % escape");
+    throw wrong("the user name or password in the gateway's address has an invalid % escape");
   }
   return `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
 }
@@ -51,6 +52,6 @@ function isLoopback(hostname: string): boolean {
 
 function wrong(message: string): RunvaultError {
   return new RunvaultError("invalid_argument", message, {
-    hint: "Give an address such as https://gateway.example/api/v1.",
+    hint: "Set --gateway or RUNVAULT_GATEWAY to an address such as https://gateway.example/api/v1.",
   });
 }

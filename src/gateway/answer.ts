@@ -121,7 +121,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
     this.#dropQueue();
     if (this.#ended) return;
     this.#ended = true;
-    this.#controller.abort(new Error("the reader left"));
+    this.#controller.abort(new Error("the reader stopped reading"));
     this.#wake?.();
   }
 
@@ -148,7 +148,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
  */
 export function limitBody(body: AnswerBody, timeoutMs: number, place: ErrorPlace): Disposable {
   const timer = setTimeout(() => {
-    const message = `the answer was not whole after ${timeoutMs / 1000} s (${body.receivedBytes} bytes)`;
+    const message = `the answer was still incomplete after ${timeoutMs / 1000} s (${body.receivedBytes} bytes so far)`;
     body.fail(new RunvaultError("timeout", message, { place }));
   }, timeoutMs);
   return { [Symbol.dispose]: () => clearTimeout(timer) };

@@ -58,9 +58,9 @@ async function* decompressed(body: AnswerBody, coding: Coding, place: ErrorPlace
   // Node ends a zstd stream after its first frame, and takes what follows a gzip member for padding, without a word.
   // It ends so early only where more bytes were at hand than it took, or else at the end of the body.
   if (decoder.bytesWritten !== body.receivedBytes) {
-    throw new RunvaultError("malformed_row", `the ${coding} body goes on after its end`, {
+    throw new RunvaultError("malformed_row", `the ${coding} body is followed by further data`, {
       place,
-      hint: "The gateway or a proxy sends several frames or trailing bytes: ask without compression, by --no-compression.",
+      hint: "The gateway or a proxy sends several frames or trailing bytes: set --no-compression or RUNVAULT_NO_COMPRESSION.",
     });
   }
 }
@@ -72,10 +72,10 @@ function decodeError(thrown: unknown, coding: Coding, bytes: number, place: Erro
     return new RunvaultError("stream_cut", message, { cause: thrown, place });
   }
   if (code.startsWith("Z_") || code.startsWith("ZSTD_")) {
-    return new RunvaultError("malformed_row", `the ${coding} body does not decode (${code})`, {
+    return new RunvaultError("malformed_row", `the ${coding} body cannot be decompressed (${code})`, {
       cause: thrown,
       place,
-      hint: "Nothing of this answer can be trusted: ask again, or without compression, by --no-compression.",
+      hint: "Nothing of this answer was taken: run the same command again, or set --no-compression or RUNVAULT_NO_COMPRESSION.",
     });
   }
   return thrown;
@@ -100,7 +100,7 @@ function isPlain(encoding: string | undefined): boolean {
 function unknownCoding({ status }: Answer, place: ErrorPlace): RunvaultError {
   return new RunvaultError(
     "not_a_gateway",
-    "the answer has a Content-Encoding that nobody asked for and that is not known",
+    "the answer has an unknown Content-Encoding that was not asked for",
     { place, status },
   );
 }

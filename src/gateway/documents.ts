@@ -39,7 +39,7 @@ const checksum = z
 
 // an odd id costs its run or instance alone, where it is taken up: see model/id-fault.ts
 const id = z.string().min(1);
-const runId = id.refine((value) => value !== "current", "the word current is not a run");
+const runId = id.refine((value) => value !== "current", "current is a reserved word, not a run id");
 
 const instanceEntry = z.object({
   instance_id: id,
@@ -88,7 +88,7 @@ const forms = {
     ],
   },
   facts: {
-    what: "storage facts",
+    what: "the storage document",
     list: "tables",
     keys: ["table", "rows", "min_ts_event", "max_ts_event", "schema_fingerprint", "final", "row_checksum"],
     needed: [
@@ -213,7 +213,7 @@ export async function readFacts(
     const { table, rows, min_ts_event, max_ts_event, schema_fingerprint, final, row_checksum } = entry;
     if (!isTableName(table) || table !== (only ?? table)) continue;
     if (rows > 0n && min_ts_event > max_ts_event) {
-      throw notTheContract(place, `tables: ${table} has its smallest ts_event after its largest`);
+      throw notTheContract(place, `tables: the min_ts_event of ${table} is after its max_ts_event`);
     }
     known.set(table, {
       rows,
@@ -335,22 +335,22 @@ async function requireDistinct<T>(
     seen.add(nameOf(entry));
     if (turns.isDue(0)) await turns.next();
   }
-  if (seen.size !== entries.length) throw notTheContract(place, `the same ${what} twice`);
+  if (seen.size !== entries.length) throw notTheContract(place, `the same ${what} appears twice`);
 }
 
 function notTheContract(place: ErrorPlace, what: string): RunvaultError {
-  return new RunvaultError("not_a_gateway", `the document is not as the interface says: ${what}`, {
+  return new RunvaultError("not_a_gateway", `the document does not follow the interface: ${what}`, {
     place,
     // nothing else is read
     status: 200,
-    hint: "Something else listens there, or the gateway's documents differ from the contract in proto/.",
+    hint: "Check --gateway or RUNVAULT_GATEWAY: something else may be listening there, or its documents differ from the contract in proto/.",
   });
 }
 
 function conflict(place: ErrorPlace): RunvaultError {
   return new RunvaultError(
     "history_identity_conflict",
-    "the document is about another run or instance than asked for",
+    "the document is about a different run or instance from the one asked for",
     { place },
   );
 }

@@ -77,21 +77,24 @@ export function codeOfStatus(status: number): ErrorCode {
 }
 
 export const statusHints: Partial<Record<ErrorCode, string>> = {
-  unauthenticated: "Give the token that this gateway wants, and the header it wants it in.",
+  unauthenticated:
+    "Set --token-file or RUNVAULT_TOKEN_FILE, and --token-header if the gateway expects the token in another header.",
   limit_exceeded:
-    "The gateway gives no answer of that size; over RPC its pages are as small as it wants: --transport rpc.",
+    "The gateway refuses answers or requests of that size; with --transport rpc rows come in small pages.",
   misdirected:
-    "It does not answer to the host name in its address: use its IP address, or have the name added there.",
-  permission_denied: "The token is known but may not read this; ask for the permission.",
+    "The gateway does not answer to the host name in its address: use its IP address, or have its operator allow the name.",
+  permission_denied:
+    "The token is valid but lacks permission: ask the gateway's operator for it, or set another with --token-file or RUNVAULT_TOKEN_FILE.",
   history_identity_conflict:
     "The gateway does not know which run this id means: ask its operator, and archive the run again when that is mended.",
   history_unavailable: "The gateway keeps no such table for this run; where it should, ask its operator.",
   incomplete: "The gateway has not proven the table itself: archive the run again when it has.",
-  route_not_found: "The gateway has no such path: look at the base address, which often ends in /api/v1.",
+  route_not_found:
+    "The gateway has no such path: check --gateway or RUNVAULT_GATEWAY, which often ends in /api/v1.",
 };
 
 export const badRequestHint =
-  "The gateway does not take such a request: its interface may differ from the contract in proto/; its log says more.";
+  "The gateway rejects this request: its interface may differ from the contract in proto/; its log may say why.";
 
 /** The JSON value of an error's body; undefined where it is cut, slow, long or not JSON. Reads and closes the body. */
 export async function readErrorJson(answer: Answer, place: ErrorPlace): Promise<unknown> {

@@ -142,7 +142,11 @@ export class Exchange implements AsyncDisposable {
       for await (const chunk of decodedBody(answer, place)) {
         parts.add(chunk);
         if (parts.bytes > mostBytes) {
-          throw new RunvaultError("limit_exceeded", `${what} of more than ${mostBytes} bytes`, { place });
+          throw new RunvaultError(
+            "limit_exceeded",
+            `the gateway sent ${what} of more than ${mostBytes} bytes`,
+            { place },
+          );
         }
       }
     } finally {
@@ -164,22 +168,22 @@ export class Exchange implements AsyncDisposable {
     // any other is read until the connection closes, whatever length stands beside it, or hides the rows in a coding
     if (transferEncoding !== undefined) {
       throw refused(
-        `${what} in a Transfer-Encoding other than chunked, whose end looks like a cut`,
+        `${what} in a Transfer-Encoding other than chunked, so a truncated answer would look complete`,
         answer,
         place,
         {
-          hint: "Chunks alone, or a Content-Length, show where rows end: mend the gateway or the proxy before it.",
+          hint: "Make the gateway, or the proxy in front of it, send chunks alone or a Content-Length: these show where an answer ends.",
         },
       );
     }
     if (headers["content-length"] !== undefined) return;
     if (this.options.acceptUnframed || isSelfEnding(answer)) return;
     throw refused(
-      `${what} with neither Content-Length nor chunks, whose end looks like a cut`,
+      `${what} without Content-Length or chunks, so a truncated answer would look complete`,
       answer,
       place,
       {
-        hint: "Where the gateway can do no better, --accept-unframed takes them; counts must then show what is missing.",
+        hint: "If the gateway cannot be changed, set --accept-unframed or RUNVAULT_ACCEPT_UNFRAMED; then only counts can show what is missing.",
       },
     );
   }
@@ -194,11 +198,12 @@ export class Exchange implements AsyncDisposable {
 export function requireMediaType(answer: Answer, wanted: string, place: ErrorPlace): void {
   const type = mediaType(answer);
   if (type === wanted) return;
-  const shown = type !== undefined && /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : "no media type";
+  const shown =
+    type !== undefined && /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : "of unknown media type";
   throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted}`, {
     place,
     status: answer.status,
-    hint: "Something else listens there, or the base address is not the gateway's.",
+    hint: "Check --gateway or RUNVAULT_GATEWAY: something else may be listening there.",
   });
 }
 
@@ -233,8 +238,8 @@ function authentication(address: GatewayAddress, options: CheckedOptions): Recor
   if (headers[name] !== undefined) {
     throw new RunvaultError(
       "invalid_argument",
-      "both a token and a user in the address want the Authorization header",
-      { hint: "Give one of them, or name another header for the token." },
+      "the token and the user name in the gateway's address both need the Authorization header",
+      { hint: "Give only one of them, or set --token-header or RUNVAULT_TOKEN_HEADER." },
     );
   }
   headers[name] = name === "authorization" ? `Bearer ${token}` : token;

@@ -116,7 +116,7 @@ function autoSource(exchange: Exchange, rest: GatewaySource, rpc: RpcSource): Ga
       using scope = exchange.scope(request.signal);
       const { rpc } = await offered(scope.signal);
       if (rpc === undefined) {
-        throw new RunvaultError("route_not_found", "the gateway does not give rows page by page", {
+        throw new RunvaultError("route_not_found", "the gateway does not serve rows in pages", {
           place: {
             instance: request.instanceId,
             run: request.runId,
@@ -158,7 +158,7 @@ function rethrowWithWayOut(thrown: unknown): never {
     place,
     status,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    hint: `${hint} If the gateway offers REST alone, use --transport rest.`.trimStart(),
+    hint: `${hint} If the gateway offers only REST, use --transport rest.`.trimStart(),
   });
 }
 
@@ -172,9 +172,7 @@ function nullWhereMissing<T>(
     // an answer in another language is not as plain as none
     const { code, message } = thrown as RunvaultError;
     if (code === "not_a_gateway")
-      notices.tell(
-        `one transport speaks another language than the contract's, and is not used for this: ${message}`,
-      );
+      notices.tell(`one transport does not follow the contract and is not used for this: ${message}`);
     return null;
   });
 }

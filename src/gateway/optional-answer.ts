@@ -31,7 +31,7 @@ export async function nullOnRefusal<T>(
     if (!(thrown instanceof RunvaultError) || !refusals.has(thrown.code)) throw thrown;
     // 400: not the gateway lacks something, the request is wrong
     if ((thrown.status ?? 0) <= 400) throw thrown;
-    notices.tell(`${what} cannot be had: ${thrown.message}`);
+    notices.tell(`the gateway does not provide ${what}: ${thrown.message}`);
     return null;
   }
 }

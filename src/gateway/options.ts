@@ -60,7 +60,7 @@ const schema = z.strictObject({
   baseUrl: z.string().min(1).max(8192),
   token: z
     .string()
-    .regex(/^[\x21-\x7e]+$/, "must be visible ASCII without blanks; look for a stray line end")
+    .regex(/^[\x21-\x7e]+$/, "must be printable ASCII without spaces; look for a stray line break")
     .max(65_536)
     .optional(),
   tokenHeader: z
@@ -102,7 +102,7 @@ export function checkOptions(options: GatewayOptions): CheckedOptions {
   if ((checked.data.cert === undefined) !== (checked.data.key === undefined)) {
     throw new RunvaultError(
       "invalid_argument",
-      "gateway options: a client certificate and its key go together",
+      "gateway options: a client certificate needs its key, and a key its certificate",
     );
   }
   return checked.data;

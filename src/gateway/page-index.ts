@@ -78,10 +78,11 @@ export function indexPage(page: Uint8Array, layout: PageLayout, mostRows: number
       rows += 1;
       cursor.pos = end;
     } else if (cursor.number === layout.token) {
-      if (nextToken !== undefined) throw malformed("it has two tokens");
+      if (nextToken !== undefined) throw malformed("it has two next_page_token fields");
       const end = enter(cursor);
       const bytes = page.subarray(cursor.pos, end);
-      if (bytes.byteLength > longestTokenBytes || !isUtf8(bytes)) throw malformed("its token is no token");
+      if (bytes.byteLength > longestTokenBytes || !isUtf8(bytes))
+        throw malformed("its next_page_token is too long or not UTF-8");
       nextToken = Buffer.from(bytes).toString("utf8");
       cursor.pos = end;
     } else {
@@ -100,7 +101,7 @@ function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: 
   let found = false;
   while (cursor.next()) {
     if (cursor.number === layout.member) {
-      if (found) throw malformed("a row is set twice");
+      if (found) throw malformed("one of its rows is set twice");
       found = true;
       const end = enter(cursor);
       places[at] = cursor.pos;
@@ -112,13 +113,13 @@ function unwrap(cursor: WireCursor, layout: PageLayout, places: Int32Array, at: 
       cursor.skip();
     }
   }
-  if (!found) throw malformed("it holds a row that is of no table");
+  if (!found) throw malformed("it holds a row of no known table");
 }
 
 function tooManyRows(mostRows: number): RunvaultError {
-  return new RunvaultError("refused", `the gateway sent a page of more rows than the ${mostRows} asked for`, {
+  return new RunvaultError("refused", `the gateway sent a page of more than the ${mostRows} rows asked for`, {
     scope: "table",
-    hint: "Nothing of this page was taken. page_size is the most rows of a page: the gateway differs from proto/.",
+    hint: "Nothing of this page was taken. Ask the gateway's operator why it ignores page_size, which is the most rows of a page.",
   });
 }
 

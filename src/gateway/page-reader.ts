@@ -87,7 +87,7 @@ export async function* readPages(
         continue;
       }
       if (isSameKey(lines.first, before) || isSameKey(lines.first, start)) {
-        throw cut("a page came again", place);
+        throw cut("a page came a second time", place);
       }
       start ??= lines.first;
       before = lines.first ?? before;
@@ -95,13 +95,14 @@ export async function* readPages(
       out += lines.rows;
       yield* lines.chunks;
       if (isLast) return;
-      if (ahead === undefined) throw cut("a page's token leads to the same page", place);
-      if (empty > mostEmptyPages) throw cut(`${empty} pages without a row, and a token for more`, place);
+      if (ahead === undefined) throw cut("the token of a page leads back to the same page", place);
+      if (empty > mostEmptyPages)
+        throw cut(`${empty} pages in a row were empty, and there is a token for another`, place);
       token = nextToken;
       page = await ahead.page;
     }
   } finally {
-    leaving.abort(new RunvaultError("interrupted", "the reader left"));
+    leaving.abort(new RunvaultError("interrupted", "the reader stopped reading"));
   }
 }
 
@@ -278,5 +279,5 @@ function isSameKey(a: WireKey | undefined, b: WireKey | undefined): boolean {
 }
 
 function cut(what: string, place: ErrorPlace): RunvaultError {
-  return new RunvaultError("stream_cut", `the pages stop making sense: ${what}`, { place });
+  return new RunvaultError("stream_cut", `the pages of rows make no sense: ${what}`, { place });
 }

@@ -12,8 +12,8 @@ export function requireExactRun(run: RunRef): void {
   if (run.runId !== "" && run.runId !== "current") return;
   throw new RunvaultError(
     "invalid_argument",
-    run.runId === "" ? "the run id is empty" : "the word current is not a run id",
-    { place: { instance: run.instanceId }, hint: "Name an exact run id; the gateway's runs are listed." },
+    run.runId === "" ? "the run id is empty" : "current is a reserved word, not a run id",
+    { place: { instance: run.instanceId }, hint: "Name a run id; `runvault runs --gateway URL` lists them." },
   );
 }
 
@@ -32,7 +32,7 @@ function refuseOdd(what: "run" | "instance", id: string): void {
 export function requireRows({ table: name, limit, filters }: RowRequest) {
   const table = tableNamed(name);
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0)) {
-    throw new RunvaultError("invalid_argument", `limit is not a positive integer: ${limit}`);
+    throw new RunvaultError("invalid_argument", `limit must be a positive integer, not ${limit}`);
   }
   const given = Object.entries(filters ?? {}) as [keyof NonNullable<typeof filters>, string | undefined][];
   const set = given.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined);
@@ -40,7 +40,7 @@ export function requireRows({ table: name, limit, filters }: RowRequest) {
     if (!table.filters.includes(filter)) throw filterRefused(filter, table);
     if (value !== "") continue;
     throw new RunvaultError("invalid_argument", `the filter ${filter} is empty`, {
-      hint: "Give it a value, or leave it out.",
+      hint: "Give the filter a value, or leave it out.",
     });
   }
   return { table, filters: set };

@@ -33,5 +33,5 @@ export function openRequestScope(outer: readonly (AbortSignal | undefined)[]): R
 
 function asInterrupted(reason: unknown): RunvaultError {
   if (reason instanceof RunvaultError) return reason;
-  return new RunvaultError("interrupted", "the request was given up", { cause: reason });
+  return new RunvaultError("interrupted", "the request was cancelled", { cause: reason });
 }

@@ -101,7 +101,7 @@ export class RestClient {
     const location = answer.headers.location;
     const base = origin + from;
     if (location === undefined || !URL.canParse(location, base)) {
-      throw refused("a redirect without a readable Location", answer, place, redirected);
+      throw refused("a redirect without a valid Location", answer, place, redirected);
     }
     const target = new URL(location, base);
     if (target.origin !== origin) {
@@ -112,5 +112,5 @@ export class RestClient {
 }
 
 const redirected = {
-  hint: "Redirects are followed three times and within the origin only: give the address they lead to.",
+  hint: "Set --gateway or RUNVAULT_GATEWAY to the final address: at most three redirects are followed, and none to another origin.",
 };

@@ -193,7 +193,7 @@ export function restSource(exchange: Exchange, contract: GatewayContract): Gatew
       requireExactRun(run);
       const codes: ErrorCode[] = [...absentCodes];
       if (kind === "instance") codes.push("instance_not_found");
-      return await nullOnRefusal(`the document ${kind}`, codes, exchange.notices, () =>
+      return await nullOnRefusal(`the ${kind} document`, codes, exchange.notices, () =>
         get(documentPath(run, kind), placeOfRun(run), signal, (bytes, here) =>
           checkDocument(run, kind, bytes, here),
         ),

@@ -57,7 +57,7 @@ export class RowRate {
     const [is, wanted] = [bytesPerSecond, least.bytesPerSecond].map((rate) => byteText(Math.round(rate)));
     return new RunvaultError(
       "too_slow",
-      `rows came at ${is} a second over ${Math.round(least.windowMs / 1000)} s of waiting, below the ${wanted} of --min-rate`,
+      `rows came at ${is} a second over ${Math.round(least.windowMs / 1000)} s of waiting, slower than the ${wanted} a second of --min-rate`,
       { place: this.#place },
     );
   }

@@ -220,7 +220,7 @@ export class RowTranscoder {
         continue;
       }
       if (cursor.type !== this.#wireTypes[column]) {
-        throw malformed(`${this.#columns[column]!.name} has the wire type ${cursor.type}`);
+        throw malformed(`${this.#columns[column]!.name} has the wrong wire type ${cursor.type}`);
       }
       if (valueAt[column] !== -1) throw malformed(`${this.#columns[column]!.name} is set twice in a row`);
       valueAt[column] = cursor.pos;
@@ -292,7 +292,7 @@ export class RowTranscoder {
       if (!(stop <= end)) throw truncated();
       let written = writePlain(this.#outView, to, this.#pageView, start, stop);
       if (written < 0) written = writeEscaped(this.#out, to, this.#page, start, stop);
-      if (written < 0) throw malformed(`${this.#columns[column]!.name} is no UTF-8`);
+      if (written < 0) throw malformed(`${this.#columns[column]!.name} is not UTF-8`);
       this.#at = written;
       return stop;
     }
@@ -325,7 +325,7 @@ export class RowTranscoder {
         this.#at = writeUint64(this.#outView, to, high, low);
         break;
       default:
-        if (high !== 0) throw malformed(`${this.#columns[column]!.name} is beyond 32 bits`);
+        if (high !== 0) throw malformed(`${this.#columns[column]!.name} does not fit 32 bits`);
         this.#at = writeUint53(this.#outView, to, low >>> 0);
     }
     return stop;

@@ -97,7 +97,7 @@ export class RpcClient {
       if (!(thrown instanceof RunvaultError) || !closedDoors.has(thrown.code)) throw thrown;
       throw new RunvaultError(
         "route_not_found",
-        `there is no RPC under the base address, and the origin lets nobody in (${thrown.code})`,
+        `there is no RPC under the base address, and at the origin it is refused (${thrown.code})`,
         { cause: thrown, place: thrown.place, hint: statusHints.route_not_found! },
       );
     }
@@ -118,11 +118,15 @@ export class RpcClient {
       try {
         return fromBinary(method.output, bytes);
       } catch (cause) {
-        throw new RunvaultError("history_query_failed", "the answer does not decode as its message", {
-          cause,
-          place,
-          hint: "The gateway or a proxy before it damages answers, or differs from proto/.",
-        });
+        throw new RunvaultError(
+          "history_query_failed",
+          "the answer cannot be decoded as the message it should be",
+          {
+            cause,
+            place,
+            hint: "Look at the gateway and at any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
+          },
+        );
       }
     });
   }

@@ -57,7 +57,7 @@ function unknownMembers(fields: readonly UnknownField[]): JsonObject {
   if (fields.length > mostUnknown) {
     throw new RunvaultError("not_a_gateway", `a message has more than ${mostUnknown} unknown fields`, {
       status: 200,
-      hint: "The gateway or a proxy before it damages answers, or differs from proto/.",
+      hint: "Look at the gateway and at any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
     });
   }
   const writers = new Map<number, BinaryWriter>();

@@ -50,7 +50,11 @@ export async function errorFromRpcAnswer(
   const code = (isKnown ? contract.historyCodes[historyCode] : contract.codes[connectCode]) ?? "server_error";
   // a history code that says more than that the request is wrong is about something else than the token
   if (withToken && contract.tokenRefusals.has(connectCode) && (!isKnown || code === "refused")) {
-    return new RunvaultError("stream_cut", `the gateway no longer takes its page token: ${shown}`, details);
+    return new RunvaultError(
+      "stream_cut",
+      `the gateway no longer accepts its own page token: ${shown}`,
+      details,
+    );
   }
   const meant = isKnown ? status : (restStatus[connectCode] ?? status);
   return new RunvaultError(code, `the gateway answered ${shown}`, {
@@ -75,12 +79,12 @@ function connectErrorOf(json: unknown, status: number): ConnectError | undefined
 function hintFor(code: ErrorCode, status: number): { readonly hint?: string } {
   if (status >= 300 && status < 400) {
     return {
-      hint: "Requests over RPC are never sent on elsewhere: give the address that the redirect leads to.",
+      hint: "Set --gateway or RUNVAULT_GATEWAY to the address that the redirect leads to: over RPC redirects are not followed.",
     };
   }
   if (code === "route_not_found") {
     return {
-      hint: "The gateway has no such method over RPC: look at the base address, or use --transport rest.",
+      hint: "The gateway has no such RPC method: check --gateway or RUNVAULT_GATEWAY, or use --transport rest.",
     };
   }
   const hint = code === "refused" ? badRequestHint : statusHints[code];

@@ -229,7 +229,7 @@ export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource 
       requireExactRun(run);
       const { instanceId, runId } = run;
       const codes = kind === "instance" ? notInstances : absentCodes;
-      return await nullOnRefusal(`the document ${kind}`, codes, exchange.notices, () =>
+      return await nullOnRefusal(`the ${kind} document`, codes, exchange.notices, () =>
         askDocument({ instanceId, runId }, kind, signal),
       );
     },
@@ -301,7 +301,7 @@ function filterFields(request: RowRequest): Record<string, string> {
 function anotherAnswer(place: ErrorPlace): RunvaultError {
   return new RunvaultError(
     "history_identity_conflict",
-    "the document is about something else than asked for",
+    "the document is about a different run or instance from the one asked for",
     {
       place,
     },

@@ -41,51 +41,67 @@ function codeOf(thrown: unknown): unknown {
 const timeouts = new Map<string, string>([
   ["UND_ERR_CONNECT_TIMEOUT", "while connecting"],
   ["ETIMEDOUT", "while connecting"],
-  ["UND_ERR_HEADERS_TIMEOUT", "before its answer"],
-  ["UND_ERR_BODY_TIMEOUT", "inside its answer"],
+  ["UND_ERR_HEADERS_TIMEOUT", "before answering"],
+  ["UND_ERR_BODY_TIMEOUT", "in the middle of its answer"],
 ]);
 
 function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
   if (/^(CERT_|ERR_TLS|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/.test(systemCode)) {
     return [
       "refused",
-      "the certificate is not trusted",
-      "Give the authority that signed it as the CA, or correct the name in the address.",
+      "the gateway's certificate is not trusted",
+      "Set --ca or RUNVAULT_CA to the authority that signed it, or correct the host name in --gateway.",
     ];
   }
   // with TLS 1.3 a client's certificate is looked at when the client takes itself for connected
   if (/^ERR_SSL_.*ALERT_.*(CERTIFICATE|UNKNOWN_CA|HANDSHAKE_FAILURE|ACCESS_DENIED)/.test(systemCode)) {
     return [
       "refused",
-      "the gateway does not take this client's certificate, or wants one",
-      "Give a certificate that the gateway's authority has signed, by --cert and --key.",
+      "the gateway rejects this client's certificate, or requires one",
+      "Set --cert and --key (RUNVAULT_CERT, RUNVAULT_KEY) to a certificate that the gateway accepts.",
     ];
   }
   // lengths that contradict each other show while the headers are read
   if (/^(HPE_|ERR_SSL|EPROTO|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH)/.test(systemCode)) {
     return [
       "not_a_gateway",
-      "what answers there does not speak this protocol",
-      "Something else listens there: look at the port, and at http against https.",
+      "what listens there does not speak this protocol",
+      "Check the port in --gateway, and whether it should be http or https.",
     ];
   }
   // 407 from a proxy; our own arguments are checked before
   if (systemCode === "UND_ERR_INVALID_ARG") {
-    return ["refused", "the proxy wants other credentials", "Give them in http_proxy or https_proxy."];
+    return [
+      "refused",
+      "the proxy rejects the credentials, or requires some",
+      "Set the user name and password in http_proxy or https_proxy.",
+    ];
   }
   // a proxy that answers CONNECT with another status shows as an abort or a close; ours carry errors of their own
   if (/^UND_ERR_(PRX|ABORTED|DESTROYED|CLOSED)/.test(systemCode)) {
-    return ["unreachable", "the proxy did not connect", "Look at http_proxy, https_proxy and no_proxy."];
+    return [
+      "unreachable",
+      "the proxy did not connect to the gateway",
+      "Check http_proxy, https_proxy and no_proxy.",
+    ];
   }
   if (systemCode === "ECONNREFUSED") {
-    return ["unreachable", "nothing listens there", "Look at the address and whether the gateway runs."];
+    return [
+      "unreachable",
+      "nothing is listening there",
+      "Check --gateway or RUNVAULT_GATEWAY, and that the gateway is running.",
+    ];
   }
   if (systemCode === "ENOTFOUND" || systemCode === "EAI_AGAIN") {
-    return ["unreachable", "the name is not known", "Look at the host in the address, and at name service."];
+    return [
+      "unreachable",
+      "the host name cannot be resolved",
+      "Check the host name in --gateway or RUNVAULT_GATEWAY, and DNS.",
+    ];
   }
   return [
     "unreachable",
-    "the connection failed before an answer",
-    "Look at the network and whether the gateway runs.",
+    "the connection failed before an answer came",
+    "Check the network, and that the gateway is running.",
   ];
 }

@@ -37,12 +37,12 @@ export class UnknownFields {
     if (empty !== undefined && suspect.length > 0) {
       throw new RunvaultError(
         "not_a_gateway",
-        `${what} has no ${empty}, but what the contract does not know: ${shown(suspect)}`,
+        `${what} has no ${empty}, but fields that the contract does not know: ${shown(suspect)}`,
         {
           place,
           // nothing else is read
           status: 200,
-          hint: "The gateway's contract is another: hold its fields against proto/, or ask its operator.",
+          hint: "The gateway follows another contract: compare its fields with proto/, or ask its operator.",
         },
       );
     }
@@ -50,7 +50,9 @@ export class UnknownFields {
     const news = fields.filter((field) => !this.#told.has(keyOf(field)));
     if (news.length === 0) return;
     for (const field of news) remember(this.#told, keyOf(field));
-    this.#notices.tell(`${what} has what the contract does not know, which is left aside: ${shown(news)}`);
+    this.#notices.tell(
+      `${what} has fields that the contract does not know, which are ignored: ${shown(news)}`,
+    );
   }
 }
 
@@ -62,7 +64,7 @@ function remember(set: Set<string>, key: string): void {
 const plainName = /^#?\w{1,40}$/;
 
 function shown(fields: readonly string[]): string {
-  const names = fields.map((field) => (plainName.test(field) ? field : "a field of an odd name"));
+  const names = fields.map((field) => (plainName.test(field) ? field : "a field with an odd name"));
   const distinct = [...new Set(names)].sort();
   return distinct.length <= 10 ? distinct.join(", ") : `${distinct.slice(0, 10).join(", ")} and others`;
 }

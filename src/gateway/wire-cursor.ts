@@ -89,8 +89,8 @@ export class WireCursor {
 }
 
 export function malformed(what: string): RunvaultError {
-  return new RunvaultError("malformed_row", `the page is no whole protobuf message of rows: ${what}`, {
-    hint: "Nothing of this page was taken. The gateway or a proxy before it damages answers, or differs from proto/.",
+  return new RunvaultError("malformed_row", `the page is not a complete protobuf message of rows: ${what}`, {
+    hint: "Nothing of this page was taken. Look at the gateway and at any proxy in front of it: answers are damaged, or differ from the contract in proto/.",
   });
 }
 

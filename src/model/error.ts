@@ -223,15 +223,15 @@ export const usualHints: Partial<Record<ErrorCode, string>> = {
   run_not_found: "`runvault runs --gateway URL` lists what the gateway has.",
   not_archived: "`runvault runs` lists what the archive holds.",
   not_an_archive:
-    "Look at --archive or RUNVAULT_ARCHIVE: it names the folder of an archive, or one that is to become an archive.",
+    "Check --archive or RUNVAULT_ARCHIVE: it must name an archive's folder, or one that is to become an archive.",
   archive_damaged:
-    "Restore the file from a copy, or remove the run with `runvault rm` and archive it again from its gateway.",
+    "Restore the file from a backup, or remove the run with `runvault rm` and archive it again from its gateway.",
   too_slow:
-    "What came is kept: run the same command again when the gateway or the way to it is faster, or with a lower --min-rate.",
-  storage_full: "Free some space, or point --archive at a larger disk, and run the same command again.",
-  storage_read_only: "Remount the file system for writing, or point --archive elsewhere.",
-  storage_forbidden: "Give this user permission on the archive folder, or point --archive elsewhere.",
-  storage_failed: "Look at the disk and at the limit of open files, then run the same command again.",
+    "What has arrived is kept: run the same command again when the gateway or the network is faster, or with a lower --min-rate.",
+  storage_full: "Free some space or point --archive at a larger disk, then run the same command again.",
+  storage_read_only: "Remount the file system read-write, or point --archive elsewhere.",
+  storage_forbidden: "Give this user access to the archive folder, or point --archive elsewhere.",
+  storage_failed: "Check the disk and the limit on open files, then run the same command again.",
 };
 
 /** The exit status that several outcomes add up to. A status that is none of `exit` counts as a bug. */

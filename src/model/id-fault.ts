@@ -9,8 +9,8 @@ export const longestId = 1024;
  */
 export function idFault(id: string): string | null {
   if (id.length > longestId) return `is longer than ${longestId} characters`;
-  if (/\p{Cc}/u.test(id)) return "has a control character in it";
-  if (!id.isWellFormed()) return "has half of a surrogate pair in it";
+  if (/\p{Cc}/u.test(id)) return "contains a control character";
+  if (!id.isWellFormed()) return "contains half of a surrogate pair";
   return null;
 }
 

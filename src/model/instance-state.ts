@@ -45,11 +45,11 @@ export function healthOf(instance: InstanceState): Health {
   const reasons: string[] = [];
   if (processState === "CRASHED") reasons.push("the process crashed");
   else if (processState !== desiredState)
-    reasons.push(`the process is ${processState} and meant to be ${desiredState}`);
+    reasons.push(`the process is ${processState} but should be ${desiredState}`);
   if (runtimeState === "FAILED") reasons.push("the runtime failed");
-  else if (runtimeState === "UNKNOWN") reasons.push("the runtime is out of reach");
+  else if (runtimeState === "UNKNOWN") reasons.push("the runtime cannot be reached");
   else if (runtimeState !== desiredState)
-    reasons.push(`the runtime is ${runtimeState} and meant to be ${desiredState}`);
+    reasons.push(`the runtime is ${runtimeState} but should be ${desiredState}`);
   if (instanceState === "FAILED") return { classification: "FAILED", reasons };
   if (runtimeState === "UNKNOWN") return { classification: "UNKNOWN", reasons };
   return { classification: reasons.length === 0 ? "HEALTHY" : "DEGRADED", reasons };

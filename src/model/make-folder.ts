@@ -44,16 +44,16 @@ async function makePart(part: string, mode: number | undefined): Promise<boolean
     }
     if (code === "ENOTDIR") throw notAFolder(dirname(part), error);
     if (code === "ENAMETOOLONG" || code === "EINVAL" || code === "ELOOP") {
-      throw new RunvaultError("invalid_argument", `no folder can have this name (${code})`, {
+      throw new RunvaultError("invalid_argument", `a folder cannot have this name (${code})`, {
         cause: error,
         place: { file: part },
       });
     }
     if (code === "ENOENT") {
-      throw new RunvaultError("storage_failed", "the file system takes no new folder here", {
+      throw new RunvaultError("storage_failed", "the file system does not allow a new folder here", {
         cause: error,
         place: { file: part },
-        hint: "Name a folder on a disk that can be written; a network disk may have gone away.",
+        hint: "Name a folder on a writable disk; a network disk may have gone away.",
       });
     }
     throw RunvaultError.from(error, { place: { file: part } });
@@ -64,7 +64,7 @@ function notAFolder(path: string, cause?: unknown): RunvaultError {
   return new RunvaultError("invalid_argument", "this is not a folder", {
     cause,
     place: { file: path },
-    hint: "Name another folder: what is in its place is a file, or a link that leads nowhere.",
+    hint: "Name another folder: in its place is a file, or a link that leads nowhere.",
   });
 }
 

@@ -9,10 +9,10 @@ export async function makeTemporaryFolder(name: string): Promise<string> {
     return await mkdtemp(join(tmpdir(), `runvault-${name}-`));
   } catch (cause) {
     const { code } = RunvaultError.from(cause);
-    throw new RunvaultError(code, "the temporary folder cannot be written to", {
+    throw new RunvaultError(code, "the temporary folder is not writable", {
       cause,
       place: { file: tmpdir() },
-      hint: "Set TMPDIR to a folder that can be, on a disk with room.",
+      hint: "Set TMPDIR to a writable folder on a disk with free space.",
     });
   }
 }

@@ -2,21 +2,22 @@ import { RunvaultError, usualHints } from "./error.ts";
 import type { RunRef } from "./source.ts";
 import type { FilterName, Table } from "./table.ts";
 
-/** How to find the instances there are, by what was asked. */
-const instancesHints = {
-  gateway: usualHints.instance_not_found!,
-  archive: usualHints.not_archived!,
-  control: "GET /instances names the instances there are.",
+/** Who has no such instance, and how to find those it has, by what was asked. */
+const askedFor = {
+  gateway: { who: "the gateway", hint: usualHints.instance_not_found! },
+  archive: { who: "the archive", hint: usualHints.not_archived! },
+  control: { who: "this server", hint: "GET /instances lists the instances." },
 };
 
 /** An instance that is not there. */
 export function instanceNotFound(
   instanceId: string,
-  asked: keyof typeof instancesHints = "gateway",
+  asked: keyof typeof askedFor = "gateway",
 ): RunvaultError {
-  return new RunvaultError("instance_not_found", `there is no instance ${JSON.stringify(instanceId)}`, {
+  const { who, hint } = askedFor[asked];
+  return new RunvaultError("instance_not_found", `${who} has no instance ${JSON.stringify(instanceId)}`, {
     place: { instance: instanceId },
-    hint: instancesHints[asked],
+    hint,
   });
 }
 
@@ -41,7 +42,7 @@ export function notArchived(
 
 /** An instance that was asked for, of which the archive has no run. */
 export function instanceNotArchived(instanceId: string): RunvaultError {
-  return new RunvaultError("not_archived", "the archive holds no run of this instance", {
+  return new RunvaultError("not_archived", "the archive holds no runs of this instance", {
     place: { instance: instanceId },
   });
 }

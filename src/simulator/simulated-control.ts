@@ -76,7 +76,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
 
   const daemonNow = (): DaemonState => {
     const reachable = !faults.has("daemon-unreachable", "*");
-    const message = reachable ? "" : "the daemon is out of reach";
+    const message = reachable ? "" : "the daemon cannot be reached";
     return { reachable, version: reachable ? version : "", message };
   };
 
@@ -87,7 +87,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
 
   const reachRuntime = (instanceId: string) => {
     if (isUnreachable(instanceId)) {
-      throw new RunvaultError("unreachable", `the runtime of ${instanceId} is out of reach`, {
+      throw new RunvaultError("unreachable", `the runtime of ${instanceId} cannot be reached`, {
         place: { instance: instanceId },
       });
     }
@@ -185,7 +185,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
             message: trouble,
           }));
       if (isUnreachable(instanceId)) {
-        const message = "the runtime is out of reach";
+        const message = "the runtime cannot be reached";
         return {
           transport: { connected: false, kind: "simulator", tsLastSeen: 0n },
           engine: { state: "UNKNOWN", runId: "", tsStarted: 0n },

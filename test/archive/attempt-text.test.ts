@@ -21,9 +21,7 @@ test.each([
 ] as const)("an attempt that ended %s by %s says so once: %s", (outcome, code, reason) => {
   const table = { proven: null, attempt: attemptOf(outcome, code) };
   expect(attemptReason(table)).toBe(reason);
-  expect(attemptText(table)).toBe(
-    `${outcome}: ${reason}; nothing is proven, attempts have gone wrong since ${at}`,
-  );
+  expect(attemptText(table)).toBe(`${outcome}: ${reason}; nothing is proven; failing since ${at}`);
 });
 
 test("what was proven before is told with the end of an OPEN table, and of no other", () => {
@@ -31,9 +29,9 @@ test("what was proven before is told with the end of an OPEN table, and of no ot
   const proven = (state: Proven["state"], until: string | null) =>
     ({ state, certificate: { until } }) as unknown as Proven;
   expect(attemptText({ attempt, proven: proven("OPEN", "1640995260000000000") })).toContain(
-    "; OPEN up to ts_event 2022-01-01T00:01:00.000000000Z is what was proven before,",
+    "; proven before: OPEN up to ts_event 2022-01-01T00:01:00.000000000Z; failing since",
   );
   expect(attemptText({ attempt, proven: proven("COMPLETE", null) })).toContain(
-    "; COMPLETE is what was proven before,",
+    "; proven before: COMPLETE; failing since",
   );
 });

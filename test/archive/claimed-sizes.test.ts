@@ -134,7 +134,7 @@ it("a frame that claims a large window is refused ahead of it", async () => {
   await writeFile(under.dataFile(file), frame);
   const sha256 = createHash("sha256").update(frame).digest("hex");
   await expect(read({ sha256, storedBytes: frame.byteLength, bytes: text.byteLength })).rejects.toMatchObject(
-    { message: "a segment is damaged: its zstd frame does not decode" },
+    { message: "a segment is damaged: its zstd frame cannot be decompressed" },
   );
 });
 

@@ -61,7 +61,7 @@ function between(line: string | Buffer, good: string): Buffer {
 }
 
 const malformed: [name: string, table: Table, line: string | Buffer, reason: RegExp][] = [
-  ["a number token for a price", fills, price("1.5"), /price is 1.5 where a decimal in a string belongs/],
+  ["a number token for a price", fills, price("1.5"), /price is 1.5 where a decimal in a string is expected/],
   ["a boolean for a price", fills, price("true"), /price is true/],
   ["null for a price", fills, price("null"), /price is null/],
   ["an object for a price", fills, price('{"a":1}'), /price is an object or array/],
@@ -101,19 +101,19 @@ const malformed: [name: string, table: Table, line: string | Buffer, reason: Reg
   ["null where text belongs", fills, edit(fill, '"symbol":"a symbol"', '"symbol":null'), /symbol is null/],
   ["a missing field", fills, edit(fill, '"symbol":"a symbol",', ""), /field symbol is missing/],
   ["a field in other letters", fills, edit(fill, '"symbol"', '"Symbol"'), /field symbol is missing/],
-  ["a field twice", fills, edit(fill, '"symbol"', '"symbol":"b","symbol"'), /"symbol" stands twice/],
+  ["a field twice", fills, edit(fill, '"symbol"', '"symbol":"b","symbol"'), /"symbol" appears twice/],
   [
     "a field twice, once escaped",
     fills,
     edit(fill, '"symbol"', '"s\\u0079mbol":"b","symbol"'),
-    /"symbol" stands twice/,
+    /"symbol" appears twice/,
   ],
-  ["an unknown field twice", fills, edit(fill, "{", '{"x":1,"x":2,'), /"x" stands twice/],
+  ["an unknown field twice", fills, edit(fill, "{", '{"x":1,"x":2,'), /"x" appears twice/],
   [
     "an unknown field with a key twice inside",
     fills,
     edit(fill, "{", '{"x":{"a":1,"a":2},'),
-    /"a" stands twice/,
+    /"a" appears twice/,
   ],
   ["an array", fills, "[1,2]", /not a JSON object/],
   ["null", fills, "null", /not a JSON object/],
@@ -208,7 +208,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     price(`"${"9".repeat(1000)}"`),
     "fills.price",
     "99999",
-    /No column type can hold/,
+    /no column type can hold/,
   ],
   [
     "a seq of uint64 max plus one",
@@ -216,7 +216,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     edit(fill, '"seq":"7"', '"seq":"18446744073709551616"'),
     "fills.seq",
     "18446744073709551616",
-    /No column/,
+    /no column type/,
   ],
   [
     "a ts_event of int64 max",
@@ -224,7 +224,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     edit(fill, /"ts_event":"\d+"/, '"ts_event":"9223372036854775807"'),
     "fills.ts_event",
     "9223372036854775807",
-    /No column/,
+    /no column type/,
   ],
   [
     "a ts_event of int64 min",
@@ -232,7 +232,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     edit(fill, /"ts_event":"\d+"/, '"ts_event":"-9223372036854775808"'),
     "fills.ts_event",
     "-9223372036854775808",
-    /No column/,
+    /no column type/,
   ],
   [
     "a ts_init beyond int64",
@@ -240,7 +240,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     edit(fill, /"ts_init":"\d+"/, '"ts_init":"9223372036854775808"'),
     "fills.ts_init",
     "9223372036854775808",
-    /No column/,
+    /no column type/,
   ],
   [
     "a double beyond doubles",
@@ -248,7 +248,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     edit(factor, '"value":0.25', '"value":1e999'),
     "factors.value",
     "1e999",
-    /No column/,
+    /no column type/,
   ],
   [
     "a small integer beyond uint32",
@@ -256,7 +256,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     edit(level, '"level":3', '"level":4294967296'),
     "order_book.level",
     "4294967296",
-    /No column/,
+    /no column type/,
   ],
   [
     "a snapshot beyond uint64",
@@ -264,7 +264,7 @@ const beyond: [name: string, table: Table, line: string, column: string, value: 
     edit(level, '"snapshot_id":"7"', `"snapshot_id":"${"1".repeat(30)}"`),
     "order_book.snapshot_id",
     "1111",
-    /No column/,
+    /no column type/,
   ],
 ];
 
@@ -294,11 +294,15 @@ describe("a proper value beyond its column stops the table, with the value, the 
 
 describe("a row of another run or instance fails the table", () => {
   it.each([
-    ["run_id", edit(fill, '"run_id":"run"', '"run_id":"another"'), /run_id "another", asked for was "run"/],
+    [
+      "run_id",
+      edit(fill, '"run_id":"run"', '"run_id":"another"'),
+      /run_id "another", but "run" was asked for/,
+    ],
     [
       "instance_id",
       edit(fill, '"instance_id":"inst"', '"instance_id":"Inst"'),
-      /instance_id "Inst", asked for was "inst"/,
+      /instance_id "Inst", but "inst" was asked for/,
     ],
     ["an empty run_id", edit(fill, '"run_id":"run"', '"run_id":""'), /run_id ""/],
   ])("%s", async (_, line, message) => {

@@ -110,7 +110,7 @@ describe("comparing two archives", () => {
     const fills = (await diffArchives(pristine, other)).runs[0]!.tables[0]!;
     expect(fills.equal).toBe(false);
     expect(fills.differences).toEqual([
-      "lines differ, though the rows are the same: in another order, or printed otherwise",
+      "lines differ, though the rows are the same: they are in another order or printed differently",
     ]);
   });
 

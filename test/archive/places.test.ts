@@ -94,7 +94,7 @@ describe("files that go away", () => {
     });
     await expect(failed).rejects.toMatchObject({
       code: "archive_damaged",
-      hint: expect.stringContaining("Nothing was committed"),
+      hint: expect.stringContaining("nothing was committed"),
     });
     expect(await table.archive.manifest(run)).toBe(null);
     const { manifest } = await table.archiveRun(source);

@@ -51,7 +51,7 @@ describe("a reader", () => {
     await under.rebuild(run, 2);
     const asksAgain = {
       code: "history_query_failed",
-      message: "the run was committed anew while it was read",
+      message: "a job committed a new generation of the run while it was read",
       place: { instance: run.instanceId, run: run.runId },
     };
     await expect(answer(query, sum)).rejects.toMatchObject(asksAgain);

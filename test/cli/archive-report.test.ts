@@ -119,7 +119,7 @@ test("a warning of a run is told with it", async () => {
     path.includes("/history/summary") ? { status: 200, headers: { "content-type": "text/html" } } : undefined;
   const { status, stdout } = await reported(withoutSummary);
   expect(status).toBe(0);
-  expect(stdout).toContain("  warning: the document summary cannot be had: the answer is text/html");
+  expect(stdout).toContain("  warning: the summary document is not available: the answer is text/html");
   const { runs } = JSON.parse((await reported(withoutSummary, "--json")).stdout);
   expect(runs[0].warnings).toHaveLength(1);
 });

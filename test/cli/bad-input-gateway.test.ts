@@ -65,7 +65,7 @@ describe("an address where no gateway answers", () => {
     await expectRefusal(archive(url), {
       status: 3,
       code: "unreachable",
-      says: ["nothing listens", url, "Look at the address"],
+      says: ["nothing is listening there", url, "Check --gateway or RUNVAULT_GATEWAY"],
     });
   });
 
@@ -87,7 +87,11 @@ describe("an address where no gateway answers", () => {
       response.end("<html>not found</html>");
     });
     await whileListening(web, async (url) => {
-      await expectRefusal(archive(url), { status: 3, code: "route_not_found", says: [url, "base address"] });
+      await expectRefusal(archive(url), {
+        status: 3,
+        code: "route_not_found",
+        says: [url, "check --gateway or RUNVAULT_GATEWAY"],
+      });
     });
   });
 
@@ -103,7 +107,7 @@ describe("an address where no gateway answers", () => {
       await expectRefusal(archive(url), {
         status: 3,
         code: "not_a_gateway",
-        says: [url, "Something else listens"],
+        says: [url, "Check the port in --gateway"],
       });
     });
   });
@@ -178,7 +182,11 @@ describe("a token", () => {
     const wrong = "wr0ng-t0ken-of-somebody";
     const file = join(folder, "wrong-token");
     await writeFile(file, `${wrong}\n`);
-    const refusal = { status: 3, code: "unauthenticated", says: ["401", "Give the token"] } as const;
+    const refusal = {
+      status: 3,
+      code: "unauthenticated",
+      says: ["401", "Set --token-file or RUNVAULT_TOKEN_FILE"],
+    } as const;
     const args = archive(guarded.url, [named], "--token-file", file, "--verbose");
     for (const { stdout, stderr } of await expectRefusal(args, refusal)) {
       expect(stdout + stderr).not.toContain(wrong);
@@ -239,13 +247,13 @@ describe("a proof that is too weak", () => {
       expect((await runInside(args)).status).toBe(0);
       const { status, stdout } = await runInside([...args, "--require", "counted"]);
       expect(status).toBe(4);
-      expect(stdout).toMatch(/fills +UNVERIFIED .*its proof, exhausted, is weaker than the one required/);
-      expect(stdout).toContain("hint for fills: Leave --require out");
+      expect(stdout).toMatch(/fills +UNVERIFIED .*its proof \(exhausted\) is weaker than required/);
+      expect(stdout).toContain("hint for fills: Leave out --require");
       const again = await runInside([...args, "--require", "counted", "--json"]);
       expect(
         JSON.parse(again.stdout).tables?.fills ?? JSON.parse(again.stdout).runs[0].tables.fills,
       ).toMatchObject({
-        reason: "its proof, exhausted, is weaker than the one required",
+        reason: "its proof (exhausted) is weaker than required",
         hint: expect.stringContaining("--require"),
       });
     } finally {

@@ -69,14 +69,14 @@ describe("an archive of format 1 is read as it was left", () => {
     expect(byId["kept-open"].tables.fills).toMatchObject({ state: "INCOMPLETE", proven: "OPEN", rows: 3 });
     expect(byId.progress.tables.fills).toMatchObject({ state: "INCOMPLETE", proven: null });
     expect(byId.unproven.tables).toMatchObject({
-      fills: { state: "QUARANTINED", proven: null, reason: "rows were set aside: 1" },
+      fills: { state: "QUARANTINED", proven: null, reason: "1 row set aside" },
       orders: { state: "INCOMPLETE", proven: null },
       factors: { state: "UNVERIFIED", proven: null, error: "unverified" },
     });
     expect(byId.weak.tables.fills).toMatchObject({
       state: "UNVERIFIED",
       proven: null,
-      reason: "its proof, exhausted, is weaker than the one required",
+      reason: "its proof (exhausted) is weaker than required",
     });
     expect(byId.uncounted.tables).toMatchObject({ fills: { proof: "exhausted" }, bars: { rows: 0 } });
   });
@@ -106,7 +106,7 @@ describe("an archive of format 1 is read as it was left", () => {
     const less = await command("verify", "alpha/whole", "--against", served.url);
     expect(less).toMatchObject({
       status: 4,
-      stdout: expect.stringContaining("6 rows archived, the gateway says it holds 5"),
+      stdout: expect.stringContaining("6 rows archived, but the gateway counts 5"),
     });
   });
 

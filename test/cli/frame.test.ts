@@ -45,12 +45,12 @@ describe("usage errors exit with 2 and say what to do", () => {
     [
       "a run id with a control character",
       ["archive", "a/r\n1"],
-      'the id "r\\n1" has a control character in it',
+      'the id "r\\n1" contains a control character',
     ],
     [
       "an instance with one",
       ["archive", "a\u001b", "--finished"],
-      'the id "a\\u001b" has a control character in it',
+      'the id "a\\u001b" contains a control character',
     ],
     ["a very long run id", ["archive", `a/${"r".repeat(1025)}`], "is longer than 1024 characters"],
     ["an instance alone", ["archive", "alpha-1"], "INSTANCE --finished"],

@@ -133,7 +133,7 @@ describe("verify --against", () => {
     expect(text.status).toBe(5);
     expect(text.stdout).toMatch(/^alpha\/2022-01-01 {2}DAMAGED/);
     expect(text.stdout).toContain("notice: facts: not compared: unreachable");
-    expect(text.stderr).toContain("runvault: unreachable: nothing listens there");
+    expect(text.stderr).toContain("runvault: unreachable: nothing is listening there");
     const json = JSON.parse((await verify(nowhere, "--json")).stdout);
     expect(json).toMatchObject({ exit: 5, runs: [{ damaged: true, compared: false, exit: 5 }] });
   });
@@ -207,7 +207,7 @@ describe("the environment", () => {
   });
 });
 
-it("a broken % escape in the gateway's password is wrong usage, and is not shown", async () => {
+it("a invalid % escape in the gateway's password is wrong usage, and is not shown", async () => {
   const { status, stderr } = await runInside([
     "runs",
     "--gateway",
@@ -215,6 +215,6 @@ it("a broken % escape in the gateway's password is wrong usage, and is not shown
     "-v",
   ]);
   expect(status).toBe(2);
-  expect(stderr).toContain("broken % escape");
+  expect(stderr).toContain("invalid % escape");
   expect(stderr).not.toContain("s3cret");
 });

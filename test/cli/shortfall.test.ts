@@ -293,13 +293,15 @@ describe("runs and verify", () => {
     const told = stdout.split("\n").slice(3).join("\n");
     const began = manifest.tables.fills!.attempt.behindSince;
     const { until } = manifest.tables.fills!.proven!.certificate!;
-    const before = `OPEN up to ts_event ${formatTime(BigInt(until!))} is what was proven before`;
-    expect(told).toMatch(/2022-01-01 {2}fills: INCOMPLETE: server_error: no luck today \(.*\); OPEN up to/);
-    expect(told).toContain(`; ${before}, attempts`);
-    expect(told).toContain(`attempts have gone wrong since ${began}`);
+    const before = `proven before: OPEN up to ts_event ${formatTime(BigInt(until!))}`;
+    expect(told).toMatch(
+      /2022-01-01 {2}fills: INCOMPLETE: server_error: no luck today \(.*\); proven before: OPEN up to/,
+    );
+    expect(told).toContain(`; ${before}; failing since`);
+    expect(told).toContain(`failing since ${began}`);
     expect(told).toContain("alpha/2022-01-01  orders: rows set aside, as the operator accepted: 1");
     expect(told).toMatch(
-      /bars: INCOMPLETE: server_error: .*; nothing is proven, .* since .*, the latest at /,
+      /bars: INCOMPLETE: server_error: .*; nothing is proven; failing since .*, last tried at /,
     );
     const { runs } = JSON.parse((await runInside(["runs", "--archive", dir, "--json"])).stdout);
     expect(runs[0].tables).toMatchObject({
@@ -316,7 +318,7 @@ describe("runs and verify", () => {
     });
     const verified = await runInside(["verify", "--archive", dir]);
     expect(verified.status).toBe(4);
-    expect(verified.stdout).toContain(`${before}, attempts have gone wrong since ${began}`);
+    expect(verified.stdout).toContain(`${before}; failing since ${began}`);
     expect(verified.stdout).toContain(
       "notice: orders quarantine: rows set aside, as the operator accepted: 1",
     );
@@ -330,7 +332,7 @@ describe("runs and verify", () => {
       const { status, stderr } = await runInside([...args, "--archive", dir]);
       expect([status, stderr]).toEqual([
         2,
-        expect.stringContaining("the archive holds no run of this instance"),
+        expect.stringContaining("the archive holds no runs of this instance"),
       ]);
     }
   });

@@ -147,7 +147,7 @@ describe("the row checksum of a gateway written from the document alone", () => 
 
   test("is not compared where nobody says which fields it covers, nor is one that it does not have", async () => {
     for (const [checksums, why] of [
-      ["opaque", /does not say of which fields/],
+      ["opaque", /does not say which fields/],
       ["unknown", /gives no row checksum/],
     ] as const) {
       const gateway = await startIndependentGateway({ facts: true, checksums });

@@ -82,19 +82,23 @@ it("a line in many small chunks is searched once", async () => {
 });
 
 it.each([
-  ["blank lines", "\n", "an answer has more than 100000 blank lines, beside 1 rows"],
-  ["long blank lines", `${" ".repeat(MiB)}\n`, "an answer has more than 100000 blank lines, beside 1 rows"],
-  ["words", "x\n", "an answer has more than 10000 lines that are no rows, beside 1 rows; the first: x"],
-  ["numbers", "1\n", "an answer has more than 10000 lines that are no rows, beside 1 rows; the first: 1"],
+  ["blank lines", "\n", "an answer has more than 100000 blank lines besides its 1 row"],
+  [
+    "long blank lines",
+    `${" ".repeat(MiB)}\n`,
+    "an answer has more than 100000 blank lines besides its 1 row",
+  ],
+  ["words", "x\n", "an answer has more than 10000 lines that are not rows, besides 1 row; the first: x"],
+  ["numbers", "1\n", "an answer has more than 10000 lines that are not rows, besides 1 row; the first: 1"],
   [
     "empty objects",
     "{}\n",
-    "an answer has more than 10000 lines that are no rows, beside 1 rows; the first: {}",
+    "an answer has more than 10000 lines that are not rows, besides 1 row; the first: {}",
   ],
   [
     "half objects",
     "{]}\n",
-    "an answer has more than 10000 lines that are no rows, beside 1 rows; the first: {]}",
+    "an answer has more than 10000 lines that are not rows, besides 1 row; the first: {]}",
   ],
 ])("an answer of %s ends, and says what came", async (_, line, message) => {
   const text = textOf();

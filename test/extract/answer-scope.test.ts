@@ -214,8 +214,10 @@ describe("storage facts that are refused are not there", () => {
     for (const table of Object.values(tablesOf(outcome))) {
       expect(table).toMatchObject({ state: "COMPLETE", certificate: { proof: "exhausted", rows: 9 } });
     }
-    expect(notices.map((text) => text.slice(0, 27))).toEqual(
-      told ? ["storage facts cannot be had", "the document facts cannot b"] : [],
+    expect(notices.map((text) => text.split(":")[0])).toEqual(
+      (told ? ["storage facts", "the facts document"] : []).map(
+        (what) => `the gateway does not provide ${what}`,
+      ),
     );
   });
 
@@ -262,7 +264,7 @@ describe("storage facts that turn 404", () => {
       expect((outcome as RunOutcome).warnings).toEqual(
         gone
           ? [
-              "the gateway's storage facts of this run went away in mid-job: a proof without its counts decides",
+              "the gateway's storage facts for this run disappeared during the job: the proof cannot rest on its counts",
             ]
           : [],
       );
@@ -286,7 +288,7 @@ describe("storage facts that turn 404", () => {
       certificate: { proof: "exhausted" },
     });
     expect((outcome as RunOutcome).warnings).toEqual([
-      "the gateway had storage facts of this run before, and has none now: a proof without its counts decides",
+      "the gateway had storage facts for this run before, but has none now: the proof cannot rest on its counts",
     ]);
   });
 });
@@ -302,7 +304,7 @@ test("a document that the gateway refuses is a warning, and the one committed be
   };
   const { outcome } = await archived("rest", refusing, archive);
   expect((outcome as RunOutcome).warnings).toEqual([
-    "the document summary cannot be had: the gateway answered 404 run_not_found: m",
+    "the summary document is not available: the gateway answered 404 run_not_found: m",
   ]);
   const { summary } = manifestOf(before).documents;
   expect(manifestOf(outcome).documents.summary).toEqual(summary);
@@ -321,7 +323,7 @@ test("a list of runs that fails once the rows have come costs the run's own docu
     path.includes("/history/runs") && ++lists > 1 ? { status: 200, ...html } : undefined,
   );
   expect((outcome as RunOutcome).warnings).toEqual([
-    expect.stringContaining("the document run cannot be had: the answer is text/html"),
+    expect.stringContaining("the run document is not available: the answer is text/html"),
   ]);
   const { state, documents } = manifestOf(outcome);
   expect(state).toBe("COMPLETE");

@@ -31,7 +31,7 @@ it.each([
   expect(manifest.state).toBe("COMPLETE");
   const stored = manifest.documents.summary;
   expect(stored !== undefined).toBe(isStored);
-  const told = ["the document summary is left out: it is nested deeper than 64 levels"];
+  const told = ["the summary document was left out: it is nested deeper than 64 levels"];
   expect(warnings).toEqual(isStored ? [] : told);
   if (stored === undefined) return;
   const file = join(tables.archive.layout.dataDir(run), stored.file);

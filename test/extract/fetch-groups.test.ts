@@ -142,7 +142,7 @@ describe("rows that were there and are not when asked for again", () => {
     source.hides = (row, { from }) => from === start + 2n && gone(row);
     await expect(fetched(source)).rejects.toMatchObject({
       code: "incomplete",
-      message: `rows at ts_event ${start + 2n} were there, and were not when asked for again`,
+      message: `rows at ts_event ${start + 2n} came once, but not when asked for again`,
     });
   });
 });

@@ -89,7 +89,7 @@ describe("fetching a slice", () => {
     expect(error).toMatchObject({
       code: "incomplete",
       scope: "table",
-      message: expect.stringContaining("the gateway counts 500 rows in this window, and has sent 10"),
+      message: expect.stringContaining("the gateway counts 500 rows in this window, but sent 10"),
     });
     expect(given).toBeLessThan(110_000);
     // counts of a run that goes on may lag far behind its rows

@@ -212,7 +212,10 @@ describe("a list of a round number of runs", () => {
 
   test("that nothing confirms is a note, until its oldest run is archived", async () => {
     const first = await found({ REST: whole });
-    expect(first).toMatchObject({ notes: [expect.stringMatching(/100 runs may have been cut/)], errors: [] });
+    expect(first).toMatchObject({
+      notes: [expect.stringMatching(/100 runs may have been truncated/)],
+      errors: [],
+    });
     expect(first.asked).toContain("REST instance i");
     expect(await found({ REST: whole }, await archived([1]))).toMatchObject({ notes: [], errors: [] });
   });

@@ -4,7 +4,9 @@ import { type ListFinding, listDoubt, listFailure, listNote } from "../../src/ex
 import { RunvaultError } from "../../src/model/error.ts";
 
 const wrong = (instanceId: string, runId: string) =>
-  listFailure(new RunvaultError("not_a_gateway", "not as the interface says"), instanceId, [runId]);
+  listFailure(new RunvaultError("not_a_gateway", "the document does not follow the interface"), instanceId, [
+    runId,
+  ]);
 const many = (count: number, of: (i: number) => ListFinding) =>
   Array.from({ length: count }, (_, i) => of(i));
 const placesOf = (findings: readonly ListFinding[]) =>
@@ -35,7 +37,7 @@ test("lists, and what is wrong, are counted apart", () => {
   const findings = [
     ...many(11, (i) => wrong("a", `r${i}`)),
     ...many(12, (i) => wrong("b", `r${i}`)),
-    ...many(13, (i) => listDoubt("a", [`r${i}`], "has a status that is not known", "")),
+    ...many(13, (i) => listDoubt("a", [`r${i}`], "has the unknown status X", "")),
     ...many(14, (i) => listNote("a", [`r${i}`], "is odd")),
   ];
   const rest = firstOfMany(findings).filter(({ count }) => count !== undefined);

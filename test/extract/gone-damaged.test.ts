@@ -49,7 +49,7 @@ describe("a run that its gateway does not know any more, of which files are dama
       state: "COMPLETE",
       generation: manifest.generation + 1,
     });
-    expect(warnings).toEqual([expect.stringContaining("stays as it was proven")]);
+    expect(warnings).toEqual([expect.stringContaining("what was proven stays")]);
     expect({ rows: source.asked, asked }).toEqual({ rows: [], asked: before.asked });
     await tables.expectRows("fills", rows.get("fills")!);
     expect(await reportOf(tables.archive, run, { deep: true })).toMatchObject({ damaged: false });
@@ -63,7 +63,7 @@ describe("a run that its gateway does not know any more, of which files are dama
       await expect(tables.archiveRun(gone().source, { settings: { close } })).rejects.toMatchObject({
         code: "archive_damaged",
         message: expect.stringMatching(/gateway no longer has the run.*missing or damaged.*fills\./),
-        hint: expect.stringContaining("from a copy"),
+        hint: expect.stringContaining("from a backup"),
       });
     }
     await tables.expectRows("orders", rows.get("orders")!);
@@ -78,7 +78,7 @@ describe("a run that its gateway does not know any more, of which files are dama
     await rm(parquetOf("fills"));
     await expect(tables.archiveRun(gone().source)).rejects.toMatchObject({
       code: "archive_damaged",
-      hint: expect.stringContaining("from a copy"),
+      hint: expect.stringContaining("from a backup"),
     });
   });
 

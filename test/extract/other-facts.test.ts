@@ -86,7 +86,7 @@ test.each([true, false])(
     const { fills, orders, asked, waits } = await archived({ final, restFills: oneMore });
     expect(fills).toMatchObject({ state: "UNVERIFIED", error: { code: "unverified" } });
     expect(fills.error!.message).toMatch(
-      /disagree: .* it holds \d+ rows of .*, over the other transport \d+ rows/,
+      /disagree: its storage facts say \d+ rows from .* over one and \d+ rows from .* over the other$/,
     );
     expect(orders.state).toBe(final ? "COMPLETE" : "OPEN");
     expect(waits).toBe(final ? 1 : 0);
@@ -104,7 +104,7 @@ test("so do first and last times that differ", async () => {
 test("a table that one of them leaves out and the other counts is not ABSENT", async () => {
   const { fills } = await archived({ restFills: (one) => one.replace('"fills"', '"trades"') });
   expect(fills).toMatchObject({ state: "UNVERIFIED" });
-  expect(fills.error!.message).toContain("over the other transport 0 rows");
+  expect(fills.error!.message).toContain("and 0 rows over the other");
 });
 
 test.each([true, false])("a difference that does not last is none (finished: %s)", async (final) => {
@@ -133,7 +133,7 @@ test("one without facts has nothing to compare, and one that fails is a warning"
   const { fills, warnings } = await archived({ status: 502 });
   expect(fills.state).toBe("COMPLETE");
   expect(warnings).toEqual([
-    "the storage facts of the other transport cannot be compared: the gateway answered 502",
+    "the storage facts of REST and RPC could not be compared: the gateway answered 502",
   ]);
 });
 

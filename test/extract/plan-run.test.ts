@@ -172,7 +172,7 @@ describe("facts of more rows than any disk has room for", () => {
     await expect(job).rejects.toThrow(RunvaultError);
     await expect(job).rejects.toMatchObject({ code: "storage_full" });
     await expect(job).rejects.toThrow(
-      /the rows need about [\d.]+ (PB|EB|ZB), the disk has [\d.]+ [GT]B free/,
+      /the rows need about [\d.]+ (PB|EB|ZB), but the disk has [\d.]+ [GT]B free/,
     );
     const plan = await planned(tables, source);
     expect(plan.tables[0]).toMatchObject({ table: "fills", slices: null, error: null });

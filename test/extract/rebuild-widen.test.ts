@@ -126,9 +126,9 @@ describe("a widened column", () => {
   });
 
   test.each([
-    ["DECIMAL(18,9)", "=18,8", ", of which DECIMAL(18,8) does not hold every value"],
-    ["DECIMAL(18,9)", "=12,9", ", of which DECIMAL(12,9) does not hold every value"],
-    ["DECIMAL(38,9)", "", ": its 29 digits before the point and 18 after it are over 38"],
+    ["DECIMAL(18,9)", "=18,8", ", and DECIMAL(18,8) cannot hold all of its values"],
+    ["DECIMAL(18,9)", "=12,9", ", and DECIMAL(12,9) cannot hold all of its values"],
+    ["DECIMAL(38,9)", "", ": its 29 digits before the point and 18 after it make more than 38"],
   ])("only ever widens: from %s, fills.price%s is refused", async (present, to, says) => {
     await under.archive.replaceTypes({ exactTypes: { fills: { price: present } }, widening: {} });
     const before = await under.committedText();
@@ -306,7 +306,7 @@ describe("on the command line, rebuild refuses", () => {
     [["--widen", "fills.price=18,18"], "SCALE below it"],
     [
       ["--widen", "fills.price=18,8"],
-      "fills.price is DECIMAL(18,9), of which DECIMAL(18,8) does not hold every value",
+      "fills.price is DECIMAL(18,9), and DECIMAL(18,8) cannot hold all of its values",
     ],
     [["--widen", "fills.price", "a/b"], "--widen concerns the whole archive"],
   ])("%j", async (args, says) => {

@@ -41,7 +41,7 @@ describe.each([
     expect(await fillsOf(tables, giving(all.slice(120), manners))).toMatchObject({
       state: "UNVERIFIED",
       proven: { state: "OPEN", certificate: { rows: 60 } },
-      attempt: { error: { message: expect.stringContaining("before they were proven") } },
+      attempt: { error: { message: expect.stringContaining("had not been proven") } },
     });
     await expectShown(tables, all.slice(0, 60));
   });
@@ -82,7 +82,7 @@ it.each([{}, { literal: true }])(
     await rm(join(tables.archive.layout.dataDir(run), lost.file));
     expect(await fillsOf(tables, giving(all.slice(30, 60), manners))).toMatchObject({
       state: "UNVERIFIED",
-      attempt: { error: { message: expect.stringContaining("not whole here") } },
+      attempt: { error: { message: expect.stringContaining("no longer complete here") } },
     });
     await expectShown(tables, all.slice(0, 60));
   },
@@ -150,7 +150,7 @@ describe("a table of which the gateway keeps no row any more", () => {
     await rm(join(data, proven!.segments[0]!.file));
     expect(await fillsOf(tables, giving([]))).toMatchObject({
       state: "UNVERIFIED",
-      attempt: { error: { message: expect.stringContaining("are lost (1)") } },
+      attempt: { error: { message: expect.stringContaining("the archive lost 1 proven segment") } },
     });
     await expectShown(tables, all.slice(0, 60));
   });

@@ -31,7 +31,7 @@ describe("a run that its gateway does not know any more", () => {
     await tables.archiveRun(new ArraySource(run, rows));
     const { changed, manifest, warnings } = await tables.archiveRun(gone());
     expect({ changed, state: manifest.state }).toEqual({ changed: false, state: "COMPLETE" });
-    expect(warnings).toEqual([expect.stringContaining("stays as it was proven")]);
+    expect(warnings).toEqual([expect.stringContaining("what was proven stays")]);
     await tables.expectRows("fills", rows.get("fills")!);
   });
 
@@ -77,7 +77,7 @@ describe("a run that its gateway does not know any more", () => {
     source.manners = { refuses: serverError };
     expect((await tables.archiveRun(source)).manifest.state).toBe("INCOMPLETE");
     const { manifest, warnings } = await tables.archiveRun(gone());
-    const notes = [expect.stringContaining("stays as it was proven")];
+    const notes = [expect.stringContaining("what was proven stays")];
     expect({ state: manifest.state, warnings }).toEqual({ state: "COMPLETE", warnings: notes });
     expect(manifest.tables.fills!.attempt).toMatchObject({ outcome: "ok", behindSince: null, notes });
     expect((await tables.archiveRun(gone())).changed).toBe(false);

@@ -110,7 +110,7 @@ describe("a table that the gateway says it does not keep", () => {
     expect(manifest.tables.fills).toMatchObject({
       state: "UNVERIFIED",
       proven: before.tables.fills!.proven,
-      attempt: { outcome: "UNVERIFIED", error: { message: expect.stringContaining("keeps no such table") } },
+      attempt: { outcome: "UNVERIFIED", error: { message: expect.stringContaining("has no such table") } },
     });
     expect((await reportOf(tables.archive, run)).checks.filter(({ level }) => level === "damaged")).toEqual(
       [],

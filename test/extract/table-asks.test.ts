@@ -54,9 +54,9 @@ it("a probe's error shows no control characters, no secrets and no more than 300
     (thrown) => thrown,
   )) as Error;
   expect(message).toMatch(
-    /^asked for one row in \[0, 10\), the gateway gave "ts_event":"99" Bearer \*\*\* x+…$/u,
+    /^asked for one row in \[0, 10\), the gateway sent "ts_event":"99" Bearer \*\*\* x+…$/u,
   );
-  expect(message.length).toBe("asked for one row in [0, 10), the gateway gave ".length + 300);
+  expect(message.length).toBe("asked for one row in [0, 10), the gateway sent ".length + 300);
 });
 
 it("rows of a window are not held beyond 128 MiB", async () => {

@@ -65,7 +65,7 @@ describe("the proof that is required to be hashed", () => {
       certificate: { proof: "none" },
       error: {
         code: "unverified",
-        message: `the row hash here is 30:${own.hash}, the gateway says 30:${gateways.hash}`,
+        message: `the row hash here is 30:${own.hash}, but the gateway's is 30:${gateways.hash}`,
       },
     });
     // nor do counts alone prove these rows to the next job, for they are known to be others
@@ -93,7 +93,7 @@ describe("the proof that is required to be hashed", () => {
 
   it.each<[string, Manners, RegExp]>([
     ["gives none", {}, /gives no row checksum/],
-    ["does not name its fields", { hashes: "opaque" }, /does not say of which fields.*cannot be compared/],
+    ["does not name its fields", { hashes: "opaque" }, /does not say which fields.*cannot be compared/],
     ["has no storage facts", { literal: true }, /no storage facts/],
   ])("is not given by a gateway that %s: unverified, with a way out", async (_, manners, message) => {
     await using tables = await TableWorld.create();
@@ -115,7 +115,7 @@ describe("the proof that is required to be hashed", () => {
       return new Map([["fills", { ...fills, schemaFingerprint: `${fills.schemaFingerprint},extra:string` }]]);
     });
     const { manifest } = await tables.archiveRun(other, hashed);
-    expect(manifest.tables.fills!.attempt.error?.message).toContain("of other fields than ours");
+    expect(manifest.tables.fills!.attempt.error?.message).toContain("covers other fields than ours");
   });
 
   it("is not given while rows are set aside", async () => {
@@ -128,7 +128,7 @@ describe("the proof that is required to be hashed", () => {
     expect(latestView(manifest.tables.fills)).toMatchObject({
       state: "UNVERIFIED",
       certificate: { quarantined: 1, proof: "counted" },
-      error: { message: expect.stringContaining("1 rows are set aside") },
+      error: { message: expect.stringContaining("rows that were set aside here (1)") },
     });
   });
 

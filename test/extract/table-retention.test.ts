@@ -19,7 +19,7 @@ describe.each(modes)("a gateway %s that keeps rows for some time only", (_, mann
     const { manifest } = await tables.archiveRun(source);
     expect(manifest.tables.fills).toMatchObject({
       state: "OPEN",
-      attempt: { outcome: "ok", notes: [expect.stringContaining("keeps no rows before")] },
+      attempt: { outcome: "ok", notes: [expect.stringContaining("no longer has rows before")] },
     });
     const shown = manifest.tables.fills!.proven!.certificate!.rows;
     await tables.expectRows("fills", all.slice(0, shown));

@@ -44,7 +44,7 @@ describe("rows that go at the gateway", () => {
     for (const { manifest } of [await job(), await job()]) {
       expect(manifest.tables.fills!.attempt).toMatchObject({
         outcome: "UNVERIFIED",
-        error: { code: "shrunk", message: expect.stringMatching(/^1 rows that were proven are gone/) },
+        error: { code: "shrunk", message: expect.stringMatching(/^the gateway no longer has 1 proven row,/) },
       });
       await tables.expectRows("fills", before);
     }

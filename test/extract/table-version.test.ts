@@ -157,9 +157,7 @@ describe("a finished run of a gateway without storage versions", () => {
     source.tables = world({ fills: [], orders: [1], factors: [] });
     const { changed, manifest, warnings } = await tables.archiveRun(source);
     expect({ changed, manifest }).toEqual({ changed: false, manifest: before.manifest });
-    expect(warnings).toEqual([
-      "the gateway keeps none of the 2 rows of fills any more; they stay as they were proven",
-    ]);
+    expect(warnings).toEqual(["the gateway no longer has the 2 rows of fills; what was proven stays"]);
   });
 
   it("is taken as it was archived where there are no facts either", async () => {

@@ -39,7 +39,7 @@ it.each([
     const spent = await processorMs(async () => {
       await expect(probe(asks, { from: 0n, to: 1n })).rejects.toMatchObject({
         code: "malformed_row",
-        message: "an answer has more than 100000 blank lines, beside 0 rows",
+        message: "an answer has more than 100000 blank lines besides its 0 rows",
       });
     });
     expect(spent).toBeLessThan(3000);

@@ -109,7 +109,7 @@ test("only codes that the contract knows are shown: a token that comes back as o
     await using server = await serveStatus(400, history(code));
     const error = await errorOf(rowsOf(server.url, { token: "s3cret_token" }));
     expect(error).toMatchObject({ message: shown, status: 400, exit: 3 });
-    expect(error.hint).toContain("does not take such a request");
+    expect(error.hint).toContain("rejects this request");
   }
 });
 
@@ -129,7 +129,7 @@ test("a document that drips forever is a timeout", async () => {
   });
   const error = await errorOf(gateway.instances());
   expect(error.code).toBe("timeout");
-  expect(error.message).toContain("was not whole after 0.3 s");
+  expect(error.message).toContain("was still incomplete after 0.3 s");
 });
 
 test("an error that will not go away is asked for once only", async () => {
@@ -193,7 +193,7 @@ test("nothing listening is unreachable; something else listening is not a gatewa
   );
   const html = await errorOf(instancesAt(web.url));
   expect(html.code).toBe("not_a_gateway");
-  expect(html.hint).toContain("Something else listens there");
+  expect(html.hint).toContain("something else may be listening there");
   await using ssh = await serveRaw((socket) => socket.end("SSH-2.0-OpenSSH_9.2\r\n"));
   expect((await errorOf(instancesAt(ssh.url))).code).toBe("not_a_gateway");
   await using good = await serveHttp((_request, response) =>

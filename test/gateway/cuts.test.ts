@@ -182,7 +182,7 @@ test("an answer that never starts is a timeout however many 1xx come ahead of it
   });
   const beganMs = performance.now();
   const { error } = await read(server, { headersTimeoutMs: 300 });
-  expect(error).toMatchObject({ code: "timeout", message: expect.stringContaining("before its answer") });
+  expect(error).toMatchObject({ code: "timeout", message: expect.stringContaining("before answering") });
   expect(performance.now() - beganMs).toBeLessThan(5_000);
   // and 1xx ahead of an answer that does start are no harm
   await using honest = await serveRaw((socket) =>

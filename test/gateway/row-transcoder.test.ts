@@ -254,7 +254,7 @@ test("a level beyond 32 bits is refused, for no level is that deep", () => {
   const book = tableNamed("order_book");
   const number = rowMessage(book).field.level!.number;
   const page = pageOf(book, PreviewTableResponseSchema, [numbered(number, 2n ** 32n)]);
-  expect(() => transcode(book, PreviewTableResponseSchema, page)).toThrow(/level is beyond 32 bits/);
+  expect(() => transcode(book, PreviewTableResponseSchema, page)).toThrow(/level does not fit 32 bits/);
 });
 
 test("a row of another table, of none, and one set twice are refused", () => {

@@ -111,7 +111,7 @@ describe("over REST, what is needed under another key is an error", () => {
       "a list of runs",
       { runs: { items: [listed] } },
       runs,
-      "the list of runs has no runs, but what the contract does not know: items",
+      "the list of runs has no runs, but fields that the contract does not know: items",
     ],
     [
       "beside an empty one",
@@ -123,43 +123,43 @@ describe("over REST, what is needed under another key is an error", () => {
       "a run's status",
       { runs: { runs: [{ ...listed, status: "", state: "FINISHED" }] } },
       runs,
-      "an entry of the list of runs has no status, but what the contract does not know: state",
+      "an entry of the list of runs has no status, but fields that the contract does not know: state",
     ],
     [
       "a run's id",
       { runs: { runs: [{ ...listed, run_id: undefined, id: "r" }] } },
       runs,
-      "an entry of the list of runs has no run_id, but what the contract does not know: id",
+      "an entry of the list of runs has no run_id, but fields that the contract does not know: id",
     ],
     [
       "a list of instances",
       { instances: { data: { instances: [] } } },
       instances,
-      "the list of instances has no instances, but what the contract does not know: data",
+      "the list of instances has no instances, but fields that the contract does not know: data",
     ],
     [
       "an instance's runs",
       { instances: { instances: [{ instance_id: "a", runs: ["r"] }] } },
       instances,
-      "an entry of the list of instances has no run_ids, but what the contract does not know: runs",
+      "an entry of the list of instances has no run_ids, but fields that the contract does not know: runs",
     ],
     [
       "facts",
       { storage: { facts: [counted] } },
       facts,
-      "storage facts has no tables, but what the contract does not know: facts",
+      "the storage document has no tables, but fields that the contract does not know: facts",
     ],
     [
       "a table's rows",
       { storage: { tables: [{ ...uncounted, count: "7" }] } },
       facts,
-      "an entry of storage facts has no rows, but what the contract does not know: count",
+      "an entry of the storage document has no rows, but fields that the contract does not know: count",
     ],
     [
       "a table's name",
       { storage: { tables: [{ ...counted, table: "", name: "fills" }] } },
       facts,
-      "an entry of storage facts has no table, but what the contract does not know: name",
+      "an entry of the storage document has no table, but fields that the contract does not know: name",
     ],
   ])("%s", async (_name, documents, ask, message) => {
     const { read, told } = await overRest(documents, ask);
@@ -175,43 +175,43 @@ describe("over RPC, what is needed under another number is an error", () => {
       "the list of runs",
       { ListRuns: [inner(7, ...entry)] },
       runs,
-      "the list of runs has no runs, but what the contract does not know: #7",
+      "the list of runs has no runs, but fields that the contract does not know: #7",
     ],
     [
       "the list of instances",
       { ListInstances: [inner(4, text(1, "a"))] },
       instances,
-      "has no instances, but what the contract does not know: #4",
+      "has no instances, but fields that the contract does not know: #4",
     ],
     [
       "an instance's runs",
       { ListInstances: [inner(1, text(1, "a"), text(9, "r"))] },
       instances,
-      "has no run_ids, but what the contract does not know: #9",
+      "has no run_ids, but fields that the contract does not know: #9",
     ],
     [
       "facts",
       { GetStorageFacts: [inner(2, text(1, "fills"))] },
       facts,
-      "storage facts has no tables, but what the contract does not know: #2",
+      "the storage document has no tables, but fields that the contract does not know: #2",
     ],
     [
       "a table's rows",
       { GetStorageFacts: [inner(1, text(1, "fills"), count(12, 7), count(13, 1))] },
       facts,
-      "an entry of storage facts has no rows, but what the contract does not know: #12, #13",
+      "an entry of the storage document has no rows, but fields that the contract does not know: #12, #13",
     ],
     [
       "a table's name",
       { GetStorageFacts: [inner(1, text(11, "fills"), count(2, 7))] },
       facts,
-      "has no table, but what the contract does not know: #11",
+      "has no table, but fields that the contract does not know: #11",
     ],
     [
       "rows",
       { PreviewTable: [inner(5, inner(1, toBinary(FillSchema, create(FillSchema, run))))] },
       rows,
-      "a page of PreviewTable has no rows, but what the contract does not know: #5",
+      "a page of PreviewTable has no rows, but fields that the contract does not know: #5",
     ],
   ])("%s", async (_name, answers, ask, message) => {
     const { read, told } = await overRpc(answers, ask);
@@ -254,21 +254,21 @@ describe("a gateway that grew is read all the same, and each field is told once"
     // a count that stands beside no rows alone, and nowhere else, may be that of the rows
     const { told, read } = await overRest(documents, twice);
     expect(read).toContain(
-      "an entry of storage facts has no rows, but what the contract does not know: checked",
+      "an entry of the storage document has no rows, but fields that the contract does not know: checked",
     );
     expect(told).toHaveLength(6);
 
     documents.storage.tables[1] = { ...uncounted, bytes: "10" };
     const grown = await overRest(documents, twice);
     expect(grown.read).toBeUndefined();
-    const left = "has what the contract does not know, which is left aside:";
+    const left = "has fields that the contract does not know, which are ignored:";
     expect(grown.told).toEqual([
       `the list of runs ${left} page`,
       `an entry of the list of runs ${left} host, tags`,
       `an entry of the list of instances ${left} tags`,
       `an entry of the list of instances ${left} name`,
-      `storage facts ${left} node`,
-      `an entry of storage facts ${left} bytes`,
+      `the storage document ${left} node`,
+      `an entry of the storage document ${left} bytes`,
     ]);
   });
 
@@ -283,7 +283,7 @@ describe("a gateway that grew is read all the same, and each field is told once"
     ]);
     expect(read).toEqual([1, 0]);
     expect(told).toEqual([
-      "a page of PreviewTable has what the contract does not know, which is left aside: #6, #7",
+      "a page of PreviewTable has fields that the contract does not know, which are ignored: #6, #7",
     ]);
     // never seen beside rows, it may be them; too short for one, it is not
     expect((await overRpc({ PreviewTable: [empty] }, rows)).read).toContain("has no rows, but");
@@ -293,7 +293,7 @@ describe("a gateway that grew is read all the same, and each field is told once"
   test("and names that are none are not shown", async () => {
     const { told } = await overRest({ runs: { runs: [listed], "s3cret \u001b[1m": 1 } }, runs);
     expect(told).toEqual([
-      "the list of runs has what the contract does not know, which is left aside: a field of an odd name",
+      "the list of runs has fields that the contract does not know, which are ignored: a field with an odd name",
     ]);
   });
 });
@@ -303,7 +303,9 @@ describe("an honest empty list stays empty", () => {
     const documents = { runs: { runs: [], page: { size: 100 } } };
     const { read, told } = await overRest(documents, runs);
     expect(read).toEqual([]);
-    expect(told).toEqual(["the list of runs has what the contract does not know, which is left aside: page"]);
+    expect(told).toEqual([
+      "the list of runs has fields that the contract does not know, which are ignored: page",
+    ]);
   });
 
   test("over REST, zero values of tomorrow's fields included", async () => {

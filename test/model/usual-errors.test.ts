@@ -7,12 +7,18 @@ const run = { instanceId: "alpha", runId: "r-9" };
 test("an instance that is not there comes with the way to those that are, by what was asked", () => {
   expect(instanceNotFound("alphax")).toMatchObject({
     code: "instance_not_found",
-    message: 'there is no instance "alphax"',
+    message: 'the gateway has no instance "alphax"',
     place: { instance: "alphax" },
     hint: expect.stringContaining("runvault runs --gateway"),
   });
-  expect(instanceNotFound("alphax", "archive").hint).toContain("`runvault runs` lists");
-  expect(instanceNotFound("alphax", "control").hint).toContain("GET /instances");
+  expect(instanceNotFound("alphax", "archive")).toMatchObject({
+    message: 'the archive has no instance "alphax"',
+    hint: expect.stringContaining("`runvault runs` lists"),
+  });
+  expect(instanceNotFound("alphax", "control")).toMatchObject({
+    message: 'this server has no instance "alphax"',
+    hint: expect.stringContaining("GET /instances"),
+  });
 });
 
 test("a run that is not there comes with its instance's latest", () => {

@@ -132,7 +132,7 @@ test("the doctor names tables that are not whole, also where they are served", a
       ok: false,
       message:
         `${instanceId}/${runId} has fills INCOMPLETE since ${since}, bars UNVERIFIED since ${since}. ` +
-        "`runvault verify` says why; archive what it names again.",
+        "Run `runvault verify` to see why, and archive these runs again.",
     },
   ]);
   const asTheyAre = archiveControl(made.archive, { source, version: "7", allowIncomplete: true });

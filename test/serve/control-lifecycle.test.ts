@@ -135,10 +135,7 @@ test("stop-hangs: what is meant to stop goes on, until a stop gets through", asy
   expect(await statesOf(world)).toEqual(["STOPPED", "RUNNING", "RUNNING", "DEGRADED"]);
   expect((await world.ask("/instances/alpha-1/health")).json()).toMatchObject({
     classification: "DEGRADED",
-    reasons: [
-      "the process is RUNNING and meant to be STOPPED",
-      "the runtime is RUNNING and meant to be STOPPED",
-    ],
+    reasons: ["the process is RUNNING but should be STOPPED", "the runtime is RUNNING but should be STOPPED"],
   });
   expect((await world.simulator.runs("alpha-1"))![0]).toMatchObject({ status: "RUNNING", final: false });
   expect((await world.ask("/instances/alpha-1/logs?tail=1")).text).toContain("does not stop");
@@ -156,7 +153,7 @@ test("runtime-unreachable: the state is unknown, what the runtime would answer i
   });
   expect((await world.ask("/instances/alpha-1/health")).json()).toMatchObject({
     classification: "UNKNOWN",
-    reasons: ["the runtime is out of reach"],
+    reasons: ["the runtime cannot be reached"],
   });
   const status = (await world.ask("/runtime/status?instance=alpha-1")).json();
   expect(status).toMatchObject({
@@ -167,7 +164,7 @@ test("runtime-unreachable: the state is unknown, what the runtime would answer i
   expect(status.capabilityErrors).toContainEqual({
     capability: "resources",
     reason: "UNREACHABLE",
-    message: "the runtime is out of reach",
+    message: "the runtime cannot be reached",
   });
   for (const path of [
     "/runtime/resources?instance=alpha-1",
@@ -194,11 +191,11 @@ test("daemon-unreachable: doctor and lifecycle fail, the inventory is as last kn
     502,
     {
       ok: false,
-      checks: [{ name: "control_plane", ok: false, message: "the daemon is out of reach" }, { ok: true }],
+      checks: [{ name: "control_plane", ok: false, message: "the daemon cannot be reached" }, { ok: true }],
     },
   ]);
   expect((await world.ask("/instances")).json()).toMatchObject({
-    daemon: { reachable: false, version: "", message: "the daemon is out of reach" },
+    daemon: { reachable: false, version: "", message: "the daemon cannot be reached" },
     instances: [{ instanceId: "alpha-1", processState: "RUNNING" }],
   });
   for (const answer of [

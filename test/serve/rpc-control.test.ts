@@ -151,7 +151,7 @@ test("datasources tell what does not answer", async () => {
     ["runtime", true, ""],
   ]);
   expect(listed(await clientOf(own, DatasourceService).listDatasources({}))).toEqual([
-    ["control_plane", false, "the daemon is out of reach"],
+    ["control_plane", false, "the daemon cannot be reached"],
     ["history", true, ""],
     ["runtime", false, "out of reach: beta-2"],
   ]);

@@ -190,7 +190,7 @@ describe.skipIf(!requires("tmpfs"))("a folder of the archive on a disk of its ow
     ].join("\n");
     const { stdout, stderr } = await onSmallDisk(disk, "64m", script);
     expect(stdout).toContain("first 7\n");
-    expect(`${stdout}${stderr}`).toContain("mounted from another disk than staging/");
+    expect(`${stdout}${stderr}`).toContain("this folder is on another disk than staging/");
     expect(stdout).toContain("second 0\n");
   });
 });
@@ -206,7 +206,7 @@ describe.skipIf(!requires("unprivileged"))("a folder without permission", () => 
     expectText(finished, {
       status: 7,
       code: "storage_forbidden",
-      says: [closed, "Give this user permission"],
+      says: [closed, "Give this user access"],
     });
     expect(await readdir(closed)).toEqual([]);
   });

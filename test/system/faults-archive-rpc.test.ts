@@ -48,7 +48,7 @@ const cases: Record<Kind, Cases> = {
   late: passes("late@fills:3,2,4"),
   repeat: [1, 25].map((row) => [
     `repeat@fills:${row}`,
-    failing("duplicate_row", `seq ${row}`, "nothing is de-duplicated"),
+    failing("duplicate_row", `seq ${row}`, "Nothing is de-duplicated"),
   ]),
   malformed: unsendable("malformed@fills:12"),
   "wrong-type": unsendable("wrong-type@fills:12"),

@@ -81,9 +81,9 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
     },
   ],
   repeat: [1, 25].map((row) =>
-    both(`repeat@fills:${row}`, failing("duplicate_row", `seq ${row}`, "nothing is de-duplicated")),
+    both(`repeat@fills:${row}`, failing("duplicate_row", `seq ${row}`, "Nothing is de-duplicated")),
   ),
-  malformed: [1, 12, 25].map((row) => both(`malformed@fills:${row}`, aside(row, "where a key belongs"))),
+  malformed: [1, 12, 25].map((row) => both(`malformed@fills:${row}`, aside(row, "where a key is expected"))),
   "wrong-type": [
     both("wrong-type@fills:1", aside(1, 'seq is the string \\"abc\\"')),
     both("wrong-type@fills:12", aside(12, 'seq is the string \\"abc\\"')),
@@ -112,7 +112,7 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
     ),
   ),
   number: [
-    both("number@fills:12,quantity", aside(12, "quantity is 11.3 where a decimal in a string belongs")),
+    both("number@fills:12,quantity", aside(12, "quantity is 11.3 where a decimal in a string is expected")),
   ],
   "missing-key": [
     both("missing-key@fills:12", aside(12, "field liquidity is missing")),

@@ -126,7 +126,7 @@ describe("the process of a statement", () => {
       TMPDIR: join(temporary, "none"),
     }).finished;
     expect(status).toBe(7);
-    expect(stderr).toContain("hint: Set TMPDIR to a folder that can be");
+    expect(stderr).toContain("hint: Set TMPDIR to a writable folder");
   });
 
   it("says what it has to say in the form that was asked for", async () => {

@@ -25,7 +25,7 @@ it("a token may come through a pipe, late", async () => {
   const { status, stderr } = await finished;
   expect({ status, stderr }).toMatchObject({
     status: 3,
-    stderr: expect.stringContaining("nothing listens there"),
+    stderr: expect.stringContaining("nothing is listening there"),
   });
   expect(stderr).not.toContain("a-token-of-ours");
 });

@@ -1,4 +1,5 @@
 import { RunvaultError } from "../../model/error.ts";
+import { countText } from "../../model/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { OpenEnd } from "../fetch-slice.ts";
 import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../table-asks.ts";
@@ -29,8 +30,10 @@ export async function showWholeEnd(
   if (await anyUnseen(asks, end)) throw cutShort(end);
   throw new RunvaultError(
     "unverified",
-    `nothing tells whether the ${end.rows} rows at ts_event ${end.from} (${formatTime(end.from)}) are all: no other answer was larger, so a cap may have ended this one`,
-    { hint: "Archive the run together with others that have larger tables, as INSTANCE --finished does." },
+    `nothing proves that ts_event ${end.from} (${formatTime(end.from)}) has no more than ${countText(end.rows, "row")}: no other answer was larger, so a cap may have ended this one`,
+    {
+      hint: "Archive the run together with others that have larger tables, for example with INSTANCE --finished.",
+    },
   );
 }
 
@@ -54,7 +57,7 @@ async function anyUnseen(asks: TableAsks, end: OpenEnd): Promise<boolean> {
 function cutShort({ rows, from }: OpenEnd): RunvaultError {
   return new RunvaultError(
     "timestamp_capped",
-    `the gateway gives ${rows} rows at ts_event ${from} (${formatTime(from)}), and others when asked in another way`,
-    { hint: "Raise the gateway's cap on rows per answer, or let it answer storage facts." },
+    `the gateway gives ${countText(rows, "row")} at ts_event ${from} (${formatTime(from)}), but others when asked in another way`,
+    { hint: "Raise the gateway's cap on rows per answer, or have it serve storage facts." },
   );
 }

@@ -99,15 +99,15 @@ export async function firstTaken(
 export function endsNotShown(): RunvaultError {
   return new RunvaultError(
     "unverified",
-    "no bounds wide enough bring the table's own first and last row, so nothing tells whether rows lie outside of them",
-    { hint: "Ask the gateway's operator which bounds it answers: for a day around the run it should." },
+    "no time bounds around the table bring its own first and last row, so nothing shows whether rows lie outside them",
+    { hint: "Ask the gateway's operator which time bounds it answers: a day around the run is needed." },
   );
 }
 
 export function rowsOutside(window: Window): RunvaultError {
   return new RunvaultError(
     "incomplete",
-    `the gateway gives rows in ${windowText(window)} that it left out of its answers or of its counts`,
+    `the gateway has rows in ${windowText(window)} that were missing from its answers or its counts`,
     { hint: "Run the same command again; if it stays so, ask the gateway's operator which is right." },
   );
 }

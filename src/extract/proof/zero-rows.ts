@@ -63,7 +63,7 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   const lacks =
     (await contradiction(empty)) ??
     (nothing === undefined && !isStanding
-      ? "no bounds wide enough were seen to bring rows that are known"
+      ? "no time bounds wide enough were seen to bring known rows"
       : undefined) ??
     (isCounted ? undefined : await unknownTo(empty));
   const shown = nothing === undefined ? [] : [grounds.noRows(nothing)];
@@ -76,9 +76,13 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   if (seen.isSaidEmpty(run.instanceId, name)) {
     return { restsOn: [...shown, grounds.saidEmpty(name)] };
   }
-  throw new RunvaultError("unverified", `the gateway gives no rows, and nothing proves it: ${lacks}`, {
-    hint: `If the table rightly holds no rows, run again with --empty ${name}; the archive keeps that word for the instance.`,
-  });
+  throw new RunvaultError(
+    "unverified",
+    `the gateway gives no rows, and nothing proves that there are none: ${lacks}`,
+    {
+      hint: `If the table is meant to have no rows, run again with --empty ${name}; the archive remembers it for the instance.`,
+    },
+  );
 }
 
 /** Extents of the tables that have rows, by facts, by surveys, and by what is committed. */
@@ -169,11 +173,11 @@ async function isAnyBehind(asks: TableAsks, until: Nanoseconds): Promise<boolean
 /** What is lacking for a source's answer of no rows to be about this table of this run; undefined where nothing is. */
 async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promise<string | undefined> {
   const { name } = asks.table;
-  if (!seen.gaveRows(name)) return "its route has given no rows of any run yet";
+  if (!seen.gaveRows(name)) return "its route has not given rows of any run yet";
   for (const [other, { first, isShown }] of filled) {
     if (isShown || (await isGiven({ ...asks, table: tableNamed(other) }, first))) return undefined;
   }
-  if (filled.size > 0) return "rows of other tables that it gave before are gone as well";
+  if (filled.size > 0) return "rows of other tables that the gateway gave before are gone, too";
   const made = { ...run, runId: madeUpId(run.runId) };
   const rungs = rungsAround(run, until, undefined, asks.source.now?.());
   if (made.runId === run.runId || rungs.length === 0) return "no other table of the run has rows";
@@ -187,7 +191,7 @@ async function unknownTo({ asks, filled, seen, run, until }: EmptyTable): Promis
       if (!isRefusal(error)) throw error;
     }
   }
-  return "no other table of the run has rows, and the gateway answers a run that cannot exist in the same way";
+  return "no other table of the run has rows, and the gateway answers the same for a run that cannot exist";
 }
 
 /** Whether a source still gives a row that the archive has. */
