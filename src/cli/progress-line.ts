@@ -39,7 +39,7 @@ export function barLine(course: Course, columns: number): string {
     const bar = barOf(course, length);
     // what takes as much room, whatever it is
     const room = most - columnsOf(bar + joined(course, "x", withBytes)) + 1;
-    if (length === 0 || room >= Math.min(columnsOf(what), 20)) {
+    if (length === 0 || room >= Math.min(columnsOf(what), 12)) {
       return cutMiddle(bar + joined(course, cutMiddle(what, room), withBytes), most);
     }
   }
