@@ -4,13 +4,14 @@ import type { RunvaultError } from "../model/error.ts";
 import { plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { visible } from "../model/visible-text.ts";
-import type { ReportForm } from "./archive-report-text.ts";
 import { notedTable } from "./noted-table.ts";
 import { grouped } from "./number-text.ts";
+import type { ReportForm } from "./report-form.ts";
 import { formatRun } from "./run-argument.ts";
 
 /** What --dry-run says of a run: one line where its tables are not asked for and none of them is in the way. */
-export function planText(plan: RunPlan, { paint, withTables, nameColumns }: ReportForm): string {
+export function planText(plan: RunPlan, form: ReportForm): string {
+  const { withTables, nameColumns } = form;
   const name = visible(formatRun(plan));
   const { upToDate, status, tables } = plan;
   if (upToDate) return `${name.padEnd(nameColumns)}  up to date\n`;
@@ -26,7 +27,7 @@ export function planText(plan: RunPlan, { paint, withTables, nameColumns }: Repo
     table.error === null ? "" : `${table.error.code}: ${table.error.message}`,
   ]);
   const heads = ["table", "slices", "rows", "text", "disk"];
-  return `${name}  ${visible(status)}\n${notedTable(heads, rows, [false, true, true, true, true], paint)}`;
+  return `${name}  ${visible(status)}\n${notedTable(heads, rows, [false, true, true, true, true], form)}`;
 }
 
 function needText({ tables }: RunPlan): string {

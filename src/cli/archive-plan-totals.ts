@@ -1,6 +1,6 @@
 import type { RunPlan } from "../extract/plan-run.ts";
 import { byteText } from "../model/byte-text.ts";
-import { countText, plural } from "../model/plural.ts";
+import { plural } from "../model/plural.ts";
 import { grouped } from "./number-text.ts";
 
 /** What the plans of all runs come to. */
@@ -78,7 +78,7 @@ export class PlanTotals {
     return { neededBytes: this.#disk.all, freeBytes: this.#free, fits: this.fits };
   }
 
-  /** `3 runs: 1 up to date, 2 to fetch; 42 slices, 24,690 rows, 10.6 MB of text; …`. */
+  /** `3 runs: 1 up to date, 2 to fetch`, and below what these take. */
   text(): string {
     if (this.#runs === 0) return "no runs to archive\n";
     const classes = [
@@ -91,16 +91,15 @@ export class PlanTotals {
     const counts = classes.flatMap(([count, words]) => (count === 0 ? [] : [`${grouped(count)} ${words}`]));
     const runs = `${grouped(this.#runs)} ${plural(this.#runs, "run")}: ${counts.join(", ")}`;
     const free = this.#free === null ? "" : `, ${byteText(this.#free)} free`;
-    return `${runs}; ${this.#needText()}${free}; nothing was fetched\n`;
-  }
-
-  #needText(): string {
     const { all } = this.#disk;
-    if (this.#rows.all === 0 && all === 0) return "nothing to fetch";
-    if (all === null) return "space needed is unknown: the gateway has no storage facts";
-    const slices = this.#slices.all === null ? "" : `${countText(this.#slices.all, "slice")}, `;
-    const rows = `${grouped(this.#rows.known)} ${plural(this.#rows.known, "row")}`;
-    return `${slices}${rows}, ${byteText(this.#text.known)} of text, about ${byteText(all)} of disk needed`;
+    if (all === null) {
+      return `${runs}\nspace needed is unknown: the gateway has no storage facts${free}; nothing was fetched\n`;
+    }
+    if (all === 0 && this.#rows.known === 0) return `${runs}; nothing to fetch\n`;
+    const slices = this.#slices.all;
+    const inSlices = slices === null ? "" : ` in ${grouped(slices)} ${plural(slices, "slice")}`;
+    const rows = `${grouped(this.#rows.known)} ${plural(this.#rows.known, "row")}${inSlices}`;
+    return `${runs}; ${rows}, ${byteText(this.#text.known)} of text\nabout ${byteText(all)} of disk needed${free}; nothing was fetched\n`;
   }
 
   get #runs(): number {

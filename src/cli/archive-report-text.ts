@@ -10,30 +10,26 @@ import type { RunReport } from "./archive-report.ts";
 import { notedTable } from "./noted-table.ts";
 import { grouped, tookText } from "./number-text.ts";
 import type { Painter } from "./painter.ts";
+import type { ReportForm } from "./report-form.ts";
 import { formatRun } from "./run-argument.ts";
 
-export interface ReportForm {
-  readonly paint: Painter;
-  /** Tables of runs that are proven as well. */
-  readonly withTables: boolean;
-  /** Room for names of runs, so that lines below each other line up. */
-  readonly nameColumns: number;
-}
-
 /** A run's report: one line where nothing is wrong, unless its tables are asked for; else its tables, with what is wrong. */
-export function reportText(report: RunReport, { paint, withTables, nameColumns }: ReportForm): string {
+export function reportText(report: RunReport, form: ReportForm): string {
+  const { paint, withTables, nameColumns } = form;
   const { outcome } = report;
   const name = visible(formatRun(report));
   if (outcome === null) return `${name.padEnd(nameColumns)}  ${failureText(report, paint)}\n`;
   const { manifest, warnings } = outcome;
   const told = warnings.map((text) => `  warning: ${visible(text)}\n`);
-  const state = paint(manifest.state);
   if (report.exit === exit.done && !withTables) {
-    const line = `${name.padEnd(nameColumns)}  ${paint(manifest.state.padEnd(8))}  ${howText(report)}\n`;
+    const line = `${name.padEnd(nameColumns)}  ${paint(manifest.state.padEnd(8))}  ${howText(report, true)}\n`;
     return [line, ...told, ...newsOf(report)].join("");
   }
-  const head = `${name}  ${state}  generation ${manifest.generation}: ${howText(report)}\n`;
-  return [head, tablesText(manifest, paint), ...hintLines(manifest), ...told, ...asideLines(report)].join("");
+  const head = `${name}  ${paint(manifest.state)}  generation ${manifest.generation}\n`;
+  const how = `  ${howText(report, false)}\n`;
+  return [head, how, tablesText(manifest, form), ...hintLines(manifest), ...told, ...asideLines(report)].join(
+    "",
+  );
 }
 
 function failureText({ error }: RunReport, paint: Painter): string {
@@ -42,21 +38,21 @@ function failureText({ error }: RunReport, paint: Painter): string {
   return code === "interrupted" ? "stopped" : `${paint("failed")}: ${code}`;
 }
 
-/** What the job did. */
-function howText({ outcome, seconds, retries }: RunReport): string {
+/** What the job did: in short without the rate, which follows from the rest. */
+function howText({ outcome, seconds, retries }: RunReport, isShort: boolean): string {
   const { changed, rows, bytes, resumedSegments } = outcome!;
-  const took = tookText(seconds * 1000);
-  const rate = seconds >= 0.1 ? ` (${grouped(Math.round(rows / seconds))} rows/s)` : "";
-  const fetched =
-    rows === 0
-      ? `no rows fetched in ${took}`
-      : `${grouped(rows)} ${plural(rows, "row")} fetched, ${byteText(bytes)} in ${took}${rate}`;
   const repeated = retries === 0 ? "" : `, ${grouped(retries)} ${retries === 1 ? "retry" : "retries"}`;
-  const resumed =
-    resumedSegments === 0
-      ? ""
-      : `; resumed: ${countText(resumedSegments, "segment")} ${resumedSegments === 1 ? "was" : "were"} already here`;
-  return changed ? `${fetched}${repeated}${resumed}` : `up to date${repeated}`;
+  if (!changed) return `up to date${repeated}`;
+  const took = tookText(seconds * 1000);
+  const rate = isShort || seconds < 0.1 ? "" : ` (${grouped(Math.round(rows / seconds))} rows/s)`;
+  const fetched =
+    rows === 0 ? `no rows fetched in ${took}` : `${rowsText(rows)}, ${byteText(bytes)} in ${took}${rate}`;
+  const here = `${countText(resumedSegments, "segment")} ${resumedSegments === 1 ? "was" : "were"} already here`;
+  return `${fetched}${repeated}${resumedSegments === 0 ? "" : `; resumed: ${here}`}`;
+}
+
+function rowsText(rows: number): string {
+  return `${grouped(rows)} ${plural(rows, "row")}`;
 }
 
 /** What a run that is proven says of its tables all the same, when it was fetched. */
@@ -88,10 +84,10 @@ function shownText({ proven, attempt }: TableManifest): string {
   if (attempt.outcome === "ok") return "";
   if (proven === null) return "nothing proven is shown";
   const { rows = 0 } = proven.certificate ?? {};
-  return `shown as proven before: ${provenText(proven)}, ${grouped(rows)} ${plural(rows, "row")}; behind since ${attempt.behindSince}`;
+  return `shown as proven before: ${provenText(proven)}, ${rowsText(rows)}; behind since ${attempt.behindSince}`;
 }
 
-function tablesText(manifest: Manifest, paint: Painter): string {
+function tablesText(manifest: Manifest, form: ReportForm): string {
   const lines = Object.entries(manifest.tables).map(([name, table]) => {
     const { state, certificate } = toldView(table);
     const counted =
@@ -105,7 +101,7 @@ function tablesText(manifest: Manifest, paint: Painter): string {
     return [name, state, ...counted, notesOf(table).join("; ")];
   });
   const columns = ["table", "state", "rows", "gateway", "proof"];
-  return notedTable(columns, lines, [false, false, true, true, false], paint);
+  return notedTable(columns, lines, [false, false, true, true, false], form);
 }
 
 /** Of each table with rows set aside one of them, and where all are. */

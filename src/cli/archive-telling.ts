@@ -5,11 +5,12 @@ import type { RunRef } from "../model/source.ts";
 import { visible } from "../model/visible-text.ts";
 import type { RunReport } from "./archive-report.ts";
 import { reportJson } from "./archive-report-json.ts";
-import { type ReportForm, reportText } from "./archive-report-text.ts";
+import { reportText } from "./archive-report-text.ts";
 import { ArchiveTotals } from "./archive-totals.ts";
 import type { ArchiveTarget } from "./archive-values.ts";
 import { findingJson } from "./list-findings.ts";
 import { grouped } from "./number-text.ts";
+import type { ReportForm } from "./report-form.ts";
 import { ReportStream } from "./report-stream.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -25,13 +26,14 @@ export class ArchiveTelling {
   #runs = 0;
 
   constructor(session: Session, target: ArchiveTarget, runs: readonly RunRef[]) {
-    const { paint, globals } = session;
+    const { paint, globals, terminal } = session;
     const isNamed = target.kind === "runs";
     this.stream = new ReportStream(session);
     this.#quiet = globals.quiet;
     this.#hasTotals = runs.length > 1 || !isNamed;
     this.form = {
       paint,
+      columns: terminal.columns,
       withTables: isNamed || globals.verbose,
       nameColumns: Math.min(40, Math.max(0, ...runs.map((run) => visible(formatRun(run)).length))),
     };

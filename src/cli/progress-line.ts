@@ -30,16 +30,16 @@ export function barLine(course: Course, columns: number): string {
   const { what } = course;
   // the last column stays free: what fills it makes some terminals begin another line
   const most = columns - 1;
-  for (const [length, withBytes] of [
-    [20, true],
-    [10, true],
-    [10, false],
-    [0, false],
+  for (const [length, withBytes, least] of [
+    [20, true, Number.POSITIVE_INFINITY],
+    [10, true, 12],
+    [10, false, 12],
+    [0, false, 0],
   ] as const) {
     const bar = barOf(course, length);
     // what takes as much room, whatever it is
     const room = most - columnsOf(bar + joined(course, "x", withBytes)) + 1;
-    if (length === 0 || room >= Math.min(columnsOf(what), 20)) {
+    if (length === 0 || room >= Math.min(columnsOf(what), least)) {
       return cutMiddle(bar + joined(course, cutMiddle(what, room), withBytes), most);
     }
   }

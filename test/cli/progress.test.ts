@@ -89,8 +89,8 @@ describe("a bar", () => {
     const what = "戦略".repeat(20);
     expect(cutMiddle(what, 11)).toBe("戦略戦…戦略");
     expect(cutMiddle("e\u0301".repeat(9), 5)).toBe(`${"e\u0301".repeat(2)}…${"e\u0301".repeat(2)}`);
-    expect(barLine({ ...course, what }, 80)).toMatch(/^戦略戦略戦略…戦略戦略戦略: .* left$/);
-    expect(barLine({ ...course, what }, 80)).toHaveLength(79 - 12);
+    expect(barLine({ ...course, what }, 80)).toMatch(/^█░{9} 戦略戦略…略戦略: .* left$/);
+    expect(barLine({ ...course, what }, 80)).toHaveLength(79 - 7);
   });
 
   it("shows runs that are done, and the share of the one at hand", () => {
