@@ -1,6 +1,7 @@
 import { codeBeside } from "../archive/attempt-text.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { latestView, shownView } from "../archive/table-view.ts";
+import { countText } from "../model/plural.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { formatTime } from "../model/time.ts";
 
@@ -100,27 +101,39 @@ export function isShort({ runs, withheld, behind }: Shortfall): boolean {
 export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: Shortfall): string[] {
   const notes: string[] = [];
   if (runs === 0) notes.push("the archive holds no runs");
-  if (withheld.length > 0) {
-    const hint = withheld.some(({ rows }) => rows > 0)
-      ? "; --allow-incomplete shows what rows there are"
-      : "";
-    notes.push(`left out: ${listed(withheld, ({ state }) => state ?? "not archived")}${hint}`);
+  const never = withheld.filter(({ state }) => state === null);
+  const incomplete = withheld.filter(({ state }) => state !== null);
+  if (incomplete.length > 0) {
+    const were = incomplete.length === 1 ? "was" : "were";
+    const hint = incomplete.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
+    const which = listed(incomplete, ({ state }) => state!);
+    notes.push(`${tablesAre(incomplete)} not complete and ${were} left out: ${which}${hint}`);
+  }
+  if (never.length > 0) {
+    const [was, is] = never.length === 1 ? ["was", "is"] : ["were", "are"];
+    const which = listed(never, () => null);
+    notes.push(`${countText(never.length, "table")} ${was} never archived and ${is} left out: ${which}`);
   }
   if (behind.length > 0) {
     const why = ({ state, since, error, until }: BehindTable) => {
       const upTo = until === null ? "" : `; proven up to ts_event ${formatTime(BigInt(until))}`;
       return `${state} since ${since}${besideState(state, error)}${upTo}`;
     };
-    notes.push(`behind, shown as proven before: ${listed(behind, why)}`);
+    notes.push(`${tablesAre(behind)} behind, shown as proven before: ${listed(behind, why)}`);
   }
   if (unproven.length > 0) {
     const why = ({ state, error }: UnprovenTable) => `${state}${besideState(state, error)}`;
-    notes.push(`shown although not proven: ${listed(unproven, why)}`);
+    notes.push(`${tablesAre(unproven)} shown although not proven: ${listed(unproven, why)}`);
   }
   if (setAside.length > 0) {
-    notes.push(`shown without the rows set aside: ${listed(setAside, ({ rows }) => String(rows))}`);
+    const rows = ({ rows: aside }: AsideTable) => String(aside);
+    notes.push(`${tablesAre(setAside)} shown without the rows set aside: ${listed(setAside, rows)}`);
   }
   return notes;
+}
+
+function tablesAre({ length }: readonly TableOfRun[]): string {
+  return `${countText(length, "table")} ${length === 1 ? "is" : "are"}`;
 }
 
 function besideState(state: TableState, error: string | null): string {
@@ -128,12 +141,13 @@ function besideState(state: TableState, error: string | null): string {
   return code === null ? "" : `, ${code}`;
 }
 
-/** The first few tables by name, each with what there is to say of it. */
-function listed<T extends TableOfRun>(tables: readonly T[], say: (table: T) => string): string {
+/** The first few tables by name, each with what there is to say of it, if anything. */
+function listed<T extends TableOfRun>(tables: readonly T[], say: (table: T) => string | null): string {
   const most = 3;
-  const named = tables
-    .slice(0, most)
-    .map((table) => `${table.table} of ${table.instance}/${table.run} (${say(table)})`);
+  const named = tables.slice(0, most).map((table) => {
+    const said = say(table);
+    return `${table.table} of ${table.instance}/${table.run}${said === null ? "" : ` (${said})`}`;
+  });
   const more = tables.length > most ? ` and ${tables.length - most} more` : "";
   return `${named.join(", ")}${more}`;
 }

@@ -140,10 +140,12 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest, now: N
 
 /**
  * Brings `tables/` in line with the manifest: one hard link (or copy) a readable bucket, renamed over the former, so
- * that a glob sees each bucket old or new, never torn, never twice.
+ * that a glob sees each bucket old or new, never torn, never twice. With `anew` copies are replaced as well, whatever is in
+ * them. Gives how many were made.
  */
-export async function refreshTables(archive: Archive, manifest: Manifest): Promise<void> {
+export async function refreshTables(archive: Archive, manifest: Manifest, anew = false): Promise<number> {
   const { layout } = archive;
+  let made = 0;
   // after the manifest is in its place: who ends a change of types from here on sees this generation
   await archive.refresh();
   for (const name of tableNames) {
@@ -153,11 +155,13 @@ export async function refreshTables(archive: Archive, manifest: Manifest): Promi
     const files = linkedParquet(manifest, name);
     if (files.length > 0) await makeRealFolder(layout, dir);
     for (const { file, bucket } of files) {
-      await linkOver(join(layout.dataDir(manifest), file), join(dir, `${bucket}.parquet`));
+      const link = join(dir, `${bucket}.parquet`);
+      if (await linkOver(join(layout.dataDir(manifest), file), link, anew)) made += 1;
     }
     const names = files.map(({ bucket }) => `${bucket}.parquet`);
     await removeOwnFiles(layout, dir, ownFiles.tables, new Set(names));
   }
+  return made;
 }
 
 /** The Parquet files of a table that people see in `tables/`. */
@@ -170,17 +174,20 @@ function heldIn(manifest: Manifest | null, name: TableName): Holding[] {
   return table === undefined ? [] : holdingsOf(table);
 }
 
-async function linkOver(from: string, to: string): Promise<void> {
+/** Whether a link, or a copy, had to be made. */
+async function linkOver(from: string, to: string, anew: boolean): Promise<boolean> {
   // of a symbolic link its own: it is replaced, wherever it points to
   const [source, target] = await Promise.all([lstatOrNull(from), lstatOrNull(to)]);
   requireReplaceable(to, target);
   // the file is lost, or something else is in its place, which its readers are told; what people glob may still be whole
-  if (source === null || !source.isFile()) return;
-  if (target !== null && target.ino === source.ino && target.dev === source.dev) return;
+  if (source === null || !source.isFile()) return false;
+  if (target !== null && target.ino === source.ino && target.dev === source.dev) return false;
   // a copy, where files cannot be linked
-  if (target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs) return;
+  if (!anew && target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs)
+    return false;
   const aside = join(to, "..", `.${process.pid}.part`);
   await rm(aside, { force: true });
   await linkOrCopy(from, aside);
   await rename(aside, to);
+  return true;
 }

@@ -105,12 +105,19 @@ export async function runCommandLine(
       write(program.helpInformation());
       return exit.usage;
     }
-    await program.parseAsync([...argv], { from: "user" });
+    await program.parseAsync(asked(argv, commands), { from: "user" });
     return status;
   } catch (error) {
     const isHelp = error instanceof CommanderError && error.exitCode === 0;
     return isHelp ? await terminal.out(help.join("")).then(() => exit.done, fail) : fail(error);
   }
+}
+
+/** Help for a command that is not there is the same mistake as calling it, and gets the same suggestion. */
+function asked(argv: readonly string[], commands: readonly KnownCommand[]): string[] {
+  const [first, named] = argv;
+  const isHelp = first === "help" && named !== undefined && !named.startsWith("-");
+  return isHelp && ![...commands.map(({ name }) => name), "help"].includes(named) ? [named] : [...argv];
 }
 
 /** An empty variable is how shells and schedulers leave one out; commander would take it for a value. */

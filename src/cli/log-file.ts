@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import { type FileHandle, open } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
 import { privateFile } from "../model/make-folder.ts";
@@ -35,6 +36,8 @@ export class LogFile implements AsyncDisposable {
   #batch: Buffer = Buffer.alloc(0);
   #waitingBytes = 0;
   #lost = 0;
+  /** Whether the file may have another name since it was opened. */
+  #isRenamed = false;
 
   private constructor(file: string, handle: FileHandle, options: LogFileOptions) {
     this.#file = file;
@@ -68,10 +71,24 @@ export class LogFile implements AsyncDisposable {
     if (this.#retry === undefined) this.#writing ??= this.#writeWaiting();
   }
 
+  /** Goes on in the file that has the name now, which is made where there is none: what rotates logs has renamed the former. */
+  reopen(): void {
+    this.#isRenamed = true;
+    if (this.#retry === undefined) this.#writing ??= this.#writeWaiting();
+  }
+
   async #writeWaiting(): Promise<void> {
     try {
-      this.#handle ??= await open(this.#file, "a", privateFile);
-      while (this.#waitingBytes > 0) {
+      for (;;) {
+        // a line that is begun ends where it began
+        if (this.#isRenamed && this.#batch.length === 0) {
+          this.#isRenamed = false;
+          const former = this.#handle;
+          this.#handle = undefined;
+          await former?.close();
+        }
+        this.#handle ??= await open(this.#file, "a", privateFile);
+        if (this.#waitingBytes === 0) break;
         if (this.#batch.length === 0) this.#batch = Buffer.concat(this.#lines.splice(0));
         // a disk that is full may have taken a part: what goes on from there leaves the line whole
         const { bytesWritten } = await this.#handle.write(this.#batch);
@@ -107,6 +124,13 @@ export class LogFile implements AsyncDisposable {
     if (lost === 0) return;
     const message = `${lost === 1 ? "1 line is" : `${lost} lines are`} lost: they could not be written in time`;
     this.#onError(new RunvaultError("storage_failed", message, { place: { file: this.#file }, cause }));
+  }
+
+  /** Reopens it at each SIGHUP until disposed. */
+  reopenOn(signals: Pick<EventEmitter, "on" | "off">): Disposable {
+    const onHangup = () => this.reopen();
+    signals.on("SIGHUP", onHangup);
+    return { [Symbol.dispose]: () => void signals.off("SIGHUP", onHangup) };
   }
 
   /** Tries what waits for the last time. */

@@ -13,6 +13,7 @@ const schema = z.object({
   runs: z.array(z.string()).default([]),
   tables: tableList.optional(),
   widen: widenTypes.optional(),
+  links: z.boolean().default(false),
 });
 
 type RebuildValues = z.output<typeof schema>;
@@ -36,6 +37,12 @@ export const rebuildCommand = commandEntry({
           "TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE (38 digits, at least 18 of them decimals, unless given); repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
+      .addOption(
+        new Option(
+          "--links",
+          "make the links in tables/ anew, and nothing else; no data is read or changed",
+        ).conflicts(["widen", "tables"]),
+      )
       .addOption(archiveOption())
       .addOption(scratchOption())
       .option("--json", "report as JSON")
@@ -45,6 +52,7 @@ export const rebuildCommand = commandEntry({
 Examples:
   runvault rebuild alpha-1/2022-01-01-001
   runvault rebuild --widen fills.price --widen orders.price=38,12
+  runvault rebuild --links
 `,
       ),
   run: rebuild,
@@ -56,6 +64,10 @@ async function rebuild(values: RebuildValues, session: Session): Promise<number>
     throw new RunvaultError("invalid_argument", "--widen concerns the whole archive", {
       hint: "Leave the names of runs and --tables out: a column has one type in all runs.",
     });
+  }
+  if (values.links) {
+    const { rebuildLinks } = await import("./rebuild-links.ts");
+    return await rebuildLinks(runs, values, session);
   }
   const { rebuildRuns } = await import("./rebuild-runs.ts");
   return await rebuildRuns(runs, values, session);

@@ -105,7 +105,10 @@ export const serveCommand = commandEntry({
           "how long answers may go on once the server is told to stop",
         ).default("10s"),
       )
-      .option("--access-log <file>", "append one JSON line a request to FILE; - is standard output")
+      .option(
+        "--access-log <file>",
+        "append one JSON line a request to FILE, opened again at SIGHUP; - is standard output",
+      )
       .option("--json", "print the address as an object with url and port")
       .addHelpText(
         "after",
@@ -152,6 +155,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   const log = writeLine && accessLog((line) => writeLine(visible(session.scrubber.scrub(line))));
 
   using _renewal = renewTokensOnHangup(values, tokens, session);
+  using _rotation = file?.reopenOn(session.terminal.signals);
   const served = await serve({
     source,
     files: new ArchiveFiles(archive, { allowIncomplete }),

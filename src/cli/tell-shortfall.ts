@@ -18,7 +18,7 @@ export async function tellShortfall(
   const notes = shortfallNotes(shortfall);
   if (session.json) {
     if (notes.length > 0) session.note(JSON.stringify(shortfall));
-  } else for (const note of notes) session.note(`note: ${note}`);
+  } else for (const note of notes) session.note(`warning: ${note}`);
   if (!strict || !isShort(shortfall)) return exit.done;
   const { runs, withheld, behind } = shortfall;
   const counts = [

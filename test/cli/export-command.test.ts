@@ -112,7 +112,7 @@ test("a run named twice is exported once, and files lists it once", async () => 
 test("a table that was never archived is not just empty", async () => {
   const { status, stderr } = await runInside(args("orders", "-f", "csv", "-o", "-"));
   expect(status).toBe(0);
-  expect(stderr).toContain("left out: orders of a/1 (not archived)");
+  expect(stderr).toContain("never archived and is left out: orders of a/1");
 });
 
 test("the report names files, tables, rows and bytes", async () => {
@@ -138,7 +138,7 @@ test("tables that are not whole are left out aloud, and given on request", async
   });
   const given = await runInside(args("bars", "-f", "ndjson", "-o", "-", "--allow-incomplete"));
   expect(given.stdout.split("\n")).toHaveLength(4);
-  expect(given.stderr).toBe("note: shown although not proven: bars of a/1 (INCOMPLETE)\n");
+  expect(given.stderr).toBe("warning: 1 table is shown although not proven: bars of a/1 (INCOMPLETE)\n");
 });
 
 test("an answer goes as an Arrow stream, with what Arrow lacks as text", async () => {

@@ -1,4 +1,5 @@
-import { mkdtemp, readFile, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { EventEmitter } from "node:events";
+import { mkdtemp, readFile, rename, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -44,6 +45,35 @@ test("lines are appended in their order, whenever they come", async () => {
 test("what cannot be opened is an error", async () => {
   file = join(folder, "nothing", "log");
   await expect(opened()).rejects.toMatchObject({ place: { file } });
+});
+
+test("a file that was renamed keeps what was written before SIGHUP, and the name gets what comes after", async () => {
+  const signals = new EventEmitter();
+  {
+    await using log = await opened();
+    using _ = log.reopenOn(signals);
+    const lines = Array.from({ length: 100 }, (_, i) => `line ${i}`);
+    for (const line of lines) log.write(line);
+    await rename(file, `${file}.1`);
+    signals.emit("SIGHUP");
+    // as logrotate does, which compresses the former file only then
+    await expect.poll(() => readFile(file, "utf8").catch(() => null)).not.toBeNull();
+    const before = await readFile(`${file}.1`, "utf8");
+    log.write("after");
+    await expect.poll(() => readFile(file, "utf8")).toMatch(/after\n$/);
+    expect(await readFile(`${file}.1`, "utf8")).toBe(before);
+    expect(before + (await readFile(file, "utf8"))).toBe(`${lines.join("\n")}\nafter\n`);
+  }
+  expect([told, signals.listenerCount("SIGHUP")]).toEqual([[], 0]);
+});
+
+test("a file that is emptied in its place goes on from its beginning", async () => {
+  await using log = await opened();
+  log.write("before");
+  await expect.poll(() => readFile(file, "utf8")).toBe("before\n");
+  await truncate(file);
+  log.write("after");
+  await expect.poll(() => readFile(file, "utf8")).toBe("after\n");
 });
 
 describe.skipIf(!requires("full-device"))("on a full disk", () => {

@@ -7,6 +7,7 @@ import { openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import type { Attempt, Manifest } from "../../src/archive/manifest.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import type { TableName } from "../../src/model/table.ts";
 import { formatTime } from "../../src/model/time.ts";
 import { serve } from "../../src/serve/server.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
@@ -61,13 +62,13 @@ const commands = {
 describe.each(Object.entries(commands))("%s", (name, command) => {
   test("says what is left out, behind and set aside, and ends with 0", async () => {
     for (const [table, note] of [
-      ["bars", "left out: bars of alpha/2022-01-01 (INCOMPLETE)\n"],
-      ["equity", "left out: equity of alpha/2022-01-01 (not archived)\n"],
-      ["fills", "behind, shown as proven before: fills of alpha/2022-01-01 (INCOMPLETE since "],
-      ["orders", "shown without the rows set aside: orders of alpha/2022-01-01 (1)"],
+      ["bars", "1 table is not complete and was left out: bars of alpha/2022-01-01 (INCOMPLETE)\n"],
+      ["equity", "1 table was never archived and is left out: equity of alpha/2022-01-01\n"],
+      ["fills", "1 table is behind, shown as proven before: fills of alpha/2022-01-01 (INCOMPLETE since "],
+      ["orders", "1 table is shown without the rows set aside: orders of alpha/2022-01-01 (1)"],
     ] as const) {
       const { status, stderr } = await runInside(command(table));
-      expect([table, status, stderr]).toEqual([table, 0, expect.stringContaining(`note: ${note}`)]);
+      expect([table, status, stderr]).toEqual([table, 0, expect.stringContaining(`warning: ${note}`)]);
     }
     // the first attempt proved them up to its own horizon, which is not the time at which the next one failed
     const until = formatTime(BigInt(manifest.tables.fills!.proven!.certificate!.until!));
@@ -125,7 +126,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
     const { status, stderr } = await runInside([...command("fills"), "--allow-incomplete"]);
     expect([status, stderr]).toEqual([
       0,
-      "note: shown although not proven: fills of alpha/2022-01-01 (INCOMPLETE, server_error)\n",
+      "warning: 1 table is shown although not proven: fills of alpha/2022-01-01 (INCOMPLETE, server_error)\n",
     ]);
     const json = await runInside([...command("fills"), "--allow-incomplete", "--json"]);
     const { holding } = manifest.tables.fills!.attempt;
@@ -134,11 +135,15 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
     expect(JSON.parse(json.stderr)).toEqual({ runs: 1, ...told });
     if (name === "export") expect(JSON.parse(json.stdout)).toMatchObject(told);
     const proven = await runInside([...command("orders"), "--allow-incomplete"]);
-    expect(proven.stderr).toBe("note: shown without the rows set aside: orders of alpha/2022-01-01 (1)\n");
+    expect(proven.stderr).toBe(
+      "warning: 1 table is shown without the rows set aside: orders of alpha/2022-01-01 (1)\n",
+    );
     const nothing = await runInside([...command("bars"), "--allow-incomplete"]);
-    expect(nothing.stderr).toBe("note: left out: bars of alpha/2022-01-01 (INCOMPLETE)\n");
+    expect(nothing.stderr).toBe(
+      "warning: 1 table is not complete and was left out: bars of alpha/2022-01-01 (INCOMPLETE)\n",
+    );
     const never = await runInside([...command("equity"), "--allow-incomplete"]);
-    expect(never.stderr).toContain("equity of alpha/2022-01-01 (not archived)");
+    expect(never.stderr).toContain("never archived and is left out: equity of alpha/2022-01-01");
     expect((await runInside([...command("fills"), "--allow-incomplete", "--strict"])).status).toBe(2);
   });
 
@@ -160,6 +165,18 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
   });
 });
 
+test("several tables are told in one line, with what includes them", () => {
+  const table = (name: TableName, rows: number) => ({
+    ...({ instance: "a", run: "1", table: name, state: "INCOMPLETE", rows } as const),
+  });
+  const nothing = { runs: 1, behind: [], unproven: [], setAside: [] };
+  const withheld = [table("fills", 3), table("bars", 0), { ...table("equity", 0), state: null }];
+  expect(shortfallNotes({ ...nothing, withheld })).toEqual([
+    "2 tables are not complete and were left out: fills of a/1 (INCOMPLETE), bars of a/1 (INCOMPLETE); --allow-incomplete includes them",
+    "1 table was never archived and is left out: equity of a/1",
+  ]);
+});
+
 describe("with what is not proven allowed", () => {
   /** What is said of fills where their latest attempt was otherwise. */
   const saidOf = (change: Partial<Attempt>) => {
@@ -178,7 +195,7 @@ describe("with what is not proven allowed", () => {
     const told = saidOf({ outcome: "ok", behindSince: null, error: null });
     expect(told).toMatchObject({ behind: [], unproven: [{ state: "UNVERIFIED", error: null }] });
     expect(shortfallNotes(told)).toEqual([
-      "shown although not proven: fills of alpha/2022-01-01 (UNVERIFIED)",
+      "1 table is shown although not proven: fills of alpha/2022-01-01 (UNVERIFIED)",
     ]);
   });
 

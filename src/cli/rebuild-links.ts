@@ -1,0 +1,68 @@
+import { type Archive, openArchive } from "../archive/archive.ts";
+import { linkedParquet, refreshTables } from "../archive/commit.ts";
+import { lockRun } from "../archive/lock.ts";
+import { RunvaultError, worstExit } from "../model/error.ts";
+import { countText, plural } from "../model/plural.ts";
+import type { RunRef } from "../model/source.ts";
+import { tableNames } from "../model/table.ts";
+import { visible } from "../model/visible-text.ts";
+import { manifestsOf } from "./manifests-of.ts";
+import { grouped } from "./progress.ts";
+import { formatRun } from "./run-argument.ts";
+import type { Session } from "./session.ts";
+
+interface Values {
+  readonly archive: string;
+  readonly scratch?: string | undefined;
+}
+
+/** The links of a run, and how many of them had to be made. */
+interface Linked extends RunRef {
+  readonly links: number;
+  readonly made: number;
+}
+
+/** Makes what people glob in `tables/` anew for the runs named, or for all, from manifests alone. */
+export async function rebuildLinks(
+  runs: readonly RunRef[],
+  values: Values,
+  session: Session,
+): Promise<number> {
+  const archive = await openArchive(values.archive, { scratch: values.scratch });
+  const named = (await manifestsOf(archive, runs)).map(({ instanceId, runId }) => ({ instanceId, runId }));
+  const linked: Linked[] = [];
+  const statuses: number[] = [];
+  for (const run of named) {
+    session.signal.throwIfAborted();
+    try {
+      linked.push({ ...run, ...(await linksOf(archive, run)) });
+    } catch (thrown) {
+      session.signal.throwIfAborted();
+      const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
+      statuses.push(session.failure(error));
+      if (error.scope === "job") break;
+    }
+  }
+  const status = worstExit(statuses);
+  const made = linked.reduce((sum, run) => sum + run.made, 0);
+  await session.print(
+    session.json
+      ? `${JSON.stringify({ exit: status, made, runs: linked }, null, 2)}\n`
+      : `${linked.map(lineOf).join("")}${grouped(made)} ${plural(made, "link")} made, of ${countText(linked.length, "run")}\n`,
+  );
+  return status;
+}
+
+async function linksOf(archive: Archive, run: RunRef): Promise<Pick<Linked, "links" | "made">> {
+  await using _lock = await lockRun(archive.layout, run);
+  const manifest = await archive.manifest(run);
+  // removed since it was listed
+  if (manifest === null) return { links: 0, made: 0 };
+  const made = await refreshTables(archive, manifest, true);
+  return { links: tableNames.flatMap((name) => linkedParquet(manifest, name)).length, made };
+}
+
+/** Nothing of a run whose links are as they should be: after a restore that is most. */
+function lineOf({ links, made, ...run }: Linked): string {
+  return made === 0 ? "" : `${visible(formatRun(run))}  ${made} of ${countText(links, "link")} made\n`;
+}
