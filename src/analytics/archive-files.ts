@@ -140,7 +140,7 @@ export class ArchiveFiles implements FileSource {
     const { instanceId: instance, runId } = manifest;
     const place = { instance, run: runId, table };
     // a generation to come would be that of a run that was removed and archived again
-    if (isName(name) && generationOf(name) <= manifest.generation) {
+    if (isNameOf(table, name) && generationOf(name) <= manifest.generation) {
       throw new RunvaultError("gone", "the file was replaced and is no longer kept: list the table again", {
         place,
       });
@@ -204,8 +204,9 @@ function nameOf({ file, sha256 }: Pick<CommittedFile, "file" | "sha256">): strin
   return file.replace(/\.parquet$/, `.${sha256.slice(0, hashDigits)}.parquet`);
 }
 
-function isName(name: string): boolean {
-  return /^[a-z_]+\.g\d{1,15}\.\d{6,}\.[0-9a-f]{16}\.parquet$/.test(name);
+function isNameOf(table: TableName, name: string): boolean {
+  if (!name.startsWith(`${table}.`)) return false;
+  return /^\.g\d{1,15}\.\d{6,}\.[0-9a-f]{16}\.parquet$/.test(name.slice(table.length));
 }
 
 function isParquet({ folder, file }: CommittedFile): boolean {

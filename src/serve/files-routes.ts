@@ -34,6 +34,7 @@ export interface FilesRoutesOptions {
 export const withheldHeader = "runvault-withheld";
 
 const jsonType = "application/json; charset=utf-8";
+const textType = "text/plain; charset=utf-8";
 /** As registered for Parquet. */
 const parquetType = "application/vnd.apache.parquet";
 /** As long as a file is kept that was replaced. */
@@ -45,7 +46,14 @@ export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): 
   const base = (request: FastifyRequest) =>
     `${request.protocol}://${reachedBy(request.host, options.listening())}${app.prefix}/files`;
 
-  app.get("/files", async (request, reply) => {
+  // a list, too, is asked for its size before DuckDB reads it as JSON
+  const methods = ["GET", "HEAD"];
+  const answer = ({ method }: FastifyRequest, reply: FastifyReply, type: string, text: string) => {
+    reply.type(type).header("content-length", String(Buffer.byteLength(text)));
+    return reply.send(method === "HEAD" ? "" : text);
+  };
+
+  const giveTables = async (request: FastifyRequest, reply: FastifyReply) => {
     checkedQuery(request.query as RawQuery, []);
     using _slot = slots?.take();
     const list = await files.list({ mayAsk });
@@ -64,10 +72,10 @@ export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): 
         },
       ];
     });
-    return reply.type(jsonType).send(JSON.stringify({ tables }));
-  });
+    return answer(request, reply, jsonType, JSON.stringify({ tables }));
+  };
 
-  app.get<{ Params: { table: string } }>("/files/:table", async (request, reply) => {
+  const giveList = async (request: FastifyRequest<{ Params: ListParams }>, reply: FastifyReply) => {
     const table = tableOf(request.params.table);
     const query = checkedQuery(request.query as RawQuery, ["instance", "run_id"]);
     using _slot = slots?.take();
@@ -80,25 +88,29 @@ export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): 
     reply.header("vary", ["accept", ...[reply.raw.getHeader("vary") ?? []].flat()].join(", "));
     if (withheld.length > 0) reply.header(withheldHeader, String(withheld.length));
     if (acceptedType(request.headers.accept, ["application/json", "text/plain"]) === "text/plain") {
-      return reply.type("text/plain; charset=utf-8").send(listed.map(({ url }) => `${url}\n`).join(""));
+      return answer(request, reply, textType, listed.map(({ url }) => `${url}\n`).join(""));
     }
-    return reply.type(jsonType).send(
-      JSON.stringify({
-        files: listed.map(({ url, file }) => fileDocument(url, file)),
-        withheld: withheld.map(({ instance, run: run_id, state }) => ({ instance, run_id, state })),
-      }),
-    );
-  });
+    const list = {
+      files: listed.map(({ url, file }) => fileDocument(url, file)),
+      withheld: withheld.map(({ instance, run: run_id, state }) => ({ instance, run_id, state })),
+    };
+    return answer(request, reply, jsonType, JSON.stringify(list));
+  };
 
+  app.route({ method: methods, url: "/files", handler: giveTables });
+  app.route<{ Params: ListParams }>({ method: methods, url: "/files/:table", handler: giveList });
   app.route<{ Params: FileParams }>({
-    method: ["GET", "HEAD"],
+    method: methods,
     url: "/files/:table/:instance/:run/:name",
     handler: (request, reply) => giveFile(options, request, reply),
   });
 }
 
-interface FileParams {
+interface ListParams {
   readonly table: string;
+}
+
+interface FileParams extends ListParams {
   readonly instance: string;
   readonly run: string;
   readonly name: string;

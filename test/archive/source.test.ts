@@ -400,10 +400,11 @@ describe("a reader in mid-stream", () => {
   });
 
   /** Commits the run anew, with every segment replaced. */
-  async function commit(version: string, rows: readonly ArrayRow[]) {
+  async function commit(version: string, rows: readonly ArrayRow[], hour = 0) {
     origin.storageVersion = version;
     origin.tables = new Map([["fills", [...rows]]]);
-    expect((await changing.archiveRun(origin)).changed).toBe(true);
+    const clock = () => at(1_000_000 + hour);
+    expect((await changing.archiveRun(origin, { clock })).changed).toBe(true);
   }
 
   test("stays on its generation over a commit, which the next request sees", async () => {
@@ -417,11 +418,20 @@ describe("a reader in mid-stream", () => {
     expect((await served.runs(tableRun.instanceId))![0]!.storageVersion).not.toBe("1");
   });
 
-  test("is told when a second commit took its files away, and asks again", async () => {
+  test("stays on it over more commits within the hour", async () => {
+    const reader = served.rows(request)[Symbol.asyncIterator]();
+    const first = await reader.next();
+    await commit("2", after);
+    await commit("3", before.slice(0, 30), 0.9);
+    const text = Buffer.concat([first.value as Uint8Array, await drain(reader)]).toString();
+    expect(text).toBe(before.map(({ line }) => `${line}\n`).join(""));
+  });
+
+  test("is told when a commit an hour later took its files away, and asks again", async () => {
     const reader = served.rows(request)[Symbol.asyncIterator]();
     await reader.next();
     await commit("2", after);
-    await commit("3", before);
+    await commit("3", before, 1);
     await expect(drain(reader)).rejects.toMatchObject({ code: "history_query_failed", retry: "again" });
     expect(await linesOf(served, request)).toEqual(before.map(({ line }) => line));
   });

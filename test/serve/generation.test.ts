@@ -6,7 +6,7 @@ import { removeRun } from "../../src/archive/remove.ts";
 import type { RowAnswer } from "../../src/model/row-answer.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
-import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";
 import { type ArrayRow, ArraySource } from "../fixtures/source/array-source.ts";
 
@@ -76,10 +76,11 @@ afterEach(async () => {
 });
 
 /** Commits the run anew, with every segment replaced. */
-async function commit(version: string, rows: readonly ArrayRow[]) {
+async function commit(version: string, rows: readonly ArrayRow[], hour = 0) {
   origin.storageVersion = version;
   origin.tables = new Map([["fills", [...rows]]]);
-  expect((await archived.archiveRun(origin)).changed).toBe(true);
+  const clock = () => at(1_000_000 + hour);
+  expect((await archived.archiveRun(origin, { clock })).changed).toBe(true);
 }
 
 test("a reader in mid-answer keeps its generation over a commit, which the next request sees", async () => {
@@ -95,11 +96,11 @@ test("a reader in mid-answer keeps its generation over a commit, which the next 
   expect([old.isWhole, old.body.toString()]).toEqual([true, text(before)]);
 });
 
-test("where a second commit took its files away, its answer is cut, and asking again gives the newest", async () => {
+test("where a commit an hour later took its files away, its answer is cut, and asking again gives the newest", async () => {
   const reading = rawGet(url);
   await once(held, "begun");
   await commit("2", after);
-  await commit("3", before);
+  await commit("3", before, 1);
   held.isHolding = false;
   held.emit("go");
   const old = await reading;
