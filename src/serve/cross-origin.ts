@@ -2,7 +2,7 @@ import { cors } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import { rowCountHeader, setAsideHeader } from "./history-routes.ts";
 
-const methods = "GET, POST";
+const methods = "GET, HEAD, POST";
 // besides its own, what Connect and gRPC-Web clients in a page send and read
 const headers = ["authorization", "accept", ...cors.allowedHeaders].join(", ");
 const own = ["retry-after", "www-authenticate", rowCountHeader, setAsideHeader];
