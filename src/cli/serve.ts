@@ -168,6 +168,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
     ...pageKey,
     literal: values.literal,
     compress: true,
+    forms: ["ndjson", ...(Object.keys(parquetForms) as (keyof typeof parquetForms)[])],
     ...(tls === undefined ? {} : { tls }),
     ...(tokens === undefined ? {} : { tokens }),
     ...(values.cors.length === 0 ? {} : { origins: values.cors }),

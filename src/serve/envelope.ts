@@ -2,6 +2,7 @@ import { create, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import {
   ErrorCode as ControlCode,
+  ErrorCodeSchema,
   ErrorEnvelopeSchema,
   type GatewayError,
   GatewayErrorSchema,
@@ -92,6 +93,14 @@ const wireErrors: Partial<Record<ErrorCode, WireError>> = {
   history_query_failed: queryFailed,
   internal: refusal(500, "internal", ControlCode.INTERNAL, Code.Internal),
 };
+
+/** The codes of a plane with their statuses, such as `404 run_not_found`, each once. */
+export function wireCodes(plane: "history" | "control"): string[] {
+  const named = Object.values(wireErrors).map(({ status, history, control }) =>
+    plane === "history" ? `${status} ${history}` : `${status} ${ErrorCodeSchema.value[control]?.name}`,
+  );
+  return [...new Set(named)].sort();
+}
 
 /** An error in the envelope of its plane: `history` routes have `ok` and no more, the others the protobuf envelope. */
 export function errorAnswer(plane: "history" | "control", error: RunvaultError): ErrorAnswer {

@@ -1,8 +1,11 @@
+import type { DescMessage } from "@bufbuild/protobuf";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import {
   GetStorageFactsResponseSchema,
   ListInstancesResponseSchema,
+  ListResourcesResponseSchema,
   ListRunsResponseSchema,
+  SummarySchema,
 } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type RowAnswer, rowForms } from "../model/row-answer.ts";
@@ -22,15 +25,16 @@ import {
 } from "./history-documents.ts";
 import { idleDrop } from "./idle-reader.ts";
 import type { RequestLogEntry } from "./request-log.ts";
+import { type ParameterName, queryOf, type RouteDoc } from "./route-doc.ts";
 import {
-  checkedQuery,
   parseBounds,
   parseFactsRequest,
   parseRowQuery,
   type RawQuery,
   required,
+  rowParameters,
 } from "./row-query.ts";
-import { finishAnswer, type RowStop, sendRows } from "./send-rows.ts";
+import { finishAnswer, type RowStop, type Sent, sendRows } from "./send-rows.ts";
 
 export interface HistoryRoutesOptions {
   readonly source: HistorySource;
@@ -48,41 +52,62 @@ export function historyRoutes(app: FastifyInstance, options: HistoryRoutesOption
   const { source, literal } = options;
   const document = (
     route: DocumentRoute,
-    names: readonly string[],
+    doc: RouteDoc,
     answer: (query: Record<string, string>, signal: AbortSignal) => Promise<string | Uint8Array>,
   ) => {
-    app.get(`/history/${route}`, async (request, reply) => {
+    app.get(`/history/${route}`, { config: { doc } }, async (request, reply) => {
       refuseByFault(options.faults, options.faults.onDocument(route, refusalKinds));
-      const body = await answer(checkedQuery(request.query as RawQuery, names), clientSignal(reply));
+      const body = await answer(queryOf(request), clientSignal(reply));
       return reply.type("application/json; charset=utf-8").send(body);
     });
   };
-  const ofRun = ["instance", "run_id"];
+  const ofRun = ["instance", "run_id"] as const;
+  const says = (summary: string, message: DescMessage, query: readonly ParameterName[]): RouteDoc => ({
+    summary,
+    query,
+    answer: { message },
+  });
   const runOf = (query: Record<string, string>, signal: AbortSignal) =>
     resolveRun(source, required(query, "instance"), query.run_id ?? "", signal);
 
-  document("instances", [], async (_query, signal) =>
-    restJson(ListInstancesResponseSchema, await instanceList(source, signal)),
+  document(
+    "instances",
+    says("Instances with history, and their runs.", ListInstancesResponseSchema, []),
+    async (_query, signal) => restJson(ListInstancesResponseSchema, await instanceList(source, signal)),
   );
-  document("summary", ofRun, async (query, signal) =>
+  document("summary", says("Summary of a run.", SummarySchema, ofRun), async (query, signal) =>
     runDocument(source, await runOf(query, signal), "summary", signal),
   );
   if (!literal) {
-    document("runs", ["instance"], async (query, signal) =>
-      restJson(ListRunsResponseSchema, await runList(source, required(query, "instance"), signal)),
+    document(
+      "runs",
+      says("Runs of an instance, oldest first.", ListRunsResponseSchema, ["instance"]),
+      async (query, signal) =>
+        restJson(ListRunsResponseSchema, await runList(source, required(query, "instance"), signal)),
     );
-    document("resources", ofRun, async (query, signal) =>
-      runDocument(source, await runOf(query, signal), "resources", signal),
+    document(
+      "resources",
+      says("Resources whose history a run holds.", ListResourcesResponseSchema, ofRun),
+      async (query, signal) => runDocument(source, await runOf(query, signal), "resources", signal),
     );
-    document("storage", [...ofRun, "from", "to", "with_checksum", "table"], async (query, signal) => {
+    const facts = says("What is stored of a run, by table.", GetStorageFactsResponseSchema, [
+      ...(["instance", "run_id", "from", "to", "with_checksum", "table"] as const),
+    ]);
+    document("storage", facts, async (query, signal) => {
       const bounds = parseBounds(query);
       const asked = parseFactsRequest(query);
       const facts = await storageFacts(source, await runOf(query, signal), bounds, asked, signal);
       return restJson(GetStorageFactsResponseSchema, facts);
     });
   }
-  for (const table of tables)
-    app.get(table.path, (request, reply) => answerRows(options, table, request, reply));
+  for (const table of tables) {
+    const doc: RouteDoc = {
+      summary: `Rows of ${table.name}: ${table.meaning}.`,
+      query: rowParameters(table),
+      answer: { rows: table },
+    };
+    app.get(table.path, { config: { doc } }, (request, reply) => answerRows(options, table, request, reply));
+  }
 }
 
 async function answerRows(
@@ -101,11 +126,14 @@ async function answerRows(
   const accepted = options.compress ? acceptedEncoding(request.headers["accept-encoding"]) : "identity";
   const asked = { ...run, ...query.bounds, table: table.name, limit, filters: query.filters, signal };
   const forms = acceptedForms(request.headers.accept);
-  const answer =
-    (await source.answer?.(asked, { forms, zstd: accepted === "zstd" })) ?? plainAnswer(source, asked);
+  const made = (await source.answer?.(asked, { forms, zstd: accepted === "zstd" })) ?? null;
+  // of a source that has rows and no more, one of them tells whether there are any to be had
+  if (made === null && request.method === "HEAD") await firstRow(source, asked);
+  const answer = made ?? plainAnswer(source, asked);
   const chunks = answer.chunks[Symbol.asyncIterator]();
+  const isHead = request.method === "HEAD";
   // the first chunk comes before the status: what is wrong with the request shows here
-  const first = await chunks.next();
+  const first = isHead ? { done: true as const, value: undefined } : await chunks.next();
 
   reply.hijack();
   const response = reply.raw;
@@ -124,12 +152,14 @@ async function answerRows(
       ...(rows === undefined ? {} : { [rowCountHeader]: String(rows) }),
       ...(answer.setAside === 0 ? {} : { [setAsideHeader]: String(answer.setAside) }),
     });
-    const sent = await sendRows(response, chunks, first, {
-      encoding: answer.coding === "identity" ? accepted : "identity",
-      countRows: answer.given ?? options.onRequest !== undefined,
-      rowStops: rowStops(faults, table.name),
-      byteStops: byteStops(faults, table.name),
-    });
+    const sent = isHead
+      ? headSent
+      : await sendRows(response, chunks, first, {
+          encoding: answer.coding === "identity" ? accepted : "identity",
+          countRows: answer.given ?? options.onRequest !== undefined,
+          rowStops: rowStops(faults, table.name),
+          byteStops: byteStops(faults, table.name),
+        });
     if (sent.error !== undefined && sent.ending !== "left") options.onError(sent.error);
     const error = idleDrop(response) ?? sent.error;
     const { from, to } = query.bounds;
@@ -156,6 +186,16 @@ async function answerRows(
     options.onError(RunvaultError.from(error));
   }
   return reply;
+}
+
+/** What goes out where the head alone was asked for. */
+const headSent: Sent = { rows: 0, bytes: 0, ending: "whole" };
+
+/** Throws as the rows would. */
+async function firstRow(source: HistorySource, request: RowRequest): Promise<void> {
+  const chunks = source.rows({ ...request, limit: 1 })[Symbol.asyncIterator]();
+  await chunks.next();
+  await chunks.return?.();
 }
 
 /** An answer over HTTP/1.0 ends where its connection does: a cut one would pass for whole. */

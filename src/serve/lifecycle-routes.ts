@@ -3,7 +3,7 @@ import { LifecycleReceiptSchema } from "../gen/example/gateway/v1/instance_servi
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import { answerJson } from "./json-answer.ts";
-import { checkedQuery, type RawQuery } from "./row-query.ts";
+import { queryOf } from "./route-doc.ts";
 
 const actions = ["start", "stop", "restart"] as const;
 
@@ -16,14 +16,23 @@ export function lifecycleRoutes(app: FastifyInstance, control: ControlPlane): vo
     else done(new RunvaultError("invalid_argument", "lifecycle actions take no body"));
   });
   for (const action of actions) {
-    app.post<{ Params: { id: string } }>(`/instances/:id/${action}`, async (request, reply) => {
-      checkedQuery(request.query as RawQuery, []);
-      await control.act(request.params.id, action);
-      return answerJson(reply.code(202), LifecycleReceiptSchema, {
-        instanceId: request.params.id,
-        action,
-        accepted: true,
-      });
-    });
+    const doc = {
+      summary: `Asks to ${action} an instance; that it was accepted proves no more.`,
+      query: [],
+      answer: { message: LifecycleReceiptSchema, statuses: [202] },
+    } as const;
+    app.post<{ Params: { id: string } }>(
+      `/instances/:id/${action}`,
+      { config: { doc } },
+      async (request, reply) => {
+        queryOf(request);
+        await control.act(request.params.id, action);
+        return answerJson(reply.code(202), LifecycleReceiptSchema, {
+          instanceId: request.params.id,
+          action,
+          accepted: true,
+        });
+      },
+    );
   }
 }

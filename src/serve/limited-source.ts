@@ -79,6 +79,7 @@ export function limitedAnswers(
   { rows, bytes }: ServeLimits,
   slots: QuerySlots | undefined,
 ): HistorySource {
+  const isTooLarge = (size: number) => bytes !== undefined && size > bytes;
   /** The request, for one row more than allowed: that row shows that there are more. */
   const bounded = (request: RowRequest): RowRequest =>
     rows === undefined || (request.limit ?? Number.POSITIVE_INFINITY) <= rows
@@ -87,11 +88,9 @@ export function limitedAnswers(
   async function* limited(
     request: RowRequest,
     chunks: AsyncIterable<Uint8Array>,
-    answer?: Pick<RowAnswer, "rows" | "bytes" | "given">,
+    answer?: Pick<RowAnswer, "rows" | "given">,
   ): AsyncGenerator<Uint8Array> {
     const refuse = (what: string) => tooLarge(request, `the rows are more than ${what}`);
-    const isTooLarge = (size: number) => bytes !== undefined && size > bytes;
-    if (isTooLarge(answer?.bytes ?? 0)) throw refuse(`${bytes} bytes`);
     let seenRows = 0;
     let seenBytes = 0;
     for await (const chunk of chunks) {
@@ -117,6 +116,9 @@ export function limitedAnswers(
     async answer(request, accepted) {
       const answer = (await source.answer?.(bounded(request), accepted)) ?? null;
       if (answer === null) return null;
+      if (isTooLarge(answer.bytes ?? 0)) throw tooLarge(request, `the rows are more than ${bytes} bytes`);
+      if (rows !== undefined && (answer.rows() ?? 0) > rows)
+        throw tooLarge(request, `the rows are more than ${rows}`);
       return {
         ...answer,
         chunks: (async function* () {

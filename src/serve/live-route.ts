@@ -6,7 +6,7 @@ import { RunvaultError } from "../model/error.ts";
 import { pathOf } from "./history-routes.ts";
 import { closeCode, LiveConnection, type Sent } from "./live-connection.ts";
 import type { RequestLogEntry } from "./request-log.ts";
-import { checkedQuery, type RawQuery } from "./row-query.ts";
+import { queryOf } from "./route-doc.ts";
 import type { ServiceMetrics } from "./service-metrics.ts";
 
 /** As the contract says of ClientFrame. */
@@ -69,9 +69,16 @@ export function liveRoute(app: FastifyInstance, options: LiveRouteOptions): void
   app.route<{ Params: { id: string } }>({
     method: "GET",
     url: "/instances/:id/ws",
-    config: { takesWebSocket: true },
+    config: {
+      takesWebSocket: true,
+      doc: {
+        summary: "Opens the WebSocket of an instance, for subscriptions.",
+        query: [],
+        answer: "websocket",
+      },
+    },
     preValidation: async (request) => {
-      checkedQuery(request.query as RawQuery, []);
+      queryOf(request);
       await refuseUnlessLive(control, request.params.id);
       if (!request.ws) {
         throw new RunvaultError("invalid_argument", "this route wants a WebSocket upgrade", {

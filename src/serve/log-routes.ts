@@ -5,10 +5,11 @@ import { roomIn } from "./body-sink.ts";
 import type { Drain } from "./drain.ts";
 import { clientSignal, pathOf } from "./history-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
-import { checkedQuery, type RawQuery } from "./row-query.ts";
+import { queryOf } from "./route-doc.ts";
+import type { RawQuery } from "./row-query.ts";
 
 /** As the contract says of GetLogsRequest.tail. */
-const mostLogLines = 10_000;
+export const mostLogLines = 10_000;
 const usualLogLines = 100;
 
 export interface LogRoutesOptions {
@@ -26,11 +27,18 @@ const contentType = "text/plain; charset=utf-8";
 /** The last lines of an instance's log as text and, with `follow`, those to come until the client or the server goes. */
 export function logRoutes(app: FastifyInstance, options: LogRoutesOptions): void {
   const { control } = options;
-  app.get<{ Params: { id: string } }>("/instances/:id/logs", async (request, reply) => {
-    const query = checkedQuery(request.query as RawQuery, ["tail", "follow"]);
+  const doc = {
+    summary: "The last lines of an instance's log, and with follow those to come.",
+    query: ["tail", "follow"],
+    answer: { type: "text/plain" },
+  } as const;
+  app.get<{ Params: { id: string } }>("/instances/:id/logs", { config: { doc } }, async (request, reply) => {
+    const query = queryOf(request);
     const tail = parseTail(query.tail);
     const { id } = request.params;
-    if (!parseFollow(query.follow)) {
+    const isFollowed = parseFollow(query.follow);
+    // whoever asks for the head alone follows nothing
+    if (!isFollowed || request.method === "HEAD") {
       return reply.type(contentType).send(textOf(await control.log(id, tail)));
     }
     if (options.drain.size >= mostFollowers) {

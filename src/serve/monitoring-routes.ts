@@ -1,8 +1,8 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyContextConfig, FastifyInstance } from "fastify";
 import { Gauge, Registry } from "prom-client";
 import type { ControlPlane, Gauge as Figure } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
-import { checkedQuery, type RawQuery } from "./row-query.ts";
+import { queryOf, type RouteAnswer } from "./route-doc.ts";
 import { prometheusType, type ServiceMetrics } from "./service-metrics.ts";
 
 export interface MonitoringRoutesOptions {
@@ -31,48 +31,66 @@ export async function metricsTargets(control: ControlPlane | undefined): Promise
   ];
 }
 
+const prometheus = { type: "text/plain" };
+const doc = (summary: string, answer: RouteAnswer): FastifyContextConfig => ({
+  doc: { summary, query: [], answer },
+});
+
 /** Prometheus text of the service and of each instance, and where to find them by Prometheus HTTP service discovery. */
 export function monitoringRoutes(
   app: FastifyInstance,
   { control, listening, metrics }: MonitoringRoutesOptions,
 ): void {
-  app.get("/discovery", async (request, reply) => {
-    checkedQuery(request.query as RawQuery, []);
-    const address = reachedBy(request.host, listening());
-    const groups = (await metricsTargets(control)).map(({ path, instanceId }) => ({
-      targets: [address],
-      labels: {
-        __scheme__: request.protocol,
-        __metrics_path__: path,
-        ...(instanceId === "" ? {} : { instance_id: instanceId }),
-      },
-    }));
-    return reply.type("application/json; charset=utf-8").send(JSON.stringify(groups));
-  });
+  app.get(
+    "/discovery",
+    {
+      config: doc("Where to scrape metrics, as Prometheus HTTP service discovery.", {
+        type: "application/json",
+        schema: { type: "array", items: { type: "object", required: ["targets", "labels"] } },
+      }),
+    },
+    async (request, reply) => {
+      queryOf(request);
+      const address = reachedBy(request.host, listening());
+      const groups = (await metricsTargets(control)).map(({ path, instanceId }) => ({
+        targets: [address],
+        labels: {
+          __scheme__: request.protocol,
+          __metrics_path__: path,
+          ...(instanceId === "" ? {} : { instance_id: instanceId }),
+        },
+      }));
+      return reply.type("application/json; charset=utf-8").send(JSON.stringify(groups));
+    },
+  );
 
-  app.get("/metrics", async (request, reply) => {
-    checkedQuery(request.query as RawQuery, []);
+  app.get("/metrics", { config: doc("Metrics of the service.", prometheus) }, async (request, reply) => {
+    queryOf(request);
     return reply
       .header("content-type", prometheusType)
       .send((await metrics.text()) + (await keptText(control)));
   });
 
-  app.get<{ Params: { port: string } }>("/metrics/instances/:port", async (request, reply) => {
-    checkedQuery(request.query as RawQuery, []);
-    const { port } = request.params;
-    if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > 65_535) {
-      throw new RunvaultError("invalid_argument", `not a port from 1 to 65535: ${JSON.stringify(port)}`);
-    }
-    const instance = (await control?.instances())?.find(({ metricsPort }) => metricsPort === Number(port));
-    if (control === undefined || instance === undefined) {
-      throw new RunvaultError("resource_not_found", `no instance has its metrics on port ${port}`, {
-        hint: "GET /discovery names the ports there are.",
-      });
-    }
-    return reply
-      .header("content-type", prometheusType)
-      .send(await gaugesText(await control.gauges(instance.instanceId)));
-  });
+  app.get<{ Params: { port: string } }>(
+    "/metrics/instances/:port",
+    { config: doc("Metrics of an instance.", prometheus) },
+    async (request, reply) => {
+      queryOf(request);
+      const { port } = request.params;
+      if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > 65_535) {
+        throw new RunvaultError("invalid_argument", `not a port from 1 to 65535: ${JSON.stringify(port)}`);
+      }
+      const instance = (await control?.instances())?.find(({ metricsPort }) => metricsPort === Number(port));
+      if (control === undefined || instance === undefined) {
+        throw new RunvaultError("resource_not_found", `no instance has its metrics on port ${port}`, {
+          hint: "GET /discovery names the ports there are.",
+        });
+      }
+      return reply
+        .header("content-type", prometheusType)
+        .send(await gaugesText(await control.gauges(instance.instanceId)));
+    },
+  );
 }
 
 /** What an archive holds; nothing where it cannot be read, for the figures of the process are of use then too. */

@@ -8,18 +8,20 @@ import { type ServeTls, tlsOptions } from "./tls-options.ts";
 
 export interface AppOptions extends Omit<HttpServerOptions, "tls"> {
   readonly tls: ServeTls | undefined;
+  /** HEAD wherever GET is. */
+  readonly exposesHead: boolean;
   /** Told of what is the owner's to mend. */
   readonly onError: (error: RunvaultError) => void;
 }
 
 /** A server without routes, whose errors are in the envelope of their plane. Throws what `tlsOptions` throws. */
-export function newApp({ tls, onError, ...http }: AppOptions): FastifyInstance {
+export function newApp({ tls, exposesHead, onError, ...http }: AppOptions): FastifyInstance {
   const secure = tls && tlsOptions(tls);
   const app = fastify({
     serverFactory: (handler) => newHttpServer(handler, { tls: secure, ...http }),
     // the server has its own, which also knows what is on its way
     clientErrorHandler: () => {},
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: exposesHead,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
     frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {

@@ -36,11 +36,16 @@ export function checkedQuery(query: RawQuery, names: readonly string[]): Record<
   return checked;
 }
 
+/** What a request for rows of a table may say. */
+export function rowParameters({ filters }: Table) {
+  return ["instance", "run_id", "from", "to", "limit", ...filters] as const;
+}
+
 /** Reads the parameters of a request for rows of a table. Throws `invalid_argument`. */
 export function parseRowQuery(table: Table, raw: RawQuery): RowQuery {
   const foreign = filterNames.find((name) => name in raw && !table.filters.includes(name));
   if (foreign !== undefined) throw filterRefused(foreign, table);
-  const query = checkedQuery(raw, ["instance", "run_id", "from", "to", "limit", ...table.filters]);
+  const query = checkedQuery(raw, rowParameters(table));
   const given = table.filters.map((name) => [name, query[name]] as const);
   return {
     instanceId: required(query, "instance"),

@@ -132,7 +132,9 @@ export function rpcRoutes(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null));
   for (const handler of handlers) {
-    app.all(handler.requestPath, (request, reply) => answerCall(handler, options, request, reply));
+    app.all(handler.requestPath, { config: { doc: "rpc" } }, (request, reply) =>
+      answerCall(handler, options, request, reply),
+    );
   }
 }
 

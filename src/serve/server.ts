@@ -4,6 +4,7 @@ import type { FastifyPluginAsync, FastifyRequest } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { FileSource } from "../model/file-source.ts";
+import type { RowForm } from "../model/row-answer.ts";
 import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
 import { ArmedFaults } from "./armed-faults.ts";
@@ -29,6 +30,7 @@ import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import { newApp, planeOf, refuseUnknownRoutes } from "./new-app.ts";
 import { OpenAnswers } from "./open-answers.ts";
+import type { DocumentedRoute } from "./openapi.ts";
 import { PageTokens } from "./page-token.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
@@ -37,6 +39,7 @@ import type { RawQuery } from "./row-query.ts";
 import { RpcFaults } from "./rpc-faults.ts";
 import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
 import { serviceMetrics } from "./service-metrics.ts";
+import { serviceRoutes } from "./service-routes.ts";
 import type { ServeTls } from "./tls-options.ts";
 import { TokenList } from "./token-list.ts";
 import { type Transport, transports } from "./transport.ts";
@@ -75,6 +78,8 @@ export interface ServeOptions {
   /** Honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC. */
   readonly compress?: boolean;
   readonly connections?: ConnectionLimits;
+  /** Forms of rows that the source has, for the document of the interface. Default: NDJSON alone. */
+  readonly forms?: readonly RowForm[];
   /** How long a client may take nothing of an answer before it is dropped. Default: 300,000. */
   readonly idleReaderMs?: number;
   /** Default: both; when literal `rest`, since RPC has what REST then leaves out. Without `rest`, /health and what is for monitoring are all that is left of it. */
@@ -157,10 +162,18 @@ export async function serve(options: ServeOptions): Promise<Served> {
       onError(RunvaultError.from(error));
     }
   };
-  const app = newApp({ tls: options.tls, connections, limits: patience, onRefused, onError });
+  const about = options.about ?? { name: given.label, version: "", kind: "history" };
+  const app = newApp({
+    tls: options.tls,
+    exposesHead: !literal,
+    connections,
+    limits: patience,
+    onRefused,
+    onError,
+  });
   const metrics = serviceMetrics(app);
-  const rpcPaths = new Set<string | undefined>();
-  const isCall = (request: FastifyRequest) => rpcPaths.has(request.routeOptions.url);
+  const isCall = (request: FastifyRequest) => request.routeOptions.config?.doc === "rpc";
+  const documented: DocumentedRoute[] = [];
   // ahead of every hook that may refuse a request, for it also closes what is refused
   await acceptWebSockets(app);
   const answers = new OpenAnswers();
@@ -192,7 +205,12 @@ export async function serve(options: ServeOptions): Promise<Served> {
           status: reply.statusCode,
           ending: reply.raw.destroyed ? "left" : "whole",
           rows: 0,
-          bytes: typeof payload === "string" || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0,
+          bytes:
+            request.method === "HEAD"
+              ? 0
+              : typeof payload === "string" || Buffer.isBuffer(payload)
+                ? Buffer.byteLength(payload)
+                : 0,
         });
         return payload;
       } catch (error) {
@@ -207,7 +225,11 @@ export async function serve(options: ServeOptions): Promise<Served> {
   }
   const handling = new Drain();
   app.addHook("onRoute", (route) => {
-    const { handler } = route;
+    const { handler, config: { doc } = {} } = route;
+    // the document is made of the routes, so that none can be missing from it
+    if (doc === undefined) throw new Error(`the route ${route.url} says nothing of itself`);
+    const methods = [route.method].flat();
+    if (doc !== "rpc") documented.push(...methods.map((method) => ({ method, url: route.url, doc })));
     route.handler = function (request, reply) {
       const answered: unknown = handler.call(this, request, reply);
       // one whose answer is cut is still at work, and has its end to log
@@ -221,6 +243,14 @@ export async function serve(options: ServeOptions): Promise<Served> {
     host: options.host,
     port: (app.server.address() as AddressInfo).port,
     usualPort: options.tls === undefined ? 80 : 443,
+  });
+  serviceRoutes(app, {
+    ...about,
+    transports: offered,
+    basePath,
+    routes: documented,
+    hasTokens: tokens !== undefined,
+    forms: options.forms ?? ["ndjson"],
   });
   monitoringRoutes(app, { control, listening, metrics });
   const rest: FastifyPluginAsync = async (routes) => {
@@ -254,7 +284,6 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const cursors = new CursorPool({ most: mostCursors, mostBytes: mostCursorBytes, idleMs, onError });
   app.addHook("onClose", () => cursors[Symbol.asyncDispose]());
   if (offered.includes("rpc")) {
-    const about = options.about ?? { name: source.label, version: "", kind: "history" };
     const handlers = rpcHandlers({
       ...about,
       features: [
@@ -279,10 +308,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     });
     const rpc: FastifyPluginAsync = async (routes) =>
       rpcRoutes(routes, handlers, { onRequest, onError, armed: faults });
-    for (const prefix of ["", basePath]) {
-      for (const { requestPath } of handlers) rpcPaths.add(`${prefix}${requestPath}`);
-      await app.register(rpc, { prefix });
-    }
+    for (const prefix of ["", basePath]) await app.register(rpc, { prefix });
   }
 
   try {

@@ -38,7 +38,7 @@ const post = (path: string, headers: string, body: string) =>
 /** Requests that are none, and the statuses they may have: none is a closed connection. */
 const broken: readonly (readonly [name: string, bytes: string | Buffer, statuses: readonly number[]])[] = [
   ["HTTP/0.9", `GET ${health}\r\n`, [400]],
-  ["HTTP/2 by prior knowledge", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", [400, 505]],
+  ["HTTP/2 that goes on as nothing", "PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n", [400, 505]],
   ["a version nobody has", `GET ${health} HTTP/9.9\r\nhost: t\r\n\r\n`, [400, 505]],
   ["TLS where there is none", Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01]), [400]],
   ["zero bytes", Buffer.alloc(4096), [400]],

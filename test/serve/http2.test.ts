@@ -1,0 +1,241 @@
+import { once } from "node:events";
+import http2 from "node:http2";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterEach, expect, test } from "vitest";
+import type { RunvaultError } from "../../src/model/error.ts";
+import type { RowRequest } from "../../src/model/source.ts";
+import { parseFault } from "../../src/serve/fault.ts";
+import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
+import {
+  frame,
+  getHealth,
+  Http2Session,
+  ping,
+  preface,
+  rawConnection,
+  reset,
+  settings,
+} from "../fixtures/served/http2-client.ts";
+import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
+
+const open: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
+});
+
+async function served(options: Partial<ServeOptions> = {}): Promise<Served> {
+  const source = options.source ?? new ArraySource({ fills: fills(1000) });
+  const server = await serve({ source, host: "127.0.0.1", port: 0, onError: () => {}, ...options });
+  open.push({ [Symbol.asyncDispose]: () => server.close() });
+  return server;
+}
+
+function session(server: Served): Http2Session {
+  const made = new Http2Session(server);
+  open.push(made);
+  return made;
+}
+
+const rows = "/api/v1/history/fills?instance=alpha&run_id=r1";
+const health = "/api/v1/health";
+
+/** Rows without end, 1 MiB at a time; counts them. */
+class EndlessSource extends ArraySource {
+  taken = 0;
+  readonly left = Promise.withResolvers<void>();
+
+  constructor() {
+    super({ fills: fills(1) });
+  }
+
+  override async *rows(_request: RowRequest): AsyncGenerator<Uint8Array> {
+    const line = `${this.lines("fills")[0]}\n`;
+    const chunk = Buffer.from(line.repeat(Math.ceil(2 ** 20 / line.length)));
+    try {
+      for (;;) {
+        this.taken += 1;
+        yield chunk;
+      }
+    } finally {
+      this.left.resolve();
+    }
+  }
+}
+
+test("rows and documents are those of HTTP/1.1, on the same port, and are logged alike", async () => {
+  const log: RequestLogEntry[] = [];
+  const server = await served({ onRequest: (entry) => log.push(entry) });
+  const client = session(server);
+  const over2 = await client.ask(rows);
+  const over1 = await fetch(`${new URL(server.url).origin}${rows}`);
+  expect([over2.status, over2.headers["content-type"], over2.code]).toEqual([
+    over1.status,
+    over1.headers.get("content-type"),
+    0,
+  ]);
+  expect(over2.body).toBe(await over1.text());
+  expect(log[0]).toEqual(log[1]);
+  expect(await client.ask("/api/v1/history/nope")).toMatchObject({ status: 404, code: 0 });
+});
+
+test("what a connection begins with tells the protocol, however few bytes come at a time", async () => {
+  const server = await served();
+  for (const [bytes, expected] of [
+    [Buffer.concat([preface, settings, getHealth(1)]), "SERVING"],
+    [Buffer.from(`GET ${health} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`), "SERVING"],
+    [Buffer.from(`POST ${health} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n`), "HTTP/1.1 404"],
+    [Buffer.from("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n"), "HTTP/1.1 400"],
+    [Buffer.from("PRI"), ""],
+  ] as const) {
+    const { socket, text, closed } = await rawConnection(server);
+    for (const byte of bytes) {
+      socket.write(Buffer.of(byte));
+      await sleep(1);
+    }
+    if (expected === "") socket.end();
+    await Promise.race([closed, expect.poll(text).toContain(expected)]);
+    expect(text()).toContain(expected);
+    socket.destroy();
+  }
+});
+
+test("a reader that pauses holds the rows up, and one that leaves ends them", async () => {
+  const source = new EndlessSource();
+  const client = session(await served({ source }));
+  const stream = client.request(rows);
+  stream.pause();
+  await once(stream, "response");
+  await expect.poll(() => source.taken).toBeGreaterThan(0);
+  await sleep(200);
+  expect(source.taken).toBeLessThan(20);
+  stream.close(http2.constants.NGHTTP2_CANCEL);
+  await source.left.promise;
+});
+
+test("a reader that takes nothing is dropped", async () => {
+  const source = new EndlessSource();
+  const told: string[] = [];
+  const onError = ({ message }: RunvaultError) => told.push(message);
+  const client = session(await served({ source, idleReaderMs: 100, onError }));
+  client.request(rows).pause();
+  await source.left.promise;
+  expect(told).toEqual(["the client took nothing for 1 s"]);
+});
+
+test("an answer that is cut is reset, never ended", async () => {
+  const server = await served({ faults: ["cut@fills:5*2", "cut-clean@fills:7"].map(parseFault) });
+  const client = session(server);
+  for (let ask = 0; ask < 2; ask += 1) {
+    const cut = await client.ask(rows);
+    expect([cut.status, cut.code]).toEqual([200, http2.constants.NGHTTP2_INTERNAL_ERROR]);
+  }
+  const clean = await client.ask(rows);
+  expect([clean.body.split("\n").length, clean.code]).toEqual([8, 0]);
+});
+
+test("the authority is the host, and a token is wanted as over HTTP/1.1", async () => {
+  const client = session(await served());
+  const instances = "/api/v1/history/instances";
+  expect((await client.ask(instances, { ":authority": "evil.example" })).status).toBe(421);
+  expect((await client.ask(instances, { ":authority": "localhost:1" })).status).toBe(200);
+  const guarded = session(await served({ token: "s3cret" }));
+  expect((await guarded.ask(instances)).status).toBe(401);
+  expect((await guarded.ask(instances, { authorization: "Bearer s3cret" })).status).toBe(200);
+});
+
+test("a session that asks nothing, and a request that does not come whole, are ended in time", async () => {
+  const server = await served({ connections: { headMs: 160, requestMs: 320 } });
+  const silent = session(server);
+  const { closed, text } = await rawConnection(server);
+  // pings are no request
+  const pinging = setInterval(() => silent.session.destroyed || silent.session.ping(() => {}), 30);
+  await once(silent.session, "close");
+  clearInterval(pinging);
+  await closed;
+  expect(text()).toMatch(/^HTTP\/1\.1 408 /);
+  const slow = session(server);
+  const call = { ":method": "POST", "content-type": "application/grpc+proto" };
+  const stream = slow.request("/example.history.v1.HistoryService/ListInstances", call, false);
+  stream.write(Buffer.of(0));
+  await new Promise((resolve) => stream.once("close", resolve));
+  expect(stream.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
+  expect((await slow.ask(health)).status).toBe(200);
+});
+
+test("sessions without a whole request give way to new connections, those with one do not", async () => {
+  const source = new EndlessSource();
+  const server = await served({ source, connections: { most: 3 } });
+  const busy = session(server);
+  const stream = busy.request(rows);
+  await once(stream, "response");
+  const idle = session(server);
+  expect((await idle.ask(health)).status).toBe(200);
+  const trickling = session(server);
+  const call = { ":method": "POST", "content-type": "application/grpc+proto" };
+  trickling.request("/example.history.v1.HistoryService/ListInstances", call, false).write(Buffer.of(0));
+  await once(trickling.session, "remoteSettings");
+  const gone = Promise.all([once(idle.session, "close"), once(trickling.session, "close")]);
+  for (let more = 0; more < 2; more += 1) expect((await session(server).ask(health)).status).toBe(200);
+  await gone;
+  expect(busy.session.destroyed).toBe(false);
+  stream.close();
+});
+
+test("a session has 64 requests at a time, and others are refused", async () => {
+  const source = new EndlessSource();
+  const server = await served({ source });
+  const client = session(server);
+  await once(client.session, "remoteSettings");
+  expect(client.session.remoteSettings).toMatchObject({ maxConcurrentStreams: 64 });
+  const { socket, text } = await rawConnection(server);
+  // one that does not wait to be told; each of them stays open, for its body never ends
+  const asked = Array.from({ length: 80 }, (_, index) => getHealth(2 * index + 1, 0x04));
+  socket.write(Buffer.concat([preface, settings, ...asked]));
+  await expect.poll(text).toContain("SERVING");
+  socket.destroy();
+  expect((await client.ask(health)).status).toBe(200);
+});
+
+const many = <T>(times: number, make: (index: number) => T) =>
+  Array.from({ length: times }, (_, i) => make(i));
+test.each([
+  ["resets", many(20_000, (i) => [getHealth(2 * i + 1), reset(2 * i + 1)]).flat()],
+  ["settings", many(50_000, () => settings)],
+  ["pings", many(50_000, () => ping)],
+  [
+    "heads without end",
+    [getHealth(1, 0), ...many(5000, () => frame(9, 0, 1, Buffer.from("\x00\x01x\x01y")))],
+  ],
+  ["frames that are none", many(5000, (i) => frame(8, 0, i, Buffer.alloc(4)))],
+])("a flood of %s ends its session, and nobody else's", async (_what, frames) => {
+  const server = await served();
+  const other = session(server);
+  expect((await other.ask(health)).status).toBe(200);
+  const { socket, closed } = await rawConnection(server);
+  // answers are not read, so that what is to be sent piles up
+  socket.pause();
+  socket.write(Buffer.concat([preface, settings, ...frames]));
+  await sleep(20);
+  socket.resume();
+  await closed;
+  expect((await other.ask(health)).status).toBe(200);
+});
+
+test("a server that drains tells its sessions to go, and ends with their answers", async () => {
+  const source = new EndlessSource();
+  const server = await served({ source });
+  const client = session(server);
+  const stream = client.request(rows);
+  await once(stream, "response");
+  const away = once(client.session, "goaway");
+  const drained = server.drain(300);
+  const late = client.request("/api/v1/history/instances");
+  const [head] = await once(late, "response");
+  expect([head[":status"], head["retry-after"]]).toEqual([502, "1"]);
+  await away;
+  expect(await drained).toBe(1);
+  const closed = once(client.session, "close");
+  await server.close();
+  await closed;
+});
