@@ -7,7 +7,7 @@ import type { RunRef } from "../model/source.ts";
 import { tableNames } from "../model/table.ts";
 import { visible } from "../model/visible-text.ts";
 import { manifestsOf } from "./manifests-of.ts";
-import { grouped } from "./progress.ts";
+import { grouped } from "./number-text.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 

@@ -5,8 +5,8 @@ import { errorAnswer } from "./envelope.ts";
 
 /** What HTTP itself has a status for; any other request that cannot be read is a 400. */
 const statuses: Readonly<Record<string, readonly [status: number, message: string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "the request did not come in time"],
-  HPE_HEADER_OVERFLOW: [431, "the head of the request is too long"],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "the request did not arrive in time"],
+  HPE_HEADER_OVERFLOW: [431, "the request's headers are too long"],
 };
 
 export interface BrokenAnswer {

@@ -184,8 +184,8 @@ function hasBody(request: IncomingMessage): boolean {
 
 /** What the owner is told when there is no room for more of them. */
 export function tooManyConnections(most: number): RunvaultError {
-  const message = `there are ${most} connections, as many as may be: those that ask for nothing are closed for new ones`;
+  const message = `all ${most} connections are in use: idle ones are closed to make room for new ones`;
   return new RunvaultError("rate_limited", message, {
-    hint: "Raise --max-connections, and the limit of open files with it, where these are clients of yours.",
+    hint: "If these are your clients, raise --max-connections, and the limit on open files with it.",
   });
 }

@@ -113,7 +113,7 @@ export function datasourceService(options: DatasourceServiceOptions): ServiceImp
           name: "runtime",
           kind: control.kind,
           available: silent.length === 0,
-          message: silent.length === 0 ? "" : `out of reach: ${lost}`,
+          message: silent.length === 0 ? "" : `cannot be reached: ${lost}`,
         });
       }
       return { datasources };

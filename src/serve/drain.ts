@@ -25,7 +25,7 @@ export class Drain {
 
   /** Ends them, and waits until they have or the time is over. */
   async end(withinMs: number): Promise<void> {
-    this.#ending.abort("the server ends");
+    this.#ending.abort("the server is stopping");
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((resolve) => {
       timer = setTimeout(resolve, withinMs);

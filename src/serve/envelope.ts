@@ -150,8 +150,8 @@ function isBug(code: ErrorCode, status: number | undefined): boolean {
 
 /** What clients are told: the words of the system name files with their whole path, and those of bugs name our own. */
 export function messageOnWire({ code, status, message }: RunvaultError): string {
-  if (isBug(code, status)) return "the service failed";
-  return code.startsWith("storage_") ? `what is stored cannot be read (${code})` : message;
+  if (isBug(code, status)) return "internal error of the service";
+  return code.startsWith("storage_") ? `stored data cannot be read (${code})` : message;
 }
 
 /** An error as the control and live planes put it. */

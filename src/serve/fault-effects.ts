@@ -14,7 +14,7 @@ const ownCodes: Readonly<Record<string, ErrorCode>> = { history_incomplete: "inc
 export function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): void {
   for (const fault of armed) {
     if (!faults.hit(fault)) continue;
-    const message = `refused by the fault ${fault.text}`;
+    const message = `refused by fault ${fault.text}`;
     switch (fault.kind) {
       case "rate-limit":
         throw new RunvaultError("rate_limited", message, { retryAfterMs: fault.at * 1000 });

@@ -314,7 +314,7 @@ function formOf(kind: string, entry: KindEntry): string {
 export function parseFault(text: string): Fault {
   const match = /^([a-z0-9-]+)@([a-z_]+|\*)(?::([^*]*))?(?:\*(\d+))?$/.exec(text);
   const [, kindText = "", target = "", argText, timesText] = match ?? [];
-  if (match === null) throw refusal(text, "it does not have the form KIND@TABLE[:ARGUMENT,…][*TIMES]");
+  if (match === null) throw refusal(text, "it must have the form KIND@TABLE[:ARGUMENT,…][*TIMES]");
   if (!Object.hasOwn(kinds, kindText)) {
     const near = nearestName(kindText, Object.keys(kinds));
     const hint = `${near === null ? "" : `Did you mean ${near}? `}The kinds are ${Object.keys(kinds).join(", ")}.`;
@@ -327,20 +327,20 @@ export function parseFault(text: string): Fault {
     throw refusal(text, `there is no table ${target}`, tableHint(target));
   }
   const times = timesText === undefined ? entry.times : Number(timesText);
-  if (times < 1) throw refusal(text, "TIMES is at least 1");
+  if (times < 1) throw refusal(text, "TIMES must be at least 1");
   if (timesText !== undefined && (kind === "late" || kind === "tie-cap" || kind === "absent")) {
     throw refusal(text, `${kind} takes no TIMES: rows and facts would stop agreeing`);
   }
 
   const given = argText === undefined ? [] : argText.split(",");
-  if (given.length > entry.args.length) throw refusal(text, `it takes the form ${formOf(kind, entry)}`);
+  if (given.length > entry.args.length) throw refusal(text, `it must have the form ${formOf(kind, entry)}`);
   const fault = { at: 0, count: 1, cap: 0, requests: always, ...noWords };
   if (kind === "rate-limit") fault.at = 1;
   if (kind === "tie-cap") fault.count = 100;
   for (const [index, argument] of entry.args.entries()) {
     const value = given[index];
     if (value === undefined) {
-      if (!argument.startsWith("?")) throw refusal(text, `it takes the form ${formOf(kind, entry)}`);
+      if (!argument.startsWith("?")) throw refusal(text, `it must have the form ${formOf(kind, entry)}`);
       continue;
     }
     const name = argument.replace("?", "");
@@ -355,14 +355,14 @@ export function parseFault(text: string): Fault {
       fault.code = value;
       continue;
     }
-    if (!/^-?\d{1,15}$/.test(value)) throw refusal(text, `${name} is not a whole number: ${value}`);
+    if (!/^-?\d{1,15}$/.test(value)) throw refusal(text, `${name} must be a whole number, not ${value}`);
     const number = Number(value);
     if (name === "COUNT" || name === "CAP" || name === "REQUESTS") {
-      if (number < 1) throw refusal(text, `${name} is at least 1`);
+      if (number < 1) throw refusal(text, `${name} must be at least 1`);
       fault[name.toLowerCase() as "count" | "cap" | "requests"] = number;
     } else {
       const least = entry.least ?? 1;
-      if (number < least) throw refusal(text, `${name} is at least ${least}`);
+      if (number < least) throw refusal(text, `${name} must be at least ${least}`);
       fault.at = number;
     }
   }
@@ -386,11 +386,15 @@ function knownColumn(text: string, kind: FaultKind, target: string, column: stri
   const names = candidates.filter((found) => !wantsExact || found.kind === "exact").map(({ name }) => name);
   if (!names.includes(column)) {
     const what = wantsExact ? "exact column" : "column";
-    throw refusal(text, `there is no ${what} ${column}`, `There are ${[...new Set(names)].join(", ")}.`);
+    throw refusal(
+      text,
+      `there is no ${what} ${column}`,
+      `The columns are ${[...new Set(names)].join(", ")}.`,
+    );
   }
   return column;
 }
 
 function refusal(text: string, why: string, hint = `Write ${faultGrammar}`): RunvaultError {
-  return new RunvaultError("invalid_argument", `not a fault: ${JSON.stringify(text)}: ${why}`, { hint });
+  return new RunvaultError("invalid_argument", `invalid fault ${JSON.stringify(text)}: ${why}`, { hint });
 }

@@ -105,11 +105,11 @@ export async function runDocument(
   const bytes = await source.document(run, kind, signal);
   if (bytes !== null) return bytes;
   if (kind === "resources") return notOffered("resources");
-  throw new RunvaultError("history_unavailable", `run ${JSON.stringify(run.runId)} has no ${kind}`);
+  throw new RunvaultError("history_unavailable", `run ${JSON.stringify(run.runId)} has no ${kind} document`);
 }
 
 function notOffered(what: string): never {
-  throw new RunvaultError("route_not_found", `this history has no ${what}`);
+  throw new RunvaultError("route_not_found", `this server has no ${what}`);
 }
 
 /** A message as REST shows it on history routes: proto field names, zero values present. */

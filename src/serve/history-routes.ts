@@ -203,9 +203,9 @@ function refuseHttp10({ raw }: FastifyRequest): void {
   if (raw.httpVersionMajor > 1 || raw.httpVersionMinor > 0) return;
   throw new RunvaultError(
     "invalid_argument",
-    "rows do not go out over HTTP/1.0, where a cut answer looks whole",
+    "rows are not sent over HTTP/1.0, where a truncated answer looks complete",
     {
-      hint: "Ask over HTTP/1.1. A proxy may have to be told to: nginx with `proxy_http_version 1.1`.",
+      hint: "Use HTTP/1.1; a proxy may need to be told to, nginx with `proxy_http_version 1.1`.",
     },
   );
 }

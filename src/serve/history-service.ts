@@ -155,8 +155,8 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
       const call = await begun("fills", context);
       const mostRecent = Math.min(recentMost, options.maxRowsPerAnswer ?? recentMost);
       if (limit > recentMost) {
-        throw new RunvaultError("limit_exceeded", `limit is more than ${recentMost}`, {
-          hint: "PreviewTable pages through all fills.",
+        throw new RunvaultError("limit_exceeded", `limit must be at most ${recentMost}`, {
+          hint: "Use PreviewTable to page through all fills.",
         });
       }
       const listing = await listingOf(source, tableNamed("fills"), selection, "", signal);
@@ -212,9 +212,13 @@ async function documentMessage<Desc extends DescMessage>(
     // a gateway newer than this one may say more than there are fields for
     return fromJson(schema, json, { ignoreUnknownFields: true });
   } catch (error) {
-    throw new RunvaultError("history_query_failed", `the stored ${kind} is no ${schema.typeName}`, {
-      cause: error,
-    });
+    throw new RunvaultError(
+      "history_query_failed",
+      `the stored ${kind} document is not a ${schema.typeName}`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

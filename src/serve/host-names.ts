@@ -46,8 +46,8 @@ export class HostNames {
     const shown = JSON.stringify(other.slice(0, 100));
     return new RunvaultError(
       "misdirected",
-      `without tokens this server does not answer to the host ${shown}: ask it by its IP address, or start it with ` +
-        "--host-name NAME, or with --tokens FILE",
+      `this server has no tokens and does not answer to the host ${shown}: use its IP address, or start it with ` +
+        "--host-name NAME or --tokens FILE",
     );
   }
 

@@ -24,7 +24,7 @@ export function dropIdleReader(
     // with nothing to send it is not the reader who is slow; the timer starts again with the next byte
     if (response.destroyed || response.writableLength === 0) return;
     const seconds = Math.ceil(idleMs / 1000);
-    const error = new RunvaultError("timeout", `the client took nothing for ${seconds} s`);
+    const error = new RunvaultError("timeout", `the client read nothing for ${seconds} s`);
     dropped.set(response, error);
     response.destroy();
     onDrop(error);

@@ -13,7 +13,7 @@ export function lifecycleRoutes(app: FastifyInstance, control: ControlPlane): vo
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer", bodyLimit: 1024 }, (_request, body, done) => {
     if (body.length === 0) done(null);
-    else done(new RunvaultError("invalid_argument", "lifecycle actions take no body"));
+    else done(new RunvaultError("invalid_argument", "lifecycle actions take no request body"));
   });
   for (const action of actions) {
     const doc = {

@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { RowAnswer } from "../model/row-answer.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
 import { passedOn } from "./passed-on.ts";
@@ -90,13 +91,13 @@ export function limitedAnswers(
     chunks: AsyncIterable<Uint8Array>,
     answer?: Pick<RowAnswer, "rows" | "given">,
   ): AsyncGenerator<Uint8Array> {
-    const refuse = (what: string) => tooLarge(request, `the rows are more than ${what}`);
+    const refuse = (what: string) => tooLarge(request, `the answer would exceed ${what}`);
     let seenRows = 0;
     let seenBytes = 0;
     for await (const chunk of chunks) {
       if (rows !== undefined) {
         seenRows = answer?.rows() ?? answer?.given?.() ?? seenRows + countLines(chunk);
-        if (seenRows > rows) throw refuse(`${rows}`);
+        if (seenRows > rows) throw refuse(countText(rows, "row"));
       }
       seenBytes += chunk.length;
       if (isTooLarge(seenBytes)) throw refuse(`${bytes} bytes`);
@@ -131,8 +132,8 @@ export function limitedAnswers(
 }
 
 function tooLarge({ instanceId, runId, table }: RowRequest, what: string): RunvaultError {
-  return new RunvaultError("limit_exceeded", `${what}, the most of one answer here`, {
+  return new RunvaultError("limit_exceeded", `${what}, the limit of this server`, {
     place: { instance: instanceId, run: runId, table },
-    hint: "Ask for a smaller window of time with from and to, or page over RPC.",
+    hint: "Ask for a smaller time window with from and to, or page over RPC.",
   });
 }

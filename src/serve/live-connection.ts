@@ -90,7 +90,7 @@ export class LiveConnection {
   /** Closes the connection of a client that does not read, and so may never learn of it. */
   #giveUp(): void {
     this.#endAll();
-    this.#socket.close(closeCode.policy, "the client does not take what it asked for");
+    this.#socket.close(closeCode.policy, "the client does not read what it asked for");
     this.#late = setTimeout(() => this.#socket.terminate(), closeMs);
   }
 
@@ -101,7 +101,7 @@ export class LiveConnection {
   #receive(text: string, isBinary: boolean): void {
     let key = "";
     try {
-      if (isBinary) throw new RunvaultError("invalid_argument", "frames are text");
+      if (isBinary) throw new RunvaultError("invalid_argument", "frames must be text");
       const { case: kind, value } = readClientFrame(text);
       key = value.resourceKey;
       if (kind === "subscribe") this.#subscribe(key);
@@ -113,12 +113,16 @@ export class LiveConnection {
 
   #subscribe(key: string): void {
     if (this.#subscriptions.has(key)) {
-      throw new RunvaultError("state_conflict", `there is a subscription to ${JSON.stringify(key)} already`);
+      throw new RunvaultError("state_conflict", `there is already a subscription to ${JSON.stringify(key)}`);
     }
     if (this.#subscriptions.size >= mostSubscriptions) {
-      throw new RunvaultError("limit_exceeded", `a connection takes ${mostSubscriptions} subscriptions`, {
-        hint: "Unsubscribe from another key, or open another connection.",
-      });
+      throw new RunvaultError(
+        "limit_exceeded",
+        `a connection takes at most ${mostSubscriptions} subscriptions`,
+        {
+          hint: "Unsubscribe from another key, or open another connection.",
+        },
+      );
     }
     const subscription = { ending: new AbortController(), streams: [] };
     this.#subscriptions.set(key, subscription);

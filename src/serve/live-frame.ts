@@ -12,7 +12,7 @@ export function readClientFrame(text: string): Exclude<ClientFrame["frame"], { c
   try {
     ({ frame } = fromJsonString(ClientFrameSchema, text));
   } catch (cause) {
-    throw new RunvaultError("invalid_argument", "the frame is no ClientFrame", { cause, hint });
+    throw new RunvaultError("invalid_argument", "the frame is not a ClientFrame", { cause, hint });
   }
   if (frame.case === undefined)
     throw new RunvaultError("invalid_argument", "the frame asks for nothing", { hint });

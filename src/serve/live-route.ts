@@ -42,7 +42,7 @@ export async function acceptWebSockets(app: FastifyInstance): Promise<void> {
     preClose: async () => {
       const { clients } = app.websocketServer;
       const gone = [...clients].map((client) => new Promise((resolve) => client.once("close", resolve)));
-      for (const client of clients) client.close(closeCode.goingAway, "the service ends");
+      for (const client of clients) client.close(closeCode.goingAway, "the server is stopping");
       const late = setTimeout(() => {
         for (const client of clients) client.terminate();
       }, closeMs);
@@ -52,7 +52,7 @@ export async function acceptWebSockets(app: FastifyInstance): Promise<void> {
   });
   app.addHook("onRequest", async (request) => {
     if (request.ws && !request.is404 && request.routeOptions.config.takesWebSocket !== true) {
-      throw new RunvaultError("invalid_argument", "there is no WebSocket here");
+      throw new RunvaultError("invalid_argument", "this route does not take a WebSocket");
     }
   });
 }
@@ -81,12 +81,12 @@ export function liveRoute(app: FastifyInstance, options: LiveRouteOptions): void
       queryOf(request);
       await refuseUnlessLive(control, request.params.id);
       if (!request.ws) {
-        throw new RunvaultError("invalid_argument", "this route wants a WebSocket upgrade", {
+        throw new RunvaultError("invalid_argument", "this route needs a WebSocket upgrade", {
           hint: "Open it with a WebSocket client.",
         });
       }
       if (app.websocketServer.clients.size >= mostConnections) {
-        throw new RunvaultError("rate_limited", `there are ${mostConnections} connections already`, {
+        throw new RunvaultError("rate_limited", `all ${mostConnections} WebSocket connections are in use`, {
           retryAfterMs: 1000,
         });
       }
@@ -118,6 +118,6 @@ async function refuseUnlessLive(control: ControlPlane, instanceId: string): Prom
   throw new RunvaultError("capability_unavailable", message, {
     place,
     capability: "subscriptions",
-    hint: "GET /runtime/status tells what the instance can do.",
+    hint: "GET /runtime/status lists what the instance can do.",
   });
 }

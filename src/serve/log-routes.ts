@@ -42,7 +42,7 @@ export function logRoutes(app: FastifyInstance, options: LogRoutesOptions): void
       return reply.type(contentType).send(textOf(await control.log(id, tail)));
     }
     if (options.drain.size >= mostFollowers) {
-      throw new RunvaultError("rate_limited", `${mostFollowers} clients follow logs already`, {
+      throw new RunvaultError("rate_limited", `${mostFollowers} clients are following logs already`, {
         retryAfterMs: 1000,
       });
     }
@@ -100,7 +100,10 @@ async function follow(
 function parseTail(text: string | undefined): number {
   if (text === undefined) return usualLogLines;
   if (!/^\d+$/.test(text)) {
-    throw new RunvaultError("invalid_argument", `tail is not a number of lines: ${JSON.stringify(text)}`);
+    throw new RunvaultError(
+      "invalid_argument",
+      `tail must be a number of lines, not ${JSON.stringify(text)}`,
+    );
   }
   return tailOf(Number(text));
 }
@@ -108,7 +111,7 @@ function parseTail(text: string | undefined): number {
 /** The lines that a number asks for: 0 is the usual number. Throws `limit_exceeded`. */
 export function tailOf(tail: number): number {
   if (tail > mostLogLines) {
-    throw new RunvaultError("limit_exceeded", `tail is at most ${mostLogLines}, not ${tail}`, {
+    throw new RunvaultError("limit_exceeded", `tail must be at most ${mostLogLines}, not ${tail}`, {
       hint: "Follow the log to see more of it.",
     });
   }
@@ -118,7 +121,7 @@ export function tailOf(tail: number): number {
 function parseFollow(text: string | undefined): boolean {
   if (text === undefined || text === "false") return false;
   if (text === "true") return true;
-  throw new RunvaultError("invalid_argument", `follow is true or false, not ${JSON.stringify(text)}`);
+  throw new RunvaultError("invalid_argument", `follow must be true or false, not ${JSON.stringify(text)}`);
 }
 
 function textOf(lines: readonly LogEntry[]): string {

@@ -83,7 +83,7 @@ export function monitoringRoutes(
       const instance = (await control?.instances())?.find(({ metricsPort }) => metricsPort === Number(port));
       if (control === undefined || instance === undefined) {
         throw new RunvaultError("resource_not_found", `no instance has its metrics on port ${port}`, {
-          hint: "GET /discovery names the ports there are.",
+          hint: "GET /discovery lists the ports.",
         });
       }
       return reply

@@ -61,8 +61,8 @@ export function newApp({ tls, exposesHead, onError, ...http }: AppOptions): Fast
 
 /** In place of fastify's words, which repeat the whole target: the query may hold a secret. */
 const refusedPaths: Readonly<Record<string, string>> = {
-  FST_ERR_BAD_URL: "the target of the request is no valid URL",
-  FST_ERR_MAX_PARAM_LENGTH: "a part of the request's path is too long",
+  FST_ERR_BAD_URL: "the request's target is not a valid URL",
+  FST_ERR_MAX_PARAM_LENGTH: "part of the request's path is too long",
 };
 
 function frameworkError(thrown: Error & { readonly code?: string }): RunvaultError {

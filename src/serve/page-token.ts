@@ -85,14 +85,14 @@ export class PageTokens {
   parse(text: string, listing: Listing): PagePosition {
     const { token, bytes } = decoded(text);
     if (!this.#keyId.equals(bytes.subarray(sealBytes + 1, positionAt))) {
-      throw new RunvaultError("invalid_argument", "page_token has expired: it was made under another key", {
-        hint: "Ask again from the last timestamp whose rows came whole; servers with one --page-key-file share tokens.",
+      throw new RunvaultError("invalid_argument", "page_token has expired: it was made with another key", {
+        hint: "Ask again from the last timestamp whose rows came complete; servers share tokens through one --page-key-file.",
       });
     }
     const seal = this.#sealOf(listing, bytes.subarray(sealBytes));
     if (!timingSafeEqual(seal, bytes.subarray(0, sealBytes)) || token.runId !== listing.run.runId) {
       throw new RunvaultError("invalid_argument", "page_token belongs to another request", {
-        hint: "Ask for a next page with the parameters of the page before.",
+        hint: "Ask for the next page with the parameters of the first.",
       });
     }
     return token;
@@ -108,8 +108,8 @@ export class PageTokens {
 function decoded(text: string): { token: PageToken; bytes: Buffer } {
   const bytes = text.length <= maxTokenLength ? Buffer.from(text, "base64url") : Buffer.alloc(0);
   if (bytes.length < fixedBytes || bytes.toString("base64url") !== text || bytes[sealBytes] !== version) {
-    throw new RunvaultError("invalid_argument", "page_token is no token of this service", {
-      hint: "Give the next_page_token of the page before, or nothing for the first page.",
+    throw new RunvaultError("invalid_argument", "page_token is not a token of this server", {
+      hint: "Send the next_page_token of the previous page, or nothing for the first page.",
     });
   }
   const token = {

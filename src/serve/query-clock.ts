@@ -28,9 +28,9 @@ export class QueryClock {
 
   async time<T>(work: () => Promise<T>): Promise<T> {
     const timer = setTimeout(() => {
-      const message = `the query gave nothing within ${this.#mostMs} ms, the longest it may take here`;
+      const message = `the query gave nothing within ${this.#mostMs} ms, the limit of this server`;
       this.#stop.abort(
-        new RunvaultError("limit_exceeded", message, { hint: "Ask for a smaller window of time." }),
+        new RunvaultError("limit_exceeded", message, { hint: "Ask for a smaller time window." }),
       );
     }, timerMs(this.#mostMs));
     try {

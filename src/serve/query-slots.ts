@@ -12,10 +12,10 @@ export class QuerySlots {
   /** Throws `rate_limited`; dispose what is given when the query is over. */
   take(): Disposable {
     if (this.#taken >= this.#most) {
-      const queries = this.#most === 1 ? "a query runs" : `${this.#most} queries run`;
-      throw new RunvaultError("rate_limited", `${queries} already, which is as many as may`, {
+      const queries = this.#most === 1 ? "a query is running" : `${this.#most} queries are running`;
+      throw new RunvaultError("rate_limited", `${queries} already, the most at a time`, {
         retryAfterMs: 1000,
-        hint: "Ask again when one of them has ended.",
+        hint: "Ask again later, when one of them has ended.",
       });
     }
     this.#taken += 1;

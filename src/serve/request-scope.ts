@@ -28,12 +28,15 @@ export function refuseUnlessAllowed(caller: Caller, instanceId: string): void {
   throw new RunvaultError(
     "permission_denied",
     `the token ${JSON.stringify(caller.name)} is not for instance ${JSON.stringify(instanceId)}`,
-    { place: { instance: instanceId }, hint: "GET /instances names those it is for." },
+    { place: { instance: instanceId }, hint: "GET /instances lists those it is for." },
   );
 }
 
 /** Throws `unauthenticated`. */
 export function requireCaller(caller: Caller | null | undefined): Caller {
   if (caller !== null && caller !== undefined) return caller;
-  throw new RunvaultError("unauthenticated", "this server wants Authorization: Bearer with its token");
+  throw new RunvaultError(
+    "unauthenticated",
+    "this server requires a token in the header Authorization: Bearer TOKEN",
+  );
 }

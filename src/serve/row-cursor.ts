@@ -167,7 +167,7 @@ export class RowCursor implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.leaving.abort(new RunvaultError("interrupted", "nobody reads these rows any more"));
+    this.leaving.abort(new RunvaultError("interrupted", "the reader of these rows has left"));
     await this.chunks.return?.();
   }
 }

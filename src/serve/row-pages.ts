@@ -141,6 +141,6 @@ function rowsGone({ event }: PagePosition): RunvaultError {
   return new RunvaultError(
     "invalid_argument",
     `page_token has expired: the rows at ${event} are not those given before`,
-    { hint: "Ask again from the last timestamp whose rows came whole." },
+    { hint: "Ask again from the last timestamp whose rows came complete." },
   );
 }

@@ -25,7 +25,7 @@ export function checkedQuery(query: RawQuery, names: readonly string[]): Record<
   const checked: Record<string, string> = {};
   for (const [name, value] of Object.entries(query)) {
     if (!names.includes(name)) {
-      throw new RunvaultError("invalid_argument", `there is no parameter ${JSON.stringify(name)} here`, {
+      throw new RunvaultError("invalid_argument", `unknown parameter ${JSON.stringify(name)}`, {
         hint: `The parameters are ${names.join(", ")}.`,
       });
     }
@@ -73,7 +73,7 @@ export function parseFactsRequest(query: Readonly<Record<string, string>>): Fact
   if (withChecksum !== "true" && withChecksum !== "false") {
     throw new RunvaultError(
       "invalid_argument",
-      `with_checksum is true or false, not ${JSON.stringify(withChecksum)}`,
+      `with_checksum must be true or false, not ${JSON.stringify(withChecksum)}`,
     );
   }
   return { withHash: withChecksum === "true", table: table === "" ? undefined : tableNamed(table).name };
@@ -93,7 +93,7 @@ function parseLimit(text: string): number {
   if (!/^\d+$/.test(text) || limit < 1 || !Number.isSafeInteger(limit)) {
     throw new RunvaultError(
       "invalid_argument",
-      `limit is not a row count from 1 on: ${JSON.stringify(text)}`,
+      `limit must be a whole number from 1, not ${JSON.stringify(text)}`,
     );
   }
   return limit;

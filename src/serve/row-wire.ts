@@ -544,15 +544,17 @@ interface ParsedRow {
 function parsedRow(table: Table, line: Uint8Array): ParsedRow {
   const text = fatalUtf8.decode(line);
   const row = parseJson(text);
-  if (typeof row !== "object" || row === null || Array.isArray(row)) throw new Error("it is no JSON object");
+  if (typeof row !== "object" || row === null || Array.isArray(row))
+    throw new Error("it is not a JSON object");
   const values = row as JsonObject;
   for (const { name, kind } of table.columns) {
     const value = Object.hasOwn(values, name) ? values[name] : undefined;
     if (value === undefined) throw new Error(`${name} is missing`);
     if (value === null) throw new Error(`${name} is null`);
     const isWide = kind === "uint64" || kind === "int64" || kind === "timestamp";
-    if (isWide && typeof value !== "string") throw new Error(`${name} is a 64-bit integer that is no string`);
-    if (typeof value === "string" && !value.isWellFormed()) throw new Error(`${name} holds half a character`);
+    if (isWide && typeof value !== "string") throw new Error(`${name} is a 64-bit integer but not a string`);
+    if (typeof value === "string" && !value.isWellFormed())
+      throw new Error(`${name} contains half of a surrogate pair`);
   }
   // a quote inside a string is escaped, so a quoted text between a brace or comma and a colon is a key
   const keys = text.match(/[{,]\s*"(?:[^"\\]|\\.)*"\s*:/g)?.length ?? 0;
@@ -566,12 +568,12 @@ function parsedRow(table: Table, line: Uint8Array): ParsedRow {
 /** The bytes of an unknown field under its key: one field or several of that number, tags included, and nothing else. */
 function driftBytes(table: Table, key: string, value: JsonValue | undefined): Uint8Array {
   const number = Number(/^#([1-9]\d{0,8})$/.exec(key)?.[1]);
-  if (Number.isNaN(number)) throw new Error(`${JSON.stringify(key)} is no field number`);
+  if (Number.isNaN(number)) throw new Error(`${JSON.stringify(key)} is not a field number`);
   if (rowMessage(table).fields.some((field) => field.number === number)) {
     throw new Error(`${key} is the number of a field that has a name`);
   }
   const bytes = Buffer.from(typeof value === "string" ? value : "", "base64");
-  if (bytes.length === 0 || bytes.toString("base64") !== value) throw new Error(`${key} is no base64`);
+  if (bytes.length === 0 || bytes.toString("base64") !== value) throw new Error(`${key} is not base64`);
   const cursor = new WireCursor(bytes, 0, bytes.length);
   while (cursor.next()) {
     if (cursor.number !== number) throw new Error(`${key} holds field ${cursor.number}`);

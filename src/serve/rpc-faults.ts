@@ -34,7 +34,7 @@ export class RpcFaults {
       if (fault.kind === "connect-error" && this.faults.hit(fault)) {
         // the names are in the order of the numbers, which begin with 1
         const code: Code = (connectCodeNames as readonly unknown[]).indexOf(fault.code) + 1;
-        throw new ConnectError(`refused by the fault ${fault.text}`, code);
+        throw new ConnectError(`refused by fault ${fault.text}`, code);
       }
       if (fault.kind === "deadline" && this.faults.hit(fault)) {
         if (!signal.aborted) {
@@ -53,7 +53,7 @@ export class RpcFaults {
   refuseToken(table: TableName, number: number): void {
     for (const fault of this.faults.on(table, ["token-expired"])) {
       if (fault.at + 1 !== number || !this.faults.hit(fault)) continue;
-      throw new RunvaultError("invalid_argument", `page_token has expired, by the fault ${fault.text}`);
+      throw new RunvaultError("invalid_argument", `page_token has expired, by fault ${fault.text}`);
     }
   }
 

@@ -21,7 +21,7 @@ export class ScanQueue {
       return this.#held();
     }
     if (this.#waiting.length >= mostWaiting) {
-      throw busy(`a scan for checksums runs and ${mostWaiting} wait for it, which is as many as may`);
+      throw busy(`a checksum scan is running and ${mostWaiting} are waiting, the most at a time`);
     }
     await new Promise<void>((resolve, reject) => {
       const leave = (reason: RunvaultError) => {
@@ -30,7 +30,7 @@ export class ScanQueue {
         reject(reason);
       };
       const onAbort = () => leave(givenUp(signal!));
-      const timer = setTimeout(() => leave(busy("other scans for checksums take too long")), mostWaitMs);
+      const timer = setTimeout(() => leave(busy("other checksum scans take too long")), mostWaitMs);
       const stopWaiting = () => {
         clearTimeout(timer);
         signal?.removeEventListener("abort", onAbort);
@@ -62,10 +62,10 @@ export class ScanQueue {
 function busy(why: string): RunvaultError {
   return new RunvaultError("rate_limited", why, {
     retryAfterMs: 5000,
-    hint: "Ask again when one of them has ended.",
+    hint: "Ask again later, when one of them has ended.",
   });
 }
 
 function givenUp(signal: AbortSignal): RunvaultError {
-  return new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+  return new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
 }

@@ -22,7 +22,7 @@ const emptyDigest = hex("");
 
 const entrySchema = z.strictObject({
   name: z.string().min(1, "is empty"),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/, "is no SHA-256 in lower-case hex"),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/, "is not a SHA-256 in lower-case hex"),
   instances: z.array(z.string().min(1, "is empty")).min(1, "names no instance"),
 });
 type Entry = z.infer<typeof entrySchema>;
@@ -57,7 +57,7 @@ export class TokenList {
       const wrong = (why: string) =>
         new RunvaultError("invalid_argument", `the tokens file is not valid: ${why}`, {
           place: { file, line: index + 1 },
-          hint: "`runvault token NAME` makes a line of it from a token on standard input.",
+          hint: "Make each line with `runvault token NAME`, which reads a token from standard input.",
         });
       const value = parsedJson(line);
       if (value === undefined) throw wrong("the line is not JSON");
@@ -65,14 +65,14 @@ export class TokenList {
       if (!parsed.success) throw wrong(z.prettifyError(parsed.error));
       const { name, sha256 } = parsed.data;
       if (sha256 === emptyDigest) throw wrong(`the token of ${JSON.stringify(name)} is empty`);
-      if (names.has(name)) throw wrong(`the name ${JSON.stringify(name)} is given twice`);
-      if (digests.has(sha256)) throw wrong(`${JSON.stringify(name)} has the token of another name`);
+      if (names.has(name)) throw wrong(`the name ${JSON.stringify(name)} appears twice`);
+      if (digests.has(sha256)) throw wrong(`${JSON.stringify(name)} has the same token as another name`);
       names.add(name);
       digests.add(sha256);
       entries.push(parsed.data);
     }
     if (entries.length > 0) return new TokenList(entries);
-    throw new RunvaultError("invalid_argument", "the tokens file has no token", { place: { file } });
+    throw new RunvaultError("invalid_argument", "the tokens file has no tokens", { place: { file } });
   }
 
   /** Takes the tokens of another list from now on, in place of its own. */
@@ -100,7 +100,7 @@ export function tokenLine(token: string, name: string, instances: readonly strin
   if (token.length < leastTokenLength || !/^[\x21-\x7e]+$/.test(token)) {
     throw new RunvaultError(
       "invalid_argument",
-      `a token is one word of at least ${leastTokenLength} ASCII characters`,
+      `a token must be one word of at least ${leastTokenLength} ASCII characters`,
       { hint: "Make one with `openssl rand -hex 32`." },
     );
   }

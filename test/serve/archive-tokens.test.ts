@@ -84,7 +84,7 @@ const aboutBeta: readonly (readonly [method: string, path: string])[] = [
     (name) => ["GET", `/history/${name}?instance=beta`] as const,
   ),
   ...tables.map(({ path }) => ["GET", `${path}?instance=beta&run_id=${runId}`] as const),
-  // the latest run, and a name given twice
+  // the latest run, and a name appears twice
   ["GET", "/history/fills?instance=beta"],
   ["GET", "/history/fills?instance=alpha&instance=beta"],
 ];
@@ -267,11 +267,11 @@ test("the access log says whose request it was, and holds no secret", async () =
 const emptyToken = createHash("sha256").update("").digest("hex");
 
 test.each([
-  ["", "has no token"],
+  ["", "has no tokens"],
   ["{", "not valid"],
   ['{"name":"a","sha256":"00","instances":["*"]}', "SHA-256"],
-  [`${tokenLine(own, "a", ["x"])}${tokenLine(every, "a", ["x"])}`, "given twice"],
-  [`${tokenLine(own, "a", ["x"])}${tokenLine(own, "b", ["x"])}`, "the token of another name"],
+  [`${tokenLine(own, "a", ["x"])}${tokenLine(every, "a", ["x"])}`, "appears twice"],
+  [`${tokenLine(own, "a", ["x"])}${tokenLine(own, "b", ["x"])}`, "the same token as another name"],
   [tokenLine(own, "a", ["x"]).replace("{", '{"more":1,'), "more"],
   [`{"name":"a","sha256":"${emptyToken}","instances":["*"]}`, 'the token of "a" is empty'],
 ])("the tokens file %j is refused", (text, says) => {

@@ -41,8 +41,8 @@ test("without tokens a request to another host gets 421, in the words of its pla
     error: {
       code: "misdirected",
       message:
-        'without tokens this server does not answer to the host "evil.example:8080": ask it by its IP address, or ' +
-        "start it with --host-name NAME, or with --tokens FILE",
+        'this server has no tokens and does not answer to the host "evil.example:8080": use its IP address, or start ' +
+        "it with --host-name NAME or --tokens FILE",
     },
   });
   for (const target of ["/api/v1/instances", "/api/v1/doctor", "/metrics", "/discovery", "/no/such/route"]) {

@@ -153,6 +153,6 @@ test("datasources tell what does not answer", async () => {
   expect(listed(await clientOf(own, DatasourceService).listDatasources({}))).toEqual([
     ["control_plane", false, "the daemon cannot be reached"],
     ["history", true, ""],
-    ["runtime", false, "out of reach: beta-2"],
+    ["runtime", false, "cannot be reached: beta-2"],
   ]);
 });

@@ -242,8 +242,8 @@ test("a document or refusal whose log can't be written is a failure in the envel
     return [path, answer.status, answer.headers.get("content-type"), await answer.json()];
   });
   const type = "application/json; charset=utf-8";
-  const history = { ok: false, error: { code: "internal", message: "the service failed" } };
-  const control = { error: { code: "ERROR_CODE_INTERNAL", message: "the service failed" } };
+  const history = { ok: false, error: { code: "internal", message: "internal error of the service" } };
+  const control = { error: { code: "ERROR_CODE_INTERNAL", message: "internal error of the service" } };
   expect(await Promise.all(answers)).toMatchObject([
     ["/health", 500, type, control],
     ["/history/instances", 500, type, history],

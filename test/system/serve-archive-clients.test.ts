@@ -225,7 +225,7 @@ test("a page of an origin that is let in may send what Connect's web clients sen
 test("a server that cannot listen says why", async () => {
   const taken = new URL(world.url).port;
   for (const [args, says] of [
-    [["--port", taken], "another program has it"],
+    [["--port", taken], "another program is using that port"],
     // an address that is for documentation alone
     [["--host", "192.0.2.1", "--insecure"], "this machine has no such address"],
   ] as const) {

@@ -71,7 +71,7 @@ test("a reader that takes nothing is dropped, in mid-answer, and the source is l
   const socket = net.connect(server.port, "127.0.0.1").on("error", () => {});
   socket.write(request);
   expect(await told).toMatchObject({ code: "timeout" });
-  expect(await logged).toMatchObject({ ending: "left", error: expect.stringContaining("took nothing") });
+  expect(await logged).toMatchObject({ ending: "left", error: expect.stringContaining("read nothing") });
   expect(source.ended).toBe(1);
   socket.resume();
   await once(socket, "close");
