@@ -1,8 +1,7 @@
 import { duckDBError } from "../archive/duckdb.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import { tables } from "../model/table.ts";
-import { doublesOf } from "./double-sql.ts";
+import { viewColumns } from "./view-columns.ts";
 
 /**
  * DuckDB's error as ours, by the kind that starts its message: what the query did wrong, what the archive has, or what
@@ -88,15 +87,8 @@ function storageError(error: unknown, namesFile: boolean): RunvaultError | null 
   }
 }
 
-/** Every name a query may read from. */
-const viewNames: readonly string[] = [
-  "runs",
-  ...tables.flatMap(({ name, columns }) =>
-    columns.some(({ kind }) => kind === "exact") ? [name, doublesOf(name)] : [name],
-  ),
-];
-
 function tableHint(message: string): string {
+  const viewNames = [...viewColumns.keys()];
   const name = /Table with name (\S+) does not exist/.exec(message)?.[1];
   const near = name === undefined ? null : nearestName(name, viewNames);
   return `${near === null ? "" : `Did you mean ${near}? `}The tables are ${viewNames.join(", ")}.`;

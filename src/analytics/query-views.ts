@@ -115,17 +115,21 @@ const runColumns: readonly [string, string, (manifest: Manifest) => string][] = 
   ["committed_at", "TIMESTAMP_NS", ({ committedAt }) => instant(nanosecondsOf(committedAt))],
 ];
 
+/** The columns of each table's part of a run, with their types. */
+const runTableColumns = tables.flatMap(({ name }): [string, string][] => [
+  [`${name}_state`, "VARCHAR"],
+  [`${name}_rows`, "UBIGINT"],
+  [`${name}_proof`, "VARCHAR"],
+]);
+
+export const runColumnNames: readonly string[] = [...runColumns, ...runTableColumns].map(([name]) => name);
+
 /** Makes the table `runs`, one row a run. */
 export async function createRuns(
   connection: DuckDBConnection,
   manifests: readonly Manifest[],
 ): Promise<void> {
-  const tableColumns = tables.flatMap(({ name }) => [
-    `${identifier(`${name}_state`)} VARCHAR`,
-    `${identifier(`${name}_rows`)} UBIGINT`,
-    `${identifier(`${name}_proof`)} VARCHAR`,
-  ]);
-  const columns = [...runColumns.map(([name, type]) => `${identifier(name)} ${type}`), ...tableColumns];
+  const columns = [...runColumns, ...runTableColumns].map(([name, type]) => `${identifier(name)} ${type}`);
   await connection.run(`CREATE TABLE runs (${columns.join(", ")})`);
   const batch = 200;
   for (let at = 0; at < manifests.length; at += batch) {

@@ -84,7 +84,7 @@ function tableOf(
   const cells = first.map((row) => row.map((value) => cut(visible(cellText(value)), mostCell)));
   const fitting = columnsThatFit(names, cells, width);
   if (fitting < names.length) {
-    onCut?.(`${fitting} of ${names.length} columns are shown; --format vertical or -o FILE gives all`);
+    onCut?.(`${fitting} of ${names.length} columns are shown; the format vertical, or a file, gives all`);
   }
   const right = names.map((_, index) => first.every((row) => isNumeric(row[index]!)));
   const { head, lines } = alignedColumns(
@@ -142,7 +142,7 @@ async function* shownRows(
   const tellCut = (more: string) => {
     if (result.rows === shown) return;
     const [some, all] = [shown, result.rows].map((count) => count.toLocaleString("en-US"));
-    onCut?.(`${some} of ${more}${all} rows are shown; --format csv or -o FILE gives all`);
+    onCut?.(`${some} of ${more}${all} rows are shown; the format csv, or a file, gives all`);
   };
   for await (const chunk of result.chunks()) {
     if (shown < mostRows) {

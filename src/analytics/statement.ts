@@ -49,7 +49,7 @@ const refusedFunctions: ReadonlySet<string> = new Set(["write_log", "nextval", "
  * Throws `query_invalid` with DuckDB's own message on anything else.
  */
 export async function readStatement(connection: DuckDBConnection, sql: string): Promise<ReadStatement> {
-  const explain = /^\s*explain(?:\s+analyze)?(?=[\s(])/i.exec(sql);
+  const explain = /^(?:\s|--.*\n|\/\*[\s\S]*?\*\/)*explain(?:\s+analyze)?(?=[\s(])/i.exec(sql);
   if (explain !== null) {
     // blanks in its place: what is said of a line and a column is so in the whole text
     const blank = explain[0].replace(/[^\n]/g, " ");

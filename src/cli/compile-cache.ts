@@ -1,7 +1,7 @@
 import { lstatSync, mkdirSync } from "node:fs";
 import { enableCompileCache } from "node:module";
 import { dirname, join } from "node:path";
-import { cacheFolder } from "./cache-folder.ts";
+import { cacheFolder } from "./user-folder.ts";
 
 /**
  * Has Node keep what it compiles, which halves the time to start. In the user's own folder: the one that Node would take

@@ -37,6 +37,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("./query.ts")).queryCommand,
   },
   {
+    name: "shell",
+    summary: "ask the archive one statement after another",
+    load: async () => (await import("./shell.ts")).shellCommand,
+  },
+  {
     name: "files",
     summary: "list the committed Parquet files of a table",
     load: async () => (await import("./files.ts")).filesCommand,

@@ -1,9 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { type Format, formatOf, formats, isTextFormat } from "../analytics/format.ts";
-import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
-import { plural } from "../model/plural.ts";
 import { commandEntry } from "./command-entry.ts";
 import { grouped } from "./number-text.ts";
 import { nonEmpty } from "./option-values.ts";
@@ -11,6 +9,7 @@ import type { Session } from "./session.ts";
 import { readSqlFile, readSqlInput, type SqlText } from "./sql-text.ts";
 import { addStatementOptions, statementShape } from "./statement-options.ts";
 import { openStatementRunner } from "./statement-runner.ts";
+import { writtenText } from "./written-text.ts";
 
 const schema = z.object({
   ...statementShape,
@@ -98,15 +97,6 @@ function guessedFormat(file: string | undefined): Format {
   throw new RunvaultError("invalid_argument", `the name does not tell the format: ${file}`, {
     hint: `Give --format, one of ${formats.join(", ")}.`,
   });
-}
-
-/** What was written, for people or as JSON. */
-export function writtenText(
-  { file, rows, bytes }: { readonly file: string; readonly rows: number; readonly bytes: number },
-  json: boolean,
-): string {
-  if (json) return JSON.stringify({ file, rows, bytes });
-  return `${file}  ${grouped(rows)} ${plural(rows, "row")}, ${byteText(bytes)}`;
 }
 
 async function sqlOf({ sql, file }: Values, { terminal, signal, note }: Session): Promise<SqlText> {

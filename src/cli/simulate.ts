@@ -5,7 +5,6 @@ import { exit, RunvaultError } from "../model/error.ts";
 import { faultGrammar, faultKinds } from "../serve/fault.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
-import { cacheFolder } from "./cache-folder.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { readTokenFile } from "./gateway-options.ts";
@@ -26,6 +25,7 @@ import {
 import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
 import { parseFaults } from "./simulated-faults.ts";
+import { cacheFolder } from "./user-folder.ts";
 import { version } from "./version.ts";
 
 const schema = z.object({

@@ -6,7 +6,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { QueryAnswer, QueryWork } from "./query-answer.ts";
 import type { ApartEnd } from "./run-apart.ts";
 import type { Session } from "./session.ts";
-import type { SqlText } from "./sql-text.ts";
+import { placedError, type SqlText } from "./sql-text.ts";
 import type { statementShape } from "./statement-options.ts";
 
 type Limits = z.output<z.ZodObject<typeof statementShape>>;
@@ -56,7 +56,7 @@ export function openStatementRunner(limits: Limits, session: Session): Statement
     const timeoutMs = limits.timeout + 2_000;
     const end = await apart.ask({ request: { work, ...globals }, timeoutMs, signal });
     if (end.kind === "answer") return end.answer as QueryAnswer;
-    throw errorOf(end, limits.timeout);
+    throw placedError(errorOf(end, limits.timeout), work.sql);
   };
   return {
     run: async (sql, { format, out }, signal) => {

@@ -1,0 +1,18 @@
+import { tables } from "../model/table.ts";
+import { doublesOf } from "./double-sql.ts";
+import { runColumnNames } from "./query-views.ts";
+
+/** Every name that a query may read from, with its columns. */
+export const viewColumns: ReadonlyMap<string, readonly string[]> = new Map([
+  ["runs", runColumnNames],
+  ...tables.flatMap(({ name, columns }): [string, string[]][] => {
+    const names = columns.map((column) => column.name);
+    const hasDoubles = columns.some(({ kind }) => kind === "exact");
+    return hasDoubles
+      ? [
+          [name, names],
+          [doublesOf(name), names],
+        ]
+      : [[name, names]];
+  }),
+]);

@@ -1,0 +1,125 @@
+import { createInterface, type Interface } from "node:readline";
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { formats } from "../analytics/format.ts";
+import { exit } from "../model/error.ts";
+import { commandEntry } from "./command-entry.ts";
+import type { Session } from "./session.ts";
+import { completed } from "./shell-completion.ts";
+import { historyFile, openHistory } from "./shell-history.ts";
+import { ShellSession } from "./shell-session.ts";
+import { addStatementOptions, statementShape } from "./statement-options.ts";
+import { StatementReader } from "./statement-reader.ts";
+import { openStatementRunner } from "./statement-runner.ts";
+
+const schema = z.object({ ...statementShape, format: z.enum(formats) });
+
+/** `runvault shell` */
+export const shellCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again.",
+  declare: (command: Command) =>
+    addStatementOptions(
+      command
+        .description(
+          "Runs one statement after another, as they are typed or come on standard input, each with the limits of `query` " +
+            "and over what is committed then. A statement ends with a semicolon; .help lists the shell's own commands.",
+        )
+        .addOption(
+          new Option("-f, --format <format>", "form of the answers").choices(formats).default("table"),
+        ),
+    ).addHelpText(
+      "after",
+      `
+On a terminal, Tab completes tables, columns and words of SQL, and lines are remembered in RUNVAULT_HISTORY (by default
+$XDG_STATE_HOME/runvault/history, which is ~/.local/state/runvault/history; only its owner can read it; /dev/null keeps
+none). Ctrl-C stops the statement under way, or drops the line; twice at an empty prompt, or Ctrl-D, leaves.
+
+Without a terminal the first error ends it, with the exit status of that error.
+
+Examples:
+  runvault shell
+  runvault shell --format csv < report.sql > report.csv
+`,
+    ),
+  run: runShell,
+});
+
+const prompts = { first: "runvault> ", more: "     ...> " };
+
+async function runShell(values: z.output<typeof schema>, session: Session): Promise<number> {
+  const { terminal, signal } = session;
+  await using runner = openStatementRunner(values, session);
+  const isTyped = terminal.stdinIsTerminal;
+  const state = { format: values.format, out: null, timing: isTyped };
+  const shell = new ShellSession(runner, session, state, isTyped);
+  const reader = new StatementReader(isTyped ? null : "standard input");
+  const lines = isTyped
+    ? await typedLines(shell, reader, session)
+    : createInterface({ input: terminal.stdin });
+  const close = () => lines.close();
+  signal.addEventListener("abort", close, { once: true });
+  let status: number = exit.done;
+  try {
+    const prompt = () => {
+      if (!isTyped) return;
+      lines.setPrompt(reader.isWithin ? prompts.more : prompts.first);
+      lines.prompt();
+    };
+    prompt();
+    for await (const line of lines) {
+      status = await shell.line(line, reader);
+      if (shell.hasQuit || (status !== exit.done && !isTyped)) break;
+      prompt();
+    }
+    signal.throwIfAborted();
+    if (isTyped) return exit.done;
+    return status !== exit.done || shell.hasQuit ? status : await shell.end(reader);
+  } finally {
+    signal.removeEventListener("abort", close);
+    lines.close();
+  }
+}
+
+/** Lines that a person types, with what helps in typing them. */
+async function typedLines(
+  shell: ShellSession,
+  reader: StatementReader,
+  { terminal, note, signal }: Session,
+): Promise<Interface> {
+  const history = await openHistory(historyFile(process.env), note);
+  note("runvault shell: statements end with a semicolon; .help lists what else there is");
+  const lines = createInterface({
+    input: terminal.stdin,
+    output: terminal.stderr,
+    // prompts only, where the cursor cannot be moved
+    terminal: terminal.stderrIsTerminal,
+    history: [...history.lines],
+    historySize: 1_000,
+    removeHistoryDuplicates: true,
+    completer: (line: string) => completed(line, reader.text),
+  });
+  lines.on("close", () => {
+    // Ctrl-D leaves the cursor behind the prompt
+    if (!signal.aborted) terminal.err("\n");
+  });
+  let wasEmpty = false;
+  lines.on("line", (line) => {
+    wasEmpty = false;
+    if (line.trim() !== "") void history.add(line);
+  });
+  lines.on("SIGINT", () => {
+    if (shell.cancel()) return;
+    const isEmpty = lines.line === "" && !reader.isWithin;
+    if (isEmpty && wasEmpty) return lines.close();
+    wasEmpty = isEmpty;
+    reader.clear();
+    terminal.err(isEmpty ? "\nCtrl-C again, or Ctrl-D, leaves\n" : "\n");
+    // what was typed stays on the screen, and is dropped
+    lines.write(null, { ctrl: true, name: "e" });
+    lines.write(null, { ctrl: true, name: "u" });
+    lines.setPrompt(prompts.first);
+    lines.prompt();
+  });
+  return lines;
+}

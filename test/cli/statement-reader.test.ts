@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { StatementReader } from "../../src/cli/statement-reader.ts";
+
+/** What a text of several lines has, each with its line; what nothing ended is the last. */
+function statements(text: string): [number, string][] {
+  const reader = new StatementReader("x.sql");
+  const found = text.split("\n").flatMap((line) => reader.add(line));
+  return [...found, ...reader.end()].map((sql) => [sql.line, sql.text.trimEnd()]);
+}
+
+describe("statements end with a semicolon", () => {
+  test.each<[string, string, [number, string][]]>([
+    [
+      "one a line",
+      "SELECT 1;\nSELECT 2;",
+      [
+        [1, "SELECT 1"],
+        [2, "SELECT 2"],
+      ],
+    ],
+    [
+      "two on a line",
+      "SELECT 1; SELECT 2;",
+      [
+        [1, "SELECT 1"],
+        [1, " SELECT 2"],
+      ],
+    ],
+    [
+      "over lines, behind blank ones",
+      "\n\nSELECT\n1;\n\nSELECT 2",
+      [
+        [3, "SELECT\n1"],
+        [6, "SELECT 2"],
+      ],
+    ],
+    [
+      "none in a text",
+      "SELECT ';''; ' || E'\\';' ;SELECT 2",
+      [
+        [1, "SELECT ';''; ' || E'\\';'"],
+        [1, "SELECT 2"],
+      ],
+    ],
+    ["none in a text of lines", "SELECT 'a;\nb;';", [[1, "SELECT 'a;\nb;'"]]],
+    ["none in a name", 'SELECT 1 AS "a;""b";', [[1, 'SELECT 1 AS "a;""b"']]],
+    ["none in comments", "-- a; 'b\n/* c;\n' */ SELECT 1;", [[1, "-- a; 'b\n/* c;\n' */ SELECT 1"]]],
+    ["none between dollars", "SELECT $$a;$$, $x$;$$;$x$;", [[1, "SELECT $$a;$$, $x$;$$;$x$"]]],
+    [
+      "a name that ends with e is no prefix of a text",
+      "SELECT date'\\'; SELECT 2;",
+      [
+        [1, "SELECT date'\\'"],
+        [1, " SELECT 2"],
+      ],
+    ],
+    ["nothing but blanks and comments is none", ";;\n-- the end\n;/* x */\n", []],
+    ["what is not closed goes to the end", "SELECT 'a;\nSELECT 2;", [[1, "SELECT 'a;\nSELECT 2;"]]],
+  ])("%s", (_, text, found) => {
+    expect(statements(text)).toEqual(found);
+  });
+
+  test("what was begun is dropped on request, and lines go on counting", () => {
+    const reader = new StatementReader(null);
+    reader.add("SELECT 'half;");
+    expect(reader.isWithin).toBe(true);
+    reader.clear();
+    expect(reader.isWithin).toBe(false);
+    reader.skip();
+    expect(reader.add("SELECT 1;")).toEqual([{ text: "SELECT 1", file: null, line: 3 }]);
+  });
+});
