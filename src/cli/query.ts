@@ -3,7 +3,6 @@ import { z } from "zod";
 import { type Format, formatOf, formats, isTextFormat } from "../analytics/format.ts";
 import { RunvaultError } from "../model/error.ts";
 import { commandEntry } from "./command-entry.ts";
-import { grouped } from "./number-text.ts";
 import { nonEmpty } from "./option-values.ts";
 import type { Session } from "./session.ts";
 import { readSqlFile, readSqlInput, type SqlText } from "./sql-text.ts";

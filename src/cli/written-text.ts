@@ -1,6 +1,6 @@
 import { byteText } from "../model/byte-text.ts";
 import { plural } from "../model/plural.ts";
-import { grouped } from "./progress.ts";
+import { grouped } from "./number-text.ts";
 
 /** What was written to a file, for people or as JSON. */
 export function writtenText(
