@@ -71,7 +71,7 @@ test("each way a run ends is a class of its own", () => {
   }
   totals.addNotTried(1001);
   expect(totals.text(0)).toBe(
-    "1,010 runs: 1 up to date, 1 fetched, 1 quarantined, 1 unverified, 2 incomplete, 1 not proven, 1 failed, 1 stopped, 1,001 not tried; no rows fetched in 0.1 s\n",
+    "1,010 runs: 1 up to date, 1 fetched, 1 quarantined, 1 unverified, 2 incomplete, 1 not proven, 1 failed, 1 stopped, 1,001 not tried; took 0.1 s\n",
   );
   expect(reportText(failed("incomplete"), form)).toBe("a/r  INCOMPLETE: why\n");
   expect(reportText(failed("locked"), form)).toBe("a/r  failed: locked\n");
