@@ -60,12 +60,12 @@ export class ArchiveTotals {
       const count = this.#counts.get(name as RunClass) ?? 0;
       return count === 0 ? [] : [`${grouped(count)} ${words}`];
     });
-    const what =
-      this.#rows === 0
-        ? "no rows fetched"
-        : `${grouped(this.#rows)} ${plural(this.#rows, "row")}, ${byteText(this.#bytes)} fetched`;
+    const took = tookText(seconds * 1000);
+    const rows = `${grouped(this.#rows)} ${plural(this.#rows, "row")}, ${byteText(this.#bytes)} fetched`;
+    // runs that ended ahead of their commit may have fetched some
+    const what = this.#rows === 0 ? `took ${took}` : `${rows} in ${took}`;
     const runs = `${grouped(this.#runs)} ${plural(this.#runs, "run")}`;
-    return `${runs}: ${counts.join(", ")}; ${what} in ${tookText(seconds * 1000)}\n`;
+    return `${runs}: ${counts.join(", ")}; ${what}\n`;
   }
 
   #count(name: RunClass, runs: number): void {

@@ -50,8 +50,9 @@ export function showProgress(options: ProgressOptions): Progress {
       hideCursor: false,
       clearOnComplete: true,
       gracefulExit: false,
-      // what is printed above it takes its line
+      // what is printed above it takes its line, so that it is drawn again though nothing moved
       forceRedraw: true,
+      fps: 4,
     },
     Presets.shades_classic,
   );

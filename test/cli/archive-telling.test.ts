@@ -111,7 +111,7 @@ describe("a night", () => {
     );
     const second = await runInside(finished(dir));
     expect(plain(second.stdout)).toBe(
-      `${[1, 2, 3, 4].map((run) => `i1/r${run}  COMPLETE  up to date\n`).join("")}4 runs: 4 up to date; no rows fetched in TIME\n`,
+      `${[1, 2, 3, 4].map((run) => `i1/r${run}  COMPLETE  up to date\n`).join("")}4 runs: 4 up to date; took TIME\n`,
     );
     expect(second.stderr).toBe("");
     expect((await runInside([...finished(dir), "-v"])).stdout).toMatch(
@@ -155,9 +155,7 @@ describe("a night", () => {
     const nowhere = ["--gateway", "http://127.0.0.1:9/api/v1", "--archive", dir, "--retries", "0"];
     const { stdout } = await runInside(["archive", ...nowhere, ...runs]);
     expect(stdout.match(/^i1\/r\d+ +not tried$/gm)).toHaveLength(10);
-    expect(plain(stdout)).toContain(
-      "3 more runs not tried\n14 runs: 1 failed, 13 not tried; no rows fetched in TIME\n",
-    );
+    expect(plain(stdout)).toContain("3 more runs not tried\n14 runs: 1 failed, 13 not tried; took TIME\n");
     const told = objects((await runInside(["archive", ...nowhere, ...runs, "--json=lines"])).stdout);
     expect(told.filter(({ type }) => type === "not_tried")).toHaveLength(13);
   });

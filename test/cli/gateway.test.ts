@@ -106,7 +106,7 @@ it("runs that were not tried are named, after an error that ends all", async () 
   const text = await runInside([...fills(nowhere, ...names), "--retries", "0"]);
   expect(text.status).toBe(3);
   expect(text.stdout).toMatch(
-    /^alpha\/2022-01-01 {2}failed: unreachable\nalpha\/2022-01-02 {2}not tried\n2 runs: 1 failed, 1 not tried; no rows fetched in [\d.]+ s\n$/,
+    /^alpha\/2022-01-01 {2}failed: unreachable\nalpha\/2022-01-02 {2}not tried\n2 runs: 1 failed, 1 not tried; took [\d.]+ s\n$/,
   );
   const json = JSON.parse(
     (await runInside([...fills(nowhere, ...names), "--retries", "0", "--json"])).stdout,

@@ -78,7 +78,7 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
 
   const unproven = (columns: number, colour: (state: string) => string) => [
     `alpha-1/2022-01-01-001  ${colour("INCOMPLETE")}  generation 1`,
-    "  660 rows, 327.3 kB in TIME (RATE)",
+    "  1,291 rows, 594.5 kB in TIME (RATE)",
     "  table   state       rows  gateway  proof",
     "  ------  ----------  ----  -------  -------",
     `  fills   ${colour("INCOMPLETE")}   209      212  none`,
