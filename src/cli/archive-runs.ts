@@ -27,6 +27,7 @@ import { wallClock } from "../model/time.ts";
 import { visible } from "../model/visible-text.ts";
 import type { ArchiveTarget, ArchiveValues } from "./archive-values.ts";
 import { type Budget, openBudget } from "./budget.ts";
+import { certificateJson } from "./certificate-json.ts";
 import { openGatewayFor, retryPolicyFor } from "./gateway-options.ts";
 import { killStep } from "./kill-step.ts";
 import { exitsOf, findingJson, tellFindings } from "./list-findings.ts";
@@ -416,7 +417,8 @@ function jsonOf(report: RunReport) {
     const proven = provenJson(table);
     const setAside = report.setAside[name] ?? null;
     const why = { error: failure, reason: attemptReason(table), hint: attemptHint(table) };
-    return [name, { state, ...certificate, drift, setAside, ...why, proven, behindSince, notes }];
+    const proof = certificate === null ? {} : certificateJson(certificate);
+    return [name, { state, ...proof, drift, setAside, ...why, proven, behindSince, notes }];
   });
   return {
     instanceId,
