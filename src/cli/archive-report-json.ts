@@ -2,6 +2,7 @@ import { attemptHint, attemptReason } from "../archive/attempt-text.ts";
 import type { TableManifest } from "../archive/manifest.ts";
 import { toldView } from "../archive/table-view.ts";
 import type { RunReport } from "./archive-report.ts";
+import { certificateJson } from "./certificate-json.ts";
 
 /** A run's report in --json. */
 export function reportJson(report: RunReport) {
@@ -23,7 +24,8 @@ export function reportJson(report: RunReport) {
     const proven = provenJson(table);
     const setAside = report.setAside[name] ?? null;
     const why = { error: failure, reason: attemptReason(table), hint: attemptHint(table) };
-    return [name, { state, ...certificate, drift, setAside, ...why, proven, behindSince, notes }];
+    const proof = certificate === null ? {} : certificateJson(certificate);
+    return [name, { state, ...proof, drift, setAside, ...why, proven, behindSince, notes }];
   });
   return {
     instanceId,

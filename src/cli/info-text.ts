@@ -1,4 +1,3 @@
-import { stripVTControlCharacters } from "node:util";
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { tableStates } from "../archive/manifest.ts";
 import { byteText } from "../model/byte-text.ts";
@@ -11,6 +10,7 @@ import { minuteText } from "./minute-text.ts";
 import { grouped } from "./number-text.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
+import { wrapped } from "./wrap-lines.ts";
 
 /** The most instances and sources that fit beside the rest on one screen. */
 const mostInstances = 8;
@@ -113,20 +113,6 @@ function instancesText({ instances }: ArchiveInfo, session: Session): string {
       ? ""
       : `the ${shown.length} committed to last of ${all}; --json has them all\n`;
   return `\n${table}${rest}`;
-}
-
-/** A text in lines of so many characters, colours not counted, parted at blanks. */
-function wrapped(text: string, room: number): string[] {
-  const lines: string[] = [];
-  let length = 0;
-  for (const word of text.split(" ")) {
-    const own = stripVTControlCharacters(word).length;
-    const isNew = lines.length === 0 || length + 1 + own > room;
-    if (isNew) lines.push(word);
-    else lines[lines.length - 1] += ` ${word}`;
-    length = isNew ? own : length + 1 + own;
-  }
-  return lines;
 }
 
 function firstOf<T>(

@@ -16,6 +16,7 @@ import { grouped } from "./number-text.ts";
 import { pendingJson, pendingLine } from "./pending-told.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 /** What `--state` takes: states of committed runs, runs with work that is not committed, manifests that cannot be read. */
 export type ListedState = TableState | "pending" | "damaged";
@@ -176,7 +177,7 @@ function textOf(runs: readonly ListedRun[], all: number, values: Values, session
   const told = runs.flatMap(({ told: lines, pending }) =>
     pending === null ? lines : [...lines, pendingLine(pending, values.scratch)],
   );
-  return told.length === 0 ? table : `${table}\n${told.join("")}`;
+  return told.length === 0 ? table : `${table}\n${wrapLines(told.join(""), session.terminal.columns)}`;
 }
 
 interface Column {
@@ -188,12 +189,15 @@ interface Column {
 /** What a person needs, in 100 columns beside names of usual length; with --wide whatever there is. */
 function columnsFor(runs: readonly ListedRun[], wide: boolean): Column[] {
   const isAnyPending = runs.some(({ pending }) => pending !== null);
-  const size = (bytes: number | undefined) => (bytes === undefined ? "" : byteText(bytes));
   const columns: (Column | false)[] = [
     { name: "state", cell: ({ state }) => state },
     wide && { name: "status", cell: ({ status }) => status ?? "" },
-    { name: "rows", right: true, cell: ({ rows }) => grouped(rows) },
-    { name: "size", right: true, cell: ({ bytes }) => size(bytes) },
+    { name: "rows", right: true, cell: ({ rows, generation }) => (generation === null ? "" : grouped(rows)) },
+    {
+      name: "size",
+      right: true,
+      cell: ({ bytes, generation }) => (generation === null ? "" : byteText(bytes)),
+    },
     wide && { name: "started", cell: ({ started }) => started ?? "" },
     wide && { name: "ended", cell: ({ ended }) => ended ?? "" },
     wide
@@ -203,7 +207,11 @@ function columnsFor(runs: readonly ListedRun[], wide: boolean): Column[] {
           cell: ({ committedAt }) => committedAt?.slice(0, 16).replace("T", " ") ?? "",
         },
     wide && { name: "generation", right: true, cell: ({ generation }) => String(generation ?? "") },
-    isAnyPending && { name: "pending", right: true, cell: ({ pending }) => size(pending?.bytes) },
+    isAnyPending && {
+      name: "pending",
+      right: true,
+      cell: ({ pending }) => (pending === null ? "" : byteText(pending.bytes)),
+    },
   ];
   return columns.filter((column) => column !== false);
 }

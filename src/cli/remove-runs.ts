@@ -14,6 +14,7 @@ import { killStep } from "./kill-step.ts";
 import { grouped } from "./number-text.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 interface Values {
   readonly archive: string;
@@ -139,7 +140,8 @@ async function removeChosen(
     const lines = done.map((run) => `${verb} ${visible(formatRun(run))}  ${byteText(run.bytes)}\n`);
     const total = `${verb} ${grouped(done.length)} ${plural(done.length, "run")}, ${byteText(bytes)}\n`;
     const isOne = spared === null && chosen.length === 1;
-    await session.print(`${lines.join("")}${isOne ? "" : total}${sparedText(spared ?? [], session)}`);
+    const text = `${lines.join("")}${isOne ? "" : total}${sparedText(spared ?? [], session)}`;
+    await session.print(wrapLines(text, session.terminal.columns));
   }
   return statuses.length === 0 ? exit.done : worstExit(statuses);
 }

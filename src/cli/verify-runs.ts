@@ -19,6 +19,7 @@ import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { isGone, nextOf, type RunReport } from "./verify-next.ts";
 import { repairRun } from "./verify-repair.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 interface Values extends GatewayValues {
   readonly archive: string;
@@ -65,10 +66,13 @@ export async function verifyRuns(
   };
   const text = session.json
     ? `${JSON.stringify({ exit: status, places, ...told, runs: reports }, null, 2)}\n`
-    : placesText(places, session) +
-      (reports.map((report) => textOf(report, session)).join("") || "no runs to verify\n") +
-      scopeText(scope) +
-      pending.map((work) => pendingLine(work, values.scratch)).join("");
+    : wrapLines(
+        placesText(places, session) +
+          (reports.map((report) => textOf(report, session)).join("") || "no runs to verify\n") +
+          scopeText(scope) +
+          pending.map((work) => pendingLine(work, values.scratch)).join(""),
+        session.terminal.columns,
+      );
   await session.print(text);
   return status;
 }

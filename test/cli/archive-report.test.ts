@@ -114,6 +114,13 @@ test("an attempt that brought nothing is told with no proof and no count of befo
   expect(runs[0].tables.fills).toMatchObject({ proof: "none", gatewayRows: null, proven: { rows: 9 } });
 });
 
+test("counts beside each other are numbers, what the gateway says of them too", async () => {
+  const { runs } = JSON.parse((await reported(() => undefined, "--json", "--fingerprint")).stdout);
+  const { rows, gatewayRows, rowHash } = runs[0].tables.fills;
+  expect(rows).toBeGreaterThan(0);
+  expect([gatewayRows, rowHash.rows]).toEqual([rows, rows]);
+});
+
 test("a warning of a run is told with it", async () => {
   const withoutSummary: Tamper = ({ path }) =>
     path.includes("/history/summary") ? { status: 200, headers: { "content-type": "text/html" } } : undefined;

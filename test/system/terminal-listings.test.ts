@@ -1,0 +1,200 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { makeMixedArchive } from "../fixtures/archive/mixed-archive.ts";
+import { capture } from "../fixtures/command/capture.ts";
+import { requires } from "../fixtures/command/requirement.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "rv-"));
+  await makeMixedArchive(join(folder, "archive"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** What a command leaves on a terminal, but for what differs from machine to machine and from day to day. */
+async function screen(
+  columns: number,
+  command: readonly string[],
+  more: { colours?: boolean; env?: Record<string, string> } = {},
+) {
+  const args = [...command, "--archive", join(folder, "archive")];
+  const text = await capture({ columns, rows: 60, command: args, ...more });
+  return (
+    text
+      .replaceAll(folder, "/data")
+      .replaceAll(/[\da-f]{8}-[\da-f-]{27}/g, "IDENTITY")
+      .replace(/made [^\n]*(\n +UTC)?/, "made TODAY")
+      .replace(/[\d.]+ [MGT]B free/, "FREE free")
+      // DuckDB's next version may pack otherwise
+      .replaceAll(/\d+(?=\.\d kB| B\b)|(?<=\.)\d(?= kB)/g, (digits) => "9".repeat(digits.length))
+      // how its colours are ended
+      .replaceAll("\u001b", "^")
+  );
+}
+
+describe.skipIf(!requires("tmux"))("a terminal", () => {
+  test("of 80 columns: runs", async () => {
+    expect(await screen(80, ["runs"])).toMatchInlineSnapshot(`
+      "1 of 4 names are cut to fit; --wide has them whole
+      run                         state       rows     size  committed (UTC)   pending
+      --------------------------  ----------  ----  -------  ----------------  -------
+      alpha/2022-01-01            COMPLETE      50  99.9 kB  2022-06-01 10:30
+      alpha/2022-01-02            INCOMPLETE     0     99 B  2022-06-02 10:30
+      alpha/2022-01-04            pending                                       9.9 kB
+      beta-with-a-l…y-would-type  OPEN          54  99.9 kB  2022-06-03 10:30
+
+      alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes
+          ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
+          have gone wrong since 2022-06-02T10:30:00.000Z
+      alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes
+          ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
+          have gone wrong since 2022-06-02T10:30:00.000Z
+      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
+          UTC; nothing of it is committed; \`runvault archive alpha/2022-01-04\` goes on"
+    `);
+  });
+
+  test("of 120 columns: runs", async () => {
+    expect(await screen(120, ["runs"])).toMatchInlineSnapshot(`
+      "1 of 4 names are cut to fit; --wide has them whole
+      run                                                                 state       rows     size  committed (UTC)   pending
+      ------------------------------------------------------------------  ----------  ----  -------  ----------------  -------
+      alpha/2022-01-01                                                    COMPLETE      50  99.9 kB  2022-06-01 10:30
+      alpha/2022-01-02                                                    INCOMPLETE     0     99 B  2022-06-02 10:30
+      alpha/2022-01-04                                                    pending                                       9.9 kB
+      beta-with-a-long-name/2022-01-03-…th-a-name-that-nobody-would-type  OPEN          54  99.9 kB  2022-06-03 10:30
+
+      alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772));
+          nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
+      alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772));
+          nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
+      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing of it is committed; \`runvault
+          archive alpha/2022-01-04\` goes on"
+    `);
+  });
+
+  test("of 120 columns: runs --wide", async () => {
+    expect(await screen(120, ["runs", "--wide", "--state", "COMPLETE"])).toMatchInlineSnapshot(`
+      "run               state     status    rows     size  started                         ended                           com
+      mitted                 generation
+      ----------------  --------  --------  ----  -------  ------------------------------  ------------------------------  ---
+      ---------------------  ----------
+      alpha/2022-01-01  COMPLETE  FINISHED    50  99.9 kB  2022-01-01T00:00:00.000000000Z  2022-01-02T00:00:00.000000000Z  202
+      2-06-01T10:30:00.000Z           1"
+    `);
+  });
+
+  test("of 80 columns: info", async () => {
+    expect(await screen(80, ["info"])).toMatchInlineSnapshot(`
+      "archive   /data/archive
+      identity  IDENTITY, format 1, made TODAY
+      source    rows in memory
+      runs      3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE, 1 pending for the
+                first time
+      rows      104: fills 52, orders 52
+      data      99.9 kB in 27 files: segments 9.9 kB, Parquet 99.9 kB, documents 999 B
+      pending   9.9 kB of 1 run, not committed: \`runvault runs --state pending\`
+      disk      FREE free
+      newest    beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-t
+      ype,
+                committed 2022-06-03 10:30 UTC
+      unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut
+                after 900 bytes ([1640995200000000001, 1641064430769230772)); nothing
+                is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
+                \`runvault archive alpha/2022-01-02\` asks for what is missing
+
+      instance               runs  rows     size  newest commit (UTC)
+      ---------------------  ----  ----  -------  -------------------
+      beta-with-a-long-name     1    54  99.9 kB  2022-06-03 10:30
+      alpha                     2    50  99.9 kB  2022-06-02 10:30"
+    `);
+  });
+
+  test("of 120 columns: info", async () => {
+    expect(await screen(120, ["info"])).toMatchInlineSnapshot(`
+      "archive   /data/archive
+      identity  IDENTITY, format 1, made TODAY
+      source    rows in memory
+      runs      3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE, 1 pending for the first time
+      rows      104: fills 52, orders 52
+      data      99.9 kB in 27 files: segments 9.9 kB, Parquet 99.9 kB, documents 999 B
+      pending   9.9 kB of 1 run, not committed: \`runvault runs --state pending\`
+      disk      FREE free
+      newest    beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type, committed 2022-06-03 10:30 UTC
+      unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
+                1641064430769230772)); nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
+                \`runvault archive alpha/2022-01-02\` asks for what is missing
+
+      instance               runs  rows     size  newest commit (UTC)
+      ---------------------  ----  ----  -------  -------------------
+      beta-with-a-long-name     1    54  99.9 kB  2022-06-03 10:30
+      alpha                     2    50  99.9 kB  2022-06-02 10:30"
+    `);
+  });
+
+  test("of 80 columns: verify", async () => {
+    expect(await screen(80, ["verify"])).toMatchInlineSnapshot(`
+      "alpha/2022-01-01  verified: 26 checks passed
+      alpha/2022-01-02  not proven: 25 checks passed
+        unproven: fills state: INCOMPLETE: stream_cut: cut after 900 bytes
+            ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
+            have gone wrong since 2022-06-02T10:30:00.000Z
+        unproven: orders state: INCOMPLETE: stream_cut: cut after 900 bytes
+            ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
+            have gone wrong since 2022-06-02T10:30:00.000Z
+        next: Archive the run again: only what is missing is asked for.
+      beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type
+          verified: 26 checks passed
+      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
+          UTC; nothing of it is committed; \`runvault archive alpha/2022-01-04\` goes on"
+    `);
+  });
+
+  test("of 120 columns: rm --older-than", async () => {
+    expect(await screen(120, ["rm", "--older-than", "90d", "--dry-run"])).toMatchInlineSnapshot(`
+      "would remove alpha/2022-01-01  99.9 kB
+      would remove 1 run, 99.9 kB
+      spared 2 runs as old, for their state; --any-state takes these, too:
+        alpha/2022-01-02  INCOMPLETE
+        beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type  OPEN"
+    `);
+  });
+
+  test("with colours: states of runs, in info, and what verify found", async () => {
+    expect(await screen(100, ["runs", "alpha"], { colours: true })).toMatchInlineSnapshot(`
+      "run               state       rows     size  committed (UTC)   pending
+      ----------------  ----------  ----  -------  ----------------  -------
+      alpha/2022-01-01  ^[32mCOMPLETE  ^[39m    50  99.9 kB  2022-06-01 10:30
+      alpha/2022-01-02  ^[31mINCOMPLETE^[39m     0     99 B  2022-06-02 10:30
+      alpha/2022-01-04  ^[33mpending   ^[39m                                    9.9 kB
+
+      alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
+          1641064430769230772)); nothing is proven, attempts have gone wrong since
+          2022-06-02T10:30:00.000Z
+      alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
+          1641064430769230772)); nothing is proven, attempts have gone wrong since
+          2022-06-02T10:30:00.000Z
+      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing of it is
+          committed; \`runvault archive alpha/2022-01-04\` goes on"
+    `);
+    const info = await screen(100, ["info"], { colours: true });
+    expect(info.split("\n")[3]).toMatchInlineSnapshot(
+      `"runs      3 in 2 instances: 1 ^[32mCOMPLETE^[39m, 1 ^[32mOPEN^[39m, 1 ^[31mINCOMPLETE^[39m, 1 ^[33mpending^[39m for the first time"`,
+    );
+    const verify = await screen(100, ["verify", "alpha"], { colours: true });
+    expect(verify.split("\n").slice(0, 2)).toMatchInlineSnapshot(`
+      [
+        "alpha/2022-01-01  ^[32mverified^[39m: 26 checks passed",
+        "alpha/2022-01-02  ^[33mnot proven^[39m: 25 checks passed",
+      ]
+    `);
+  });
+
+  test.each(["runs", "info", "verify"])("%s has none with NO_COLOR", async (command) => {
+    const plain = await screen(100, [command]);
+    expect(await screen(100, [command], { colours: true, env: { NO_COLOR: "1" } })).toBe(plain);
+    expect(plain).not.toContain("^");
+  });
+});
