@@ -4,8 +4,9 @@ import { openArchiveFile } from "../archive/archive-file.ts";
 import { isMissing } from "../archive/durable.ts";
 import { isKept } from "../archive/former-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { ManifestCache, markIn, markOf } from "../archive/manifest-cache.ts";
+import { ManifestCache } from "../archive/manifest-cache.ts";
 import { generationOf } from "../archive/pending.ts";
+import { lstatOrNull } from "../archive/real-folder.ts";
 import { servedTable } from "../archive/served-table.ts";
 import { type CommittedFile, inData, WholeFiles } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
@@ -160,8 +161,9 @@ export class ArchiveFiles implements FileSource {
     });
     try {
       await this.#requireWhole(run, file, path);
-      // what was hashed is what is open
-      if (markIn(await handle.stat({ bigint: true })) !== (await markOf(path))) {
+      // what was hashed is what is open; its ctime moves with the links that commits make
+      const [opened, found] = await Promise.all([handle.stat(), lstatOrNull(path)]);
+      if (opened.ino !== found?.ino) {
         throw new RunvaultError("archive_damaged", "the file was exchanged while it was opened", {
           place: { file: path },
         });

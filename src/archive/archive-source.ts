@@ -88,7 +88,7 @@ interface Counted {
  * quarantine are not served; answers tell their number.
  *
  * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: a commit leaves the files
- * of the generation before it in place. Where a second commit takes them away, the reading throws
+ * that it replaces in place for an hour. Where a later one takes them away, the reading throws
  * `history_query_failed`, after which asking again helps. Damage throws `archive_damaged`, at whatever row it shows.
  */
 export function openArchiveSource(archive: Archive, options: ArchiveSourceOptions = {}): HistorySource {

@@ -1,4 +1,3 @@
-import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -43,14 +42,10 @@ export class ManifestCache {
 /** What tells a file from the one that replaces it, and from itself after a write; null where there is none. */
 export async function markOf(file: string): Promise<string | null> {
   try {
-    return markIn(await lstat(file, { bigint: true }));
+    const { ino, size, mtimeNs, ctimeNs } = await lstat(file, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
   } catch (error) {
     if (isMissing(error)) return null;
     throw RunvaultError.from(error, { place: { file } });
   }
-}
-
-/** The same from what the system says of a file. */
-export function markIn({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
-  return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }

@@ -131,7 +131,7 @@ export class RunOverviews {
       if (before === null) continue;
       const faults = await this.#faultsOf(before);
       if (faults.length === 0) continue;
-      // a commit in between takes the files of the generation before it away
+      // commits in between may have taken files of this generation away
       const now = await this.#archive.manifest(run).catch(() => null);
       if (now?.generation !== before.generation) continue;
       const more = faults.length > 1 ? `, and ${faults.length - 1} more` : "";

@@ -71,11 +71,15 @@ export const serveCommand = commandEntry({
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .option("--max-rows <n>", "most rows of an answer over REST, else 413; most rows of a page over RPC")
-      .option("--max-bytes <size>", "most of an answer's rows over REST, such as 512MB, else 413 or cut")
+      .option(
+        "--max-bytes <size>",
+        "most of an answer's rows, or of a file, over REST, such as 512MB, else 413 or cut",
+      )
       .addOption(
-        new Option("--max-concurrent <n>", "queries for rows at a time; more are told to wait, 429").default(
-          "32",
-        ),
+        new Option(
+          "--max-concurrent <n>",
+          "queries for rows, and files, at a time; more are told to wait, 429",
+        ).default("32"),
       )
       .option(
         "--max-connections <n>",

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inProject } from "../fixtures/command/project.ts";
 import { PythonSession } from "../fixtures/command/python-session.ts";
-import { requires } from "../fixtures/command/requirement.ts";
+import { httpfsSetup, requires } from "../fixtures/command/requirement.ts";
 import { ServedArchive } from "../fixtures/served/served-archive.ts";
 
 const text = readFileSync(inProject("docs/serving.md"), "utf8");
@@ -57,4 +57,15 @@ describe.skipIf(!requires("http-client"))("a notebook's lines give every row", (
       expect((await python.run(script)).trim()).toBe(`${rows} ${rows}`);
     },
   );
+});
+
+test.skipIf(!requires("httpfs"))("the lines for DuckDB give every row", async () => {
+  await using python = new PythonSession();
+  await python.run(httpfsSetup);
+  const codes = blocks("python httpfs");
+  expect(codes.length).toBe(1);
+  for (const code of codes) {
+    const script = `${places(code)}\nprint(len(fills), len(set(map(str, fills["seq"]))))`;
+    expect((await python.run(script)).trim()).toBe(`${rows} ${rows}`);
+  }
 });
