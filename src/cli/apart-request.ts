@@ -2,12 +2,11 @@ import { on } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/** What the process that started this one asks for. */
-export interface ApartRequest {
-  /** Folder of this process alone, for what does not fit into memory. */
-  readonly temporary: string;
-  readonly request: unknown;
-}
+/**
+ * What the process that started this one sends, a line each: first the folder of this process alone, for what does not fit
+ * into memory; then what it asks for.
+ */
+export type ApartRequest = { readonly temporary: string } | { readonly request: unknown };
 
 /** What this process says to the one that started it: a text for people, or that a request is done. */
 export type ApartMessage = { readonly say: string } | { readonly answer: unknown };
@@ -24,11 +23,13 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     process.kill(process.pid, "SIGKILL");
   });
+  // a terminal that is closed ends the other process, and this one has a folder to remove
+  process.on("SIGHUP", () => {});
   for await (const [line] of on(lines, "line") as AsyncIterable<[string]>) {
     if (line === "") break;
-    const { temporary, request } = JSON.parse(line) as ApartRequest;
-    folder = temporary;
-    yield request;
+    const sent = JSON.parse(line) as ApartRequest;
+    if ("temporary" in sent) folder = sent.temporary;
+    else yield sent.request;
   }
   // the pipe stays open; it must not keep a process that is done
   if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();

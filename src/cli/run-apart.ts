@@ -90,7 +90,6 @@ interface ProcessEnd {
 
 class ApartProcess {
   readonly #child: ChildProcess;
-  readonly #temporary: string;
   #stopped: ProcessEnd["stopped"] = null;
   #last = "";
   #onAnswer: (answer: unknown) => void = () => {};
@@ -102,13 +101,14 @@ class ApartProcess {
   }
 
   private constructor(temporary: string, { module, memoryBytes, say }: ApartOptions) {
-    this.#temporary = temporary;
     const child = spawnLimited(module, memoryBytes, temporary);
     this.#child = child;
     const watch = watchResident(child, memoryBytes, () => this.#stop("memory"));
     const [stdin, , stderr, messages] = child.stdio as unknown as [Writable, null, Readable, Readable];
     // a child that is gone before it has read its request is told by its end
     stdin.on("error", () => {});
+    // left open: its end is how the child learns that this process is gone
+    this.#send({ temporary });
     stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#last = (this.#last + text).slice(-mostLastWords);
     });
@@ -137,9 +137,7 @@ class ApartProcess {
     signal.addEventListener("abort", kill, { once: true });
     try {
       if (signal.aborted) kill();
-      // left open: its end is how the child learns that this process is gone
-      const asked: ApartRequest = { temporary: this.#temporary, request };
-      this.#send(JSON.stringify(asked));
+      this.#send({ request });
       const end = await Promise.race([answered, this.ended.then((gone) => this.#endOf(gone, signal))]);
       if (!signal.aborted) return end;
       await this.ended;
@@ -153,13 +151,13 @@ class ApartProcess {
   /** Has the process end by itself, and waits until it has. */
   async leave(): Promise<void> {
     const deadline = setTimeout(() => this.#child.kill("SIGKILL"), leavingMs);
-    this.#send("");
+    (this.#child.stdin as Writable).write("\n");
     await this.ended;
     clearTimeout(deadline);
   }
 
-  #send(line: string): void {
-    (this.#child.stdin as Writable).write(`${line}\n`);
+  #send(sent: ApartRequest): void {
+    (this.#child.stdin as Writable).write(`${JSON.stringify(sent)}\n`);
   }
 
   #stop(why: "timeout" | "memory"): void {
