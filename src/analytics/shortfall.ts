@@ -1,6 +1,7 @@
 import { codeBeside } from "../archive/attempt-text.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { latestView, shownView } from "../archive/table-view.ts";
+import { countText } from "../model/plural.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { formatTime } from "../model/time.ts";
 
@@ -101,26 +102,41 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
   const notes: string[] = [];
   if (runs === 0) notes.push("the archive holds no runs");
   if (withheld.length > 0) {
-    const hint = withheld.some(({ rows }) => rows > 0)
-      ? "; --allow-incomplete shows what rows there are"
-      : "";
-    notes.push(`left out: ${listed(withheld, ({ state }) => state ?? "not archived")}${hint}`);
+    const hint = withheld.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
+    const what = tablesAre(
+      withheld,
+      "is not complete and was left out",
+      "are not complete and were left out",
+    );
+    notes.push(`${what}: ${listed(withheld, ({ state }) => state ?? "not archived")}${hint}`);
   }
   if (behind.length > 0) {
     const why = ({ state, since, error, until }: BehindTable) => {
       const upTo = until === null ? "" : `; proven up to ts_event ${formatTime(BigInt(until))}`;
       return `${state} since ${since}${besideState(state, error)}${upTo}`;
     };
-    notes.push(`behind, shown as proven before: ${listed(behind, why)}`);
+    const what = tablesAre(
+      behind,
+      "is behind and shown as proven before",
+      "are behind and shown as proven before",
+    );
+    notes.push(`${what}: ${listed(behind, why)}`);
   }
   if (unproven.length > 0) {
     const why = ({ state, error }: UnprovenTable) => `${state}${besideState(state, error)}`;
-    notes.push(`shown although not proven: ${listed(unproven, why)}`);
+    const what = tablesAre(unproven, "is shown although not proven", "are shown although not proven");
+    notes.push(`${what}: ${listed(unproven, why)}`);
   }
   if (setAside.length > 0) {
-    notes.push(`shown without the rows set aside: ${listed(setAside, ({ rows }) => String(rows))}`);
+    const without = "shown without the rows set aside";
+    const what = tablesAre(setAside, `is ${without}`, `are ${without}`);
+    notes.push(`${what}: ${listed(setAside, ({ rows }) => String(rows))}`);
   }
   return notes;
+}
+
+function tablesAre(tables: readonly TableOfRun[], one: string, several: string): string {
+  return `${countText(tables.length, "table")} ${tables.length === 1 ? one : several}`;
 }
 
 function besideState(state: TableState, error: string | null): string {

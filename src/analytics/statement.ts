@@ -63,9 +63,13 @@ async function readSelect(
   const tree = await parse(connection, sql);
   const statements = await count(connection, sql);
   if (statements !== 1) {
-    throw new RunvaultError("query_invalid", `one statement is expected, this text has ${statements}`, {
-      hint,
-    });
+    throw new RunvaultError(
+      "query_invalid",
+      `the query must be one statement, but this text has ${statements}`,
+      {
+        hint,
+      },
+    );
   }
   refuseActing(tree);
   const tables = tablesIn(tree);
@@ -112,9 +116,9 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<unknown
   if (answer.error_type === "parser") {
     throw new RunvaultError("query_invalid", `Parser Error: ${answer.error_message}`, { hint });
   }
-  throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run", {
+  throw new RunvaultError("query_invalid", "only a SELECT or an EXPLAIN of one can be run", {
     // such a PIVOT first creates a type of the values it finds
-    hint: /\bpivot\b/i.test(sql) ? "A PIVOT must list its values: PIVOT … ON column IN (…)." : hint,
+    hint: /\bpivot\b/i.test(sql) ? "List the values of the PIVOT: PIVOT … ON column IN (…)." : hint,
   });
 }
 
@@ -127,7 +131,7 @@ interface ParseAnswer {
 
 async function parseTree(connection: DuckDBConnection, sql: string): Promise<ParseAnswer> {
   if (sql.includes("\0"))
-    return { error: true, error_type: "parser", error_message: "zero byte in the text" };
+    return { error: true, error_type: "parser", error_message: "the text contains a zero byte" };
   const result = await connection.run(`SELECT json_serialize_sql(${literal(sql)})`);
   const text = String((await result.getRows())[0]?.[0]);
   try {
@@ -141,7 +145,7 @@ async function parseTree(connection: DuckDBConnection, sql: string): Promise<Par
   }
 }
 
-const hint = "Give one SELECT over the tables, such as: SELECT symbol, count(*) FROM fills GROUP BY symbol.";
+const hint = "Write one SELECT over the tables, such as: SELECT symbol, count(*) FROM fills GROUP BY symbol.";
 
 async function count(connection: DuckDBConnection, sql: string): Promise<number> {
   try {
@@ -169,7 +173,7 @@ function refuseActing(node: unknown): void {
     if (!tableFunctions.has(name)) {
       const near = nearestName(name, tableFunctions);
       throw new RunvaultError("query_invalid", `the table function ${name} cannot be used in a query`, {
-        hint: `${near === null ? "" : `Did you mean ${near}? `}A query reads the archive's tables; \`SHOW TABLES\` lists them.`,
+        hint: `${near === null ? "" : `Did you mean ${near}? `}Read the archive's tables; \`SHOW TABLES\` lists them.`,
       });
     }
   }

@@ -99,8 +99,8 @@ describe("runvault runs and files", () => {
       { instance: "a/b", run: "12", rows: 3 },
       { instance: "c", run: "x", rows: 5 },
     ]);
-    const leftOut = "left out: fills of c/x (INCOMPLETE)";
-    const shown = "shown although not proven: fills of c/x (INCOMPLETE)";
+    const leftOut = "1 table is not complete and was left out: fills of c/x (INCOMPLETE)";
+    const shown = "1 table is shown although not proven: fills of c/x (INCOMPLETE)";
     for (const [args, note] of [
       [["files", "fills"], leftOut],
       [["files", "fills", "--allow-incomplete"], shown],

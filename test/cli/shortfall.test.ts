@@ -61,10 +61,10 @@ const commands = {
 describe.each(Object.entries(commands))("%s", (name, command) => {
   test("says what is left out, behind and set aside, and ends with 0", async () => {
     for (const [table, note] of [
-      ["bars", "left out: bars of alpha/2022-01-01 (INCOMPLETE)\n"],
-      ["equity", "left out: equity of alpha/2022-01-01 (not archived)\n"],
-      ["fills", "behind, shown as proven before: fills of alpha/2022-01-01 (INCOMPLETE since "],
-      ["orders", "shown without the rows set aside: orders of alpha/2022-01-01 (1)"],
+      ["bars", "1 table is not complete and was left out: bars of alpha/2022-01-01 (INCOMPLETE)\n"],
+      ["equity", "1 table is not complete and was left out: equity of alpha/2022-01-01 (not archived)\n"],
+      ["fills", "1 table is behind and shown as proven before: fills of alpha/2022-01-01 (INCOMPLETE since "],
+      ["orders", "1 table is shown without the rows set aside: orders of alpha/2022-01-01 (1)"],
     ] as const) {
       const { status, stderr } = await runInside(command(table));
       expect([table, status, stderr]).toEqual([table, 0, expect.stringContaining(`note: ${note}`)]);
@@ -125,7 +125,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
     const { status, stderr } = await runInside([...command("fills"), "--allow-incomplete"]);
     expect([status, stderr]).toEqual([
       0,
-      "note: shown although not proven: fills of alpha/2022-01-01 (INCOMPLETE, server_error)\n",
+      "note: 1 table is shown although not proven: fills of alpha/2022-01-01 (INCOMPLETE, server_error)\n",
     ]);
     const json = await runInside([...command("fills"), "--allow-incomplete", "--json"]);
     const { holding } = manifest.tables.fills!.attempt;
@@ -134,9 +134,13 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
     expect(JSON.parse(json.stderr)).toEqual({ runs: 1, ...told });
     if (name === "export") expect(JSON.parse(json.stdout)).toMatchObject(told);
     const proven = await runInside([...command("orders"), "--allow-incomplete"]);
-    expect(proven.stderr).toBe("note: shown without the rows set aside: orders of alpha/2022-01-01 (1)\n");
+    expect(proven.stderr).toBe(
+      "note: 1 table is shown without the rows set aside: orders of alpha/2022-01-01 (1)\n",
+    );
     const nothing = await runInside([...command("bars"), "--allow-incomplete"]);
-    expect(nothing.stderr).toBe("note: left out: bars of alpha/2022-01-01 (INCOMPLETE)\n");
+    expect(nothing.stderr).toBe(
+      "note: 1 table is not complete and was left out: bars of alpha/2022-01-01 (INCOMPLETE)\n",
+    );
     const never = await runInside([...command("equity"), "--allow-incomplete"]);
     expect(never.stderr).toContain("equity of alpha/2022-01-01 (not archived)");
     expect((await runInside([...command("fills"), "--allow-incomplete", "--strict"])).status).toBe(2);
@@ -178,7 +182,7 @@ describe("with what is not proven allowed", () => {
     const told = saidOf({ outcome: "ok", behindSince: null, error: null });
     expect(told).toMatchObject({ behind: [], unproven: [{ state: "UNVERIFIED", error: null }] });
     expect(shortfallNotes(told)).toEqual([
-      "shown although not proven: fills of alpha/2022-01-01 (UNVERIFIED)",
+      "1 table is shown although not proven: fills of alpha/2022-01-01 (UNVERIFIED)",
     ]);
   });
 
