@@ -102,13 +102,13 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
   const notes: string[] = [];
   if (runs === 0) notes.push("the archive holds no runs");
   if (withheld.length > 0) {
-    const hint = withheld.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
+    const wayOut = withheld.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
     const what = tablesAre(
       withheld,
       "is not complete and was left out",
       "are not complete and were left out",
     );
-    notes.push(`${what}: ${listed(withheld, ({ state }) => state ?? "not archived")}${hint}`);
+    notes.push(`${what}: ${listed(withheld, ({ state }) => state ?? "not archived")}${wayOut}`);
   }
   if (behind.length > 0) {
     const why = ({ state, since, error, until }: BehindTable) => {
