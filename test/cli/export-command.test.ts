@@ -41,7 +41,11 @@ describe("wrong usage is refused", () => {
     [["fills", "-f", "csv", "-o", "x/"], "--out names a folder", ""],
     [["fills", "-f", "cvs", "-o", "x"], "cvs", ""],
     [["fills", "-f", "csv"], "--out", ""],
-    [["fills", "-f", "csv", "-o", "x", "--run", "a/2"], "does not hold this run", "runvault runs"],
+    [
+      ["fills", "-f", "csv", "-o", "x", "--run", "a/2"],
+      'the archive has no run "2" of instance "a"',
+      "runvault runs",
+    ],
     [["fills", "-f", "csv", "-o", "x", "--run", "a/current"], "`current` is not a run id", ""],
   ])("%j", async (more, message, hint) => {
     const { status, stdout, stderr } = await runInside(args(...more));
