@@ -185,7 +185,7 @@ class ColumnBuilder {
       throw new RunvaultError(
         "value_out_of_range",
         `column ${this.#name} has more than 2 GiB in a few thousand rows`,
-        { hint: "Leave the column out, or use another format." },
+        { hint: "Leave the column out, or choose another --format." },
       );
     }
     this.#values = grown(this.#values, end);
@@ -220,9 +220,13 @@ class ColumnBuilder {
     for (let row = 0; row < rows; row++) {
       const value = (words[row * 2 + 1]! << 64n) | BigInt.asUintN(64, words[row * 2]!);
       if ((value <= -beyond || value >= beyond) && isValid(validity, row)) {
-        throw new RunvaultError("value_out_of_range", `column ${this.#name}: ${value} has over 38 digits`, {
-          hint: "Cast the column to VARCHAR or DOUBLE.",
-        });
+        throw new RunvaultError(
+          "value_out_of_range",
+          `column ${this.#name}: ${value} has more than 38 digits`,
+          {
+            hint: "Cast the column to VARCHAR or DOUBLE.",
+          },
+        );
       }
     }
   }

@@ -35,21 +35,21 @@ export class ExportFile implements AsyncDisposable {
     const there = await kindOf(named);
     const file = there === "nothing" ? named : await storing(named, () => realpath(named));
     if (there === "folder" || /[/\\]$/.test(named)) {
-      throw new RunvaultError("invalid_argument", "--out names a folder; it takes a file here", {
+      throw new RunvaultError("invalid_argument", "--out names a folder, but a file is needed here", {
         place: { file },
-        hint: "One table, or a database, goes to one file; several tables go to a folder.",
+        hint: "Name a file for one table or a database; only several tables go to a folder.",
       });
     }
     if (there === "other") {
-      throw new RunvaultError("invalid_argument", "--out names a pipe or a device; it takes a file", {
+      throw new RunvaultError("invalid_argument", "--out names a pipe or a device, but a file is needed", {
         place: { file },
-        hint: "`--out -` writes to standard output, which goes anywhere.",
+        hint: "Use `--out -` to write to standard output, and redirect that.",
       });
     }
     if (there === "file" && !force) {
-      throw new RunvaultError("invalid_argument", "the output is there already", {
+      throw new RunvaultError("invalid_argument", "the output file exists already", {
         place: { file },
-        hint: "Give another --out, or --force to replace it.",
+        hint: "Name another --out, or set --force to replace it.",
       });
     }
     await refuseInside(file, outside);
@@ -137,7 +137,7 @@ async function storing<T>(file: string, body: () => Promise<T>): Promise<T> {
       throw new RunvaultError("invalid_argument", `--out: ${(error as Error).message}`, {
         cause: error,
         place: { file },
-        hint: "A part of the path is a file, not a folder.",
+        hint: "Name another --out: part of this path is a file, not a folder.",
       });
     }
     throw RunvaultError.from(error, details);

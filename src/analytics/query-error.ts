@@ -10,7 +10,7 @@ import { viewColumns } from "./view-columns.ts";
 export function asQueryError(error: unknown, files: readonly string[]): RunvaultError {
   if (error instanceof RunvaultError) return error;
   if (error instanceof RangeError) {
-    return new RunvaultError("query_invalid", "the query, or its answer, is nested too deeply", {
+    return new RunvaultError("query_invalid", "the query or its answer is nested too deeply", {
       cause: error,
     });
   }
@@ -37,12 +37,12 @@ export function asQueryError(error: unknown, files: readonly string[]): Runvault
     case "Permission":
       return new RunvaultError("query_invalid", message, {
         ...details,
-        hint: "A query reads the archive's tables and nothing else; `SHOW TABLES` lists them.",
+        hint: "Read only the archive's tables; `SHOW TABLES` lists them.",
       });
     case "Out of Memory":
       return new RunvaultError("query_invalid", message, {
         ...details,
-        hint: "Narrow the query, or raise --memory.",
+        hint: "Narrow the query, or raise --memory (RUNVAULT_MEMORY).",
       });
     case "INTERNAL":
     case "FATAL":
@@ -75,7 +75,7 @@ function storageError(error: unknown, namesFile: boolean): RunvaultError | null 
     case "storage_full":
       return new RunvaultError(code, message, {
         cause,
-        hint: "Large results spill to the temporary folder: point TMPDIR at a larger disk, or narrow the query.",
+        hint: "Point TMPDIR at a larger disk, as large results spill to the temporary folder, or narrow the query.",
       });
     case "storage_read_only":
     case "storage_forbidden":

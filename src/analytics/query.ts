@@ -133,13 +133,13 @@ class LockedQuery implements Query {
 
   async #prepare(text: string, kind: ReadStatement["kind"]): Promise<DuckDBPreparedStatement> {
     const extracted = await this.#views.connection.extractStatements(text);
-    if (extracted.count !== 1) throw new RunvaultError("query_invalid", "one statement is expected");
+    if (extracted.count !== 1) throw new RunvaultError("query_invalid", "the query must be one statement");
     const prepared = await extracted.prepare(0);
     if (!isKind(prepared.statementType, kind)) {
-      throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run");
+      throw new RunvaultError("query_invalid", "only a SELECT or an EXPLAIN of one can be run");
     }
     if (prepared.parameterCount > 0) {
-      throw new RunvaultError("query_invalid", "the query has parameters; write the values into it");
+      throw new RunvaultError("query_invalid", "the query has parameters: write their values into it");
     }
     return prepared;
   }
@@ -205,7 +205,7 @@ class LockedQuery implements Query {
       "query_invalid",
       `the query failed after ${rows} rows, and DuckDB gave no reason`,
       {
-        hint: "Run it again; if memory is short, raise --memory.",
+        hint: "Run it again; if memory is short, raise --memory (RUNVAULT_MEMORY).",
       },
     );
   }

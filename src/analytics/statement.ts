@@ -66,9 +66,13 @@ async function readSelect(
   const tree = await parse(connection, sql);
   const statements = await count(connection, sql);
   if (statements !== 1) {
-    throw new RunvaultError("query_invalid", `one statement is expected, this text has ${statements}`, {
-      hint,
-    });
+    throw new RunvaultError(
+      "query_invalid",
+      `the query must be one statement, but this text has ${statements}`,
+      {
+        hint,
+      },
+    );
   }
   refuseActing(tree);
   const tables = tablesIn(tree);
@@ -116,9 +120,9 @@ async function parse(connection: DuckDBConnection, sql: string): Promise<unknown
     const at = answer.position === undefined ? "" : `\n\n${excerpt(sql, Number(answer.position))}`;
     throw new RunvaultError("query_invalid", `Parser Error: ${answer.error_message}${at}`, { hint });
   }
-  throw new RunvaultError("query_invalid", "only a SELECT, or an EXPLAIN of one, can be run", {
+  throw new RunvaultError("query_invalid", "only a SELECT or an EXPLAIN of one can be run", {
     // such a PIVOT first creates a type of the values it finds
-    hint: /\bpivot\b/i.test(sql) ? "A PIVOT must list its values: PIVOT … ON column IN (…)." : hint,
+    hint: /\bpivot\b/i.test(sql) ? "List the values of the PIVOT: PIVOT … ON column IN (…)." : hint,
   });
 }
 
@@ -144,7 +148,7 @@ interface ParseAnswer {
 
 async function parseTree(connection: DuckDBConnection, sql: string): Promise<ParseAnswer> {
   if (sql.includes("\0"))
-    return { error: true, error_type: "parser", error_message: "zero byte in the text" };
+    return { error: true, error_type: "parser", error_message: "the text contains a zero byte" };
   const result = await connection.run(`SELECT json_serialize_sql(${literal(sql)})`);
   const text = String((await result.getRows())[0]?.[0]);
   try {
@@ -158,7 +162,7 @@ async function parseTree(connection: DuckDBConnection, sql: string): Promise<Par
   }
 }
 
-const hint = "Give one SELECT over the tables, such as: SELECT symbol, count(*) FROM fills GROUP BY symbol.";
+const hint = "Write one SELECT over the tables, such as: SELECT symbol, count(*) FROM fills GROUP BY symbol.";
 
 async function count(connection: DuckDBConnection, sql: string): Promise<number> {
   try {
@@ -186,7 +190,7 @@ function refuseActing(node: unknown): void {
     if (!tableFunctions.has(name)) {
       const near = nearestName(name, tableFunctions);
       throw new RunvaultError("query_invalid", `the table function ${name} cannot be used in a query`, {
-        hint: `${near === null ? "" : `Did you mean ${near}? `}A query reads the archive's tables; \`SHOW TABLES\` lists them.`,
+        hint: `${near === null ? "" : `Did you mean ${near}? `}Read the archive's tables; \`SHOW TABLES\` lists them.`,
       });
     }
   }

@@ -35,8 +35,8 @@ export function refuseMixedTypes(table: TableName, groups: readonly TypedParquet
 }
 
 function mixedTypes(table: TableName, column: string, one: string, other: string): RunvaultError {
-  return new RunvaultError("incomplete", `${table}.${column} is ${one} in some runs, ${other} in others`, {
+  return new RunvaultError("incomplete", `${table}.${column} is ${one} in some runs and ${other} in others`, {
     place: { table },
-    hint: "A change of its type was not finished: run the same `runvault rebuild --widen` again.",
+    hint: "Run the same `runvault rebuild --widen` again: a change of the column's type was not finished.",
   });
 }

@@ -35,16 +35,20 @@ export function runNotFound({ instanceId, runId }: RunRef, known?: readonly stri
 /** A run that was asked for and is not in the archive; `message` where it is more than one archive, or more than the run. */
 export function notArchived(
   { instanceId, runId }: RunRef,
-  message = "the archive does not hold this run",
+  message = `the archive has no run ${JSON.stringify(runId)} of instance ${JSON.stringify(instanceId)}`,
 ): RunvaultError {
   return new RunvaultError("not_archived", message, { place: { instance: instanceId, run: runId } });
 }
 
 /** An instance that was asked for, of which the archive has no run. */
 export function instanceNotArchived(instanceId: string): RunvaultError {
-  return new RunvaultError("not_archived", "the archive holds no runs of this instance", {
-    place: { instance: instanceId },
-  });
+  return new RunvaultError(
+    "not_archived",
+    `the archive has no runs of instance ${JSON.stringify(instanceId)}`,
+    {
+      place: { instance: instanceId },
+    },
+  );
 }
 
 /** A filter that does not apply to a table. */

@@ -396,5 +396,5 @@ function knownColumn(text: string, kind: FaultKind, target: string, column: stri
 }
 
 function refusal(text: string, why: string, hint = `Write ${faultGrammar}`): RunvaultError {
-  return new RunvaultError("invalid_argument", `invalid fault ${JSON.stringify(text)}: ${why}`, { hint });
+  return new RunvaultError("invalid_argument", `not a fault: ${JSON.stringify(text)}: ${why}`, { hint });
 }

@@ -38,16 +38,20 @@ export async function csvBars(file: string): Promise<BarSource> {
     if (previous === undefined) {
       firstCloseMicros = bar.closeMicros;
     } else if (bar.closeMicros - previous.closeMicros < barMicros) {
-      throw new RunvaultError("invalid_argument", "a bar closes less than 60 seconds after the one before", {
-        place: { file, line: bar.line },
-        hint: "Give one-minute bars in rising time.",
-      });
+      throw new RunvaultError(
+        "invalid_argument",
+        "a bar closes less than 60 seconds after the one before it",
+        {
+          place: { file, line: bar.line },
+          hint: "Provide one-minute bars in the order of time.",
+        },
+      );
     }
     previous = bar;
     count += 1;
   }
   if (previous === undefined) {
-    throw new RunvaultError("invalid_argument", "the file holds no bars", { place: { file } });
+    throw new RunvaultError("invalid_argument", "the file has no bars", { place: { file } });
   }
   return {
     tickDecimals,
@@ -95,7 +99,7 @@ async function* textBars(file: string): AsyncGenerator<TextBar> {
     throw new RunvaultError("invalid_argument", `cannot read bars: ${(thrown as Error).message}`, {
       cause: thrown,
       place: { file },
-      hint: "Give a CSV or CSV.gz file with the columns timestamp, open, high, low, close and optionally volume.",
+      hint: "Provide a CSV or CSV.gz file with the columns timestamp, open, high, low, close and optionally volume.",
     });
   } finally {
     parser.destroy();
@@ -167,9 +171,9 @@ function decimalsOf(text: string): number {
 function ticksOf(text: string, tickDecimals: number, file: string, line: number): number {
   const scaled = BigInt(text.replace(".", "")) * 10n ** BigInt(tickDecimals - decimalsOf(text));
   if (scaled <= 0n || scaled > 9_007_199_254_740_991n) {
-    throw new RunvaultError("value_out_of_range", `a price of ${text} cannot be traded here in ticks`, {
+    throw new RunvaultError("value_out_of_range", `the price ${text} cannot be counted in ticks`, {
       place: { file, line },
-      hint: "Prices are above zero and, counted in the file's finest tick, below 2^53.",
+      hint: "Provide prices above zero that are below 2^53 in the file's finest tick.",
     });
   }
   return Number(scaled);

@@ -72,15 +72,15 @@ export function parseInstanceFault(text: string): InstanceFault {
   const match = /^([a-z-]+)@([A-Za-z0-9._-]+|\*)(?::([a-z]+))?(?:\*(\d{1,9}))?$/.exec(text);
   const [, kindText = "", target = "", argument, timesText] = match ?? [];
   if (match === null || !Object.hasOwn(kinds, kindText)) {
-    throw refusal(text, "it does not have the form KIND@INSTANCE[:CAPABILITY][*TIMES]");
+    throw refusal(text, "it must have the form KIND@INSTANCE[:CAPABILITY][*TIMES]");
   }
   const kind = kindText as InstanceFaultKind;
   const { form, times }: KindEntry = kinds[kind];
   if (kind === "daemon-unreachable" && target !== "*") {
-    throw refusal(text, "there is one daemon for all instances", `Write ${form}.`);
+    throw refusal(text, "there is only one daemon for all instances", `Write ${form}.`);
   }
   if ((kind === "capability-fails") !== (argument !== undefined)) {
-    throw refusal(text, `it takes the form ${form}`);
+    throw refusal(text, `it must have the form ${form}`);
   }
   const capability = fallibleCapabilities.find((name) => name === argument);
   if (argument !== undefined && capability === undefined) {
@@ -88,13 +88,13 @@ export function parseInstanceFault(text: string): InstanceFault {
     throw refusal(
       text,
       `there is no capability ${argument}`,
-      `${near === null ? "" : `Did you mean ${near}? `}There are ${fallibleCapabilities.join(", ")}.`,
+      `${near === null ? "" : `Did you mean ${near}? `}The capabilities are ${fallibleCapabilities.join(", ")}.`,
     );
   }
   if (timesText !== undefined && times === undefined) {
     throw refusal(text, `${kind} takes no TIMES: it is a state, not an event`);
   }
-  if (timesText !== undefined && Number(timesText) < 1) throw refusal(text, "TIMES is at least 1");
+  if (timesText !== undefined && Number(timesText) < 1) throw refusal(text, "TIMES must be at least 1");
   return {
     text,
     kind,

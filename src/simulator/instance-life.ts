@@ -91,15 +91,23 @@ export class InstanceLife {
     // no await from here on: of two actions at once the second meets the phases of the first
     const last = this.#phases.at(-1);
     if (last !== undefined && now < last.at) {
-      this.#refuse(action, `its states converge until ${formatTime(last.at)}`, "Ask again when they agree.");
+      this.#refuse(
+        action,
+        `an earlier action takes effect until ${formatTime(last.at)}`,
+        "Ask again after that time.",
+      );
     }
     const isUp = processState === "RUNNING";
-    if (action === "start" && isUp) this.#refuse(action, "its process runs already");
-    if (action === "stop" && !isUp) this.#refuse(action, `its process is ${processState} already`);
+    if (action === "start" && isUp) this.#refuse(action, "its process is already running");
+    if (action === "stop" && !isUp) this.#refuse(action, `its process is already ${processState}`);
     if (action !== "stop" && this.#begun.length >= mostBegunRuns) {
-      throw new RunvaultError("limit_exceeded", `${this.instanceId} began ${mostBegunRuns} runs already`, {
-        hint: "Start the simulator again.",
-      });
+      throw new RunvaultError(
+        "limit_exceeded",
+        `${this.instanceId} has already begun ${mostBegunRuns} runs`,
+        {
+          hint: "Restart the simulator.",
+        },
+      );
     }
 
     const desiredState = action === "stop" ? "STOPPED" : "RUNNING";

@@ -104,7 +104,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
       const message = failed
         ? "the runtime failed"
         : starting
-          ? "the runtime starts"
+          ? "the runtime is starting"
           : "the runtime is stopped";
       for (const name of fallibleCapabilities)
         lack(name, failed ? "FAILED" : starting ? "STARTING" : undefined, message);
@@ -272,7 +272,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
         case "factors":
           // a read model of this project has no capability of its own; it is there while the runtime runs
           if (view.runtimeState !== "RUNNING") {
-            throw new RunvaultError("capability_unavailable", `the runtime of ${instanceId} does not run`, {
+            throw new RunvaultError("capability_unavailable", `the runtime of ${instanceId} is not running`, {
               capability: "resources",
               hint: "Start the instance.",
             });

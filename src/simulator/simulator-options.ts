@@ -70,7 +70,7 @@ function whole(name: string, value: number, least: number, most: number): void {
   if (!Number.isInteger(value) || value < least || value > most) {
     throw new RunvaultError(
       "invalid_argument",
-      `${name} is a whole number from ${least} to ${most}, not ${value}`,
+      `${name} must be a whole number from ${least} to ${most}, not ${value}`,
     );
   }
 }

@@ -259,7 +259,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
       const filters = filtersOf(request);
       const { limit, signal } = request;
       if (limit !== undefined && (!Number.isInteger(limit) || limit < 1)) {
-        throw new RunvaultError("invalid_argument", `limit is a whole number above zero, not ${limit}`);
+        throw new RunvaultError("invalid_argument", `limit must be a whole number above zero, not ${limit}`);
       }
       const table = await reader(run, request.table);
       yield* table.lines({ bounds: request, known, filters, limit, signal });

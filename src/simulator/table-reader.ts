@@ -292,7 +292,7 @@ async function readRange(file: FileHandle, start: number, end: number, name: str
     if (bytesRead === 0) {
       throw new RunvaultError("history_query_failed", "the rendered world is shorter than its index says", {
         place: { file: name },
-        hint: "Delete the simulator's cache folder; it is rendered again.",
+        hint: "Delete the simulator's cache folder; the world is then rendered again.",
       });
     }
     filled += bytesRead;
@@ -302,6 +302,6 @@ async function readRange(file: FileHandle, start: number, end: number, name: str
 
 function refuseWhenAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted === true) {
-    throw new RunvaultError("interrupted", "the request was given up", { cause: signal.reason });
+    throw new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
   }
 }

@@ -94,7 +94,7 @@ export async function openWorld(options: SimulatorOptions, watch: RenderWatch = 
     }
     record = await readWorld(folder, key);
     if (record === undefined) {
-      throw new RunvaultError("internal", "a world that was just rendered is not whole", {
+      throw new RunvaultError("internal", "a world that was just rendered is incomplete", {
         place: { file: folder },
       });
     }
@@ -252,7 +252,7 @@ async function hashOfFile(file: string): Promise<string> {
     throw new RunvaultError("invalid_argument", `cannot read bars: ${(thrown as Error).message}`, {
       cause: thrown,
       place: { file },
-      hint: "Give the path of a CSV or CSV.gz file that this user may read.",
+      hint: "Name a CSV or CSV.gz file that this user may read.",
     });
   }
   return hash.digest("hex");

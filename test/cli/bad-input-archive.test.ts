@@ -45,7 +45,7 @@ describe("an archive folder that is something else", () => {
     const other = join(folder, "photos");
     await mkdir(other, { recursive: true });
     await writeFile(join(other, "cat.jpg"), "a cat");
-    const refusal = { status: 2, code: "not_an_archive", says: [other, "something else"] } as const;
+    const refusal = { status: 2, code: "not_an_archive", says: [other, "not an archive"] } as const;
     await expectRefusal(archiveInto(other), refusal);
     await expectRefusal(["query", "SELECT 1", "--archive", other], refusal);
     expect(await readFile(join(other, "cat.jpg"), "utf8")).toBe("a cat");

@@ -45,7 +45,11 @@ describe("wrong usage is refused", () => {
     [["fills", "-f", "csv", "-o", "x/"], "--out names a folder", ""],
     [["fills", "-f", "cvs", "-o", "x"], "cvs", ""],
     [["fills", "-f", "csv"], "--out", ""],
-    [["fills", "-f", "csv", "-o", "x", "--run", "a/2"], "does not hold this run", "runvault runs"],
+    [
+      ["fills", "-f", "csv", "-o", "x", "--run", "a/2"],
+      'the archive has no run "2" of instance "a"',
+      "runvault runs",
+    ],
     [["fills", "-f", "csv", "-o", "x", "--run", "a/current"], "`current` is not a run id", ""],
   ])("%j", async (more, message, hint) => {
     const { status, stdout, stderr } = await runInside(args(...more));
@@ -171,5 +175,7 @@ test("an answer goes as an Arrow stream, with what Arrow lacks as text", async (
   const huge = "SELECT 170141183460469231731687303715884105727::HUGEINT AS h";
   const failed = await runInside(["query", "--archive", built.dir, "-f", "arrow", huge]);
   expect(failed.status).toBe(4);
-  expect(failed.stderr).toContain("column h: 170141183460469231731687303715884105727 has over 38 digits");
+  expect(failed.stderr).toContain(
+    "column h: 170141183460469231731687303715884105727 has more than 38 digits",
+  );
 });

@@ -37,10 +37,10 @@ describe("an archive of format 1 is read as it was left", () => {
     for (const { status, stderr } of [asked, files, exported]) {
       expect(status).toBe(0);
       expect(stderr).toContain(
-        "left out: fills of alpha/progress (INCOMPLETE), fills of alpha/unproven (QUARANTINED)",
+        "are not complete and were left out: fills of alpha/progress (INCOMPLETE), fills of alpha/unproven (QUARANTINED)",
       );
       expect(stderr).toContain(
-        "behind, shown as proven before: fills of alpha/kept (INCOMPLETE since 2022-02-01T",
+        "are behind and shown as proven before: fills of alpha/kept (INCOMPLETE since 2022-02-01T",
       );
       expect(stderr).toContain("fills of alpha/kept-open (INCOMPLETE since 2022-02-01T");
     }

@@ -329,7 +329,7 @@ describe("a run that its gateway does not know any more and of which Parquet is 
       const damaged = await world.archive(...args);
       expect(damaged.status).toBe(5);
       expect(damaged.runs.filter(({ error }) => error?.code === "archive_damaged")).toHaveLength(1);
-      expect(damaged.stderr).toContain("Restore the files from a copy");
+      expect(damaged.stderr).toContain("Restore the files from a backup");
     },
   );
 });

@@ -347,10 +347,7 @@ describe("runs and verify", () => {
       ["verify", "beta"],
     ]) {
       const { status, stderr } = await runInside([...args, "--archive", dir]);
-      expect([status, stderr]).toEqual([
-        2,
-        expect.stringContaining("the archive holds no runs of this instance"),
-      ]);
+      expect([status, stderr]).toEqual([2, expect.stringContaining('the archive has no runs of instance "')]);
     }
   });
 });

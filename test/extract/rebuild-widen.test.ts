@@ -86,7 +86,7 @@ describe("a widened column", () => {
     expect(await under.globbedTypes("price")).toEqual(former);
     const files = await under.command("files", "fills");
     expect(files).toMatchObject({ status: 4, stdout: "" });
-    expect(files.stderr).toContain("fills.price is DECIMAL(18,9) in some runs, DECIMAL(38,18) in others");
+    expect(files.stderr).toContain("fills.price is DECIMAL(18,9) in some runs and DECIMAL(38,18) in others");
     expect(await finishWidening(under.archive, step, signal)).toEqual(["fills"]);
     expect(await under.globbedTypes("price")).toEqual(former);
 

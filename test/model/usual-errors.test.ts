@@ -38,7 +38,7 @@ test("a run that is not there comes with its instance's latest", () => {
 test("a run that the archive does not hold comes with the way to those that it does", () => {
   expect(notArchived(run)).toMatchObject({
     code: "not_archived",
-    message: "the archive does not hold this run",
+    message: 'the archive has no run "r-9" of instance "alpha"',
     place: { instance: "alpha", run: "r-9" },
     hint: expect.stringContaining("`runvault runs` lists"),
   });

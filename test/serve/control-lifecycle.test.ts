@@ -254,9 +254,9 @@ test("a log tells what was asked and what came of it, in the order of time", asy
 test.each([
   ["start-failz@alpha-1", /form KIND@INSTANCE/],
   ["start-fails@", /form KIND@INSTANCE/],
-  ["start-fails@alpha-1:accounts", /takes the form start-fails@INSTANCE/],
-  ["start-fails@alpha-1*0", /TIMES is at least 1/],
-  ["capability-fails@alpha-1", /takes the form/],
+  ["start-fails@alpha-1:accounts", /must have the form start-fails@INSTANCE/],
+  ["start-fails@alpha-1*0", /TIMES must be at least 1/],
+  ["capability-fails@alpha-1", /must have the form/],
   ["capability-fails@alpha-1:account", /no capability account/],
   ["runtime-unreachable@alpha-1*2", /takes no TIMES/],
   ["daemon-unreachable@alpha-1", /one daemon/],

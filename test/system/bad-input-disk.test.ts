@@ -218,7 +218,7 @@ describe.skipIf(!requires("unprivileged"))("a folder without permission", () => 
     expect((await runProgram(process.execPath, [main, ...archiveInto(dir)])).status).toBe(0);
     await chmodAll(dir, 0o555);
     const refused = await asNobody(archiveInto(dir));
-    expectText(refused, { status: 7, code: "storage_forbidden", says: [dir, "permission"] });
+    expectText(refused, { status: 7, code: "storage_forbidden", says: [dir, "Give this user access"] });
     // whoever may only read can still read
     const query = await asNobody(["query", "-f", "csv", "SELECT count(*) AS n FROM fills", "--archive", dir]);
     expect(query).toMatchObject({ status: 0, stdout: `n\n${rowCount}\n` });
