@@ -7,7 +7,7 @@ import { makeFolder } from "../model/make-folder.ts";
 
 /** What to do where an export cannot be written. */
 export const exportHint = {
-  hint: "Point --out (and TMPDIR, for what spills) at a disk with room and permission, and run the same command again.",
+  hint: "Point --out (and TMPDIR, for what spills) at a writable disk with free space, then run the same command again.",
 };
 
 /**

@@ -145,7 +145,7 @@ test("the authority is the host, and a token is wanted as over HTTP/1.1", async 
 });
 
 test("a session that asks nothing, and a request that does not come whole, are ended in time", async () => {
-  const server = await served({ connections: { headMs: 160, requestMs: 320 } });
+  const server = await served({ connections: { headMs: 800, requestMs: 800 } });
   const silent = session(server);
   const { closed, text } = await rawConnection(server);
   // pings are no request

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
 import { createClient } from "@connectrpc/connect";
-import { createConnectTransport } from "@connectrpc/connect-node";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { Agent, fetch, WebSocket } from "undici";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
@@ -11,6 +12,7 @@ import type { ServeTls } from "../../src/serve/tls-options.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate } from "../fixtures/command/tls-files.ts";
+import { Http2Session } from "../fixtures/served/http2-client.ts";
 import { controlOf } from "../fixtures/served/serve-control.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
 
@@ -74,6 +76,22 @@ test.skipIf(!hasOpenssl)("REST and RPC are served over TLS to whoever trusts the
   expect(await counted(server, { ca: authority.cert })).toEqual([3, 0]);
   await expect(counted(server, {})).rejects.toThrow();
   await expect(counted(server, { ca: stranger.cert })).rejects.toThrow();
+});
+
+test.skipIf(!hasOpenssl)("HTTP/2 is offered over TLS, for gRPC and for rows", async () => {
+  const { authority, server: pair } = made!;
+  const server = await served(pair);
+  const ca = authority.cert;
+  const transport = createGrpcTransport({ baseUrl: new URL(server.url).origin, nodeOptions: { ca } });
+  const { rows } = await createClient(HistoryService, transport).previewTable({
+    table: "fills",
+    selection: { instanceId: "alpha", runId: "r1" },
+  });
+  expect(rows).toHaveLength(3);
+  await using client = new Http2Session(server, { ca });
+  const answer = await client.ask("/api/v1/history/fills?instance=alpha&run_id=r1");
+  expect([answer.status, answer.body.trimEnd().split("\n").length]).toEqual([200, 3]);
+  expect((client.session.socket as TLSSocket).alpnProtocol).toBe("h2");
 });
 
 test.skipIf(!hasOpenssl)(
