@@ -14,7 +14,8 @@ import { idOfPart, pathPart } from "./path-part.ts";
 import type { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { mayAsk, refuseUnlessAllowed, requireCaller } from "./request-scope.ts";
-import { checkedQuery, type RawQuery, required } from "./row-query.ts";
+import { queryOf, type RouteDoc } from "./route-doc.ts";
+import { type RawQuery, required } from "./row-query.ts";
 import { finishAnswer, sendRows } from "./send-rows.ts";
 
 export interface FilesRoutesOptions {
@@ -54,7 +55,7 @@ export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): 
   };
 
   const giveTables = async (request: FastifyRequest, reply: FastifyReply) => {
-    checkedQuery(request.query as RawQuery, []);
+    queryOf(request);
     using _slot = slots?.take();
     const list = await files.list({ mayAsk });
     const tables = tableNames.flatMap((table) => {
@@ -77,7 +78,7 @@ export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): 
 
   const giveList = async (request: FastifyRequest<{ Params: ListParams }>, reply: FastifyReply) => {
     const table = tableOf(request.params.table);
-    const query = checkedQuery(request.query as RawQuery, ["instance", "run_id"]);
+    const query = queryOf(request);
     using _slot = slots?.take();
     const run =
       query.run_id === undefined
@@ -97,14 +98,74 @@ export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): 
     return answer(request, reply, jsonType, JSON.stringify(list));
   };
 
-  app.route({ method: methods, url: "/files", handler: giveTables });
-  app.route<{ Params: ListParams }>({ method: methods, url: "/files/:table", handler: giveList });
+  app.route({ method: methods, url: "/files", config: { doc: tablesDoc }, handler: giveTables });
+  app.route<{ Params: ListParams }>({
+    method: methods,
+    url: "/files/:table",
+    config: { doc: listDoc },
+    handler: giveList,
+  });
   app.route<{ Params: FileParams }>({
     method: methods,
     url: "/files/:table/:instance/:run/:name",
+    config: { doc: fileDoc },
     handler: (request, reply) => giveFile(options, request, reply),
   });
 }
+
+const text = { type: "string" };
+const count = { type: "integer", minimum: 0 };
+
+function objectOf(properties: Readonly<Record<string, object>>) {
+  return { type: "object", properties, required: Object.keys(properties) };
+}
+
+function listOf(properties: Readonly<Record<string, object>>) {
+  return { type: "array", items: objectOf(properties) };
+}
+
+const tablesDoc: RouteDoc = {
+  summary: "The tables of which there is Parquet.",
+  query: [],
+  answer: {
+    type: "application/json",
+    schema: objectOf({
+      tables: listOf({ table: text, url: text, runs: count, files: count, rows: count, bytes: count }),
+    }),
+  },
+};
+
+const listDoc: RouteDoc = {
+  summary: "The Parquet files of a table: of every run, of an instance's, or of one run.",
+  query: ["instance", "run_id"],
+  ofAny: true,
+  answer: {
+    type: "application/json",
+    orText: "text/plain",
+    schema: objectOf({
+      files: listOf({
+        url: text,
+        instance: text,
+        run_id: text,
+        state: text,
+        generation: count,
+        bucket: text,
+        rows: count,
+        bytes: count,
+        min_ts_event: text,
+        max_ts_event: text,
+        sha256: text,
+      }),
+      withheld: listOf({ instance: text, run_id: text, state: { type: ["string", "null"] } }),
+    }),
+  },
+};
+
+const fileDoc: RouteDoc = {
+  summary: "The bytes of a file, or a range of them.",
+  query: [],
+  answer: { type: parquetType, schema: {}, statuses: [200, 206] },
+};
 
 interface ListParams {
   readonly table: string;
@@ -125,7 +186,7 @@ async function giveFile(
   const run = { instanceId: idOfPart(params.instance), runId: idOfPart(params.run) };
   refuseUnlessAllowed(requireCaller(request.scope?.caller), run.instanceId);
   const table = tableOf(params.table);
-  checkedQuery(request.query as RawQuery, []);
+  queryOf(request);
   using _slot = method === "HEAD" ? undefined : options.slots?.take();
   await using file = await options.files.open(run, table, params.name);
   const etag = `"${file.sha256}"`;

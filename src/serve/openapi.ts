@@ -69,6 +69,16 @@ const inPath: Record<string, { readonly schema: JsonSchema; readonly description
     schema: { type: "integer", minimum: 1, maximum: 65_535 },
     description: "Metrics port of an instance; /discovery names them.",
   },
+  table: { schema: { enum: tableNames }, description: "The table." },
+  ...Object.fromEntries(
+    ["instance", "run", "name"].map((part) => [
+      part,
+      {
+        schema: { type: "string", minLength: 1 },
+        description: `The ${part} as addresses in a list have it.`,
+      },
+    ]),
+  ),
   path: {
     schema: { type: "string", minLength: 1 },
     description: "The read model, such as resources or accounts/main: with slashes as they are.",
@@ -101,7 +111,7 @@ export function openApiDocument({ name, version, routes, hasTokens, forms }: Ope
         ...doc.query.map((query) => ({
           name: query,
           in: "query",
-          required: query === "instance",
+          required: query === "instance" && doc.ofAny !== true,
           ...parameters[query],
         })),
       ],
@@ -197,8 +207,9 @@ function answersOf(
   }
   const { statuses = [200] } = answer;
   if (!("message" in answer)) {
-    const { type, schema = { type: "string" } } = answer;
-    return of(statuses, "The answer.", { [type]: { schema } });
+    const { type, schema = { type: "string" }, orText } = answer;
+    const text = orText === undefined ? {} : { [orText]: { schema: { type: "string" } } };
+    return of(statuses, "The answer.", { [type]: { schema }, ...text });
   }
   const { message } = answer;
   const naming = message.file === HistoryErrorDetailSchema.file ? "proto" : "camel";

@@ -15,9 +15,10 @@ export type RouteAnswer =
   /** A message; `statuses` are 200 alone unless said. */
   | { readonly message: DescMessage; readonly statuses?: readonly number[] }
   | { readonly rows: Table }
-  /** Anything else: its media type, and a JSON Schema where it has one. */
+  /** Anything else: its media type, with a JSON Schema where it has one, and those of text that may be asked for instead. */
   | {
       readonly type: string;
+      readonly orText?: string;
       readonly schema?: Readonly<Record<string, unknown>>;
       readonly statuses?: readonly number[];
     }
@@ -28,6 +29,8 @@ export interface RouteDoc {
   readonly summary: string;
   /** Any other parameter is refused. */
   readonly query: readonly ParameterName[];
+  /** The instance need not be named. */
+  readonly ofAny?: true;
   readonly answer: RouteAnswer;
 }
 

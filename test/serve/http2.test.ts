@@ -120,7 +120,7 @@ test("a reader that takes nothing is dropped", async () => {
   const client = session(await served({ source, idleReaderMs: 100, onError }));
   client.request(rows).pause();
   await source.left.promise;
-  expect(told).toEqual(["the client took nothing for 1 s"]);
+  expect(told).toEqual(["the client read nothing for 1 s"]);
 });
 
 test("an answer that is cut is reset, never ended", async () => {
