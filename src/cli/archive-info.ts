@@ -11,7 +11,6 @@ import { freeBytes } from "../extract/disk-need.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
-import { infoText } from "./info-text.ts";
 import { pendingJson } from "./pending-told.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -75,12 +74,13 @@ export interface ArchiveInfo {
   readonly disks: readonly { readonly folder: string; readonly freeBytes: number }[];
 }
 
-/** Tells of an archive as a whole. A manifest that cannot be read is counted, told, and exit status 5. */
-export async function tellInfo(values: Values, session: Session): Promise<number> {
+/** Sums up an archive. A manifest that cannot be read is counted, told, and exit status 5. */
+export async function archiveInfo(
+  values: Values,
+  session: Session,
+): Promise<{ info: ArchiveInfo; status: number }> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
-  const { info, status } = await infoOf(archive, values.scratch, session);
-  await session.print(session.json ? `${JSON.stringify(info, null, 2)}\n` : infoText(info, session));
-  return status;
+  return await infoOf(archive, values.scratch, session);
 }
 
 async function infoOf(archive: Archive, scratch: string | undefined, session: Session) {

@@ -24,6 +24,9 @@ export const infoCommand = commandEntry({
 });
 
 async function info(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const { tellInfo } = await import("./archive-info.ts");
-  return await tellInfo(values, session);
+  const { archiveInfo } = await import("./archive-info.ts");
+  const { infoText } = await import("./info-text.ts");
+  const { info: found, status } = await archiveInfo(values, session);
+  await session.print(session.json ? `${JSON.stringify(found, null, 2)}\n` : infoText(found, session));
+  return status;
 }

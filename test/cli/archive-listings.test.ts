@@ -121,7 +121,7 @@ describe("runs", () => {
     await writeFile(archive.layout.manifestFile(cut), "{");
     const { status, stdout, stderr } = await command("runs");
     expect([status, stderr]).toEqual([5, expect.stringContaining("archive_damaged")]);
-    expect(stdout).toMatch(/^alpha\/2022-01-02 +damaged +/m);
+    expect(stdout).toMatch(/^alpha\/2022-01-02 +damaged$/m);
     expect(await idsOf("--state", "damaged")).toEqual([cut.runId]);
   });
 
