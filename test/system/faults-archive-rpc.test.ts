@@ -35,7 +35,7 @@ const cases: Record<Kind, Cases> = {
     ["tie-cap@fills:5,6,4", { state: "COMPLETE", holds: "some" }],
     [
       "tie-cap@fills:5,6,2",
-      failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "says that it holds 6"),
+      failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "but counts 6"),
     ],
   ],
   late: passes("late@fills:3,2,4"),
@@ -65,11 +65,21 @@ const cases: Record<Kind, Cases> = {
   "facts-disagree": [
     [
       "facts-disagree@fills:2",
-      { state: "INCOMPLETE", code: "incomplete", says: ["9 rows came in [", "11"], holds: "world" },
+      {
+        state: "INCOMPLETE",
+        code: "incomplete",
+        says: ["2 rows missing in [", "got 9 of 11"],
+        holds: "world",
+      },
     ],
     [
       "facts-disagree@fills:-2",
-      { state: "UNVERIFIED", code: "unverified", says: ["12 rows came in [", "only 10"], holds: "world" },
+      {
+        state: "UNVERIFIED",
+        code: "unverified",
+        says: ["2 more rows than the gateway counts in [", "got 12 instead of 10"],
+        holds: "world",
+      },
     ],
   ],
   "facts-ignore-bounds": passes("facts-ignore-bounds@fills", "facts-ignore-bounds@*"),

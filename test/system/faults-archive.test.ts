@@ -56,7 +56,7 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
     {
       fault: "tie-cap@fills:5,6,2",
       // no filter parts the rows finely enough
-      facts: failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "says that it holds 6"),
+      facts: failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "but counts 6"),
       // without facts, two rows on one timestamp may already be all that the gateway gives
       literal: failing("timestamp_capped", "1640998800000000001"),
     },
@@ -121,7 +121,12 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
   "facts-disagree": [
     {
       fault: "facts-disagree@fills:2",
-      facts: { state: "INCOMPLETE", code: "incomplete", says: ["9 rows came in [", "11"], holds: "world" },
+      facts: {
+        state: "INCOMPLETE",
+        code: "incomplete",
+        says: ["2 rows missing in [", "got 9 of 11"],
+        holds: "world",
+      },
       literal: whole,
     },
     {
@@ -129,7 +134,7 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
       facts: {
         state: "UNVERIFIED",
         code: "unverified",
-        says: ["12 rows came in [", "only 10"],
+        says: ["2 more rows than the gateway counts in [", "got 12 instead of 10"],
         holds: "world",
       },
       literal: whole,
