@@ -42,7 +42,7 @@ const cases: Record<Kind, Cases> = {
     ["tie-cap@fills:5,6,4", { state: "COMPLETE", holds: "some" }],
     [
       "tie-cap@fills:5,6,2",
-      failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "says that it holds 6"),
+      failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "but counts 6"),
     ],
   ],
   late: passes("late@fills:3,2,4"),
@@ -84,7 +84,7 @@ const cases: Record<Kind, Cases> = {
       {
         state: "UNVERIFIED",
         code: "unverified",
-        says: ["2 rows too many in [", "got 12, the gateway counts 10"],
+        says: ["2 more rows than the gateway counts in [", "got 12 instead of 10"],
         holds: "world",
       },
     ],

@@ -68,7 +68,7 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
     {
       fault: "tie-cap@fills:5,6,2",
       // no filter parts the rows finely enough
-      facts: failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "says that it holds 6"),
+      facts: failing("incomplete", "gives 2 rows at ts_event 1641009600000000001", "but counts 6"),
       // without facts, two rows on one timestamp may already be all that the gateway gives
       literal: failing("timestamp_capped", "1640998800000000001"),
     },
@@ -146,7 +146,7 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
       facts: {
         state: "UNVERIFIED",
         code: "unverified",
-        says: ["2 rows too many in [", "got 12, the gateway counts 10"],
+        says: ["2 more rows than the gateway counts in [", "got 12 instead of 10"],
         holds: "world",
       },
       literal: whole,
