@@ -105,9 +105,9 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
   const incomplete = withheld.filter(({ state }) => state !== null);
   if (incomplete.length > 0) {
     const were = incomplete.length === 1 ? "was" : "were";
-    const hint = incomplete.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
+    const wayOut = incomplete.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
     const which = listed(incomplete, ({ state }) => state!);
-    notes.push(`${tablesAre(incomplete)} not complete and ${were} left out: ${which}${hint}`);
+    notes.push(`${tablesAre(incomplete)} not complete and ${were} left out: ${which}${wayOut}`);
   }
   if (never.length > 0) {
     const [was, is] = never.length === 1 ? ["was", "is"] : ["were", "are"];
@@ -119,7 +119,7 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
       const upTo = until === null ? "" : `; proven up to ts_event ${formatTime(BigInt(until))}`;
       return `${state} since ${since}${besideState(state, error)}${upTo}`;
     };
-    notes.push(`${tablesAre(behind)} behind, shown as proven before: ${listed(behind, why)}`);
+    notes.push(`${tablesAre(behind)} behind and shown as proven before: ${listed(behind, why)}`);
   }
   if (unproven.length > 0) {
     const why = ({ state, error }: UnprovenTable) => `${state}${besideState(state, error)}`;

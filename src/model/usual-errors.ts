@@ -5,7 +5,8 @@ import type { FilterName, Table } from "./table.ts";
 /** Who has no such instance, and how to find those it has, by what was asked. */
 const askedFor = {
   gateway: { who: "the gateway", hint: usualHints.instance_not_found! },
-  archive: { who: "the archive", hint: usualHints.not_archived! },
+  // answers in the gateway's place, and in its words
+  archive: { who: "the gateway", hint: usualHints.not_archived! },
   control: { who: "this server", hint: "GET /instances lists the instances." },
 };
 
