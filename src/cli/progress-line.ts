@@ -14,7 +14,7 @@ export interface Course {
   readonly bytes: number;
   /** Rows there will be; null where nobody knows, or where more came than were said to be there. */
   readonly total: number | null;
-  /** Rows a second; null where there is nothing yet to take it from. */
+  /** Rows a second; null where there is nothing yet to take it from. One that rounds to none is not shown. */
   readonly perSecond: number | null;
   /** Until the end of the whole job; null where nobody can say. */
   readonly leftMs: number | null;
@@ -64,7 +64,7 @@ function joined(course: Course, name: string, withBytes: boolean): string {
         : [`${grouped(rows)} of ${grouped(total)} ${plural(total, "row")}`]),
     // what is not fetched has no size to show
     ...(withBytes && bytes > 0 ? [byteText(bytes)] : []),
-    ...(rows > 0 && perSecond !== null ? [`${grouped(Math.round(perSecond))} rows/s`] : []),
+    ...(rows > 0 && perSecond !== null && perSecond >= 0.5 ? [`${grouped(Math.round(perSecond))} rows/s`] : []),
     // rows are only the first half of the work: what is left then, nobody can say
     ...(leftMs !== null
       ? [`${durationText(leftMs)} left`]

@@ -50,6 +50,8 @@ export function showProgress(options: ProgressOptions): Progress {
       hideCursor: false,
       clearOnComplete: true,
       gracefulExit: false,
+      // a line fits, and a process that is killed leaves the terminal as it was
+      linewrap: true,
       // what is printed above it takes its line, so that it is drawn again though nothing moved
       forceRedraw: true,
       fps: 4,
@@ -69,16 +71,16 @@ export function showProgress(options: ProgressOptions): Progress {
 }
 
 /**
- * Text for a terminal whose last line a bar has: takes the bar's line, which is drawn again below. Lines wrap only
- * meanwhile, for the bar switches that off; the cursor is saved anew, for the bar's end goes back to where it was saved.
+ * Text for a terminal whose last line a bar has: takes the bar's line, which is drawn again below. The cursor is saved
+ * anew, for the bar's end goes back to where it was saved.
  */
 export function aboveBar(text: string): string {
   return `${leaveBarLine}${text}${backToBarLine}`;
 }
 
 /** What goes ahead of and behind that text, for one that goes by another stream. */
-export const leaveBarLine = "\r\x1b[K\x1b[?7h";
-export const backToBarLine = "\x1b[?7l\x1b7";
+export const leaveBarLine = "\r\x1b[K";
+export const backToBarLine = "\x1b7";
 
 function progressOf(state: State, stop: () => void): Progress {
   return {

@@ -50,7 +50,8 @@ describe("a line of progress", () => {
     );
     expect(progressLine({ ...course, ...none, total: null })).toBe("alpha-1/2022-01-01-001");
     expect(progressLine({ ...course, ...none, total: 0 })).toBe("alpha-1/2022-01-01-001");
-    expect(progressLine({ ...course, perSecond: null, leftMs: null })).not.toContain("rows/s");
+    for (const perSecond of [null, 0, 0.4])
+      expect(progressLine({ ...course, perSecond, leftMs: null })).not.toContain("rows/s");
   });
 
   it("has numbers in groups, and durations in two units at most", () => {
@@ -104,10 +105,17 @@ describe("a bar", () => {
     const stream = Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: true, columns: 80 });
     using progress = showProgress({ style: "bar", stream, write: () => {} });
     progress.on("alpha-1/a");
-    const drawn = () => stream.read()?.includes("alpha-1/a") ?? false;
+    let shown = "";
+    const drawn = () => {
+      const text: string = stream.read() ?? "";
+      shown += text;
+      return text.includes("alpha-1/a");
+    };
     await expect.poll(drawn).toBe(true);
     stream.read();
     await expect.poll(drawn).toBe(true);
+    // a process that is killed could not switch the wrapping of lines on again
+    expect(shown).not.toContain("\u001b[?7");
   });
 });
 
