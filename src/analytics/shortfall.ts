@@ -105,9 +105,9 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
   const incomplete = withheld.filter(({ state }) => state !== null);
   if (incomplete.length > 0) {
     const were = incomplete.length === 1 ? "was" : "were";
-    const hint = incomplete.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
+    const way = incomplete.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
     const which = listed(incomplete, ({ state }) => state!);
-    notes.push(`${tablesAre(incomplete)} not complete and ${were} left out: ${which}${hint}`);
+    notes.push(`${tablesAre(incomplete)} not complete and ${were} left out: ${which}${way}`);
   }
   if (never.length > 0) {
     const [was, is] = never.length === 1 ? ["was", "is"] : ["were", "are"];

@@ -7,6 +7,7 @@ import { committedBytes } from "../archive/manifest-files.ts";
 import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
 import { byteText } from "../model/byte-text.ts";
 import { exit, RunvaultError } from "../model/error.ts";
+import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { formatTime } from "../model/time.ts";
 import { instanceNotArchived } from "../model/usual-errors.ts";
@@ -149,7 +150,7 @@ function shortfallLines(manifest: Manifest): string[] {
     const aside = acceptedAside(table);
     const told = [
       attemptText(table),
-      aside === 0 ? null : `rows set aside, as the operator accepted: ${aside}`,
+      aside === 0 ? null : `${countText(aside, "row")} set aside, as the operator accepted`,
     ];
     return told
       .filter((text) => text !== null)

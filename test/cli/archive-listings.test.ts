@@ -60,7 +60,7 @@ describe("runs", () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/^alpha\/2022-01-01 +COMPLETE +50 +[\d.]+ kB +2022-06-01 10:30$/m);
     expect(stdout).toContain(
-      "\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing of it is committed; `runvault archive alpha/2022-01-04` goes on\n",
+      "\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; `runvault archive alpha/2022-01-04` goes on\n",
     );
   });
 
@@ -73,7 +73,7 @@ describe("runs", () => {
     const wrong = await command("runs", "--state", "COMPLETED");
     expect([wrong.status, wrong.stderr]).toEqual([
       2,
-      expect.stringContaining('names no state: "COMPLETED" (did you mean COMPLETE?)'),
+      expect.stringContaining('names an unknown state: "COMPLETED" (did you mean COMPLETE?)'),
     ]);
     expect((await command("runs", "--state", "OPEN", "--gateway", "http://127.0.0.1:1")).status).toBe(2);
   });
@@ -260,7 +260,7 @@ describe("rm", () => {
 
   test.each([
     [["--older-than", "90d", names.whole], "is a run"],
-    [["--any-state", names.whole], "--any-state belongs to --older-than"],
+    [["--any-state", names.whole], "--any-state needs --older-than"],
     [[], "no run is named"],
     [["--older-than", "90d", "delta"], "the archive holds no run of this instance"],
   ])("%j is refused", async (args, message) => {

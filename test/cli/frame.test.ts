@@ -34,7 +34,11 @@ describe("usage errors exit with 2 and say what to do", () => {
       "--timeout is a duration with its unit",
     ],
     ["an unknown table", ["files", "fils"], "Did you mean fills?"],
-    ["an empty value", ["runs", "--gateway", "http://x", "--token-file", ""], "--token-file is empty"],
+    [
+      "an empty value",
+      ["runs", "--gateway", "http://x", "--token-file", ""],
+      "--token-file must not be empty",
+    ],
     [
       "two formats at once",
       ["query", "--json", "-f", "csv", "SELECT 1"],
@@ -56,7 +60,7 @@ describe("usage errors exit with 2 and say what to do", () => {
     ["an instance alone", ["archive", "alpha-1"], "INSTANCE --finished"],
     ["an empty run id", ["archive", "a/"], "does not name a run"],
     ["a run without instance", ["rm", "/b"], "does not name a run"],
-    ["nothing to archive", ["archive"], "nothing to archive is named"],
+    ["nothing to archive", ["archive"], "no run is named"],
     ["--all without --finished", ["archive", "--all"], "--all needs --finished"],
     ["a run with --finished", ["archive", "a/b", "--finished"], "is a run"],
     ["no gateway", ["archive", "a/b"], "RUNVAULT_GATEWAY"],

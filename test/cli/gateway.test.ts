@@ -77,7 +77,7 @@ describe("requests that are repeated", () => {
     await served({ faults: [parseFault("rate-limit@instances:1")] }, async (url) => {
       const { status, stderr } = await runInside(["runs", "--gateway", url]);
       expect(status).toBe(0);
-      expect(stderr).toMatch(/warn: waiting to ask again .*code=rate_limited status=429/);
+      expect(stderr).toMatch(/warn: waiting before the next attempt .*code=rate_limited status=429/);
     });
   });
 });

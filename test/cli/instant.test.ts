@@ -35,7 +35,7 @@ describe("a time on the command line", () => {
   });
 
   test.each(["yesterday", "", "5 s", "5h", "1.5s", "2022-02-30", "12:00"])("%j is none", (text) => {
-    expect(instant.safeParse(text).error?.issues[0]?.message).toContain("is a time: RFC 3339 such as");
+    expect(instant.safeParse(text).error?.issues[0]?.message).toContain("must be a time: RFC 3339 such as");
   });
 
   test("beyond 64 bits is told as such", () => {

@@ -108,7 +108,7 @@ describe("query -o FILE", () => {
     [["-o", "x.xls", "SELECT 1"], "the name does not tell the format: x.xls", "table, vertical, json"],
     [["-o", "x", "SELECT 1"], "the name does not tell the format: x", "--format"],
     [["-o", "archive/x.csv", "SELECT 1"], "--out is inside the archive", "outside"],
-    [["--file", "x.sql", "SELECT 1"], "--file and a statement exclude each other", "one of them"],
+    [["--file", "x.sql", "SELECT 1"], "--file cannot be combined with a statement", "one of them"],
     [["--file", "no/such.sql"], "the file cannot be read: ENOENT", ""],
   ])("%j is refused", async (args, message, hint) => {
     const named = args.map((word) => word.replace(/^archive/, built.dir));

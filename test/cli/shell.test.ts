@@ -125,7 +125,7 @@ describe("commands of the shell", () => {
     await writeFile(file, `.read ${file}\n`);
     const { status, stderr } = await shell(`.read ${file}`);
     expect(status).toBe(2);
-    expect(stderr).toContain("files read one another too deeply");
+    expect(stderr).toContain(".read is nested too deeply");
   });
 });
 

@@ -316,7 +316,7 @@ describe("runs and verify", () => {
     );
     expect(told).toContain(`; ${before}; failing since`);
     expect(told).toContain(`failing since ${began}`);
-    expect(told).toContain("alpha/2022-01-01  orders: rows set aside, as the operator accepted: 1");
+    expect(told).toContain("alpha/2022-01-01  orders: 1 row set aside, as the operator accepted");
     expect(told).toMatch(
       /bars: INCOMPLETE: server_error: .*; nothing is proven; failing since .*, last tried at /,
     );
@@ -336,9 +336,7 @@ describe("runs and verify", () => {
     const verified = await runInside(["verify", "--archive", dir]);
     expect(verified.status).toBe(4);
     expect(verified.stdout).toContain(`${before}; failing since ${began}`);
-    expect(verified.stdout).toContain(
-      "notice: orders quarantine: rows set aside, as the operator accepted: 1",
-    );
+    expect(verified.stdout).toContain("notice: orders quarantine: 1 row set aside, as the operator accepted");
   });
 
   test("say of an instance without runs that the archive has none of it", async () => {

@@ -31,7 +31,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
       driver.expectNotAskedAgain(held, since);
       if (status !== 4) break;
       expect(finished.stderr).toContain("runvault: incomplete: --max-bytes is used up: 1.");
-      expect(finished.stderr).toContain("it goes on from what is already fetched");
+      expect(finished.stderr).toContain("it continues from what is already fetched");
       expect(finished.stdout).toContain("  INCOMPLETE: --max-bytes is used up");
       expect((await driver.journalled()).length).toBeGreaterThan(held.length);
       expect(await driver.manifest()).toBeNull();
@@ -48,7 +48,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     gateway.letGo();
     await gateway.quiet();
     expect(finished.stderr).toContain("runvault: incomplete: --max-time is over, after 3 s");
-    expect(finished.stderr).toContain("it goes on from what is already fetched");
+    expect(finished.stderr).toContain("it continues from what is already fetched");
     expect(finished.stdout).toMatch(/^alpha-1\/never-begun +not tried$/m);
     expect(finished.status).toBe(4);
     const held = await driver.journalled();

@@ -52,7 +52,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
           ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
           have gone wrong since 2022-06-02T10:30:00.000Z
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
-          UTC; nothing of it is committed; \`runvault archive alpha/2022-01-04\` goes on"
+          UTC; nothing committed yet; \`runvault archive alpha/2022-01-04\` goes on"
     `);
   });
 
@@ -70,7 +70,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
           nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
       alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772));
           nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
-      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing of it is committed; \`runvault
+      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; \`runvault
           archive alpha/2022-01-04\` goes on"
     `);
   });
@@ -144,11 +144,11 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
         unproven: orders state: INCOMPLETE: stream_cut: cut after 900 bytes
             ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
             have gone wrong since 2022-06-02T10:30:00.000Z
-        next: Archive the run again: only what is missing is asked for.
+        next: Archive the run again: only what is missing is fetched.
       beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type
           verified: 26 checks passed
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
-          UTC; nothing of it is committed; \`runvault archive alpha/2022-01-04\` goes on"
+          UTC; nothing committed yet; \`runvault archive alpha/2022-01-04\` goes on"
     `);
   });
 
