@@ -151,6 +151,7 @@ function sparedText(spared: readonly Spared[], { paint }: Session): string {
   if (spared.length === 0) return "";
   const shown = spared.slice(0, 5).map((run) => `  ${visible(formatRun(run))}  ${paint(run.state)}\n`);
   const more = spared.length - shown.length;
-  const count = `${grouped(spared.length)} ${plural(spared.length, "run")}`;
-  return `kept ${count} as old because of ${spared.length === 1 ? "its" : "their"} state; --any-state removes ${spared.length === 1 ? "it" : "them"} as well:\n${shown.join("")}${more === 0 ? "" : `  and ${grouped(more)} more\n`}`;
+  const count = `${grouped(spared.length)} old ${plural(spared.length, "run")}`;
+  const [its, it] = spared.length === 1 ? ["its", "it"] : ["their", "them"];
+  return `kept ${count} because of ${its} state; --any-state removes ${it} as well:\n${shown.join("")}${more === 0 ? "" : `  and ${grouped(more)} more\n`}`;
 }

@@ -133,7 +133,7 @@ describe("runs", () => {
     const lines = table.split("\n").map((line) => stripVTControlCharacters(line));
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(72);
     expect(table).toMatch(/^beta-.+…[^ ]+ /m);
-    expect(stderr).toBe("1 of 4 names are cut to fit; --wide has them whole\n");
+    expect(stderr).toBe("1 of 4 names are shortened to fit; --wide shows them in full\n");
     for (const text of [(await onTerminal(72, "runs", "--wide")).stdout, (await command("runs")).stdout]) {
       expect(text).toContain(`${formatRun(growing)} `);
     }
@@ -221,7 +221,7 @@ describe("rm", () => {
     const { status, stdout } = await command("rm", "--older-than", "90d");
     expect(status).toBe(0);
     expect(stdout).toMatch(
-      /^removed alpha\/2022-01-01 {2}([\d.]+ kB)\nremoved 1 run, \1\nspared 2 runs as old, for their state; --any-state takes these, too:\n {2}alpha\/2022-01-02 {2}INCOMPLETE\n {2}beta-.* {2}OPEN\n$/,
+      /^removed alpha\/2022-01-01 {2}([\d.]+ kB)\nremoved 1 run, \1\nkept 2 old runs because of their state; --any-state removes them as well:\n {2}alpha\/2022-01-02 {2}INCOMPLETE\n {2}beta-.* {2}OPEN\n$/,
     );
     expect(await manifests()).toEqual([names.cut, formatRun(growing)]);
     await command("rm", "--older-than", "90d", "--any-state", "alpha");
@@ -255,7 +255,7 @@ describe("rm", () => {
   test("a damaged manifest has no age", async () => {
     await writeFile(archive.layout.manifestFile(cut), "{");
     const { status, stderr } = await command("rm", "--older-than", "90d", "--any-state", "--dry-run");
-    expect([status, stderr]).toEqual([5, expect.stringContaining("how old its run is, nothing says")]);
+    expect([status, stderr]).toEqual([5, expect.stringContaining("the age of its run is unknown")]);
   });
 
   test.each([

@@ -51,8 +51,8 @@ describe("the format, where it is not given,", () => {
   });
 
   test.each([
-    [["fills", "--out", "x.xls"], "the name does not tell the format: x.xls"],
-    [["fills", "--out", "x"], "the name does not tell the format: x"],
+    [["fills", "--out", "x.xls"], "the format is not clear from the file name: x.xls"],
+    [["fills", "--out", "x"], "the format is not clear from the file name: x"],
     [["fills", "orders", "--out", "x.parquet"], "the name of a folder does not tell"],
     [["fills", "--partition", "run", "--out", "x.parquet"], "the name of a folder does not tell"],
     [["fills", "--out", "-"], "standard output has no name"],

@@ -172,7 +172,7 @@ describe("verify --against", () => {
       expect(stdout).toMatch(/^alpha\/2022-01-01 {2}verified/m);
       expect(stdout).toMatch(/^alpha\/2022-01-02 {2}not compared: /m);
       expect(stdout).toContain("not compared: run_not_found");
-      expect(stdout).toContain("next: Look whether this is the run's gateway");
+      expect(stdout).toContain("next: Check that this is the run's gateway");
     });
   });
 
@@ -203,7 +203,7 @@ describe("the environment", () => {
     expect((await runInside(["verify", ...archive], wrong)).status).toBe(0);
     const asked = await runInside(["runs", "--gateway", nowhere], wrong);
     expect(asked.status).toBe(2);
-    expect(asked.stderr).toContain("RUNVAULT_CONCURRENCY (for --concurrency) is a whole number");
+    expect(asked.stderr).toContain("RUNVAULT_CONCURRENCY (for --concurrency) must be a whole number");
   });
 });
 

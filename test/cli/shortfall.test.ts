@@ -112,7 +112,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
   test("leads on with --strict to what archives a table that never was", async () => {
     const archived = "`runvault archive alpha/2022-01-01 --tables equity`";
     const never = await runInside([...command("equity"), "--strict", "--quiet"]);
-    expect(never.stderr).toContain("not all that was asked for is proven: 1 table left out\n");
+    expect(never.stderr).toContain("not everything requested is proven: 1 table left out\n");
     expect(never.stderr).toContain(
       `hint: equity was never archived for alpha/2022-01-01: ${archived}, or leave out --strict.`,
     );
@@ -210,7 +210,7 @@ test("a query hints at the tables never archived, and at `runs` for the others",
   const sql = "SELECT count(*) FROM fills, equity, metrics, bars";
   const { status, stderr } = await runInside(["query", sql, "--archive", dir, "--strict"]);
   expect(status).toBe(4);
-  expect(stderr).toContain("not all that was asked for is proven: 3 tables left out, 1 table behind\n");
+  expect(stderr).toContain("not everything requested is proven: 3 tables left out, 1 table behind\n");
   expect(stderr).toContain(
     "hint: equity, metrics were never archived for alpha/2022-01-01: `runvault archive alpha/2022-01-01 --tables equity,metrics`. " +
       "For the rest, `runvault runs` says why;",

@@ -192,7 +192,7 @@ describe("verify of a part", () => {
     await recommit(runs[2]!, { committedAt: "no time at all" });
     expect(await verified("--since", "7d")).toEqual(["alpha/2", "beta/1"]);
     expect((await verify("--since", "7d", "alpha")).stdout).toContain(
-      "1 run was committed before, and not looked at",
+      "1 run was committed before --since, and not checked",
     );
     expect((await verify("--since", "soon")).status).toBe(2);
   });

@@ -37,7 +37,7 @@ async function screen(
 describe.skipIf(!requires("tmux"))("a terminal", () => {
   test("of 80 columns: runs", async () => {
     expect(await screen(80, ["runs"])).toMatchInlineSnapshot(`
-      "1 of 4 names are cut to fit; --wide has them whole
+      "1 of 4 names are shortened to fit; --wide shows them in full
       run                         state       rows     size  committed (UTC)   pending
       --------------------------  ----------  ----  -------  ----------------  -------
       alpha/2022-01-01            COMPLETE      50  99.9 kB  2022-06-01 10:30
@@ -58,7 +58,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
 
   test("of 120 columns: runs", async () => {
     expect(await screen(120, ["runs"])).toMatchInlineSnapshot(`
-      "1 of 4 names are cut to fit; --wide has them whole
+      "1 of 4 names are shortened to fit; --wide shows them in full
       run                                                                 state       rows     size  committed (UTC)   pending
       ------------------------------------------------------------------  ----------  ----  -------  ----------------  -------
       alpha/2022-01-01                                                    COMPLETE      50  99.9 kB  2022-06-01 10:30
@@ -103,7 +103,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut
                 after 900 bytes ([1640995200000000001, 1641064430769230772)); nothing
                 is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
-                \`runvault archive alpha/2022-01-02\` asks for what is missing
+                \`runvault archive alpha/2022-01-02\` fetches what is missing
 
       instance               runs  rows     size  newest commit (UTC)
       ---------------------  ----  ----  -------  -------------------
@@ -125,7 +125,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       newest    beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type, committed 2022-06-03 10:30 UTC
       unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
                 1641064430769230772)); nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
-                \`runvault archive alpha/2022-01-02\` asks for what is missing
+                \`runvault archive alpha/2022-01-02\` fetches what is missing
 
       instance               runs  rows     size  newest commit (UTC)
       ---------------------  ----  ----  -------  -------------------
@@ -156,7 +156,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     expect(await screen(120, ["rm", "--older-than", "90d", "--dry-run"])).toMatchInlineSnapshot(`
       "would remove alpha/2022-01-01  99.9 kB
       would remove 1 run, 99.9 kB
-      spared 2 runs as old, for their state; --any-state takes these, too:
+      kept 2 old runs because of their state; --any-state removes them as well:
         alpha/2022-01-02  INCOMPLETE
         beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type  OPEN"
     `);
