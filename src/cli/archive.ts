@@ -20,7 +20,7 @@ export const archiveCommand = commandEntry({
         )
         .argument("[runs...]", `${runArgumentHelp}; with --finished, INSTANCE`)
         .option("--all", "every instance; needs --finished")
-        .option("--finished", "every finished run of the named instances, or with --all of all")
+        .option("--finished", "every finished run of the named instances, or of all with --all")
         .option(
           "--finished-status <words>",
           "statuses by which the gateway says that a run has ended, such as COMPLETED,STOPPED; the archive remembers them",

@@ -10,6 +10,7 @@ import { countBuffersWithHeap } from "./external-memory.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import { readSecretFile } from "./secret-file.ts";
 import type { Session } from "./session.ts";
+import { unreadable } from "./unreadable.ts";
 
 /** Schema of the options that `addGatewayOptions` declares. */
 export const gatewayShape = {
@@ -201,7 +202,10 @@ export async function openGatewayFor(
 export async function readTokenFile(file: string, session: Pick<Session, "log" | "signal">): Promise<string> {
   const token = (await readSecretFile("--token-file", file, session)).toString("utf8").trim();
   if (token !== "") return token;
-  throw new RunvaultError("invalid_argument", "the token file is empty", { place: { file } });
+  throw new RunvaultError("invalid_argument", "the token file is empty", {
+    place: { file },
+    hint: "Write the token into the file.",
+  });
 }
 
 /** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */
@@ -209,9 +213,6 @@ export async function readOptionFile(flag: string, file: string): Promise<string
   try {
     return await readFile(file, "utf8");
   } catch (cause) {
-    throw new RunvaultError("invalid_argument", `${flag}: the file cannot be read`, {
-      cause,
-      place: { file },
-    });
+    throw unreadable(file, cause, flag);
   }
 }

@@ -133,13 +133,13 @@ describe("the frame", () => {
       "file /from-flag",
     );
     expect((await runInside(["archive", "a/b"], { env })).stderr).toContain(
-      "RUNVAULT_CONCURRENCY (for --concurrency) is a whole",
+      "RUNVAULT_CONCURRENCY (for --concurrency) must be a whole",
     );
     const both = await runInside(
       ["archive", "a/b", "--concurrency", "2", "--token-file", "/no/token", "--gateway", "http://x/api/v1"],
       { env },
     );
-    expect(both.stderr).toContain("--token-file: the file cannot be read");
+    expect(both.stderr).toContain("--token-file: the file cannot be read: ENOENT");
   });
 
   it("turns a flag on by a variable that says yes, and not by one that says no", () => {
