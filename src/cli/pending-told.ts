@@ -18,7 +18,7 @@ export function pendingLine(work: PendingWork, scratch: string | undefined): str
   const what = isRebuild ? "Parquet" : countText(segments, "segment");
   const beside = isCommitted ? "in addition to what is committed" : "nothing committed yet";
   const told = `pending: ${what}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
-  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, scratch)}\` continues`)}\n`;
+  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, scratch)}\` continues it`)}\n`;
 }
 
 function commandOf(work: PendingWork, scratch: string | undefined): string {

@@ -239,7 +239,9 @@ function textOf({ reports, notTried, unfinished, goOn }: Result): string {
     ...notTried.map((run) => `${formatRun(run)}  not tried`),
     ...(unfinished.length === 0
       ? []
-      : [`the types of ${unfinished.join(", ")} are not yet changed in all runs: \`${goOn}\` continues`]),
+      : [
+          `the types of ${unfinished.join(", ")} are not yet changed in all runs: \`${goOn}\` finishes the change`,
+        ]),
   ];
   return lines.length === 0 ? "nothing to rebuild\n" : `${lines.map(visible).join("\n")}\n`;
 }

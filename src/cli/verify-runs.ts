@@ -87,7 +87,7 @@ function isChosen({ instanceId, runId }: PendingWork, chosen: readonly RunChoice
 function onlyPending(thrown: unknown, scratch: string | undefined, work: PendingWork): unknown {
   const error = RunvaultError.from(thrown);
   if (error.code !== "not_archived") return thrown;
-  const hint = `Nothing of it is committed yet: \`${pendingJson(work, scratch).command}\` continues.`;
+  const hint = `Nothing of it is committed yet: \`${pendingJson(work, scratch).command}\` continues it.`;
   return new RunvaultError(error.code, error.message, { place: error.place, hint, cause: error });
 }
 

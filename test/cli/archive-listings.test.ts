@@ -60,7 +60,7 @@ describe("runs", () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/^alpha\/2022-01-01 +COMPLETE +50 +[\d.]+ kB +2022-06-01 10:30$/m);
     expect(stdout).toContain(
-      "\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; `runvault archive alpha/2022-01-04` goes on\n",
+      "\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; `runvault archive alpha/2022-01-04` continues it\n",
     );
   });
 
@@ -68,7 +68,7 @@ describe("runs", () => {
     expect(await idsOf("--state", "complete,INCOMPLETE")).toEqual([whole.runId, cut.runId]);
     expect(await idsOf("--state", "pending")).toEqual([stopped.runId]);
     expect((await command("runs", "--state", "UNVERIFIED")).stdout).toBe(
-      "no runs in these states, of 4 in all\n",
+      "no runs in these states; 4 runs in other states\n",
     );
     const wrong = await command("runs", "--state", "COMPLETED");
     expect([wrong.status, wrong.stderr]).toEqual([

@@ -263,7 +263,7 @@ describe("a widened column", () => {
     const { status, stdout } = await under.command("rebuild", `${run.instanceId}/${run.runId}`);
     expect(status).toBe(0);
     expect(stdout).toContain(
-      "types of fills are not changed in all runs yet: `runvault rebuild --widen fills.price=38,18` goes on",
+      "types of fills are not yet changed in all runs: `runvault rebuild --widen fills.price=38,18` finishes the change",
     );
     const ended = await under.command("rebuild", "--widen", "fills.price=38,18", "--json");
     expect(JSON.parse(ended.stdout)).toMatchObject({ exit: 0, unfinished: [], goOn: null });
