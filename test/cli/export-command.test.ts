@@ -28,7 +28,7 @@ const args = (...more: string[]) => ["export", "--archive", built.dir, ...more];
 describe("wrong usage is refused", () => {
   test.each([
     [["fills", "-f", "parquet", "-o", "-"], "parquet cannot be written to standard output", "arrow-stream"],
-    [["fills", "-f", "arrow", "-o", "-"], "arrow cannot be written", "Use arrow-stream"],
+    [["fills", "-f", "arrow", "-o", "-"], "arrow cannot be written", "Use --format arrow-stream"],
     [["fills", "bars", "-f", "csv", "-o", "-"], "standard output takes one table", "folder"],
     [["fills", "-f", "csv", "-o", "-", "--json"], "--json reports", ""],
     [["-f", "csv", "-o", "x"], "no table is named", "--all-tables"],
@@ -38,7 +38,7 @@ describe("wrong usage is refused", () => {
     [["fills", "-f", "csv", "-o", "x", "--from", "yesterday"], "--from must be a time", ""],
     [
       ["fills", "-f", "csv", "-o", "x", "--from", "2ns", "--to", "2ns"],
-      "--from is not before --to",
+      "--from must be before --to",
       "left out",
     ],
     [["fills", "-f", "csv", "-o", "/dev/null", "--force"], "a pipe or a device", "--out -"],

@@ -24,9 +24,9 @@ describe("usage errors exit with 2 and say what to do", () => {
   const cases: [string, string[], string][] = [
     ["an unknown command", ["archiv"], "Did you mean archive?"],
     ["an unknown flag", ["query", "--arhive", "x", "SELECT 1"], "Did you mean --archive?"],
-    ["a missing argument", ["query"], "missing required argument 'sql'"],
+    ["a missing argument", ["files"], "missing required argument 'table'"],
     ["too many arguments", ["query", "SELECT 1", "x"], "too many arguments"],
-    ["a wrong choice", ["query", "-f", "xml", "SELECT 1"], "Allowed choices are table, json, ndjson, csv"],
+    ["a wrong choice", ["query", "-f", "xml", "SELECT 1"], "Allowed choices are table, vertical, json, ndjson, csv"],
     ["flags that exclude each other", ["query", "-v", "-q", "SELECT 1"], "cannot be used with option"],
     [
       "a duration without unit",

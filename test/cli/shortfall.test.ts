@@ -103,7 +103,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
       const plain = await runInside(command(table));
       const strict = await runInside([...command(table), "--strict", "--quiet"]);
       expect([table, strict.status, strict.stdout]).toEqual([table, expected, plain.stdout]);
-      expect(strict.stderr.includes("runvault: incomplete: not all")).toBe(expected === 4);
+      expect(strict.stderr.includes("runvault: incomplete: not everything")).toBe(expected === 4);
     }
     const json = await runInside([...command("bars"), "--strict", "--json", "--quiet"]);
     expect(JSON.parse(json.stderr)).toMatchObject({ error: { code: "incomplete", exit: 4 } });
