@@ -81,7 +81,7 @@ describe("runs", () => {
   test("INSTANCE lists an instance of which everything is pending", async () => {
     await rename(join(dir, "pending/alpha"), join(dir, "pending/gamma"));
     expect(await listed("gamma")).toMatchObject([{ instanceId: "gamma", state: "pending" }]);
-    expect((await command("runs", "delta")).stderr).toContain("the archive has no runs of instance \"delta\"");
+    expect((await command("runs", "delta")).stderr).toContain('the archive has no runs of instance "delta"');
   });
 
   test("work in a scratch folder is seen with --scratch", async () => {
@@ -262,7 +262,7 @@ describe("rm", () => {
     [["--older-than", "90d", names.whole], "is a run"],
     [["--any-state", names.whole], "--any-state needs --older-than"],
     [[], "no run is named"],
-    [["--older-than", "90d", "delta"], "the archive has no runs of instance \"delta\""],
+    [["--older-than", "90d", "delta"], 'the archive has no runs of instance "delta"'],
   ])("%j is refused", async (args, message) => {
     const { status, stderr } = await command("rm", ...args);
     expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);

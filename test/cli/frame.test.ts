@@ -26,7 +26,11 @@ describe("usage errors exit with 2 and say what to do", () => {
     ["an unknown flag", ["query", "--arhive", "x", "SELECT 1"], "Did you mean --archive?"],
     ["a missing argument", ["files"], "missing required argument 'table'"],
     ["too many arguments", ["query", "SELECT 1", "x"], "too many arguments"],
-    ["a wrong choice", ["query", "-f", "xml", "SELECT 1"], "Allowed choices are table, vertical, json, ndjson, csv"],
+    [
+      "a wrong choice",
+      ["query", "-f", "xml", "SELECT 1"],
+      "Allowed choices are table, vertical, json, ndjson, csv",
+    ],
     ["flags that exclude each other", ["query", "-v", "-q", "SELECT 1"], "cannot be used with option"],
     [
       "a duration without unit",
