@@ -26,7 +26,12 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
     if (attempt !== null) list.add(name, "state", "unproven", attempt);
     const aside = acceptedAside(table);
     if (aside > 0) {
-      list.add(name, "quarantine", "notice", `rows set aside, as the operator accepted: ${aside}`);
+      list.add(
+        name,
+        "quarantine",
+        "notice",
+        `${countText(aside, "row")} set aside, as the operator accepted`,
+      );
     }
     for (const view of viewsOf(table)) {
       const { segments, parquet } = view;

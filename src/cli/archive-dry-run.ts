@@ -72,7 +72,7 @@ export async function planRuns(
   const { fits, diskBytes, freeBytes } = totals;
   if (fits === false) {
     const message = `the plan needs about ${byteText(diskBytes)}, the disk has ${byteText(freeBytes!)} free`;
-    const hint = "Free some space, or point --archive at a larger disk.";
+    const hint = "Free some space, or point --archive (RUNVAULT_ARCHIVE) at a larger disk.";
     const place = { file: values.archive };
     statuses.push(session.failure(new RunvaultError("storage_full", message, { place, hint })));
   }

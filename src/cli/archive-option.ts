@@ -14,8 +14,8 @@ export const archiveShape = { archive: nonEmpty };
 export function scratchOption(): Option {
   return new Option(
     "--scratch <dir>",
-    "folder for rows that are fetched and not committed yet, and for half-written files, in place of the archive's own " +
-      "pending/ and staging/; it may be on another disk, and archives may share it",
+    "folder for rows fetched but not yet committed and for half-written files, instead of the archive's own " +
+      "pending/ and staging/; may be on another disk and shared by archives",
   ).env("RUNVAULT_SCRATCH");
 }
 

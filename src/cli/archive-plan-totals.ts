@@ -85,7 +85,7 @@ export class PlanTotals {
       [this.#upToDate, "up to date"],
       [this.#toFetch, "to fetch"],
       [this.#failed, "failed"],
-      [this.#notListed, "not listed any more"],
+      [this.#notListed, "no longer listed"],
       [this.#notTried, "not tried"],
     ] as const;
     const counts = classes.flatMap(([count, words]) => (count === 0 ? [] : [`${grouped(count)} ${words}`]));

@@ -108,7 +108,7 @@ function tablesText(manifest: Manifest, form: ReportForm): string {
 function asideLines({ outcome, setAside, quarantineDir }: RunReport): string[] {
   const examples = Object.entries(setAside).map(
     ([name, example]) =>
-      `  ${visible(`set aside of ${name}, one of them: ${example!.reason}: ${example!.row}`)}\n`,
+      `  ${visible(`set aside from ${name}, for example: ${example!.reason}: ${example!.row}`)}\n`,
   );
   const { tables } = outcome!.manifest;
   const isAny = Object.values(tables).some((table) => toldView(table).quarantine.length > 0);

@@ -169,7 +169,7 @@ async function remarkOn(run: RunRef, lists: RunLists, signal: AbortSignal): Prom
     const { code, message } = RunvaultError.from(thrown);
     if (code === "run_not_found" || code === "instance_not_found") return [];
     // the run's own job went by what there was before
-    return note(`could not be described once more: ${message}`);
+    return note(`could not be looked up in the run list again: ${message}`);
   }
 }
 

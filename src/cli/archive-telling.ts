@@ -47,7 +47,7 @@ export class ArchiveTelling {
 
   /** Tells of a run that the gateway names no more, so that nothing of it can be planned. */
   async notListed({ instanceId, runId }: RunRef): Promise<void> {
-    const words = "not listed any more: `archive` says what becomes of it";
+    const words = "no longer listed: run without --dry-run to see what becomes of it";
     await this.stream.tell(
       "not_listed",
       () => ({ instanceId, runId }),

@@ -38,7 +38,7 @@ export const archiveSchema = z.object({
   sourceMoved: z.boolean().default(false),
   close: z.boolean().default(false),
   recheck: z
-    .union([ageMs, z.literal(true)], "is an age such as 30d, or nothing at the end: name runs ahead of it")
+    .union([ageMs, z.literal(true)], "must be an age such as 30d, or stand alone after the run names")
     .optional(),
   fingerprint: z.boolean().default(false),
   empty: tableList.default([]),
@@ -67,14 +67,14 @@ export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "fini
       hint: "Name runs as INSTANCE/RUN…, or give INSTANCE --finished, or --all --finished.",
     });
   if (all && !finished) throw refuse("--all needs --finished");
-  if (all && runs.length > 0) throw refuse("--all and names of instances or runs exclude each other");
+  if (all && runs.length > 0) throw refuse("--all cannot be combined with names of instances or runs");
   if (all) return { kind: "finished", instances: undefined };
-  if (runs.length === 0) throw refuse("nothing to archive is named");
+  if (runs.length === 0) throw refuse("no run is named");
   const instance = finished ? undefined : runs.find((text) => text !== "" && !text.includes("/"));
-  if (instance !== undefined) throw refuse(`${JSON.stringify(instance)} names no run`);
+  if (instance !== undefined) throw refuse(`${JSON.stringify(instance)} does not name a run`);
   if (!finished) return { kind: "runs", runs: runs.map((text) => askable(parseRun(text))) };
   const run = runs.find((text) => text.includes("/"));
-  if (run !== undefined) throw refuse(`--finished takes instances, ${JSON.stringify(run)} is a run`);
+  if (run !== undefined) throw refuse(`--finished takes instances, but ${JSON.stringify(run)} is a run`);
   return {
     kind: "finished",
     instances: runs.map((text) => askable({ instanceId: parseInstance(text) }).instanceId),

@@ -10,22 +10,22 @@ import type { Session } from "./session.ts";
 /** `runvault archive` */
 export const archiveCommand = commandEntry({
   schema: archiveSchema,
-  howToGoOn: "Run the same command again: it goes on from what is already fetched.",
+  howToGoOn: "Run the same command again: it continues from what is already fetched.",
   declare: (command: Command) =>
     addGatewayOptions(
       command
         .description(
           "Fetches runs from a gateway into the archive and proves that nothing is missing. Every table gets a " +
-            "certificate; what is not proven ends with exit status 4. Running it again after any stop finishes the work.",
+            "certificate; if anything is not proven, the exit status is 4. After any stop, run it again to continue.",
         )
         .argument("[runs...]", `${runArgumentHelp}; with --finished, INSTANCE`)
-        .option("--all", "runs of every instance; needs --finished")
-        .option("--finished", "every finished run of the instances named, or of all")
+        .option("--all", "every instance; needs --finished")
+        .option("--finished", "every finished run of the named instances, or of all with --all")
         .option(
           "--finished-status <words>",
-          "the gateway's own words for a run that has ended, as COMPLETED,STOPPED; the archive remembers them",
+          "statuses by which the gateway says that a run has ended, such as COMPLETED,STOPPED; the archive remembers them",
         )
-        .option("--tables <names>", "only these tables, as a,b")
+        .option("--tables <names>", "only these tables, separated by commas")
         .addOption(archiveOption())
         .addOption(scratchOption()),
     )
@@ -33,81 +33,81 @@ export const archiveCommand = commandEntry({
       .addOption(
         new Option(
           "--require <proof>",
-          "weakest proof that counts as complete; counted wants the gateway's storage facts, hashed also its row checksums",
+          "weakest proof that counts as complete; counted needs the gateway's storage facts, hashed its row checksums as well",
         )
           .choices(["hashed", "counted", "any"])
           .default("any"),
       )
       .addOption(
-        new Option("--settle <time>", "age that rows of a growing run must have")
+        new Option("--settle <time>", "minimum age of the rows that are taken from a growing run")
           .env("RUNVAULT_SETTLE")
           .default("60s"),
       )
       .option("--accept-shrink", "replace archived rows even when the gateway now holds fewer")
-      .option("--accept-quarantine", "take tables for proven without the rows that were set aside")
+      .option("--accept-quarantine", "take tables as proven without the rows that were set aside")
       .addOption(
         new Option(
           "--final-pass <how>",
-          "how rows of a run that turned final are held against the gateway's: rows streams them once more",
+          "how to compare the rows of a run that became final with the gateway's: rows streams them again, counts compares numbers only",
         )
           .choices(["rows", "counts"])
           .default("rows"),
       )
-      .option("--source-moved", "the gateway is the one that was archived from, at another address")
-      .option("--close", "take what is proven of a run that its gateway no longer knows for all there is")
+      .option("--source-moved", "this is the same gateway as before, at a new address")
+      .option("--close", "for a run that its gateway no longer knows, take what is proven as all there is")
       .option(
         "--recheck [age]",
-        "stream rows of finished runs once more that were last checked that long ago, such as 30d; all without AGE, then " +
-          "name runs ahead of it",
+        "stream again the rows of finished runs last checked longer ago than AGE, such as 30d; of all runs without AGE " +
+          "(put run names before it)",
       )
       .addOption(
         new Option(
           "--empty <names>",
-          "tables that rightly hold no rows, as a,b, where the gateway cannot prove it; kept for the instance; repeatable",
+          "tables that are meant to have no rows, separated by commas, where the gateway cannot prove it; remembered for the instance; repeatable",
         ).argParser((text: string, before: string | undefined) =>
           before === undefined ? text : `${before},${text}`,
         ),
       )
-      .option("--fingerprint", "put the row hash of every table into its certificate")
+      .option("--fingerprint", "store the row hash of every table in its certificate")
       .addOption(
         new Option(
           "--decimal <type>",
-          "TABLE.COLUMN=WIDTH,SCALE for a new archive's exact column; repeatable",
+          "TABLE.COLUMN=WIDTH,SCALE: decimal type of an exact column in a new archive; repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .addOption(
         new Option(
           "--widen <when>",
-          "auto: where a value does not fit its column, widen that column in the whole archive and go on; never: " +
-            "leave its table INCOMPLETE (default: auto for a new archive, never for one that is there)",
+          "auto: if a value does not fit its column, widen that column in the whole archive and continue; never: " +
+            "leave its table INCOMPLETE (default: auto for a new archive, never for an existing one)",
         ).choices(["auto", "never"]),
       )
       .addOption(
         new Option(
           "--max-time <time>",
-          "longest time of the whole command: then it ends INCOMPLETE with exit status 4, and the next goes on",
+          "maximum time of the whole command; after that it ends INCOMPLETE with exit status 4, and the next one continues",
         ).env("RUNVAULT_MAX_TIME"),
       )
       .addOption(
         new Option(
           "--max-bytes <size>",
-          "most text of rows to take in over the whole command, such as 20GB: then it ends as with --max-time",
+          "maximum size of row text fetched by the whole command, such as 20GB; after that it ends as with --max-time",
         ).env("RUNVAULT_MAX_BYTES"),
       )
       .addOption(
         new Option(
           "--min-rate <size>",
-          "least bytes of rows a second, as they come over the wire, such as 64KB, over 30 s of waiting for an answer: a " +
-            "table of which they come slower ends INCOMPLETE, exit status 3 (default: none)",
+          "minimum bytes of rows per second on the wire, such as 64KB, measured over 30 s of waiting; a slower table ends " +
+            "INCOMPLETE, exit status 3 (default: none)",
         ).env("RUNVAULT_MIN_RATE"),
       )
       .addOption(new Option("--min-rate-window <time>", "for tests of --min-rate").hideHelp())
       // for tests of interruption: many segments and slices out of few rows
       .addOption(new Option("--segment-bytes <n>", "text of a segment").hideHelp())
       .addOption(new Option("--slice-rows <n>", "rows of a slice, about").hideHelp())
-      .option("--json", "report as JSON, at the end")
+      .option("--json", "report as JSON at the end")
       .addOption(
-        jsonLinesOption("report each run as an object a line when it is committed, and totals at the end"),
+        jsonLinesOption("report each run as one JSON line when it is committed, and totals at the end"),
       )
       .addHelpText(
         "after",

@@ -38,7 +38,9 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
       ? undefined
       : setTimeout(
           () =>
-            spend(`--max-time is over, after ${maxTime < 1_000 ? `${maxTime} ms` : durationText(maxTime)}`),
+            spend(
+              `--max-time was reached after ${maxTime < 1_000 ? `${maxTime} ms` : durationText(maxTime)}`,
+            ),
           maxTime,
         );
   const mostBytes = maxBytes === undefined ? Number.POSITIVE_INFINITY : maxBytes * 1024 * 1024;
@@ -46,7 +48,7 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
   async function* counted(rows: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
     for await (const chunk of rows) {
       bytes += chunk.byteLength;
-      if (bytes > mostBytes) spend(`--max-bytes is used up: ${byteText(bytes)} of rows came`);
+      if (bytes > mostBytes) spend(`--max-bytes was reached: ${byteText(bytes)} of rows were fetched`);
       yield chunk;
     }
   }
@@ -73,6 +75,6 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
   };
 }
 
-const goOn = "Run the same command again: it goes on from what is already fetched.";
+const goOn = "Run the same command again: it continues from what is already fetched.";
 const tooLittle =
-  "This job could keep nothing: the budget ended ahead of the first segment, or of a pass over a table that has to end. Give more.";
+  "Nothing could be kept: the budget ended before the first segment, or before a pass over a table that must not be interrupted. Give more with --max-time or --max-bytes.";

@@ -41,12 +41,12 @@ export async function runCommandLine(
   const help: string[] = [];
   const program = new Command("runvault")
     .description(
-      "Keeps the history of trading runs: archives it from a gateway, proves it complete, answers questions.",
+      "Keeps the history of trading runs: archives it from a gateway, proves it complete and answers queries.",
     )
     .version(version(), "-V, --version")
-    .addOption(new Option("-v, --verbose", "say more on standard error").conflicts("quiet"))
-    .option("-q, --quiet", "say nothing on standard error but errors")
-    .option("--debug", "with errors, print stack and causes")
+    .addOption(new Option("-v, --verbose", "print more on standard error").conflicts("quiet"))
+    .option("-q, --quiet", "print no notes, warnings or progress; `archive` then reports only what is wrong")
+    .option("--debug", "print the stack and causes of errors")
     .addOption(
       new Option("--log-format <format>", "form of log lines on standard error")
         .choices(logFormats)
@@ -132,9 +132,10 @@ Examples:
   runvault archive --gateway http://127.0.0.1:8080/api/v1 --all --finished
   runvault query "SELECT symbol, count(*) FROM fills GROUP BY symbol"
 
-Flags override environment variables (RUNVAULT_GATEWAY, RUNVAULT_ARCHIVE, RUNVAULT_TOKEN_FILE, …), which override defaults.
+Options override environment variables (RUNVAULT_GATEWAY, RUNVAULT_ARCHIVE, RUNVAULT_TOKEN_FILE, …),
+which override defaults.
 
-Exit status: 0 done; 1 a bug; 2 wrong usage or configuration; 3 gateway unreachable or refusing; 4 incomplete,
-unverified or quarantined; 5 archive damaged; 6 locked by another job; 7 local storage full, read-only or forbidden;
-130 and 143 interrupted.
+Exit status: 0 success; 1 a bug; 2 wrong usage or configuration; 3 gateway unreachable, or it
+refused; 4 incomplete, unverified or quarantined; 5 archive damaged; 6 locked by another job; 7
+local storage full, read-only or access denied; 130 and 143 interrupted.
 `;

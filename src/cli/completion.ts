@@ -18,7 +18,7 @@ export const completionCommand = commandEntry({
       .addHelpText(
         "after",
         `
-bash needs its package bash-completion. The script calls runvault by that name, from the PATH.
+bash needs the package bash-completion. The script calls runvault, which must be on the PATH.
 
 Examples:
   runvault completion bash > ~/.local/share/bash-completion/completions/runvault

@@ -53,32 +53,32 @@ type Values = z.output<typeof schema>;
 /** `runvault export TABLE… --format FORMAT --out PATH` */
 export const exportCommand = commandEntry({
   schema,
-  howToGoOn: "Run the same command again: nothing was left under the output's name.",
+  howToGoOn: "Run the same command again: the output was not written.",
   declare: (command: Command) =>
     command
       .description(
-        "Writes tables of some runs, or of all, to files that other programs open. Rows come in key order: by run, then " +
-          "ts_event, then seq. What is written takes its name only when it is whole.",
+        "Writes tables of some or all runs to files for other programs. Rows come in key order: by run, then ts_event, " +
+          "then seq. A file gets its name only once it is complete.",
       )
-      .argument("[tables...]", "names of tables")
+      .argument("[tables...]", "tables to export")
       .option("--all-tables", "every table")
       .addOption(
         new Option(
           "-f, --format <format>",
-          "form of the files; by what the name of a file ends with, unless given",
+          "format of the files (default: by the file ending of --out)",
         ).choices(Object.keys(exportFormats)),
       )
       .requiredOption(
         "-o, --out <path>",
-        `a file for one table and for duckdb, else a folder; - is standard output (${streamFormats.join(", ")})`,
+        `a file for one table or for duckdb, else a folder; - is standard output (${streamFormats.join(", ")})`,
       )
       .addOption(
         new Option(
           "--partition <by>",
-          "run: a file a table and run, as PATH/TABLE/instance_id=…/run_id=…/part.parquet; the columns stay in the files",
+          "run: one file per table and run, as PATH/TABLE/instance_id=…/run_id=…/part.parquet; the columns stay in the files",
         ).choices(partitions),
       )
-      .option("--force", "replace files that are there already")
+      .option("--force", "replace existing files")
       .addOption(archiveOption())
       .option("--run <run>", "only this run, INSTANCE/RUN; repeatable", collected)
       .option("--symbol <symbol>", "only rows of this symbol")
@@ -96,31 +96,31 @@ export const exportCommand = commandEntry({
       .addOption(allowIncompleteOption())
       .addOption(strictOption())
       .addOption(
-        new Option("--memory <size>", "memory before spilling to disk")
+        new Option("--memory <size>", "memory to use before spilling to disk")
           .env("RUNVAULT_MEMORY")
           .default("512MB"),
       )
-      .addOption(new Option("--threads <n>", "threads to compute with").env("RUNVAULT_THREADS").default("4"))
+      .addOption(new Option("--threads <n>", "number of threads").env("RUNVAULT_THREADS").default("4"))
       .option(
         "--json",
-        "report as JSON: the files with their tables, rows and bytes; withheld, behind, setAside",
+        "report as JSON: the files with their tables, rows and bytes, and what is withheld, behind, unproven or set aside",
       )
       .addHelpText(
         "after",
         `
-Names end with ${Object.entries(exportFormats)
+File endings: ${Object.entries(exportFormats)
           .map(([format, ending]) => `.${ending}${ending === format ? "" : ` (${format})`}`)
-          .join(
-            ", ",
-          )}. arrow is an Arrow IPC file, arrow-stream the same as a stream. duckdb is one database with a table a kind, runs, and
-<table>_f with doubles. ndjson holds the lines as a gateway sends them. In csv, NULL is an empty field and the empty
-string is "". Times are naive and UTC, in nanoseconds.
+          .join(", ")}.
+arrow is an Arrow IPC file, arrow-stream an Arrow IPC stream. duckdb is one database with the
+exported tables, runs, and <table>_f with doubles. ndjson holds the lines as a gateway sends them.
+In csv, NULL is an empty field and the empty string is "". Times are in UTC without a time zone, in
+nanoseconds.
 
 Examples:
   runvault export fills --out fills.parquet
   runvault export --all-tables --run alpha-1/2022-01-01-001 --out run.duckdb
   runvault export fills orders --partition run --format parquet --out lake
-  runvault export fills orders --symbol BTC-PERP --from 2022-01-01 --to 2022-02-01 --format arrow --out january
+  runvault export fills orders --from 2022-01-01 --to 2022-02-01 --format arrow --out january
   runvault export fills --format csv --out - | head
 `,
       ),
@@ -153,8 +153,8 @@ async function runExport(values: Values, session: Session): Promise<number> {
     await loadExport();
   refuseWrongFilters(chosen, selection);
   if (values.from !== undefined && values.to !== undefined && values.from >= values.to) {
-    throw new RunvaultError("invalid_argument", "--from is not before --to, so that no row lies between", {
-      hint: "--to is the first instant that is left out.",
+    throw new RunvaultError("invalid_argument", "--from must be before --to", {
+      hint: "Rows at --to itself are left out.",
     });
   }
   const archive = await openArchive(values.archive);
@@ -195,7 +195,7 @@ async function runExport(values: Values, session: Session): Promise<number> {
 
 /** The tables named, in the order of the table of tables, each once. */
 function chosenTables({ tables: names, allTables }: Values): readonly Table[] {
-  if (allTables && names.length > 0) throw wrong("--all-tables and names of tables exclude each other");
+  if (allTables && names.length > 0) throw wrong("--all-tables cannot be combined with table names");
   if (allTables) return tables;
   if (names.length === 0) throw wrong("no table is named");
   const chosen = new Set(names.map((name) => tableNamed(name).name));
@@ -213,10 +213,10 @@ function guessedFormat({ out, partition }: Values, chosen: readonly Table[]): Ex
   if (isFile && guessed !== null) return guessed;
   const why =
     out === "-"
-      ? "standard output has no name that tells the format"
+      ? "standard output has no file ending that gives the format"
       : isFile
-        ? `the name does not tell the format: ${out}`
-        : "the name of a folder does not tell the format of its files";
+        ? `the format is not clear from the file name: ${out}`
+        : "a folder has no file ending that gives the format";
   throw new RunvaultError("invalid_argument", why, {
     hint: `Give --format, one of ${Object.keys(exportFormats).join(", ")}.`,
   });
@@ -230,17 +230,27 @@ function refuseStdout(
   const refuse = (message: string, hint: string) => new RunvaultError("invalid_argument", message, { hint });
   if (!isStreamFormat(values.format)) {
     const near = values.format === "arrow" ? "arrow-stream" : streamFormats.join(", ");
-    throw refuse(`${values.format} cannot be written to standard output`, `Use ${near}, or give a file.`);
+    throw refuse(
+      `${values.format} cannot be written to standard output`,
+      `Use --format ${near}, or give --out FILE.`,
+    );
   }
   if (values.partition !== undefined) {
-    throw refuse("--partition writes to a folder", "Give --out a folder.");
+    throw refuse("--partition writes to a folder", "Give a folder with --out.");
   }
-  if (chosen.length > 1) throw refuse("standard output takes one table", "Name one, or give --out a folder.");
+  if (chosen.length > 1)
+    throw refuse("standard output takes one table", "Name one table, or give a folder with --out.");
   if (session.json) {
-    throw refuse("--json reports on standard output, where the rows go", "Leave out --json, or give a file.");
+    throw refuse(
+      "--json reports on standard output, where the rows go",
+      "Leave out --json, or give --out FILE.",
+    );
   }
   if (values.format === "arrow-stream" && session.terminal.stdoutIsTerminal) {
-    throw refuse("arrow-stream is nothing for a terminal", "Send it to a program or a file.");
+    throw refuse(
+      "arrow-stream is binary and cannot be shown on a terminal",
+      "Pipe it into a program, or give --out FILE.",
+    );
   }
 }
 

@@ -29,7 +29,7 @@ export function reportFailure(thrown: unknown, options: FailureOptions): number 
   const place = placeText(error.place);
   if (place !== "") lines.push(`  at: ${place}`);
   if (error.code === "internal")
-    lines.push("  This is a bug in runvault: please report it, with what --debug prints.");
+    lines.push("  This is a bug in runvault: report it with the output of --debug.");
   if (error.hint !== undefined) lines.push(`  hint: ${visible(error.hint)}`);
   if (options.debug) lines.push(continued(stackOf(error)));
   options.write(`${lines.join("\n")}\n`);

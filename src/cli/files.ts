@@ -23,8 +23,8 @@ export const filesCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Prints the committed Parquet files of a table, one path a line, as one state of the archive: what to give to " +
-          "a reader of Parquet. Each is seen to be what was committed. Files replaced by a commit stay for an hour after it.",
+        "Prints the committed Parquet files of a table, one path per line, all from one state of the archive, for any " +
+          "Parquet reader. Each file is checked against its commit. Files replaced by a commit are kept for an hour.",
       )
       .argument("<table>", "name of the table")
       .argument("[runs...]", runArgumentHelp)
@@ -33,7 +33,7 @@ export const filesCommand = commandEntry({
       .addOption(strictOption())
       .option(
         "--json",
-        "an array of objects with file, instance, run, bucket, rows, bytes and sha256; what is withheld, on standard error",
+        "print an array of objects with file, instance, run, bucket, rows, bytes and sha256; what is withheld goes to standard error",
       )
       .addHelpText("after", "\nExample:\n  runvault files fills alpha-1/2022-01-01-001\n"),
   run: listFiles,

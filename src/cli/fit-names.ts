@@ -23,7 +23,8 @@ export function fitNames(
   const longest = shown.reduce((most, name) => Math.max(most, name.length), 0);
   const cut = shown.map((name) => withoutMiddle(name, Math.max(shortest, longest - over)));
   const count = cut.filter((name, index) => name !== shown[index]).length;
-  if (count > 0) session.note(`${count} of ${shown.length} names are cut to fit; ${wholeBy} has them whole`);
+  if (count > 0)
+    session.note(`${count} of ${shown.length} names are shortened to fit; ${wholeBy} shows them in full`);
   return tableWith(cut);
 }
 

@@ -10,6 +10,7 @@ import { countBuffersWithHeap } from "./external-memory.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import { readSecretFile } from "./secret-file.ts";
 import type { Session } from "./session.ts";
+import { unreadable } from "./unreadable.ts";
 
 /** Schema of the options that `addGatewayOptions` declares. */
 export const gatewayShape = {
@@ -46,16 +47,15 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
   }
   return command
     .addOption(
-      new Option("--transport <kind>", "how to speak to it; auto finds out what it offers")
+      new Option("--transport <kind>", "protocol to use; auto detects what the gateway offers")
         .env("RUNVAULT_TRANSPORT")
         .choices(transportChoices)
         .default("auto"),
     )
     .addOption(
-      new Option(
-        "--token-file <file>",
-        "file that holds the token; RUNVAULT_TOKEN holds the token itself",
-      ).env("RUNVAULT_TOKEN_FILE"),
+      new Option("--token-file <file>", "file with the token; or put the token itself in RUNVAULT_TOKEN").env(
+        "RUNVAULT_TOKEN_FILE",
+      ),
     )
     .addOption(
       new Option(
@@ -63,18 +63,26 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
         "header that carries the token (default: Authorization, as a bearer token)",
       ).env("RUNVAULT_TOKEN_HEADER"),
     )
-    .addOption(new Option("--max-rps <n>", "most requests started a second").env("RUNVAULT_MAX_RPS"))
     .addOption(
-      new Option("--concurrency <n>", "row answers open at a time").env("RUNVAULT_CONCURRENCY").default("4"),
+      new Option("--max-rps <n>", "maximum number of requests started per second").env("RUNVAULT_MAX_RPS"),
     )
-    .addOption(new Option("--retries <n>", "attempts after the first").env("RUNVAULT_RETRIES").default("5"))
+    .addOption(
+      new Option("--concurrency <n>", "maximum number of row requests at a time")
+        .env("RUNVAULT_CONCURRENCY")
+        .default("4"),
+    )
+    .addOption(
+      new Option("--retries <n>", "how often a failed request is retried")
+        .env("RUNVAULT_RETRIES")
+        .default("5"),
+    )
     .addOption(
       new Option("--connect-timeout <time>", "longest wait for a connection")
         .env("RUNVAULT_CONNECT_TIMEOUT")
         .default("10s"),
     )
     .addOption(
-      new Option("--headers-timeout <time>", "longest wait for an answer to begin")
+      new Option("--headers-timeout <time>", "longest wait for an answer to start")
         .env("RUNVAULT_HEADERS_TIMEOUT")
         .default("60s"),
     )
@@ -84,27 +92,27 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
         .default("60s"),
     )
     .addOption(
-      new Option("--document-timeout <time>", "longest time for a whole document to come")
+      new Option("--document-timeout <time>", "longest time for a whole document to arrive")
         .env("RUNVAULT_DOCUMENT_TIMEOUT")
         .default("2m"),
     )
     .addOption(
       new Option(
         "--accept-unframed",
-        "take uncompressed rows with neither Content-Length nor chunks, whose end looks like a cut",
+        "accept uncompressed rows without Content-Length or chunks, although a truncated answer would look complete",
       ).env("RUNVAULT_ACCEPT_UNFRAMED"),
     )
     .addOption(
       new Option(
         "--no-compression",
-        "ask for rows and documents as they are (default: zstd or gzip, but not from this machine)",
+        "request uncompressed answers (default: zstd or gzip, except from this machine)",
       ).env("RUNVAULT_NO_COMPRESSION"),
     )
     .addOption(
-      new Option("--ca <file>", "certificates to trust instead of the system's, PEM").env("RUNVAULT_CA"),
+      new Option("--ca <file>", "CA certificates to trust instead of the system's (PEM)").env("RUNVAULT_CA"),
     )
-    .addOption(new Option("--cert <file>", "client certificate, PEM").env("RUNVAULT_CERT"))
-    .addOption(new Option("--key <file>", "key of the client certificate, PEM").env("RUNVAULT_KEY"));
+    .addOption(new Option("--cert <file>", "client certificate (PEM)").env("RUNVAULT_CERT"))
+    .addOption(new Option("--key <file>", "private key of the client certificate (PEM)").env("RUNVAULT_KEY"));
 }
 
 /**
@@ -117,7 +125,7 @@ async function gatewaySettings(
   session: Session,
 ): Promise<GatewayOptions> {
   if (values.gateway === undefined) {
-    throw new RunvaultError("invalid_argument", "no gateway is given", {
+    throw new RunvaultError("invalid_argument", "no gateway is named", {
       hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
     });
   }
@@ -167,7 +175,10 @@ export function retryPolicyFor({ retries }: Pick<GatewayValues, "retries">, sess
     onRetry: ({ attempt, delayMs, error: { code, status, place, message } }) => {
       // what the user would notice as silence is told without being asked for, and what costs rows that had come
       const level = delayMs >= 1_000 || code === "timeout" || code === "stream_cut" ? "warn" : "info";
-      session.log[level]({ attempt, delayMs, code, status, ...place, why: message }, "waiting to ask again");
+      session.log[level](
+        { attempt, delayMs, code, status, ...place, why: message },
+        "waiting before the next attempt",
+      );
     },
   });
 }
@@ -191,7 +202,10 @@ export async function openGatewayFor(
 export async function readTokenFile(file: string, session: Pick<Session, "log" | "signal">): Promise<string> {
   const token = (await readSecretFile("--token-file", file, session)).toString("utf8").trim();
   if (token !== "") return token;
-  throw new RunvaultError("invalid_argument", "the token file is empty", { place: { file } });
+  throw new RunvaultError("invalid_argument", "the token file is empty", {
+    place: { file },
+    hint: "Write the token into the file.",
+  });
 }
 
 /** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */
@@ -199,9 +213,6 @@ export async function readOptionFile(flag: string, file: string): Promise<string
   try {
     return await readFile(file, "utf8");
   } catch (cause) {
-    throw new RunvaultError("invalid_argument", `${flag}: the file cannot be read`, {
-      cause,
-      place: { file },
-    });
+    throw unreadable(file, cause, flag);
   }
 }

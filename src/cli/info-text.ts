@@ -50,7 +50,7 @@ export function infoText(info: ArchiveInfo, session: Session): string {
     const { table, reason, command } = oldestUnproven;
     lines.push(
       ["unproven", visible(`the longest: ${formatRun(oldestUnproven)}  ${table}: ${reason}`)],
-      ["", visible(`\`${command}\` asks for what is missing`)],
+      ["", visible(`\`${command}\` fetches what is missing`)],
     );
   }
   const shown = lines.filter(([, text]) => text !== "");
@@ -111,7 +111,7 @@ function instancesText({ instances }: ArchiveInfo, session: Session): string {
   const rest =
     shown.length === instances.length
       ? ""
-      : `the ${shown.length} committed to last of ${all}; --json has them all\n`;
+      : `the ${shown.length} of ${all} with the newest commits; --json lists all\n`;
   return `\n${table}${rest}`;
 }
 
@@ -123,7 +123,7 @@ function firstOf<T>(
 ): [string, string][] {
   const more = all.length - most;
   const rest: [string, string][] =
-    more > 0 ? [[name, `${most} of ${all.length} are shown; --json has them all`]] : [];
+    more > 0 ? [[name, `${most} of ${all.length} are shown; --json lists all`]] : [];
   return [...all.slice(0, most).map((one): [string, string] => [name, visible(textOf(one))]), ...rest];
 }
 

@@ -13,7 +13,7 @@ export const infoCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Tells what an archive holds on one screen: where it came from, runs by state, rows, sizes, the run that has been " +
+        "Summarises an archive on one screen: where it came from, runs by state, rows, sizes, the run that has been " +
           "unproven longest and what to do about it, what is pending, and free space. Reads manifests, not the data.",
       )
       .addOption(archiveOption())

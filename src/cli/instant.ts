@@ -29,7 +29,7 @@ export const instant = z.string().transform((text, context) => {
     return parseTime(text);
   } catch {
     context.addIssue(
-      "is a time: RFC 3339 such as 2022-01-01T00:00:00Z, UNIX nanoseconds, or a number with its unit (ns, us, ms, s)",
+      "must be a time: RFC 3339 such as 2022-01-01T00:00:00Z, UNIX nanoseconds, or a number with its unit (ns, us, ms, s)",
     );
     return z.NEVER;
   }
@@ -43,7 +43,7 @@ function isAmbiguous(number: bigint): boolean {
 function twoReadings(number: bigint): string {
   const [unit, word] = likelyUnit(number < 0n ? -number : number);
   const shown = (ns: bigint) => formatTime(ns).replace(/\.?0+Z$/, "Z");
-  return `has two readings: ${number} is ${shown(number)} in nanoseconds, or ${shown(number * unitNs[unit]!)} in ${word}; write ${number}ns, ${number}${unit} or an RFC 3339 time`;
+  return `is ambiguous: ${number} is ${shown(number)} in nanoseconds, or ${shown(number * unitNs[unit]!)} in ${word}; write ${number}ns, ${number}${unit} or an RFC 3339 time`;
 }
 
 /** The unit in which a number of that size is a time of our days, or of the years around. */

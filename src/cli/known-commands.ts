@@ -18,7 +18,7 @@ export interface KnownCommand extends Pick<CommandListing, "name" | "summary"> {
 const listings: readonly CommandListing[] = [
   {
     name: "archive",
-    summary: "fetch runs from a gateway, prove them complete, commit them",
+    summary: "fetch runs from a gateway and prove them complete",
     load: async () => (await import("./archive.ts")).archiveCommand,
   },
   {
@@ -28,7 +28,7 @@ const listings: readonly CommandListing[] = [
   },
   {
     name: "info",
-    summary: "tell what an archive holds, on one screen",
+    summary: "summarise an archive on one screen",
     load: async () => (await import("./info.ts")).infoCommand,
   },
   {
@@ -38,7 +38,7 @@ const listings: readonly CommandListing[] = [
   },
   {
     name: "shell",
-    summary: "ask the archive one statement after another",
+    summary: "query the archive interactively",
     load: async () => (await import("./shell.ts")).shellCommand,
   },
   {
@@ -58,12 +58,12 @@ const listings: readonly CommandListing[] = [
   },
   {
     name: "diff",
-    summary: "say whether two archives hold the same",
+    summary: "compare two archives",
     load: async () => (await import("./diff.ts")).diffCommand,
   },
   {
     name: "rebuild",
-    summary: "make Parquet anew from segments, widen columns",
+    summary: "make Parquet again from segments, widen columns",
     load: async () => (await import("./rebuild.ts")).rebuildCommand,
   },
   {
@@ -78,12 +78,12 @@ const listings: readonly CommandListing[] = [
   },
   {
     name: "token",
-    summary: "make a line of a tokens file from a token",
+    summary: "make the line of a tokens file for a token",
     load: async () => (await import("./token.ts")).tokenCommand,
   },
   {
     name: "simulate",
-    summary: "serve a made-up, repeatable world as a gateway would",
+    summary: "serve a simulated, repeatable world as a gateway would",
     load: async () => (await import("./simulate.ts")).simulateCommand,
   },
   {

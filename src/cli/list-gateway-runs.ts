@@ -62,7 +62,7 @@ function addressOf({ gateway }: Values, session: Session): string {
   if (gateway !== true) return gateway;
   const { RUNVAULT_GATEWAY } = session.terminal.env;
   if (!RUNVAULT_GATEWAY) {
-    throw new RunvaultError("invalid_argument", "--gateway is given without an address", {
+    throw new RunvaultError("invalid_argument", "--gateway has no address", {
       hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
     });
   }

@@ -7,6 +7,7 @@ import { committedBytes } from "../archive/manifest-files.ts";
 import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
 import { byteText } from "../model/byte-text.ts";
 import { exit, RunvaultError } from "../model/error.ts";
+import { countText, plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { formatTime } from "../model/time.ts";
 import { instanceNotArchived } from "../model/usual-errors.ts";
@@ -149,7 +150,7 @@ function shortfallLines(manifest: Manifest): string[] {
     const aside = acceptedAside(table);
     const told = [
       attemptText(table),
-      aside === 0 ? null : `rows set aside, as the operator accepted: ${aside}`,
+      aside === 0 ? null : `${countText(aside, "row")} set aside, as the operator accepted`,
     ];
     return told
       .filter((text) => text !== null)
@@ -159,7 +160,9 @@ function shortfallLines(manifest: Manifest): string[] {
 
 function textOf(runs: readonly ListedRun[], all: number, values: Values, session: Session): string {
   if (runs.length === 0)
-    return all === 0 ? "no runs\n" : `no runs in these states, of ${grouped(all)} in all\n`;
+    return all === 0
+      ? "no runs\n"
+      : `no runs in these states; ${grouped(all)} ${plural(all, "run")} in other states\n`;
   const columns = columnsFor(runs, values.wide);
   const names = ["run", ...columns.map(({ name }) => name)];
   const right = [false, ...columns.map((column) => column.right === true)];

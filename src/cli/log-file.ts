@@ -46,7 +46,7 @@ export class LogFile implements AsyncDisposable {
     this.#mostWaitingBytes = options.mostWaitingBytes ?? usualWaitingBytes;
     this.#tellFailure = atMostEvery(failureToldMs, () => {
       const { code } = RunvaultError.from(this.#failure);
-      const message = "the file cannot be written: its lines wait until it can";
+      const message = "the file cannot be written: lines are kept until it can";
       this.#onError(new RunvaultError(code, message, { place: { file }, cause: this.#failure }));
     });
   }

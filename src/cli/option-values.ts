@@ -16,7 +16,7 @@ const unitMs: Readonly<Record<string, number>> = {
 };
 
 /** Text that is not empty. */
-export const nonEmpty = z.string().min(1, "is empty");
+export const nonEmpty = z.string().min(1, "must not be empty");
 
 /** A time span with its unit in milliseconds; NaN for any other text. */
 function millisecondsOf(text: string): number {
@@ -28,7 +28,7 @@ function millisecondsOf(text: string): number {
 export const durationMs = z.string().transform((text, context) => {
   const ms = timerMs(millisecondsOf(text));
   if (Number.isSafeInteger(ms)) return ms;
-  context.addIssue("is a duration with its unit, such as 500ms, 60s, 2m or 1h");
+  context.addIssue("must be a duration with its unit, such as 500ms, 60s, 2m or 1h");
   return z.NEVER;
 });
 
@@ -36,7 +36,7 @@ export const durationMs = z.string().transform((text, context) => {
 export const waitMs = z.string().transform((text, context) => {
   const ms = millisecondsOf(text);
   if (Number.isSafeInteger(ms) && ms <= longestTimerMs) return ms;
-  context.addIssue("is a duration with its unit, such as 500ms, 60s, 2m or 1h, below 24 days");
+  context.addIssue("must be a duration with its unit, such as 500ms, 60s, 2m or 1h, below 24 days");
   return z.NEVER;
 });
 
@@ -44,7 +44,7 @@ export const waitMs = z.string().transform((text, context) => {
 export const ageMs = z.string().transform((text, context) => {
   const ms = millisecondsOf(text);
   if (Number.isSafeInteger(ms)) return ms;
-  context.addIssue("is a time with its unit, such as 12h, 7d or 4w");
+  context.addIssue("must be a time with its unit, such as 12h, 7d or 4w");
   return z.NEVER;
 });
 
@@ -52,7 +52,7 @@ export const ageMs = z.string().transform((text, context) => {
 export const percentage = z.string().transform((text, context) => {
   const share = /^\d+(\.\d+)?%$/.test(text) ? Number(text.slice(0, -1)) / 100 : Number.NaN;
   if (share > 0 && share <= 1) return share;
-  context.addIssue("is a percentage above 0% and up to 100%, such as 5%");
+  context.addIssue("must be a percentage above 0% and up to 100%, such as 5%");
   return z.NEVER;
 });
 
@@ -63,8 +63,8 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
     if (Number.isSafeInteger(number) && number >= least && number <= most) return number;
     context.addIssue(
       most === Number.MAX_SAFE_INTEGER
-        ? `is a whole number, at least ${least}`
-        : `is a whole number from ${least} to ${most}`,
+        ? `must be a whole number of at least ${least}`
+        : `must be a whole number from ${least} to ${most}`,
     );
     return z.NEVER;
   });
@@ -74,7 +74,7 @@ export function wholeNumber(least: number, most: number = Number.MAX_SAFE_INTEGE
 export const positiveNumber = z.string().transform((text, context) => {
   const number = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
   if (number > 0 && Number.isFinite(number)) return number;
-  context.addIssue("is a positive number, such as 2.5");
+  context.addIssue("must be a positive number, such as 2.5");
   return z.NEVER;
 });
 
@@ -83,7 +83,7 @@ export const mebibytes = z.string().transform((text, context) => {
   const match = /^(\d+)(M|G)i?B?$/i.exec(text);
   const size = match === null ? 0 : Number(match[1]) * (match[2]!.toUpperCase() === "G" ? 1024 : 1);
   if (size >= 1 && Number.isSafeInteger(size)) return size;
-  context.addIssue("is a whole number of MB or GB (powers of 1024), such as 512MB or 2GB");
+  context.addIssue("must be a whole number of MB or GB (powers of 1024), such as 512MB or 2GB");
   return z.NEVER;
 });
 
@@ -93,7 +93,7 @@ export const bytesPerSecond = z.string().transform((text, context) => {
   const unit = { B: 1, K: 1024, M: 1024 ** 2 }[match?.[2]?.[0]?.toUpperCase() ?? ""] ?? 0;
   const rate = Number(match?.[1] ?? 0) * unit;
   if (rate >= 1 && Number.isSafeInteger(rate)) return rate;
-  context.addIssue("is a whole number of B, KB or MB a second (powers of 1024), such as 64KB");
+  context.addIssue("must be a whole number of B, KB or MB per second (powers of 1024), such as 64KB");
   return z.NEVER;
 });
 
@@ -110,20 +110,20 @@ export const tableList = z.string().transform((text, context) => {
 
 function tableMessage(name: string): string {
   const near = nearestName(name, tableNames);
-  return `names no table: ${JSON.stringify(name)}${near === null ? "" : ` (did you mean ${near}?)`}; there are ${tableNames.join(", ")}`;
+  return `names an unknown table: ${JSON.stringify(name)}${near === null ? "" : ` (did you mean ${near}?)`}; the tables are ${tableNames.join(", ")}`;
 }
 
 /** `fills.price=38,12` → `{ fills: { price: "DECIMAL(38,12)" } }`; may be given several times. */
 export const decimalTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)=(\d{1,2}),(\d{1,2})$/,
-  "is TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price=38,12",
+  "must be TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price=38,12",
   (width = "", scale = "") => decimalText(width, scale),
 );
 
 /** The same, where `fills.price` alone is null: whatever is wider than it is. */
 export const widenTypes = exactColumnTypes(
   /^([a-z_]+)\.([a-z_]+)(?:=(\d{1,2}),(\d{1,2}))?$/,
-  "is TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price or fills.price=38,12",
+  "must be TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE with WIDTH up to 38 and SCALE below it, such as fills.price or fills.price=38,12",
   (width, scale) => (width === undefined || scale === undefined ? null : decimalText(width, scale)),
 );
 
@@ -158,7 +158,7 @@ function exactColumnTypes<T>(
         const meant = near === null ? "" : ` (did you mean ${near}?)`;
         const known = names.join(", ") || "none";
         context.addIssue(
-          `names no exact column: ${table}.${column}${meant}; those of ${table} are: ${known}`,
+          `names an unknown exact column: ${table}.${column}${meant}; the exact columns of ${table} are: ${known}`,
         );
         continue;
       }
@@ -171,14 +171,15 @@ function exactColumnTypes<T>(
 /** `COMPLETED,STOPPED`: a source's own words for a run that has ended. */
 export const finishedWords = z.string().transform((text, context) => {
   const words = [...new Set(text.split(",").map((word) => word.trim()))];
-  if (words.includes("")) context.addIssue("names no word between two commas");
+  if (words.includes("")) context.addIssue("has nothing between two commas");
   const running = words.find((word) => word.toUpperCase() === "RUNNING");
-  if (running !== undefined) context.addIssue(`${running} is the word for a run that goes on`);
+  if (running !== undefined)
+    context.addIssue(`cannot contain ${running}, the status of a run that is still running`);
   return words;
 });
 
 /** An http or https address. */
-export const httpAddress = z.string().refine(isHttpAddress, "is an http:// or https:// address");
+export const httpAddress = z.string().refine(isHttpAddress, "must be an http:// or https:// address");
 
 function isHttpAddress(text: string): boolean {
   const url = URL.parse(text);

@@ -9,6 +9,6 @@ export function parseError(thrown: unknown): unknown {
   const [suggestion = "", near] = /\n\((Did you mean [^\n]*)\)$/.exec(message) ?? [];
   return new RunvaultError("invalid_argument", message.slice(0, message.length - suggestion.length), {
     cause: thrown,
-    hint: near ?? "`runvault --help` and `runvault COMMAND --help` show what there is.",
+    hint: near ?? "`runvault --help` and `runvault COMMAND --help` list commands and options.",
   });
 }

@@ -16,9 +16,9 @@ export function pendingJson(work: PendingWork, scratch: string | undefined) {
 export function pendingLine(work: PendingWork, scratch: string | undefined): string {
   const { isCommitted, segments, bytes, changedAt, isRebuild } = work;
   const what = isRebuild ? "Parquet" : countText(segments, "segment");
-  const beside = isCommitted ? "beside what is committed" : "nothing of it is committed";
+  const beside = isCommitted ? "in addition to what is committed" : "nothing committed yet";
   const told = `pending: ${what}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
-  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, scratch)}\` goes on`)}\n`;
+  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, scratch)}\` continues it`)}\n`;
 }
 
 function commandOf(work: PendingWork, scratch: string | undefined): string {

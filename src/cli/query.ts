@@ -29,43 +29,45 @@ export const queryCommand = commandEntry({
       command
         .description(
           "Runs one SELECT, or an EXPLAIN of one, over the archive: the eight tables, <table>_f with doubles for tables " +
-            "with exact columns, and runs with one row a run. It can read the archive's tables and nothing else.",
+            "with exact columns, and runs with one row per run. It can read nothing but the archive's tables.",
         )
         .argument(
           "[sql]",
-          "the statement; - reads it from standard input, as does leaving it out where that is no terminal",
+          "the statement; - reads it from standard input, and so does leaving it out if that is not a terminal",
         )
         .option("--file <file>", "read the statement from a file; - is standard input")
         .addOption(
           new Option(
             "-f, --format <format>",
-            "form of the answer; by what --out ends with, else table, unless given",
+            "format of the answer (default: by the file ending of --out, else table)",
           )
             .choices(formats)
             .conflicts("json"),
         )
         .option("--json", "same as --format json; errors as JSON too")
-        .option("-o, --out <file>", "file for the answer; it takes its name when it is whole")
-        .option("--force", "replace the file if it is there already"),
+        .option("-o, --out <file>", "write the answer to FILE, which gets its name only once it is complete")
+        .option("--force", "replace an existing file"),
     ).addHelpText(
       "after",
       `
-In json and ndjson, decimals are strings with all their digits, and integers beyond 2^53 are strings too. Times are
-RFC 3339, UTC. In csv, NULL is an empty field and the empty string is "". vertical has one field a line. What a terminal
-would obey in the data is escaped in table and vertical, and in json and ndjson on a terminal; csv is the data as it is.
-arrow is typed: an Arrow IPC stream on standard output (arrow-stream anywhere), an Arrow IPC file with --out. parquet is
-typed too: integers of 128 bits as DECIMAL(38,0), and what Parquet has no type for as text.
+In json and ndjson, decimals are strings with all their digits, and so are integers beyond 2^53.
+Times are RFC 3339 in UTC. In csv, NULL is an empty field and the empty string is "". vertical has
+one field per line. Control characters in the data are escaped in table and vertical, and on a
+terminal also in json and ndjson; csv is the data as it is. arrow is an Arrow IPC stream on standard
+output (arrow-stream anywhere) and an Arrow IPC file with --out. In parquet, 128-bit integers are
+DECIMAL(38,0), and values that Parquet has no type for are text.
 
-A file's name ends with .txt (table), .csv, .json, .ndjson or .jsonl, .arrow, .arrows (arrow-stream) or .parquet; any other
-wants --format. On a terminal a table is cut to its width, and to 1000 rows; what is written elsewhere is whole.
+The file ending of --out can be .txt (table), .csv, .json, .ndjson or .jsonl, .arrow, .arrows
+(arrow-stream) or .parquet; any other needs --format. On a terminal a table is cut to the terminal's
+width and to 1000 rows; anywhere else it is written in full.
 
-Rows are those that are proven. Where a table has none, or its latest attempt went wrong, or rows of it are set aside,
-or, with --allow-incomplete, are not proven, standard error says so; with --json as one object,
-{"runs", "withheld": […], "behind": […], "unproven": […], "setAside": […]}.
+Only proven rows are shown. A warning on standard error says if a table has none, if its latest
+attempt failed, if rows were set aside or, with --allow-incomplete, are not proven; with --json it
+is one object, {"runs", "withheld": […], "behind": […], "unproven": […], "setAside": […]}.
 
 Examples:
-  runvault query "SELECT symbol, count(*) AS fills, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
-  runvault query -o equity.parquet "SELECT * FROM equity WHERE instance_id = 'alpha-1' AND run_id = '2022-01-01-001'"
+  runvault query "SELECT symbol, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
+  runvault query -o equity.parquet "SELECT * FROM equity WHERE run_id = '2022-01-01-001'"
   runvault query --file turnover.sql --format csv | head
 `,
     ),
@@ -76,8 +78,8 @@ async function runQuery(values: Values, session: Session): Promise<number> {
   const file = values.out === "-" ? undefined : values.out;
   const format = session.json ? "json" : (values.format ?? guessedFormat(file));
   if (file === undefined && !isTextFormat(format) && session.terminal.stdoutIsTerminal) {
-    throw new RunvaultError("invalid_argument", `${format} is nothing for a terminal`, {
-      hint: "Give --out a file, send it to a program, or leave out --format.",
+    throw new RunvaultError("invalid_argument", `${format} is binary and cannot be shown on a terminal`, {
+      hint: "Give --out FILE, pipe it into a program, or leave out --format.",
     });
   }
   // while the statement is read, its process starts
@@ -93,21 +95,21 @@ function guessedFormat(file: string | undefined): Format {
   if (file === undefined) return "table";
   const guessed = formatOf(file);
   if (guessed !== null) return guessed;
-  throw new RunvaultError("invalid_argument", `the name does not tell the format: ${file}`, {
+  throw new RunvaultError("invalid_argument", `the format is not clear from the file name: ${file}`, {
     hint: `Give --format, one of ${formats.join(", ")}.`,
   });
 }
 
 async function sqlOf({ sql, file }: Values, { terminal, signal, note }: Session): Promise<SqlText> {
   if (sql !== undefined && file !== undefined) {
-    throw new RunvaultError("invalid_argument", "--file and a statement exclude each other", {
+    throw new RunvaultError("invalid_argument", "--file cannot be combined with a statement", {
       hint: "Give one of them.",
     });
   }
   const named = file ?? sql;
   if (named === undefined && terminal.stdinIsTerminal) {
     throw new RunvaultError("invalid_argument", "no statement is given", {
-      hint: "Give it in quotes, by --file, or on standard input; `runvault shell` asks for one after another.",
+      hint: "Give it in quotes, with --file FILE, or on standard input; `runvault shell` is interactive.",
     });
   }
   if (named === undefined || named === "-") {

@@ -5,7 +5,7 @@ import { z } from "zod";
 export function allowIncompleteOption(): Option {
   return new Option(
     "--allow-incomplete",
-    "show what the latest attempts brought, proven or not, in place of what is proven",
+    "show what the latest attempts fetched, proven or not, instead of what is proven",
   ).conflicts("strict");
 }
 
@@ -13,7 +13,7 @@ export function allowIncompleteOption(): Option {
 export function strictOption(): Option {
   return new Option(
     "--strict",
-    "exit status 4 where nothing is proven of a table asked for, or its latest attempt went wrong",
+    "exit with 4 if nothing is proven of a requested table, or its latest attempt failed",
   );
 }
 

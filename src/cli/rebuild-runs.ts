@@ -141,7 +141,7 @@ async function plainWork(
   const runs = manifests.map(({ instanceId, runId, generation }) => ({ instanceId, runId, generation }));
   const startedAt = new Date().toISOString();
   const { record, resumed } = await openRecord(archive, scope, { startedAt, runs }, step);
-  if (resumed) session.note(`going on with the rebuild of ${record.startedAt}`);
+  if (resumed) session.note(`continuing the rebuild of ${record.startedAt}`);
   const there = new Set(runs.map(formatRun));
   return {
     // runs removed since are no part of it any more
@@ -240,7 +240,7 @@ function textOf({ reports, notTried, unfinished, goOn }: Result): string {
     ...(unfinished.length === 0
       ? []
       : [
-          `the types of ${unfinished.join(", ")} are not changed in all runs yet: \`${goOn}\` goes on with that`,
+          `the types of ${unfinished.join(", ")} are not yet changed in all runs: \`${goOn}\` finishes the change`,
         ]),
   ];
   return lines.length === 0 ? "nothing to rebuild\n" : `${lines.map(visible).join("\n")}\n`;
@@ -251,6 +251,6 @@ function lineOf(report: RunReport): string {
   if (outcome === null) return `${formatRun(report)}  failed: ${error!.code}`;
   const { generation, changed, buckets, resumedBuckets, rows } = outcome;
   if (!changed) return `${formatRun(report)}  nothing to do, generation ${generation}`;
-  const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} there from before`;
+  const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} already there`;
   return `${formatRun(report)}  generation ${generation}: ${grouped(rows)} ${plural(rows, "row")}, ${countText(buckets, "bucket")} converted${resumed}, ${durationText(seconds * 1000)}`;
 }

@@ -21,27 +21,27 @@ type RebuildValues = z.output<typeof schema>;
 /** `runvault rebuild [RUN…]` */
 export const rebuildCommand = commandEntry({
   schema,
-  howToGoOn: "Run the same command again: it goes on from what is already converted.",
+  howToGoOn: "Run the same command again: it continues from what is already converted.",
   declare: (command: Command) =>
     command
       .description(
-        "Makes the Parquet of the runs named, or of all, anew from their segments, which are checked first. Rows and " +
-          "certificates stay. With --widen, an exact column of the whole archive gets a wider type, and every run that " +
-          "has it is rebuilt; until all are, queries see both exactly, and tables/ stays as it was.",
+        "Makes the Parquet of the named runs, or of all, again from their segments, which are checked first. Rows and " +
+          "certificates do not change. With --widen, an exact column of the whole archive gets a wider type, and every " +
+          "run that has it is rebuilt; until all are, queries read both types exactly, and tables/ stays as it was.",
       )
       .argument("[runs...]", runArgumentHelp)
-      .option("--tables <names>", "only these tables, as a,b")
+      .option("--tables <names>", "only these tables, separated by commas")
       .addOption(
         new Option(
           "--widen <column>",
-          "TABLE.COLUMN, or TABLE.COLUMN=WIDTH,SCALE (38 digits, at least 18 of them decimals, unless given); repeatable",
+          "TABLE.COLUMN=WIDTH,SCALE, or TABLE.COLUMN for 38 digits, at least 18 of them decimals; repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
       .addOption(
-        new Option(
-          "--links",
-          "make the links in tables/ anew, and nothing else; no data is read or changed",
-        ).conflicts(["widen", "tables"]),
+        new Option("--links", "only make the links in tables/ again; no data is read or changed").conflicts([
+          "widen",
+          "tables",
+        ]),
       )
       .addOption(archiveOption())
       .addOption(scratchOption())
@@ -61,8 +61,8 @@ Examples:
 async function rebuild(values: RebuildValues, session: Session): Promise<number> {
   const runs = values.runs.map(parseRun);
   if (values.widen !== undefined && (runs.length > 0 || values.tables !== undefined)) {
-    throw new RunvaultError("invalid_argument", "--widen concerns the whole archive", {
-      hint: "Leave the names of runs and --tables out: a column has one type in all runs.",
+    throw new RunvaultError("invalid_argument", "--widen applies to the whole archive", {
+      hint: "Leave out run names and --tables: a column has one type in all runs.",
     });
   }
   if (values.links) {

@@ -101,9 +101,9 @@ async function pendingBytes(archive: Archive): Promise<Map<string, number>> {
 }
 
 function unreadable({ file, damage }: FoundRun): RunvaultError {
-  return new RunvaultError("archive_damaged", `${damage}; how old its run is, nothing says`, {
+  return new RunvaultError("archive_damaged", `${damage}; the age of its run is unknown`, {
     place: { file },
-    hint: "Name the run to have it removed; it stays otherwise.",
+    hint: "Name the run to remove it; otherwise it is kept.",
   });
 }
 
@@ -123,7 +123,7 @@ async function removeChosen(
       if (dryRun) await requireRemovable(archive, run);
       else {
         const foreign = await removeRun(archive, run, { step: killStep(session.terminal.env) });
-        for (const path of foreign) session.note(`left ${path}: it is not the archive's`);
+        for (const path of foreign) session.note(`kept ${path}: the archive did not make it`);
       }
       done.push(run);
     } catch (error) {
@@ -151,6 +151,7 @@ function sparedText(spared: readonly Spared[], { paint }: Session): string {
   if (spared.length === 0) return "";
   const shown = spared.slice(0, 5).map((run) => `  ${visible(formatRun(run))}  ${paint(run.state)}\n`);
   const more = spared.length - shown.length;
-  const count = `${grouped(spared.length)} ${plural(spared.length, "run")}`;
-  return `spared ${count} as old, for ${spared.length === 1 ? "its" : "their"} state; --any-state takes these, too:\n${shown.join("")}${more === 0 ? "" : `  and ${grouped(more)} more\n`}`;
+  const count = `${grouped(spared.length)} old ${plural(spared.length, "run")}`;
+  const [its, it] = spared.length === 1 ? ["its", "it"] : ["their", "them"];
+  return `kept ${count} because of ${its} state; --any-state removes ${it} as well:\n${shown.join("")}${more === 0 ? "" : `  and ${grouped(more)} more\n`}`;
 }

@@ -25,19 +25,22 @@ export const rmCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Removes runs: first their manifests, so that no reader sees half a run, then their files. Runs named are removed " +
-          "whatever their state; --older-than removes those that are COMPLETE and ended that long ago.",
+        "Removes runs: first their manifests, so that no reader sees half a run, then their files. Named runs are removed " +
+          "whatever their state; --older-than removes those that are COMPLETE and ended longer ago than AGE.",
       )
-      .argument("[runs...]", `${runArgumentHelp}; with --older-than INSTANCE, whose runs alone are looked at`)
+      .argument(
+        "[runs...]",
+        `${runArgumentHelp}; with --older-than, INSTANCE limits it to the runs of that instance`,
+      )
       .addOption(archiveOption())
       .addOption(scratchOption())
       .option(
         "--older-than <age>",
-        "runs that ended that long ago, such as 90d; where nothing says when, that were last committed that long ago",
+        "runs that ended longer ago than AGE, such as 90d; if their end is unknown, runs last committed longer ago",
       )
       .option(
         "--any-state",
-        "with --older-than: also runs that go on, are not proven, or have work that is not committed",
+        "with --older-than: also runs that are still running, are not proven, or have work that is not committed",
       )
       .option("--dry-run", "print what would be removed, and its size, and remove nothing")
       .option("--json", "report as JSON")
@@ -56,7 +59,11 @@ Examples:
 async function remove(values: RmValues, session: Session): Promise<number> {
   const { runs, olderThan } = values;
   if (olderThan === undefined) {
-    if (values.anyState) throw wrong("--any-state belongs to --older-than", "Runs named go in any state.");
+    if (values.anyState)
+      throw wrong(
+        "--any-state needs --older-than",
+        "Named runs are removed whatever their state: leave --any-state out.",
+      );
     if (runs.length === 0) {
       throw wrong("no run is named", "Name runs as INSTANCE/RUN, or give --older-than, such as 90d.");
     }
@@ -67,7 +74,7 @@ async function remove(values: RmValues, session: Session): Promise<number> {
   const run = runs.find((text) => text.includes("/"));
   if (run !== undefined) {
     throw wrong(
-      `--older-than takes instances, ${JSON.stringify(run)} is a run`,
+      `--older-than takes instances, but ${JSON.stringify(run)} is a run`,
       "Name an INSTANCE, or leave --older-than out: a run that is named is removed whatever its age.",
     );
   }

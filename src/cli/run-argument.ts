@@ -4,7 +4,7 @@ import type { RunRef } from "../model/source.ts";
 
 /** How a run is named on the command line, for `--help`. */
 export const runArgumentHelp =
-  "INSTANCE/RUN, split at the first /; in INSTANCE write %2F for a / and %25 for a %, RUN stands as it is";
+  "INSTANCE/RUN, split at the first /; in INSTANCE write / as %2F and % as %25; RUN is taken as it is";
 
 /**
  * Reads INSTANCE/RUN. Throws `invalid_argument` when a part is empty or the run is the word `current`: a run is

@@ -21,7 +21,7 @@ const stateList = z.string().transform((text, context) => {
     const near = nearestName(typed, listedStates);
     const meant = near === null ? "" : ` (did you mean ${near}?)`;
     context.addIssue(
-      `names no state: ${JSON.stringify(typed)}${meant}; there are ${listedStates.join(", ")}`,
+      `names an unknown state: ${JSON.stringify(typed)}${meant}; the states are ${listedStates.join(", ")}`,
     );
     return z.NEVER;
   });
@@ -32,7 +32,7 @@ const schema = z.object({
   ...archiveShape,
   ...scratchShape,
   ...gatewayShape,
-  gateway: z.union([httpAddress, z.literal(true)], "is an http:// or https:// address").optional(),
+  gateway: z.union([httpAddress, z.literal(true)], "must be an http:// or https:// address").optional(),
   instance: z.string().optional(),
   state: stateList.optional(),
   wide: z.boolean().default(false),
@@ -47,33 +47,34 @@ export const runsCommand = commandEntry({
     addGatewayOptions(
       command
         .description(
-          "Lists the runs of the archive with their states, and those of which something is pending: fetched, and not " +
-            "committed. With --gateway, the runs that a gateway names.",
+          "Lists the runs of the archive with their states, and those with pending work: fetched but not committed. " +
+            "With --gateway, those that a gateway lists.",
         )
         .argument("[instance]", "only runs of this instance")
         .addOption(archiveOption())
         .addOption(scratchOption())
         .addOption(
-          new Option("--gateway [url]", "list a gateway's runs; without URL that of RUNVAULT_GATEWAY"),
+          new Option("--gateway [url]", "list a gateway's runs; without URL, those of RUNVAULT_GATEWAY"),
         )
         .addOption(
           new Option(
             "--state <states>",
-            "only runs in these states, as INCOMPLETE,OPEN; pending: those with work that is not committed",
+            "only runs in these states, such as INCOMPLETE,OPEN; pending: those with work that is not committed",
           ).conflicts("gateway"),
         )
-        .option("--wide", "every column, and names that are never cut to fit the terminal")
+        .option("--wide", "every column, and names in full even if they do not fit the terminal")
         .option("--json", 'an object {"runs": […]}'),
       false,
     ).addHelpText(
       "after",
       `
-Size is that of the committed files. A table whose latest attempt went wrong is named below the list, with what is still
-shown of it, since when, and why; so is what is pending, with the command that goes on with it. A run of which nothing is
-committed yet has the state pending, one whose manifest cannot be read the state damaged (exit status 5).
-With --json every table of an archived run has state, and of what is proven: proven (its state), proof, rows, setAside
-and until (the ts_event up to which an OPEN table is proven, in nanoseconds); behindSince, error (a code) and reason say
-what became of the latest attempts, null after one that was ok.
+Size is that of the committed files. A table whose latest attempt failed is named below the list,
+with what is still shown of it, since when and why; so is pending work, with the command that
+continues it. A run with nothing committed yet has the state pending, one whose manifest cannot be
+read the state damaged (exit status 5).
+With --json every table of an archived run has state, and for what is proven: proven (its state),
+proof, rows, setAside and until (the ts_event up to which an OPEN table is proven, in nanoseconds);
+behindSince, error (a code) and reason describe the latest attempt, and are null if it succeeded.
 
 Examples:
   runvault runs

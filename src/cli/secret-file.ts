@@ -3,6 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RunvaultError } from "../model/error.ts";
 import type { Session } from "./session.ts";
+import { unreadable } from "./unreadable.ts";
 
 /** No key or token comes near it; a device would never end. */
 const mostBytes = 1024 * 1024;
@@ -27,16 +28,12 @@ export async function readSecretFile(
     }
     const readers = otherReaders(await handle.stat());
     if (readers !== null) {
-      session.log.warn({ file }, `${flag}: ${readers} can read this file; make it private: chmod 600`);
+      session.log.warn({ file }, `${flag}: ${readers} can read this file; make it private with chmod 600`);
     }
     return bytes;
   } catch (cause) {
     session.signal.throwIfAborted();
-    if (cause instanceof RunvaultError) throw cause;
-    throw new RunvaultError("invalid_argument", `${flag}: the file cannot be read`, {
-      cause,
-      place: { file },
-    });
+    throw unreadable(file, cause, flag);
   }
 }
 

@@ -25,7 +25,7 @@ const transportList = z.string().transform((text, context): Transport[] => {
     const near = nearestName(name, transports);
     const meant = near === null ? "" : ` (did you mean ${near}?)`;
     context.addIssue(
-      `names no transport: ${JSON.stringify(name)}${meant}; there are ${transports.join(", ")}`,
+      `names an unknown transport: ${JSON.stringify(name)}${meant}; the transports are ${transports.join(", ")}`,
     );
   }
   return transports.filter((name) => names.has(name));
@@ -35,7 +35,7 @@ const hostName = z.string().transform((text, context) => {
   const pattern = hostPattern(text);
   if (pattern !== null) return pattern;
   context.addIssue(
-    `takes a host name without a port, such as archive.example or *.svc.cluster.local, not ${JSON.stringify(text)}`,
+    `must be a host name without a port, such as archive.example or *.svc.cluster.local, not ${JSON.stringify(text)}`,
   );
   return z.NEVER;
 });
@@ -61,25 +61,25 @@ type ServeValues = z.output<typeof serveSchema>;
 export function addServeOptions(command: Command): Command {
   return command
     .addOption(new Option("--host <host>", "address to listen on").default("127.0.0.1"))
-    .addOption(new Option("--port <port>", "port to listen on; 0 is any free one").default("0"))
+    .addOption(new Option("--port <port>", "port to listen on; 0 takes any free one").default("0"))
     .addOption(
       new Option(
         "--transports <names>",
-        "which to offer, with commas (default: rest,rpc, with --literal rest); without rest, plain HTTP has health and metrics alone",
+        "protocols to offer, separated by commas (default: rest,rpc, with --literal rest); without rest, plain HTTP serves only health and metrics",
       ),
     )
     .option(
       "--literal",
-      "of history on REST only what the interface document itself shows there: no runs, resources or storage facts",
+      "offer over REST only the history that the interface document itself shows: no runs, resources or storage facts",
     )
     .option(
       "--tokens <file>",
-      "want one of the tokens in FILE on every request; `runvault token` makes its lines; SIGHUP reads it again",
+      "require one of the tokens in FILE on every request; `runvault token` makes its lines; SIGHUP reloads it",
     )
     .addOption(
       new Option(
         "--host-name <name>",
-        "without tokens: answer requests for this host too, such as archive.example or *.svc.cluster.local; repeatable",
+        "without tokens: also answer requests for this host, such as archive.example or *.svc.cluster.local; repeatable",
       )
         .env("RUNVAULT_HOST_NAME")
         .argParser((text: string, before: string[] | undefined) => [...(before ?? []), ...text.split(",")]),
@@ -87,12 +87,12 @@ export function addServeOptions(command: Command): Command {
     .addOption(
       new Option(
         "--page-key-file <file>",
-        "key of page tokens, at least 32 random bytes, so that they outlast a restart and other servers with it take them (default: a new key)",
+        "key of page tokens, at least 32 random bytes, so that they survive a restart and other servers with the same key accept them (default: a new key at each start)",
       ).env("RUNVAULT_PAGE_KEY_FILE"),
     )
     .option("--tls-cert <file>", "serve over TLS, with the certificate in FILE (PEM)")
-    .option("--tls-key <file>", "the certificate's key (PEM)")
-    .option("--tls-client-ca <file>", "want client certificates that an authority in FILE has signed (PEM)");
+    .option("--tls-key <file>", "private key of the certificate (PEM)")
+    .option("--tls-client-ca <file>", "require client certificates signed by an authority in FILE (PEM)");
 }
 
 /** Reads what TLS takes. Throws `invalid_argument` where a file is not there, or only a part is given. */
@@ -103,7 +103,7 @@ export async function tlsFrom(
   const { tlsCert, tlsKey, tlsClientCa } = values;
   if (tlsCert === undefined && tlsKey === undefined && tlsClientCa === undefined) return undefined;
   if (tlsCert === undefined || tlsKey === undefined) {
-    throw new RunvaultError("invalid_argument", "TLS takes both --tls-cert and --tls-key");
+    throw new RunvaultError("invalid_argument", "TLS needs both --tls-cert and --tls-key");
   }
   return {
     cert: await readOptionFile("--tls-cert", tlsCert),
@@ -128,7 +128,7 @@ export async function pageKeyFrom(
   if (pageKey.length >= leastPageKeyBytes) return { pageKey };
   throw new RunvaultError(
     "invalid_argument",
-    `--page-key-file: the key has ${pageKey.length} bytes; it takes at least ${leastPageKeyBytes}`,
+    `--page-key-file: the key has ${pageKey.length} bytes; it must have at least ${leastPageKeyBytes}`,
     { place: { file }, hint: "Make one with `head -c 32 /dev/urandom | base64`." },
   );
 }

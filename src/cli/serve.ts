@@ -26,7 +26,7 @@ const origin = z
   .string()
   .refine(
     (text) => /^https?:\/\//.test(text) && URL.parse(text)?.origin === text,
-    "is an origin, such as https://desk.example",
+    "must be an origin, such as https://desk.example",
   );
 
 const schema = z.object({
@@ -56,69 +56,69 @@ export const serveCommand = commandEntry({
     addServeOptions(
       command
         .description(
-          "Serves an archive on the gateway's interface, REST and RPC, until it is stopped: what reads from the gateway " +
-            "reads from here. Prints the base address on standard output once it listens. New commits are seen without a " +
-            "restart. Beyond this machine it serves only with --tokens, or with --insecure.",
+          "Serves an archive on the gateway's interface, REST and RPC, until it is stopped: clients of the gateway work " +
+            "with it unchanged. Prints the base address on standard output once it listens. New commits are seen without " +
+            "a restart. It serves other machines only with --tokens or --insecure.",
         )
         .addOption(archiveOption()),
     )
-      .option("--insecure", "answer everybody who reaches an address beyond this machine")
-      .option("--allow-incomplete", "serve what the latest attempts brought, proven or not")
+      .option("--insecure", "serve other machines without tokens, to anyone who can connect")
+      .option("--allow-incomplete", "serve what the latest attempts fetched, proven or not")
       .addOption(
         new Option(
           "--cors <origin>",
-          "let pages of this origin read the answers, such as https://desk.example; repeatable",
+          "let web pages of this origin read the answers, such as https://desk.example; repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
-      .option("--max-rows <n>", "most rows of an answer over REST, else 413; most rows of a page over RPC")
+      .option("--max-rows <n>", "maximum rows of an answer over REST (413 above it) and of a page over RPC")
       .option(
         "--max-bytes <size>",
-        "most of an answer's rows, or of a file, over REST, such as 512MB, else 413 or cut",
+        "maximum bytes of rows in a REST answer, or of a file, such as 512MB; above it 413, or the answer is cut",
       )
       .addOption(
         new Option(
           "--max-concurrent <n>",
-          "queries for rows, and files, at a time; more are told to wait, 429",
+          "maximum number of row queries and files at a time; more get 429",
         ).default("32"),
       )
       .option(
         "--max-connections <n>",
-        "connections at a time; for more, those are closed that ask for nothing (default: half of the open files allowed)",
+        "maximum number of connections; idle ones are closed to make room (default: half of the limit on open files)",
       )
       .addOption(
         new Option(
           "--query-timeout <time>",
-          "how long a query may compute before it gives rows, and again between them, else 413",
+          "how long a query may compute before its first rows, and between rows; above it 413",
         ).default("1m"),
       )
       .addOption(
         new Option(
           "--checksum-timeout <time>",
-          "how long a scan for row checksums may take, else 413; one runs at a time, eight wait, others get 429",
+          "how long a scan for row checksums may take; above it 413; one runs at a time, eight wait, more get 429",
         ).default("30s"),
       )
       .addOption(
         new Option(
           "--idle-timeout <time>",
-          "how long a client may take nothing of an answer before it is dropped",
+          "how long a client may stop reading before it is dropped",
         ).default("5m"),
       )
       .addOption(
         new Option(
           "--drain-timeout <time>",
-          "how long answers may go on once the server is told to stop",
+          "how long answers may take to finish once the server is stopping",
         ).default("10s"),
       )
       .option(
         "--access-log <file>",
-        "append one JSON line a request to FILE, opened again at SIGHUP; - is standard output",
+        "append one JSON line per request to FILE, reopened at SIGHUP; - is standard output",
       )
       .option("--json", "print the address as an object with url and port")
       .addHelpText(
         "after",
         `
-The first SIGTERM or SIGINT refuses new requests and lets answers end; another, a second later
-or more, stops at once.
+The first SIGTERM or SIGINT stops taking requests and lets answers finish; another, at least a
+second later, stops at once.
 
 Examples:
   runvault serve --archive /data/archive --port 8080
@@ -134,7 +134,7 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   const tokens = await tokensFrom(values, session);
   const tls = await tlsFrom(values, session);
   if (tokens !== undefined && tls === undefined && !isLoopback(values.host)) {
-    session.note("tokens and rows go over the network in the clear: --tls-cert and --tls-key encrypt them");
+    session.note("tokens and rows cross the network unencrypted: --tls-cert and --tls-key encrypt them");
   }
   const pageKey = await pageKeyFrom(values, session);
   const { openArchive, openArchiveSource, parquetForms, ArchiveFiles, archiveControl, serve, accessEntry } =
@@ -192,7 +192,10 @@ async function serveArchive(values: ServeValues, session: Session): Promise<numb
   try {
     await announceUntilStopped(served, session);
     const left = await served.drain(values.drainTimeout);
-    if (left > 0) session.note(`${left} ${left === 1 ? "answer" : "answers"} did not end in time: cut`);
+    if (left > 0)
+      session.note(
+        `${left} ${left === 1 ? "answer" : "answers"} did not finish within --drain-timeout and ${left === 1 ? "was" : "were"} cut`,
+      );
   } finally {
     await served.close();
   }
@@ -205,9 +208,9 @@ function refuseOpenDoor({ host, tokens, insecure }: ServeValues): void {
   if (tokens !== undefined || insecure || isLoopback(host)) return;
   throw new RunvaultError(
     "invalid_argument",
-    `${host} is an address that others reach, and no tokens are wanted`,
+    `--host ${host}: other machines can reach this address, and no tokens are required`,
     {
-      hint: "Give --tokens FILE (`runvault token --help`), or --insecure to answer everybody.",
+      hint: "Give --tokens FILE (`runvault token --help` says how to make one), or --insecure to serve anyone who can connect.",
     },
   );
 }

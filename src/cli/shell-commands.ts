@@ -32,7 +32,7 @@ const said = (text: string): ShellAction => ({ kind: "say", text });
 const commands: readonly ShellCommand[] = [
   {
     names: [".help", "\\?"],
-    help: "what there is",
+    help: "list these commands",
     run: () => said(helpText()),
   },
   {
@@ -43,7 +43,7 @@ const commands: readonly ShellCommand[] = [
   {
     names: [".schema", "\\d"],
     argument: "[TABLE]",
-    help: "columns of a table, or of all",
+    help: "show the columns of a table, or of all",
     run: (table) => ({
       kind: "sql",
       text: `SELECT table_name AS "table", column_name AS "column", data_type AS type FROM duckdb_columns() WHERE NOT internal${table === "" ? "" : ` AND table_name = lower(${literal(table.replace(/;$/, ""))})`}`,
@@ -52,7 +52,7 @@ const commands: readonly ShellCommand[] = [
   {
     names: [".format"],
     argument: "NAME",
-    help: `form of the answers: ${formats.join(", ")}`,
+    help: `format of the answers: ${formats.join(", ")}`,
     run: (name, state) => {
       if (name === "") return said(`${state.format}\n`);
       state.format = oneOf(formats, name, "format");
@@ -61,7 +61,7 @@ const commands: readonly ShellCommand[] = [
   },
   {
     names: ["\\x"],
-    help: "one field a line, or a table again",
+    help: "switch between one field per line and a table",
     run: (_, state) => {
       state.format = state.format === "vertical" ? "table" : "vertical";
       return said(`${state.format}\n`);
@@ -70,7 +70,7 @@ const commands: readonly ShellCommand[] = [
   {
     names: [".output", "\\o"],
     argument: "[FILE [--force]]",
-    help: "write the next answer to a file, in the form that its name tells; without a name, show it after all",
+    help: "write the next answer to a file, in the format of its ending; without FILE, show it after all",
     run: (text, state) => {
       const file = text.replace(/\s+--force$/, "");
       state.out = file === "" ? null : { file, force: file !== text };
@@ -82,14 +82,14 @@ const commands: readonly ShellCommand[] = [
     argument: "FILE",
     help: "run the statements of a file",
     run: (file) => {
-      if (file === "") throw wrong("a file is expected", "Write .read FILE.");
+      if (file === "") throw wrong("no file is named", "Write .read FILE.");
       return { kind: "read", file };
     },
   },
   {
     names: [".timing", "\\timing"],
     argument: "on|off",
-    help: "say how many rows came, and how long it took",
+    help: "show the number of rows and the time taken",
     run: (word, state) => {
       state.timing = word === "" ? !state.timing : oneOf(["on", "off"], word, "word") === "on";
       return said(`timing is ${state.timing ? "on" : "off"}\n`);
@@ -97,7 +97,7 @@ const commands: readonly ShellCommand[] = [
   },
   {
     names: [".quit", "\\q", ".exit"],
-    help: "leave; so does Ctrl-D",
+    help: "quit, like Ctrl-D",
     run: () => ({ kind: "quit" }),
   },
 ];
@@ -144,5 +144,5 @@ function helpText(): string {
   const left = commands.map(({ names, argument = "" }) => `${names.join(", ")} ${argument}`.trimEnd());
   const width = Math.max(...left.map((text) => text.length));
   const lines = commands.map(({ help }, index) => `${left[index]!.padEnd(width)}  ${help}\n`);
-  return `${lines.join("")}A statement may have many lines, and ends with a semicolon. Ctrl-C stops it.\n`;
+  return `${lines.join("")}A statement may span lines and ends with a semicolon. Ctrl-C stops it.\n`;
 }

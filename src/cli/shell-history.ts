@@ -32,7 +32,7 @@ export async function openHistory(file: string, note: (text: string) => void): P
       await handle.writeFile(text);
     } catch (error) {
       if (works)
-        note(`note: the history is not kept: ${error instanceof Error ? error.message : String(error)}`);
+        note(`note: the history cannot be kept: ${error instanceof Error ? error.message : String(error)}`);
       works = false;
     }
   };

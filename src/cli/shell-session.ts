@@ -73,7 +73,7 @@ export class ShellSession {
   async #read(file: string, depth: number): Promise<number> {
     const { signal } = this.#session;
     if (depth > deepestRead) {
-      throw new RunvaultError("invalid_argument", "files read one another too deeply", { place: { file } });
+      throw new RunvaultError("invalid_argument", ".read is nested too deeply", { place: { file } });
     }
     const { text } = await readSqlFile(file, signal);
     const reader = new StatementReader(file);
@@ -95,8 +95,8 @@ export class ShellSession {
     const started = performance.now();
     try {
       if (out === null && !isTextFormat(format) && terminal.stdoutIsTerminal) {
-        throw new RunvaultError("invalid_argument", `${format} is nothing for a terminal`, {
-          hint: "Give the answer a file by .output FILE, or choose another .format.",
+        throw new RunvaultError("invalid_argument", `${format} is binary and cannot be shown on a terminal`, {
+          hint: "Write the answer to a file with .output FILE, or choose another .format.",
         });
       }
       const either = AbortSignal.any([signal, running.signal]);

@@ -22,20 +22,21 @@ export const shellCommand = commandEntry({
     addStatementOptions(
       command
         .description(
-          "Runs one statement after another, as they are typed or come on standard input, each with the limits of `query` " +
-            "and over what is committed then. A statement ends with a semicolon; .help lists the shell's own commands.",
+          "Runs statements as they are typed or read from standard input, each with the limits of `query` and over what is " +
+            "committed at that time. A statement ends with a semicolon; .help lists the shell's own commands.",
         )
         .addOption(
-          new Option("-f, --format <format>", "form of the answers").choices(formats).default("table"),
+          new Option("-f, --format <format>", "format of the answers").choices(formats).default("table"),
         ),
     ).addHelpText(
       "after",
       `
-On a terminal, Tab completes tables, columns and words of SQL, and lines are remembered in RUNVAULT_HISTORY (by default
-$XDG_STATE_HOME/runvault/history, which is ~/.local/state/runvault/history; only its owner can read it; /dev/null keeps
-none). Ctrl-C stops the statement under way, or drops the line; twice at an empty prompt, or Ctrl-D, leaves.
+On a terminal, Tab completes tables, columns and SQL keywords. The history of lines is kept in the
+file that RUNVAULT_HISTORY names (default: $XDG_STATE_HOME/runvault/history, which usually is
+~/.local/state/runvault/history; only its owner can read it; /dev/null keeps none). Ctrl-C stops the
+running statement or clears the line; Ctrl-D, or Ctrl-C twice at an empty prompt, quits.
 
-Without a terminal the first error ends it, with the exit status of that error.
+Without a terminal the first error ends the shell, with the exit status of that error.
 
 Examples:
   runvault shell
@@ -88,7 +89,7 @@ async function typedLines(
   { terminal, note, signal }: Session,
 ): Promise<Interface> {
   const history = await openHistory(historyFile(process.env), note);
-  note("runvault shell: statements end with a semicolon; .help lists what else there is");
+  note("runvault shell: end statements with a semicolon; .help lists other commands");
   const lines = createInterface({
     input: terminal.stdin,
     output: terminal.stderr,
@@ -114,7 +115,7 @@ async function typedLines(
     if (isEmpty && wasEmpty) return lines.close();
     wasEmpty = isEmpty;
     reader.clear();
-    terminal.err(isEmpty ? "\nCtrl-C again, or Ctrl-D, leaves\n" : "\n");
+    terminal.err(isEmpty ? "\npress Ctrl-C again, or Ctrl-D, to quit\n" : "\n");
     // what was typed stays on the screen, and is dropped
     lines.write(null, { ctrl: true, name: "e" });
     lines.write(null, { ctrl: true, name: "u" });

@@ -27,6 +27,7 @@ import { clockFrom } from "./simulated-clock.ts";
 import { parseFaults } from "./simulated-faults.ts";
 import { cacheFolder } from "./user-folder.ts";
 import { version } from "./version.ts";
+import { wrapped } from "./wrap-lines.ts";
 
 const schema = z.object({
   seed: z.string(),
@@ -53,70 +54,75 @@ export const simulateCommand = commandEntry({
   declare: (command: Command) =>
     addServeOptions(command)
       .description(
-        "Serves a deterministic world of trading runs on the gateway's interface, REST and RPC, until it is stopped. Prints the " +
+        "Serves a simulated world of trading runs on the gateway's interface, REST and RPC, until it is stopped. Prints the " +
           "base address on standard output once it listens. The same seed and options give the same bytes.",
       )
       .addOption(new Option("--seed <text>", "seed of the world").default("1"))
-      .addOption(new Option("--instances <n>", "strategy instances").default("1"))
-      .addOption(new Option("--runs <n>", "runs an instance").default("2"))
-      .addOption(new Option("--rows <n>", "about so many rows a run, over all tables").default("20000"))
-      .option("--fills <n>", "exactly so many fills a run")
+      .addOption(new Option("--instances <n>", "number of strategy instances").default("1"))
+      .addOption(new Option("--runs <n>", "runs per instance").default("2"))
+      .addOption(
+        new Option("--rows <n>", "approximate number of rows per run, over all tables").default("20000"),
+      )
+      .option("--fills <n>", "exact number of fills per run")
       .option(
         "--bars <file>",
-        "trade on the bars of FILE.csv[.gz] (timestamp,open,high,low,close[,volume]), not on generated ones",
+        "trade on the bars of FILE.csv[.gz] (timestamp,open,high,low,close[,volume]) instead of generated ones",
       )
-      .option("--growing", "the last run of every instance goes on, revealed by the clock")
+      .option("--growing", "the last run of every instance is still growing, as the clock advances")
       .addOption(
         new Option(
           "--clock <clock>",
-          "what time it is for growing runs and lifecycle actions: wall, TIME (stands still), or TIME*SPEED (starts at TIME, runs SPEED times as fast)",
+          "clock of growing runs and lifecycle actions: wall, TIME (stands still), or TIME*SPEED (starts at TIME, runs SPEED times as fast)",
         ).default("wall"),
       )
-      .option("--compress", "honour Accept-Encoding: gzip and zstd on rows over REST, gzip over RPC")
+      .option(
+        "--compress",
+        "compress rows for clients that accept it: gzip and zstd over REST, gzip over RPC",
+      )
       .addOption(
-        new Option("--fault <fault>", "a fault in the answers, see below; repeatable").argParser(
+        new Option("--fault <fault>", "a fault to simulate, see below; repeatable").argParser(
           (text: string, before: string[] | undefined) => [...(before ?? []), text],
         ),
       )
-      .option("--token-file <file>", "want the token in FILE on every request")
-      .option("--max-rows-per-answer <n>", "cap answers, and pages over RPC, without a word")
-      .option("--request-log <file>", "write one JSON line a request to FILE")
+      .option("--token-file <file>", "require the token in FILE on every request")
+      .option("--max-rows-per-answer <n>", "silently cap answers, and pages over RPC")
+      .option("--request-log <file>", "append one JSON line per request to FILE")
       .addOption(
-        new Option("--cache <dir>", "where rendered worlds are kept")
+        new Option("--cache <dir>", "folder that keeps rendered worlds")
           .env("RUNVAULT_CACHE")
-          .default(join(cacheFolder(process.env), "worlds"), "your cache folder"),
+          .default(
+            join(cacheFolder(process.env), "worlds"),
+            "$XDG_CACHE_HOME/runvault/worlds or ~/.cache/runvault/worlds",
+          ),
       )
       .option("--json", "print the address as an object with url and port")
       .addHelpText("after", () => faultHelp()),
   run: simulate,
 });
 
+/** The width of a help's own text. */
+const columns = 100;
+
 function faultHelp(): string {
   const width = Math.max(...[...faultKinds, ...instanceFaultKinds].map(({ form }) => form.length));
   const listed = (kinds: readonly { form: string; meaning: string }[]) =>
-    kinds.map(({ form, meaning }) => `  ${form.padEnd(width)}  ${meaning}`).join("\n");
+    kinds
+      .map(({ form, meaning }) => {
+        const lines = wrapped(meaning, columns - width - 4);
+        return lines.map((line, at) => `  ${(at === 0 ? form : "").padEnd(width)}  ${line}`).join("\n");
+      })
+      .join("\n");
   return `
-Faults, written ${wrapped(faultGrammar, 100)}
+${wrapped(`Faults, written ${faultGrammar}`, columns).join("\n")}
 ${listed(faultKinds)}
 
-Faults in what instances do; the first two take *TIMES as well, and happen once without it:
+Faults in what instances do; the first two also take *TIMES, and happen once without it:
 ${listed(instanceFaultKinds)}
 
 Examples:
   runvault simulate --seed 7 --instances 2 --runs 3 --port 8080
   runvault simulate --bars btc-perp-1m-2022-01.csv.gz --fault cut@fills:1000
 `;
-}
-
-/** The text with line ends where a line would become longer than so many characters. */
-function wrapped(text: string, width: number): string {
-  const lines = [""];
-  for (const word of text.split(" ")) {
-    const line = `${lines.at(-1)} ${word}`.trimStart();
-    if (line.length > width) lines.push(word);
-    else lines[lines.length - 1] = line;
-  }
-  return lines.join("\n");
 }
 
 async function simulate(values: z.output<typeof schema>, session: Session): Promise<number> {
@@ -126,9 +132,9 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     if (kind !== "late" || Number.isFinite(requests)) continue;
     throw new RunvaultError(
       "invalid_argument",
-      `not a fault: ${JSON.stringify(text)}: its rows never appear`,
+      `invalid fault ${JSON.stringify(text)}: its rows never appear`,
       {
-        hint: "Say with which request they do: late@TABLE:ROW,COUNT,REQUESTS.",
+        hint: "Give the request at which they appear: late@TABLE:ROW,COUNT,REQUESTS.",
       },
     );
   }
@@ -137,11 +143,11 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   session.scrubber.add(token ?? "");
   const tokens = await tokensFrom(values, session);
   if (tokens !== undefined && token !== undefined) {
-    throw new RunvaultError("invalid_argument", "--tokens and --token-file exclude each other");
+    throw new RunvaultError("invalid_argument", "--tokens and --token-file cannot be combined");
   }
   if (tokens === undefined && token === undefined && !isLoopback(values.host)) {
     session.note(
-      "whoever reaches this address can read, start and stop all of it: --tokens lets only some in",
+      "anyone who can connect to this address can read, start and stop everything: --tokens FILE limits access",
     );
   }
   const tls = await tlsFrom(values, session);

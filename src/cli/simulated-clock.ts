@@ -13,7 +13,7 @@ export function clockFrom(text: string, wall: () => Nanoseconds = wallClock): ()
   if (!/^[1-9]\d{0,8}$/.test(speedText)) {
     throw new RunvaultError(
       "invalid_argument",
-      `not a clock: ${JSON.stringify(text)}: SPEED is a whole number from 1`,
+      `invalid clock ${JSON.stringify(text)}: SPEED must be a whole number from 1`,
       {
         hint: "Write wall, TIME or TIME*SPEED, such as 2024-01-01T00:00:00Z*60.",
       },

@@ -37,7 +37,7 @@ function refuseNearInstanceKind(text: string): void {
   if (near === null || !isInstanceFault(near)) return;
   throw new RunvaultError(
     "invalid_argument",
-    `not a fault: ${JSON.stringify(text)}: there is no kind ${kind}`,
+    `invalid fault ${JSON.stringify(text)}: there is no kind ${kind}`,
     {
       hint: `Did you mean ${near}?`,
     },

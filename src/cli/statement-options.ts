@@ -10,18 +10,20 @@ export function addStatementOptions(command: Command): Command {
     .addOption(allowIncompleteOption())
     .addOption(strictOption())
     .addOption(
-      new Option("--timeout <time>", "longest time a statement may take, the reading of its answer included")
+      new Option("--timeout <time>", "longest time a statement may take, including reading its answer")
         .env("RUNVAULT_TIMEOUT")
         .default("5m"),
     )
     .addOption(
-      new Option("--memory <size>", "memory before spilling to disk").env("RUNVAULT_MEMORY").default("1GB"),
+      new Option("--memory <size>", "memory to use before spilling to disk")
+        .env("RUNVAULT_MEMORY")
+        .default("1GB"),
     )
-    .addOption(new Option("--threads <n>", "threads to compute with").env("RUNVAULT_THREADS").default("4"))
+    .addOption(new Option("--threads <n>", "number of threads").env("RUNVAULT_THREADS").default("4"))
     .addOption(
       new Option(
         "--table-rows <n>",
-        "most rows that the formats table and vertical show; 1000 on a terminal and all elsewhere, unless given",
+        "maximum number of rows shown with --format table or vertical (default: 1000 on a terminal, else all)",
       ).env("RUNVAULT_TABLE_ROWS"),
     );
 }

@@ -103,19 +103,19 @@ function errorOf(end: Exclude<ApartEnd, { kind: "answer" }>, timeoutMs: number):
       if (/out of memory|bad_alloc/i.test(end.last) || end.by === "SIGKILL")
         return tookTooMuch(new Error(end.last));
       return new RunvaultError("query_invalid", `the query crashed DuckDB (${end.by})`, {
-        cause: new Error(end.last === "" ? "it said nothing" : end.last),
-        hint: "Write it another way: nesting it less may do, and so may more --memory.",
+        cause: new Error(end.last === "" ? "it printed nothing" : end.last),
+        hint: "Rewrite it: less nesting may help, and so may more memory (--memory, RUNVAULT_MEMORY).",
       });
     case "failed":
       return new RunvaultError("internal", `the query's process ended with status ${end.status}`, {
-        cause: new Error(end.last === "" ? "it said nothing" : end.last),
+        cause: new Error(end.last === "" ? "it printed nothing" : end.last),
       });
   }
 }
 
 function tookTooMuch(cause?: Error): RunvaultError {
-  return new RunvaultError("query_invalid", "the query took more memory than it may", {
+  return new RunvaultError("query_invalid", "the query needed more memory than --memory allows", {
     cause,
-    hint: "Narrow it, or raise --memory.",
+    hint: "Narrow the query, or raise --memory (RUNVAULT_MEMORY).",
   });
 }

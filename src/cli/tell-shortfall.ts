@@ -27,7 +27,7 @@ export async function tellShortfall(
     ...(behind.length > 0 ? [`${countText(behind.length, "table")} behind`] : []),
   ];
   return session.failure(
-    new RunvaultError("incomplete", `not all that was asked for is proven: ${counts.join(", ")}`, {
+    new RunvaultError("incomplete", `not everything requested is proven: ${counts.join(", ")}`, {
       hint: hintFor(shortfall),
     }),
   );

@@ -18,14 +18,14 @@ export const tokenCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Reads a token from standard input and prints the line that lets `runvault serve --tokens` take it. The line " +
-          "holds the token's SHA-256 only. Take a line away to take the token back; a server that runs reads the file " +
-          "again at SIGHUP.",
+        "Reads a token from standard input and prints the line that makes `runvault serve --tokens` accept it. The line " +
+          "holds only the token's SHA-256. Remove the line to revoke the token; a running server reads the file again " +
+          "at SIGHUP.",
       )
-      .argument("<name>", "whose token it is; stands in the access log")
+      .argument("<name>", "whose token it is; shown in the access log")
       .requiredOption(
         "--instance <id>",
-        "an instance that it may ask for, '*' for all; repeatable",
+        "an instance that the token may access, '*' for all; repeatable",
         (id: string, before: string[] | undefined) => [...(before ?? []), id],
       )
       .addHelpText(

@@ -8,7 +8,7 @@ export function unwritable(file: string, error: unknown): RunvaultError {
   return new RunvaultError("invalid_argument", `the file cannot be written: ${why}`, {
     cause: error,
     place: { file },
-    hint: "Its folder has to be there, and the name must not be that of a folder.",
+    hint: "Its folder must exist, and the name must not be that of a folder.",
   });
 }
 

@@ -24,11 +24,11 @@ export function nextOf(report: RunReport): string | undefined {
   if (report.damaged) return nextOfDamage(report);
   if (report.unproven) {
     const hasSetAside = report.checks.some(({ check }) => check === "quarantine");
-    return `Archive the run again: only what is missing is asked for.${hasSetAside ? asideHint : ""}`;
+    return `Archive the run again: only what is missing is fetched.${hasSetAside ? asideHint : ""}`;
   }
   if (report.notCompared === null) return undefined;
   return isGone(report.notCompared)
-    ? "Look whether this is the run's gateway: one that no longer has the run cannot be compared with."
+    ? "Check that this is the run's gateway: if it no longer has the run, there is nothing to compare with."
     : "Run the same command again once the gateway answers.";
 }
 
@@ -36,7 +36,7 @@ function nextOfDamage({ run, generation, repair, checks }: RunReport): string | 
   if (generation === null) return usualHints.archive_damaged;
   if (repair === null) return damagedHint;
   if (repair.archive !== null) {
-    const otherwise = "where the gateway no longer has the run, restore the files from a copy";
+    const otherwise = "if the gateway no longer has the run, restore the files from a copy";
     return `fetch what is lost: \`${repair.archive}\`; ${otherwise}`;
   }
   if (repair.lost) return "Restore the files from a copy of the archive: the gateway no longer has the run.";
@@ -45,9 +45,9 @@ function nextOfDamage({ run, generation, repair, checks }: RunReport): string | 
     files.length > 0 && files.every((file) => file.endsWith(".parquet"));
   const inParquet = checks.every(({ level, files }) => level !== "damaged" || isParquet(files));
   return inParquet
-    ? `Make its Parquet anew: \`runvault rebuild ${formatRun(run)}\`.`
+    ? `Make its Parquet again: \`runvault rebuild ${formatRun(run)}\`.`
     : usualHints.archive_damaged;
 }
 
 const asideHint = " Rows set aside are under quarantine/, each with its reason.";
-const repairAgain = "Run `runvault verify --repair` on it again once that is mended.";
+const repairAgain = "Run `runvault verify --repair` on it again once that is fixed.";

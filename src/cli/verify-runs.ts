@@ -87,7 +87,7 @@ function isChosen({ instanceId, runId }: PendingWork, chosen: readonly RunChoice
 function onlyPending(thrown: unknown, scratch: string | undefined, work: PendingWork): unknown {
   const error = RunvaultError.from(thrown);
   if (error.code !== "not_archived") return thrown;
-  const hint = `Nothing of it is committed yet: \`${pendingJson(work, scratch).command}\` goes on.`;
+  const hint = `Nothing of it is committed yet: \`${pendingJson(work, scratch).command}\` continues it.`;
   return new RunvaultError(error.code, error.message, { place: error.place, hint, cause: error });
 }
 
@@ -117,11 +117,13 @@ async function scopeOf(archive: Archive, chosen: readonly RunChoice[], values: V
 function scopeText({ skipped, sample }: Scope): string {
   const lines: string[] = [];
   if (skipped > 0)
-    lines.push(`${skipped === 1 ? "1 run was" : `${skipped} runs were`} committed before, and not looked at`);
+    lines.push(
+      `${skipped === 1 ? "1 run was" : `${skipped} runs were`} committed before --since, and not checked`,
+    );
   if (sample !== undefined) {
     const { files, ofFiles, bytes, ofBytes } = sample;
     const read = `${files} of ${countText(ofFiles, "file")} read, ${byteText(bytes)} of ${byteText(ofBytes)}`;
-    lines.push(`${read}; the others are there, in their size`);
+    lines.push(`${read}; of the others only presence and size were checked`);
   }
   return lines.map((line) => `${line}\n`).join("");
 }
@@ -165,7 +167,7 @@ async function collected(
     if (gateway === undefined || report.generation === null) {
       reports.push({ ...report, compared: null });
     } else if (unreachable !== null) {
-      const why = "the gateway could not be asked before";
+      const why = "the gateway could not be reached before";
       reports.push(notCompared(report, unreachable, why, exit.gateway));
     } else {
       try {
@@ -268,7 +270,7 @@ function textOf(report: RunReport, { paint }: Session): string {
   const end = next === undefined ? "" : `  next: ${visible(next)}\n`;
   const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};
-  const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made anew\n`;
+  const repaired = buckets === 0 ? "" : `  repaired: ${countText(buckets, "bucket")} of Parquet made again\n`;
   return `${visible(formatRun(report.run))}  ${paint(verdict)}${passed}\n${lines.join("")}${repaired}${end}`;
 }
 

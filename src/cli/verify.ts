@@ -30,12 +30,12 @@ export const verifyCommand = commandEntry({
     addGatewayOptions(
       command
         .description(
-          "Checks the runs named, or all: hashes of files, rows counted again from Parquet and segments, order, bounds; " +
-            "and the folders of the archive: links, and what is not the archive's own. " +
+          "Checks the named runs, or all: hashes of files, rows counted again from Parquet and segments, order, bounds; " +
+            "and the folders of the archive: links, and files that the archive did not make. " +
             "With --deep also every line against its Parquet row, row hashes, and that fills refer to orders. " +
-            "Nothing that commands remember of files is believed: every file is read.",
+            "Every file is read again; nothing remembered from earlier commands is trusted.",
         )
-        .argument("[runs...]", `${runArgumentHelp}; INSTANCE is all of its runs`)
+        .argument("[runs...]", `${runArgumentHelp}; INSTANCE alone means all of its runs`)
         .addOption(archiveOption())
         .addOption(scratchOption())
         .addOption(
@@ -43,11 +43,14 @@ export const verifyCommand = commandEntry({
         )
         .option(
           "--sample <share>",
-          "read this share of the bytes, such as 5%, in files drawn anew each time; of the others check presence and size",
+          "read only this share of the bytes, such as 5%, in files chosen at random each time; for the others check presence and size",
         )
         .option("--since <age>", "only runs committed within this time, such as 7d")
-        .option("--repair", "make damaged Parquet anew from segments, and name what has to be archived again")
-        .addOption(new Option("--against <url>", "ask this gateway's storage facts again and compare"))
+        .option(
+          "--repair",
+          "make damaged Parquet again from segments, and name what has to be archived again",
+        )
+        .addOption(new Option("--against <url>", "compare with the current storage facts of this gateway"))
         .option("--json", "report as JSON"),
       false,
     ).addHelpText(

@@ -84,8 +84,7 @@ const kinds = {
     args: ["ROW"],
     times: 1,
     least: 0,
-    meaning:
-      "answer ends after ROW of its rows, closed as if complete; over RPC without a token that goes on",
+    meaning: "answer ends after ROW of its rows, closed as if complete; over RPC without a next-page token",
   },
   "cut-bytes": {
     args: ["BYTES"],
@@ -103,7 +102,8 @@ const kinds = {
     args: ["ROW"],
     times: 1,
     least: 0,
-    meaning: "nothing more is sent after ROW rows of the answer, over RPC half of such a page; it stays open",
+    meaning:
+      "nothing more is sent after ROW rows of the answer, over RPC after half of such a page; the answer stays open",
   },
   "rate-limit": {
     args: ["?SECONDS"],
@@ -124,17 +124,17 @@ const kinds = {
     times: always,
     documents: true,
     codes: conflictCodes,
-    meaning: `409 CODE: ${conflictCodes.join(", ")}; the first unless said`,
+    meaning: `409 CODE: ${conflictCodes.join(", ")}; the first by default`,
   },
   absent: {
     args: [],
     times: always,
-    meaning: "runs have no such table: 409 history_unavailable to its rows, and storage facts leave it out",
+    meaning: "runs have no such table: 409 history_unavailable for its rows, and storage facts leave it out",
   },
   cap: {
     args: ["ROW"],
     times: always,
-    meaning: "at most ROW rows an answer, over RPC a listing with all its pages, without a word",
+    meaning: "at most ROW rows per answer, over RPC per listing with all its pages, silently",
   },
   "tie-cap": {
     args: ["ROW", "?COUNT", "?CAP"],
@@ -146,7 +146,7 @@ const kinds = {
     args: ["ROW", "?COUNT", "?REQUESTS"],
     times: always,
     meaning:
-      "rows ROW to ROW+COUNT-1 (1) appear with the REQUESTS-th request for facts or rows of the table; give REQUESTS, or they never do",
+      "rows ROW to ROW+COUNT-1 (1) appear with the REQUESTS-th request for facts or rows of the table; REQUESTS is required here",
   },
   repeat: { args: ["ROW"], times: always, meaning: "row ROW is sent twice" },
   malformed: {
@@ -203,7 +203,7 @@ const kinds = {
     args: ["PAGE"],
     times: 1,
     only: "rpc",
-    meaning: "page PAGE is sent again in place of the next one, with the token of that one",
+    meaning: "page PAGE is sent again instead of the next one, with the next one's token",
   },
   "token-expired": {
     args: ["PAGE"],
@@ -236,14 +236,14 @@ const kinds = {
     args: ["ROW", "?COLUMN"],
     times: always,
     only: "rpc",
-    meaning: "COLUMN (seq) is set once more in row ROW, to another value",
+    meaning: "COLUMN (seq) is set twice in row ROW, the second time to another value",
   },
   "compress-small": {
     args: [],
     times: always,
     documents: true,
     only: "rpc",
-    meaning: "answers are compressed however small, where the client takes gzip over Connect",
+    meaning: "even small answers are compressed, if the client accepts gzip over Connect",
   },
 } as const satisfies Record<string, KindEntry>;
 
@@ -296,11 +296,11 @@ export interface FaultForm {
 /** How a fault is written, in one paragraph, for `--help`. */
 export const faultGrammar =
   "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; rate-limit, status-…, connect-error, deadline and compress-small " +
-  `also take the documents ${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs: without it ` +
-  "1 for cut…, stall, rate-limit, status-5…, page-…, token-expired, connect-error and deadline, all for the others. " +
+  `also take the documents ${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs; default: ` +
+  "1 for cut…, stall, rate-limit, status-5…, page-…, token-expired, connect-error and deadline, otherwise all. " +
   "Rows count from 1: in the answer for cut, cut-clean, stall and cap; in the run's whole table in key order for the " +
   "others, so that the same row is hit however often it is asked for. Pages count from 1 in their listing. A fault " +
-  "marked REST or RPC shows over that alone.";
+  "marked REST or RPC shows only there.";
 
 function formOf(kind: string, entry: KindEntry): string {
   const args = entry.args.map((arg, index) => {
@@ -396,5 +396,5 @@ function knownColumn(text: string, kind: FaultKind, target: string, column: stri
 }
 
 function refusal(text: string, why: string, hint = `Write ${faultGrammar}`): RunvaultError {
-  return new RunvaultError("invalid_argument", `not a fault: ${JSON.stringify(text)}: ${why}`, { hint });
+  return new RunvaultError("invalid_argument", `invalid fault ${JSON.stringify(text)}: ${why}`, { hint });
 }

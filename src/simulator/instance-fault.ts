@@ -23,12 +23,12 @@ const kinds = {
   "stop-hangs": {
     form: "stop-hangs@INSTANCE",
     times: 1,
-    meaning: "a stop or restart is accepted, then process and runtime just go on",
+    meaning: "a stop or restart is accepted, but process and runtime keep running",
   },
   "runtime-unreachable": {
     form: "runtime-unreachable@INSTANCE",
     times: undefined,
-    meaning: "the runtime is out of reach: status UNKNOWN, resources, queries and subscriptions 502",
+    meaning: "the runtime is unreachable: status UNKNOWN, resources, queries and subscriptions 502",
   },
   "capability-fails": {
     form: "capability-fails@INSTANCE:CAPABILITY",
@@ -38,7 +38,7 @@ const kinds = {
   "daemon-unreachable": {
     form: "daemon-unreachable@*",
     times: undefined,
-    meaning: "the daemon is out of reach: doctor fails, lifecycle and logs 502",
+    meaning: "the daemon is unreachable: doctor fails, lifecycle and logs 502",
   },
 } as const satisfies Record<string, KindEntry>;
 
@@ -139,7 +139,7 @@ function isOn(fault: InstanceFault, instanceId: string): boolean {
 }
 
 function refusal(text: string, why: string, hint?: string): RunvaultError {
-  return new RunvaultError("invalid_argument", `not a fault: ${JSON.stringify(text)}: ${why}`, {
+  return new RunvaultError("invalid_argument", `invalid fault ${JSON.stringify(text)}: ${why}`, {
     hint:
       hint ??
       `The forms are ${Object.values(kinds)

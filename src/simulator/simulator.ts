@@ -106,7 +106,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
     );
     throw new RunvaultError(
       "invalid_argument",
-      `not a fault: ${JSON.stringify(text)}: there is no instance ${target}`,
+      `invalid fault ${JSON.stringify(text)}: there is no instance ${target}`,
       near === null ? {} : { hint: `Did you mean ${near}?` },
     );
   }

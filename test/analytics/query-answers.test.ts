@@ -195,7 +195,7 @@ describe("an answer is whole or an error", () => {
   it("throws when time is up before the first row", async () => {
     const sql = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b";
     await expect(answerWith({ timeoutMs: 100 }, sql)).rejects.toMatchObject({
-      hint: "Narrow the query, or raise --timeout.",
+      hint: "Narrow the query, or raise --timeout (RUNVAULT_TIMEOUT).",
     });
   });
 

@@ -60,7 +60,7 @@ describe("runs", () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/^alpha\/2022-01-01 +COMPLETE +50 +[\d.]+ kB +2022-06-01 10:30$/m);
     expect(stdout).toContain(
-      "\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing of it is committed; `runvault archive alpha/2022-01-04` goes on\n",
+      "\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; `runvault archive alpha/2022-01-04` continues it\n",
     );
   });
 
@@ -68,12 +68,12 @@ describe("runs", () => {
     expect(await idsOf("--state", "complete,INCOMPLETE")).toEqual([whole.runId, cut.runId]);
     expect(await idsOf("--state", "pending")).toEqual([stopped.runId]);
     expect((await command("runs", "--state", "UNVERIFIED")).stdout).toBe(
-      "no runs in these states, of 4 in all\n",
+      "no runs in these states; 4 runs in other states\n",
     );
     const wrong = await command("runs", "--state", "COMPLETED");
     expect([wrong.status, wrong.stderr]).toEqual([
       2,
-      expect.stringContaining('names no state: "COMPLETED" (did you mean COMPLETE?)'),
+      expect.stringContaining('names an unknown state: "COMPLETED" (did you mean COMPLETE?)'),
     ]);
     expect((await command("runs", "--state", "OPEN", "--gateway", "http://127.0.0.1:1")).status).toBe(2);
   });
@@ -133,7 +133,7 @@ describe("runs", () => {
     const lines = table.split("\n").map((line) => stripVTControlCharacters(line));
     expect(Math.max(...lines.map(({ length }) => length))).toBeLessThanOrEqual(72);
     expect(table).toMatch(/^beta-.+…[^ ]+ /m);
-    expect(stderr).toBe("1 of 4 names are cut to fit; --wide has them whole\n");
+    expect(stderr).toBe("1 of 4 names are shortened to fit; --wide shows them in full\n");
     for (const text of [(await onTerminal(72, "runs", "--wide")).stdout, (await command("runs")).stdout]) {
       expect(text).toContain(`${formatRun(growing)} `);
     }
@@ -221,7 +221,7 @@ describe("rm", () => {
     const { status, stdout } = await command("rm", "--older-than", "90d");
     expect(status).toBe(0);
     expect(stdout).toMatch(
-      /^removed alpha\/2022-01-01 {2}([\d.]+ kB)\nremoved 1 run, \1\nspared 2 runs as old, for their state; --any-state takes these, too:\n {2}alpha\/2022-01-02 {2}INCOMPLETE\n {2}beta-.* {2}OPEN\n$/,
+      /^removed alpha\/2022-01-01 {2}([\d.]+ kB)\nremoved 1 run, \1\nkept 2 old runs because of their state; --any-state removes them as well:\n {2}alpha\/2022-01-02 {2}INCOMPLETE\n {2}beta-.* {2}OPEN\n$/,
     );
     expect(await manifests()).toEqual([names.cut, formatRun(growing)]);
     await command("rm", "--older-than", "90d", "--any-state", "alpha");
@@ -255,12 +255,12 @@ describe("rm", () => {
   test("a damaged manifest has no age", async () => {
     await writeFile(archive.layout.manifestFile(cut), "{");
     const { status, stderr } = await command("rm", "--older-than", "90d", "--any-state", "--dry-run");
-    expect([status, stderr]).toEqual([5, expect.stringContaining("how old its run is, nothing says")]);
+    expect([status, stderr]).toEqual([5, expect.stringContaining("the age of its run is unknown")]);
   });
 
   test.each([
     [["--older-than", "90d", names.whole], "is a run"],
-    [["--any-state", names.whole], "--any-state belongs to --older-than"],
+    [["--any-state", names.whole], "--any-state needs --older-than"],
     [[], "no run is named"],
     [["--older-than", "90d", "delta"], 'the archive has no runs of instance "delta"'],
   ])("%j is refused", async (args, message) => {

@@ -36,13 +36,13 @@ const oddPrice: Tamper = async ({ table }, own) => {
   return { status: 200, headers, body: text.replace(/"price":"2\.3"/, odd) };
 };
 
-test("why rows were set aside is told with one of them, its value cut where it is long", async () => {
+test("why rows were set aside is told with an example, its value cut where it is long", async () => {
   const { status, stdout } = await reported(oddPrice);
   expect(status).toBe(4);
   expect(stdout).toContain("1 set aside");
-  const line = stdout.split("\n").find((text) => text.includes("one of them"));
+  const line = stdout.split("\n").find((text) => text.includes("for example"));
   expect(line).toContain(
-    'set aside of fills, one of them: price is the string "1e5\\u001b[31m" where a decimal',
+    'set aside from fills, for example: price is the string "1e5\\u001b[31m" where a decimal',
   );
   expect(line!.length).toBeLessThan(400);
   expect(stdout).toContain("rows set aside, each with its reason: ");

@@ -109,7 +109,7 @@ describe("verify --against", () => {
   });
 
   test("asks about no other run after an error that concerns the whole job", async () => {
-    const before = "not compared: the gateway could not be asked before";
+    const before = "not compared: the gateway could not be reached before";
     expect(await comparedWith("unauthenticated")).toEqual([
       expect.stringContaining("unauthenticated"),
       before,

@@ -28,17 +28,17 @@ const args = (...more: string[]) => ["export", "--archive", built.dir, ...more];
 describe("wrong usage is refused", () => {
   test.each([
     [["fills", "-f", "parquet", "-o", "-"], "parquet cannot be written to standard output", "arrow-stream"],
-    [["fills", "-f", "arrow", "-o", "-"], "arrow cannot be written", "Use arrow-stream"],
+    [["fills", "-f", "arrow", "-o", "-"], "arrow cannot be written", "Use --format arrow-stream"],
     [["fills", "bars", "-f", "csv", "-o", "-"], "standard output takes one table", "folder"],
     [["fills", "-f", "csv", "-o", "-", "--json"], "--json reports", ""],
     [["-f", "csv", "-o", "x"], "no table is named", "--all-tables"],
-    [["fills", "--all-tables", "-f", "csv", "-o", "x"], "exclude each other", ""],
+    [["fills", "--all-tables", "-f", "csv", "-o", "x"], "cannot be combined", ""],
     [["fils", "-f", "csv", "-o", "x"], "no table", "Did you mean fills?"],
     [["equity", "-f", "csv", "-o", "x", "--symbol", "A"], "equity cannot be filtered by symbol", "--symbol"],
-    [["fills", "-f", "csv", "-o", "x", "--from", "yesterday"], "--from is a time", ""],
+    [["fills", "-f", "csv", "-o", "x", "--from", "yesterday"], "--from must be a time", ""],
     [
       ["fills", "-f", "csv", "-o", "x", "--from", "2ns", "--to", "2ns"],
-      "--from is not before --to",
+      "--from must be before --to",
       "left out",
     ],
     [["fills", "-f", "csv", "-o", "/dev/null", "--force"], "a pipe or a device", "--out -"],
@@ -67,7 +67,7 @@ describe("wrong usage is refused", () => {
     );
     for (const { status, stderr } of [exported, queried]) {
       expect(status).toBe(2);
-      expect(stderr).toContain("nothing for a terminal");
+      expect(stderr).toContain("cannot be shown on a terminal");
     }
   });
 });

@@ -51,11 +51,11 @@ describe("the format, where it is not given,", () => {
   });
 
   test.each([
-    [["fills", "--out", "x.xls"], "the name does not tell the format: x.xls"],
-    [["fills", "--out", "x"], "the name does not tell the format: x"],
-    [["fills", "orders", "--out", "x.parquet"], "the name of a folder does not tell"],
-    [["fills", "--partition", "run", "--out", "x.parquet"], "the name of a folder does not tell"],
-    [["fills", "--out", "-"], "standard output has no name"],
+    [["fills", "--out", "x.xls"], "the format is not clear from the file name: x.xls"],
+    [["fills", "--out", "x"], "the format is not clear from the file name: x"],
+    [["fills", "orders", "--out", "x.parquet"], "a folder has no file ending"],
+    [["fills", "--partition", "run", "--out", "x.parquet"], "a folder has no file ending"],
+    [["fills", "--out", "-"], "standard output has no file ending"],
   ])("has to be given: %j", async (args, message) => {
     const { status, stderr } = await exporting(...args);
     expect(status).toBe(2);

@@ -49,7 +49,7 @@ test("rm says what it leaves", async () => {
   expect(await command("rm", "alpha/2022-01-01")).toEqual({
     status: 0,
     stdout: expect.stringMatching(/^removed alpha\/2022-01-01 {2}[\d.]+ kB\n$/),
-    stderr: `left ${note}: it is not the archive's\n`,
+    stderr: `kept ${note}: the archive did not make it\n`,
   });
   expect(await readFile(note, "utf8")).toBe("mine");
 });

@@ -35,10 +35,14 @@ describe("usage errors exit with 2 and say what to do", () => {
     [
       "a duration without unit",
       ["query", "--timeout", "5", "SELECT 1"],
-      "--timeout is a duration with its unit",
+      "--timeout must be a duration with its unit",
     ],
     ["an unknown table", ["files", "fils"], "Did you mean fills?"],
-    ["an empty value", ["runs", "--gateway", "http://x", "--token-file", ""], "--token-file is empty"],
+    [
+      "an empty value",
+      ["runs", "--gateway", "http://x", "--token-file", ""],
+      "--token-file must not be empty",
+    ],
     [
       "two formats at once",
       ["query", "--json", "-f", "csv", "SELECT 1"],
@@ -60,16 +64,20 @@ describe("usage errors exit with 2 and say what to do", () => {
     ["an instance alone", ["archive", "alpha-1"], "INSTANCE --finished"],
     ["an empty run id", ["archive", "a/"], "does not name a run"],
     ["a run without instance", ["rm", "/b"], "does not name a run"],
-    ["nothing to archive", ["archive"], "nothing to archive is named"],
+    ["nothing to archive", ["archive"], "no run is named"],
     ["--all without --finished", ["archive", "--all"], "--all needs --finished"],
     ["a run with --finished", ["archive", "a/b", "--finished"], "is a run"],
     ["no gateway", ["archive", "a/b"], "RUNVAULT_GATEWAY"],
-    ["a gateway that is no address", ["archive", "a/b", "--gateway", "ftp://x"], "--gateway is an http://"],
+    [
+      "a gateway that is no address",
+      ["archive", "a/b", "--gateway", "ftp://x"],
+      "--gateway must be an http://",
+    ],
     ["a decimal beyond 38 digits", ["archive", "a/b", "--decimal", "fills.price=39,1"], "--decimal"],
     ["an unknown fault", ["simulate", "--fault", "explode@fills"], "there is no kind explode"],
     ["a fault on an unknown table", ["simulate", "--fault", "cut@fils:1"], "Did you mean fills?"],
     ["late rows that never come", ["simulate", "--fault", "late@fills:3"], "its rows never appear"],
-    ["a port out of range", ["simulate", "--port", "70000"], "--port is a whole number from 0 to 65535"],
+    ["a port out of range", ["simulate", "--port", "70000"], "--port must be a whole number from 0 to 65535"],
     ["an archive that is not there", ["runs", "--archive", "/nope"], "there is no such folder"],
   ];
   it.each(cases)("%s", async (_, args, text) => {
@@ -129,13 +137,13 @@ describe("the frame", () => {
       "file /from-flag",
     );
     expect((await runInside(["archive", "a/b"], { env })).stderr).toContain(
-      "RUNVAULT_CONCURRENCY (for --concurrency) is a whole",
+      "RUNVAULT_CONCURRENCY (for --concurrency) must be a whole",
     );
     const both = await runInside(
       ["archive", "a/b", "--concurrency", "2", "--token-file", "/no/token", "--gateway", "http://x/api/v1"],
       { env },
     );
-    expect(both.stderr).toContain("--token-file: the file cannot be read");
+    expect(both.stderr).toContain("--token-file: the file cannot be read: ENOENT");
   });
 
   it("turns a flag on by a variable that says yes, and not by one that says no", () => {
@@ -295,6 +303,6 @@ describe("the simulated clock", () => {
     now = 101n;
     expect(still()).toBe(1_640_995_200_000_000_000n);
     expect(fast()).toBe(1060n);
-    expect(() => clockFrom("1000*0", wall)).toThrow("not a clock");
+    expect(() => clockFrom("1000*0", wall)).toThrow("invalid clock");
   });
 });

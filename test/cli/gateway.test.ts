@@ -77,7 +77,7 @@ describe("requests that are repeated", () => {
     await served({ faults: [parseFault("rate-limit@instances:1")] }, async (url) => {
       const { status, stderr } = await runInside(["runs", "--gateway", url]);
       expect(status).toBe(0);
-      expect(stderr).toMatch(/warn: waiting to ask again .*code=rate_limited status=429/);
+      expect(stderr).toMatch(/warn: waiting before the next attempt .*code=rate_limited status=429/);
     });
   });
 });
@@ -172,7 +172,7 @@ describe("verify --against", () => {
       expect(stdout).toMatch(/^alpha\/2022-01-01 {2}verified/m);
       expect(stdout).toMatch(/^alpha\/2022-01-02 {2}not compared: /m);
       expect(stdout).toContain("not compared: run_not_found");
-      expect(stdout).toContain("next: Look whether this is the run's gateway");
+      expect(stdout).toContain("next: Check that this is the run's gateway");
     });
   });
 
@@ -203,7 +203,7 @@ describe("the environment", () => {
     expect((await runInside(["verify", ...archive], wrong)).status).toBe(0);
     const asked = await runInside(["runs", "--gateway", nowhere], wrong);
     expect(asked.status).toBe(2);
-    expect(asked.stderr).toContain("RUNVAULT_CONCURRENCY (for --concurrency) is a whole number");
+    expect(asked.stderr).toContain("RUNVAULT_CONCURRENCY (for --concurrency) must be a whole number");
   });
 });
 

@@ -51,7 +51,7 @@ describe("--host-name", () => {
     const { status, stderr } = await runInside([...small(), "--host-name", name]);
     expect([status, stderr]).toEqual([
       2,
-      expect.stringContaining("--host-name takes a host name without a port"),
+      expect.stringContaining("--host-name must be a host name without a port"),
     ]);
   });
 });

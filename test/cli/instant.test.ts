@@ -28,14 +28,14 @@ describe("a time on the command line", () => {
     ["999999999999999", "or 2001-09-09T01:46:39.999999Z in microseconds; write 999999999999999ns, "],
     ["5", "5 is 1970-01-01T00:00:00.000000005Z in nanoseconds, or 1970-01-01T00:00:05Z in seconds"],
     ["-5", "or 1969-12-31T23:59:55Z in seconds"],
-  ])("%s has two readings, and is refused with both", (text, readings) => {
+  ])("%s is ambiguous, and is refused with both readings", (text, readings) => {
     const { error } = instant.safeParse(text);
-    expect(error?.issues[0]?.message).toContain(`has two readings: ${text} is `);
+    expect(error?.issues[0]?.message).toContain(`is ambiguous: ${text} is `);
     expect(error?.issues[0]?.message).toContain(readings);
   });
 
   test.each(["yesterday", "", "5 s", "5h", "1.5s", "2022-02-30", "12:00"])("%j is none", (text) => {
-    expect(instant.safeParse(text).error?.issues[0]?.message).toContain("is a time: RFC 3339 such as");
+    expect(instant.safeParse(text).error?.issues[0]?.message).toContain("must be a time: RFC 3339 such as");
   });
 
   test("beyond 64 bits is told as such", () => {

@@ -210,12 +210,14 @@ describe("a status word that nobody knows", () => {
     expect(lists).toMatchObject([{ runIds: ["r2"], exit: 0 }]);
   });
 
-  test("cannot be the word for a run that goes on", async () => {
+  test("cannot contain the status of a run that is still running", async () => {
     await using world = await World.open(1, 1);
     const args = ["archive", "--gateway", world.url, "--archive", dir, ...finishedAll];
     const refused = await runInside([...args, "--finished-status", "STOPPED,Running"]);
     expect(refused.status).toBe(2);
-    expect(refused.stderr).toContain("--finished-status Running is the word for a run that goes on");
+    expect(refused.stderr).toContain(
+      "--finished-status cannot contain Running, the status of a run that is still running",
+    );
     expect((await runInside([...args, "--finished-status", "A,,B"])).status).toBe(2);
   });
 });

@@ -105,10 +105,14 @@ describe("query -o FILE", () => {
   });
 
   test.each([
-    [["-o", "x.xls", "SELECT 1"], "the name does not tell the format: x.xls", "table, vertical, json"],
-    [["-o", "x", "SELECT 1"], "the name does not tell the format: x", "--format"],
+    [
+      ["-o", "x.xls", "SELECT 1"],
+      "the format is not clear from the file name: x.xls",
+      "table, vertical, json",
+    ],
+    [["-o", "x", "SELECT 1"], "the format is not clear from the file name: x", "--format"],
     [["-o", "archive/x.csv", "SELECT 1"], "--out is inside the archive", "outside"],
-    [["--file", "x.sql", "SELECT 1"], "--file and a statement exclude each other", "one of them"],
+    [["--file", "x.sql", "SELECT 1"], "--file cannot be combined with a statement", "one of them"],
     [["--file", "no/such.sql"], "the file cannot be read: ENOENT", ""],
   ])("%j is refused", async (args, message, hint) => {
     const named = args.map((word) => word.replace(/^archive/, built.dir));
@@ -203,7 +207,7 @@ describe("Parquet", () => {
     });
     const refused = await query(["--format", "parquet", "FROM fills"], { stdoutIsTerminal: true });
     expect(refused.status).toBe(2);
-    expect(refused.stderr).toContain("parquet is nothing for a terminal");
+    expect(refused.stderr).toContain("parquet is binary and cannot be shown on a terminal");
   });
 
   test("opens no door: a statement still writes nothing", async () => {

@@ -31,7 +31,7 @@ async function told(args: readonly string[], env: Record<string, string> = {}): 
 describe("a file with a token or key that others can read is warned of", () => {
   const keyed = Buffer.alloc(32, 7);
   test.each([
-    [0o644, "every user can read this file; make it private: chmod 600"],
+    [0o644, "every user can read this file; make it private with chmod 600"],
     [0o604, "every user"],
     [0o640, "a group of users"],
     [0o600, ""],

@@ -103,7 +103,7 @@ describe("commands of the shell", () => {
     [".tabels", "there is no command .tabels", "Did you mean .tables?"],
     [".format cvs", "there is no format cvs", "Did you mean csv?"],
     [".timing maybe", "there is no word maybe", "on, off"],
-    [".read", "a file is expected", ".read FILE"],
+    [".read", "no file is named", ".read FILE"],
     [".read no/such.sql", "the file cannot be read: ENOENT", ""],
   ])("that cannot be run end it as any error does: %s", async (line, message, hint) => {
     const { status, stdout, stderr } = await shell(`${line}\nSELECT 1;`);
@@ -125,7 +125,7 @@ describe("commands of the shell", () => {
     await writeFile(file, `.read ${file}\n`);
     const { status, stderr } = await shell(`.read ${file}`);
     expect(status).toBe(2);
-    expect(stderr).toContain("files read one another too deeply");
+    expect(stderr).toContain(".read is nested too deeply");
   });
 });
 
@@ -177,7 +177,7 @@ describe("the history", () => {
     const history = await openHistory(folder, (note) => notes.push(note));
     await history.add("SELECT 1;");
     await history.add("SELECT 2;");
-    expect(notes).toEqual([expect.stringContaining("the history is not kept: EISDIR")]);
+    expect(notes).toEqual([expect.stringContaining("the history cannot be kept: EISDIR")]);
   });
 
   test("goes nowhere where that is wanted", async () => {

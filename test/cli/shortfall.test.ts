@@ -103,7 +103,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
       const plain = await runInside(command(table));
       const strict = await runInside([...command(table), "--strict", "--quiet"]);
       expect([table, strict.status, strict.stdout]).toEqual([table, expected, plain.stdout]);
-      expect(strict.stderr.includes("runvault: incomplete: not all")).toBe(expected === 4);
+      expect(strict.stderr.includes("runvault: incomplete: not everything")).toBe(expected === 4);
     }
     const json = await runInside([...command("bars"), "--strict", "--json", "--quiet"]);
     expect(JSON.parse(json.stderr)).toMatchObject({ error: { code: "incomplete", exit: 4 } });
@@ -112,7 +112,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
   test("leads on with --strict to what archives a table that never was", async () => {
     const archived = "`runvault archive alpha/2022-01-01 --tables equity`";
     const never = await runInside([...command("equity"), "--strict", "--quiet"]);
-    expect(never.stderr).toContain("not all that was asked for is proven: 1 table left out\n");
+    expect(never.stderr).toContain("not everything requested is proven: 1 table left out\n");
     expect(never.stderr).toContain(
       `hint: equity was never archived for alpha/2022-01-01: ${archived}, or leave out --strict.`,
     );
@@ -210,7 +210,7 @@ test("a query hints at the tables never archived, and at `runs` for the others",
   const sql = "SELECT count(*) FROM fills, equity, metrics, bars";
   const { status, stderr } = await runInside(["query", sql, "--archive", dir, "--strict"]);
   expect(status).toBe(4);
-  expect(stderr).toContain("not all that was asked for is proven: 3 tables left out, 1 table behind\n");
+  expect(stderr).toContain("not everything requested is proven: 3 tables left out, 1 table behind\n");
   expect(stderr).toContain(
     "hint: equity, metrics were never archived for alpha/2022-01-01: `runvault archive alpha/2022-01-01 --tables equity,metrics`. " +
       "For the rest, `runvault runs` says why;",
@@ -316,7 +316,7 @@ describe("runs and verify", () => {
     );
     expect(told).toContain(`; ${before}; failing since`);
     expect(told).toContain(`failing since ${began}`);
-    expect(told).toContain("alpha/2022-01-01  orders: rows set aside, as the operator accepted: 1");
+    expect(told).toContain("alpha/2022-01-01  orders: 1 row set aside, as the operator accepted");
     expect(told).toMatch(
       /bars: INCOMPLETE: server_error: .*; nothing is proven; failing since .*, last tried at /,
     );
@@ -336,9 +336,7 @@ describe("runs and verify", () => {
     const verified = await runInside(["verify", "--archive", dir]);
     expect(verified.status).toBe(4);
     expect(verified.stdout).toContain(`${before}; failing since ${began}`);
-    expect(verified.stdout).toContain(
-      "notice: orders quarantine: rows set aside, as the operator accepted: 1",
-    );
+    expect(verified.stdout).toContain("notice: orders quarantine: 1 row set aside, as the operator accepted");
   });
 
   test("say of an instance without runs that the archive has none of it", async () => {

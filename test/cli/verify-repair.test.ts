@@ -62,7 +62,7 @@ describe("verify --repair", () => {
     await damage(parquet());
     expect((await verify()).status).toBe(5);
     const { status, stdout } = await verify("--repair");
-    expect(stdout).toContain("repaired: 1 bucket of Parquet made anew");
+    expect(stdout).toContain("repaired: 1 bucket of Parquet made again");
     expect(status).toBe(0);
     expect((await verify("--deep")).status).toBe(0);
     const { stdout: rows } = await runInside([
@@ -81,7 +81,7 @@ describe("verify --repair", () => {
     const command = `runvault archive --archive ${archive.dir} --gateway http://127.0.0.1:8080/api/v1 alpha/1`;
     expect(status).toBe(5);
     expect(stdout).toContain(
-      `next: fetch what is lost: \`${command}\`; where the gateway no longer has the run, restore the files from a copy`,
+      `next: fetch what is lost: \`${command}\`; if the gateway no longer has the run, restore the files from a copy`,
     );
     const json = JSON.parse((await verify("--repair", "--json")).stdout);
     expect(json.runs[0].repair).toMatchObject({ changed: false, buckets: 0, error: null, archive: command });
@@ -133,7 +133,7 @@ describe("verify --repair", () => {
     await mkdir(archive.layout.cacheFile(first), { recursive: true });
     const { status, stdout } = await verify("--repair", "alpha/1");
     expect(status).toBe(5);
-    expect(stdout).toContain("next: Make its Parquet anew: `runvault rebuild alpha/1`.");
+    expect(stdout).toContain("next: Make its Parquet again: `runvault rebuild alpha/1`.");
     expect((await runInside(["rebuild", "--archive", archive.dir, "alpha/1"])).status).toBe(0);
     expect((await verify("alpha/1")).stdout).toContain("verified");
   });
@@ -192,7 +192,7 @@ describe("verify of a part", () => {
     await recommit(runs[2]!, { committedAt: "no time at all" });
     expect(await verified("--since", "7d")).toEqual(["alpha/2", "beta/1"]);
     expect((await verify("--since", "7d", "alpha")).stdout).toContain(
-      "1 run was committed before, and not looked at",
+      "1 run was committed before --since, and not checked",
     );
     expect((await verify("--since", "soon")).status).toBe(2);
   });

@@ -263,7 +263,7 @@ describe("a widened column", () => {
     const { status, stdout } = await under.command("rebuild", `${run.instanceId}/${run.runId}`);
     expect(status).toBe(0);
     expect(stdout).toContain(
-      "types of fills are not changed in all runs yet: `runvault rebuild --widen fills.price=38,18` goes on",
+      "types of fills are not yet changed in all runs: `runvault rebuild --widen fills.price=38,18` finishes the change",
     );
     const ended = await under.command("rebuild", "--widen", "fills.price=38,18", "--json");
     expect(JSON.parse(ended.stdout)).toMatchObject({ exit: 0, unfinished: [], goOn: null });
@@ -301,14 +301,14 @@ describe("a widened column", () => {
 
 describe("on the command line, rebuild refuses", () => {
   test.each([
-    [["--widen", "fills.prise"], "names no exact column: fills.prise (did you mean price?)"],
+    [["--widen", "fills.prise"], "names an unknown exact column: fills.prise (did you mean price?)"],
     [["--widen", "fills.price=39,2"], "TABLE.COLUMN"],
     [["--widen", "fills.price=18,18"], "SCALE below it"],
     [
       ["--widen", "fills.price=18,8"],
       "fills.price is DECIMAL(18,9), and DECIMAL(18,8) cannot hold all of its values",
     ],
-    [["--widen", "fills.price", "a/b"], "--widen concerns the whole archive"],
+    [["--widen", "fills.price", "a/b"], "--widen applies to the whole archive"],
   ])("%j", async (args, says) => {
     const { status, stderr } = await under.command("rebuild", ...args);
     expect(status).toBe(2);

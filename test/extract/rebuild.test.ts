@@ -81,7 +81,7 @@ describe("a rebuilt run", () => {
     expect(again.stdout).toMatch(
       /2022-01-01 {2}generation 2: .*\n.*2022-02-02 {2}nothing to do, generation 2\n$/,
     );
-    expect(again.stderr).toContain("going on with the rebuild of");
+    expect(again.stderr).toContain("continuing the rebuild of");
     expect((await under.command("rebuild")).stdout.match(/generation 3: /g)?.length).toBe(2);
   });
 

@@ -30,9 +30,9 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
       await gateway.quiet();
       driver.expectNotAskedAgain(held, since);
       if (status !== 4) break;
-      expect(finished.stderr).toContain("runvault: incomplete: --max-bytes is used up: 1.");
-      expect(finished.stderr).toContain("it goes on from what is already fetched");
-      expect(finished.stdout).toContain("  INCOMPLETE: --max-bytes is used up");
+      expect(finished.stderr).toContain("runvault: incomplete: --max-bytes was reached: 1.");
+      expect(finished.stderr).toContain("it continues from what is already fetched");
+      expect(finished.stdout).toContain("  INCOMPLETE: --max-bytes was reached");
       expect((await driver.journalled()).length).toBeGreaterThan(held.length);
       expect(await driver.manifest()).toBeNull();
     }
@@ -47,8 +47,8 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     const finished = await driver.start(env, ["alpha-1/never-begun"]).finished;
     gateway.letGo();
     await gateway.quiet();
-    expect(finished.stderr).toContain("runvault: incomplete: --max-time is over, after 3 s");
-    expect(finished.stderr).toContain("it goes on from what is already fetched");
+    expect(finished.stderr).toContain("runvault: incomplete: --max-time was reached after 3 s");
+    expect(finished.stderr).toContain("it continues from what is already fetched");
     expect(finished.stdout).toMatch(/^alpha-1\/never-begun +not tried$/m);
     expect(finished.status).toBe(4);
     const held = await driver.journalled();

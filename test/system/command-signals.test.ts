@@ -30,7 +30,7 @@ describe("runvault query", () => {
   ] as const)("stops at the first %s while it waits for standard input", async (signal, expected) => {
     const { child, finished, seen } = start(["query", ...here(), "-v", "-"]);
     // more than fits on the way: taken once the process reads, which then waits for the rest
-    await new Promise((taken) => child.stdin.write(" ".repeat(4 * 2 ** 20), taken));
+    await new Promise((taken) => child.stdin.write(" ".repeat(2 ** 20 - 1), taken));
     child.kill(signal);
     await seen("Stopping");
     expect((await finished).status).toBe(expected);

@@ -73,7 +73,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
         running.child.kill(signal);
         const { status: ended, stderr } = await running.finished;
         expect(ended).toBe(status);
-        expect(stderr).toContain("Run the same command again: it goes on from what is already fetched.");
+        expect(stderr).toContain("Run the same command again: it continues from what is already fetched.");
         gateway.letGo();
         await gateway.quiet();
         const held = await driver.journalled();

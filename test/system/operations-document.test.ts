@@ -72,7 +72,7 @@ test("a folder made for a group, with either line, keeps its bits", async () => 
 
 test("what is scheduled does its work", () => {
   const stdout = sh("crontab", "archive --all", {}, (code) => code.replaceAll(/^(\S+\s+){5}/gm, ""));
-  expect(stdout.match(/ {2}COMPLETE {2}generation/g)).toHaveLength(2);
+  expect(stdout.match(/ {2}COMPLETE {2}/g)).toHaveLength(2);
   // those committed lately, a sample of all, and all in depth
   expect(stdout.match(/ {2}verified: /g)).toHaveLength(6);
 });
@@ -85,7 +85,7 @@ test("an archive that is there is opened for a group", async () => {
 test("info and runs say what is there", () => {
   const stdout = sh("sh", "runvault info");
   expect(stdout).toMatch(/^runs +2 in 1 instance: 2 COMPLETE$/m);
-  expect(stdout).toMatch(/^no runs in these states, of 2 in all$/m);
+  expect(stdout).toMatch(/^no runs in these states; 2 runs in other states$/m);
 });
 
 test("a backup is whole without links, and a restored one has them again", async () => {

@@ -73,7 +73,7 @@ describe("a statement that takes more than it may", () => {
     expect({ status, stderr }).toEqual({
       status: 2,
       stderr:
-        "runvault: query_invalid: the query took longer than 1 s\n  hint: Narrow the query, or raise --timeout.\n",
+        "runvault: query_invalid: the query took longer than 1 s\n  hint: Narrow the query, or raise --timeout (RUNVAULT_TIMEOUT).\n",
     });
     expect(performance.now() - started).toBeGreaterThan(2_900);
     expect(await readdir(temporary)).toEqual([]);

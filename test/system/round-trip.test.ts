@@ -69,7 +69,7 @@ test("the server ends its work when it is told to", async () => {
 test.each([
   [["--host", "0.0.0.0"], "--tokens FILE"],
   [["--host", "::"], "--tokens FILE"],
-  [["--cors", "https://desk.example/path"], "is an origin"],
+  [["--cors", "https://desk.example/path"], "must be an origin"],
   [["--tokens", "/nothing/at-all"], "cannot be read"],
   [["--access-log", "/nothing/at-all"], "cannot be written"],
   [["--archive", "/nothing/at-all"], "no such folder"],

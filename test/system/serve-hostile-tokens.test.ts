@@ -249,5 +249,5 @@ test("simulate takes a tokens file, and either that or a token", async () => {
   child.kill("SIGTERM");
   expect((await finished).status).toBe(0);
   const both = await start([...args, "--token-file", file]).finished;
-  expect([both.status, both.stderr]).toEqual([2, expect.stringContaining("exclude each other")]);
+  expect([both.status, both.stderr]).toEqual([2, expect.stringContaining("cannot be combined")]);
 });

@@ -37,7 +37,7 @@ async function screen(
 describe.skipIf(!requires("tmux"))("a terminal", () => {
   test("of 80 columns: runs", async () => {
     expect(await screen(80, ["runs"])).toMatchInlineSnapshot(`
-      "1 of 4 names are cut to fit; --wide has them whole
+      "1 of 4 names are shortened to fit; --wide shows them in full
       run                         state       rows     size  committed (UTC)   pending
       --------------------------  ----------  ----  -------  ----------------  -------
       alpha/2022-01-01            COMPLETE      50  99.9 kB  2022-06-01 10:30
@@ -46,19 +46,19 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       beta-with-a-l…y-would-type  OPEN          54  99.9 kB  2022-06-03 10:30
 
       alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes
-          ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
-          have gone wrong since 2022-06-02T10:30:00.000Z
+          ([1640995200000000001, 1641064430769230772)); nothing is proven; failing
+          since 2022-06-02T10:30:00.000Z
       alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes
-          ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
-          have gone wrong since 2022-06-02T10:30:00.000Z
+          ([1640995200000000001, 1641064430769230772)); nothing is proven; failing
+          since 2022-06-02T10:30:00.000Z
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
-          UTC; nothing of it is committed; \`runvault archive alpha/2022-01-04\` goes on"
+          UTC; nothing committed yet; \`runvault archive alpha/2022-01-04\` continues it"
     `);
   });
 
   test("of 120 columns: runs", async () => {
     expect(await screen(120, ["runs"])).toMatchInlineSnapshot(`
-      "1 of 4 names are cut to fit; --wide has them whole
+      "1 of 4 names are shortened to fit; --wide shows them in full
       run                                                                 state       rows     size  committed (UTC)   pending
       ------------------------------------------------------------------  ----------  ----  -------  ----------------  -------
       alpha/2022-01-01                                                    COMPLETE      50  99.9 kB  2022-06-01 10:30
@@ -67,11 +67,11 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       beta-with-a-long-name/2022-01-03-…th-a-name-that-nobody-would-type  OPEN          54  99.9 kB  2022-06-03 10:30
 
       alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772));
-          nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
+          nothing is proven; failing since 2022-06-02T10:30:00.000Z
       alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772));
-          nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
-      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing of it is committed; \`runvault
-          archive alpha/2022-01-04\` goes on"
+          nothing is proven; failing since 2022-06-02T10:30:00.000Z
+      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; \`runvault
+          archive alpha/2022-01-04\` continues it"
     `);
   });
 
@@ -102,8 +102,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
                 committed 2022-06-03 10:30 UTC
       unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut
                 after 900 bytes ([1640995200000000001, 1641064430769230772)); nothing
-                is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
-                \`runvault archive alpha/2022-01-02\` asks for what is missing
+                is proven; failing since 2022-06-02T10:30:00.000Z
+                \`runvault archive alpha/2022-01-02\` fetches what is missing
 
       instance               runs  rows     size  newest commit (UTC)
       ---------------------  ----  ----  -------  -------------------
@@ -124,8 +124,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       disk      FREE free
       newest    beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type, committed 2022-06-03 10:30 UTC
       unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
-                1641064430769230772)); nothing is proven, attempts have gone wrong since 2022-06-02T10:30:00.000Z
-                \`runvault archive alpha/2022-01-02\` asks for what is missing
+                1641064430769230772)); nothing is proven; failing since 2022-06-02T10:30:00.000Z
+                \`runvault archive alpha/2022-01-02\` fetches what is missing
 
       instance               runs  rows     size  newest commit (UTC)
       ---------------------  ----  ----  -------  -------------------
@@ -139,16 +139,16 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       "alpha/2022-01-01  verified: 26 checks passed
       alpha/2022-01-02  not proven: 25 checks passed
         unproven: fills state: INCOMPLETE: stream_cut: cut after 900 bytes
-            ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
-            have gone wrong since 2022-06-02T10:30:00.000Z
+            ([1640995200000000001, 1641064430769230772)); nothing is proven; failing
+            since 2022-06-02T10:30:00.000Z
         unproven: orders state: INCOMPLETE: stream_cut: cut after 900 bytes
-            ([1640995200000000001, 1641064430769230772)); nothing is proven, attempts
-            have gone wrong since 2022-06-02T10:30:00.000Z
-        next: Archive the run again: only what is missing is asked for.
+            ([1640995200000000001, 1641064430769230772)); nothing is proven; failing
+            since 2022-06-02T10:30:00.000Z
+        next: Archive the run again: only what is missing is fetched.
       beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type
           verified: 26 checks passed
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
-          UTC; nothing of it is committed; \`runvault archive alpha/2022-01-04\` goes on"
+          UTC; nothing committed yet; \`runvault archive alpha/2022-01-04\` continues it"
     `);
   });
 
@@ -156,7 +156,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     expect(await screen(120, ["rm", "--older-than", "90d", "--dry-run"])).toMatchInlineSnapshot(`
       "would remove alpha/2022-01-01  99.9 kB
       would remove 1 run, 99.9 kB
-      spared 2 runs as old, for their state; --any-state takes these, too:
+      kept 2 old runs because of their state; --any-state removes them as well:
         alpha/2022-01-02  INCOMPLETE
         beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type  OPEN"
     `);
@@ -171,13 +171,11 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       alpha/2022-01-04  ^[33mpending   ^[39m                                    9.9 kB
 
       alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
-          1641064430769230772)); nothing is proven, attempts have gone wrong since
-          2022-06-02T10:30:00.000Z
+          1641064430769230772)); nothing is proven; failing since 2022-06-02T10:30:00.000Z
       alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
-          1641064430769230772)); nothing is proven, attempts have gone wrong since
-          2022-06-02T10:30:00.000Z
-      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing of it is
-          committed; \`runvault archive alpha/2022-01-04\` goes on"
+          1641064430769230772)); nothing is proven; failing since 2022-06-02T10:30:00.000Z
+      alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing committed
+          yet; \`runvault archive alpha/2022-01-04\` continues it"
     `);
     const info = await screen(100, ["info"], { colours: true });
     expect(info.split("\n")[3]).toMatchInlineSnapshot(
