@@ -151,10 +151,10 @@ function firstBytes(
     socket.unshift(seen);
     onKnown(isLike);
   };
+  // whoever takes a connection that is over already would wait for its end, which was told
   const end = () => {
     stop();
-    if (seen.length > 0) socket.unshift(seen);
-    onKnown(false);
+    socket.destroy();
   };
   const late = setTimeout(() => {
     stop();

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import http2 from "node:http2";
+import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { RunvaultError } from "../../src/model/error.ts";
@@ -238,4 +239,15 @@ test("a server that drains tells its sessions to go, and ends with their answers
   const closed = once(client.session, "close");
   await server.close();
   await closed;
+});
+
+test.each(["", "PRI * HT"])("a connection that ends after %j is closed at once", async (said) => {
+  const server = await served();
+  const socket = connect({ port: server.port, allowHalfOpen: true });
+  await once(socket, "connect");
+  socket.end(said);
+  const startedMs = performance.now();
+  await once(socket.resume(), "close");
+  // a head that never comes is waited for twenty seconds
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
 });
