@@ -1,6 +1,9 @@
+import { join } from "node:path";
 import { type Nanoseconds, nsPerSecond, parseTime } from "../model/time.ts";
+import type { Layout } from "./layout.ts";
 import type { FormerFile, Manifest } from "./manifest.ts";
 import { everyFile, filesOf } from "./manifest-files.ts";
+import { lstatOrNull } from "./real-folder.ts";
 import { isPresent, provenView } from "./table-view.ts";
 
 /** How long files that a commit replaced stay for whoever began to read them, or has been told of them. */
@@ -38,4 +41,14 @@ export function stayingFiles(manifest: Manifest, now: Nanoseconds): ReturnType<t
   for (const former of manifest.former ?? [])
     if (isKept(former, now)) staying[former.folder].add(former.file);
   return staying;
+}
+
+/** What replaced files take of the disk: they are there until the first job after their hour. */
+export async function formerBytes(layout: Layout, manifest: Manifest): Promise<number> {
+  const folders = { data: layout.dataDir(manifest), quarantine: layout.quarantineDir(manifest) };
+  let bytes = 0;
+  for (const { folder, file } of manifest.former ?? []) {
+    bytes += (await lstatOrNull(join(folders[folder], file)))?.size ?? 0;
+  }
+  return bytes;
 }

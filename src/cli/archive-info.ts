@@ -2,6 +2,7 @@ import { lstat, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Archive, openArchive } from "../archive/archive.ts";
 import { attemptText } from "../archive/attempt-text.ts";
+import { formerBytes } from "../archive/former-files.ts";
 import { foundRuns } from "../archive/found-runs.ts";
 import { type Manifest, type TableState, tableStates } from "../archive/manifest.ts";
 import { everyFile } from "../archive/manifest-files.ts";
@@ -61,6 +62,8 @@ export interface ArchiveInfo {
     parquet: number;
     documents: number;
     quarantine: number;
+    /** Files that commits replaced and that are still there for readers. */
+    replaced: number;
     pending: number;
     /** What readers remember of files. */
     cache: number;
@@ -98,7 +101,7 @@ async function infoOf(archive: Archive, scratch: string | undefined, session: Se
     instances: [],
     rows: zeroes(tableNames),
     bytes: {
-      ...{ segments: 0, parquet: 0, documents: 0, quarantine: 0 },
+      ...{ segments: 0, parquet: 0, documents: 0, quarantine: 0, replaced: 0 },
       pending: pending.reduce((sum, { bytes }) => sum + bytes, 0),
       cache: await bytesBelow(join(dir, "cache")),
     },
@@ -117,7 +120,10 @@ async function infoOf(archive: Archive, scratch: string | undefined, session: Se
     if (manifest === null) {
       info.damaged += 1;
       status = session.failure(new RunvaultError("archive_damaged", damage!, { place: { file } }));
-    } else count(info, instances, manifest);
+    } else {
+      count(info, instances, manifest);
+      info.bytes.replaced += await formerBytes(layout, manifest);
+    }
   }
   const byName = [...instances.values()].sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));
   return { info: { ...info, instances: byName }, status };

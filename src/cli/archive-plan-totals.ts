@@ -95,7 +95,11 @@ export class PlanTotals {
     if (all === null) {
       return `${runs}\nspace needed is unknown: the gateway has no storage facts${free}; nothing was fetched\n`;
     }
-    if (all === 0 && this.#rows.known === 0) return `${runs}; nothing to fetch\n`;
+    if (all === 0 && this.#rows.known === 0) {
+      // of runs that were not planned nobody knows
+      const isKnown = this.#failed + this.#notListed + this.#notTried === 0;
+      return `${runs}; ${isKnown ? "nothing to fetch" : "nothing was fetched"}\n`;
+    }
     const slices = this.#slices.all;
     const inSlices = slices === null ? "" : ` in ${grouped(slices)} ${plural(slices, "slice")}`;
     const rows = `${grouped(this.#rows.known)} ${plural(this.#rows.known, "row")}${inSlices}`;

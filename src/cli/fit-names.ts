@@ -1,4 +1,5 @@
 import { visible } from "../model/visible-text.ts";
+import { cutMiddle } from "./fit-line.ts";
 import type { Session } from "./session.ts";
 
 /** The shortest that a name is cut to, whatever the terminal. */
@@ -21,16 +22,9 @@ export function fitNames(
   if (over <= 0) return whole;
   const shown = names.map(visible);
   const longest = shown.reduce((most, name) => Math.max(most, name.length), 0);
-  const cut = shown.map((name) => withoutMiddle(name, Math.max(shortest, longest - over)));
+  const cut = shown.map((name) => cutMiddle(name, Math.max(shortest, longest - over)));
   const count = cut.filter((name, index) => name !== shown[index]).length;
   if (count > 0)
     session.note(`${count} of ${shown.length} names are shortened to fit; ${wholeBy} shows them in full`);
   return tableWith(cut);
-}
-
-function withoutMiddle(name: string, most: number): string {
-  if (name.length <= most) return name;
-  const end = Math.floor((most - 1) / 2);
-  // half of a surrogate pair is shown as what it is
-  return visible(`${name.slice(0, most - 1 - end)}…${name.slice(name.length - end)}`);
 }

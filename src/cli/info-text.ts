@@ -37,6 +37,11 @@ export function infoText(info: ArchiveInfo, session: Session): string {
     ]);
   if (bytes.quarantine > 0)
     lines.push(["set aside", `${count(info.rowsSetAside, "row")}, ${byteText(bytes.quarantine)}`]);
+  if (bytes.replaced > 0)
+    lines.push([
+      "replaced",
+      `${byteText(bytes.replaced)}, kept for readers for an hour and until the next job`,
+    ]);
   if (bytes.cache > 0) lines.push(["cache", byteText(bytes.cache)]);
   for (const { folder, freeBytes } of disks)
     lines.push(["disk", `${byteText(freeBytes)} free${disks.length > 1 ? ` (${visible(folder)})` : ""}`]);

@@ -64,7 +64,9 @@ function joined(course: Course, name: string, withBytes: boolean): string {
         : [`${grouped(rows)} of ${grouped(total)} ${plural(total, "row")}`]),
     // what is not fetched has no size to show
     ...(withBytes && bytes > 0 ? [byteText(bytes)] : []),
-    ...(rows > 0 && perSecond !== null && perSecond >= 0.5 ? [`${grouped(Math.round(perSecond))} rows/s`] : []),
+    ...(rows > 0 && perSecond !== null && perSecond >= 0.5
+      ? [`${grouped(Math.round(perSecond))} rows/s`]
+      : []),
     // rows are only the first half of the work: what is left then, nobody can say
     ...(leftMs !== null
       ? [`${durationText(leftMs)} left`]

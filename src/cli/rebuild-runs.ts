@@ -19,7 +19,7 @@ import { wallClock } from "../model/time.ts";
 import { visible } from "../model/visible-text.ts";
 import { killStep } from "./kill-step.ts";
 import { manifestsOf } from "./manifests-of.ts";
-import { durationText, grouped } from "./number-text.ts";
+import { grouped, tookText } from "./number-text.ts";
 import type { Progress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
@@ -252,5 +252,5 @@ function lineOf(report: RunReport): string {
   const { generation, changed, buckets, resumedBuckets, rows } = outcome;
   if (!changed) return `${formatRun(report)}  nothing to do, generation ${generation}`;
   const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} already there`;
-  return `${formatRun(report)}  generation ${generation}: ${grouped(rows)} ${plural(rows, "row")}, ${countText(buckets, "bucket")} converted${resumed}, ${durationText(seconds * 1000)}`;
+  return `${formatRun(report)}  generation ${generation}: ${grouped(rows)} ${plural(rows, "row")}, ${countText(buckets, "bucket")} converted${resumed}, ${tookText(seconds * 1000)}`;
 }

@@ -1,4 +1,5 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
+import { formerBytes } from "../archive/former-files.ts";
 import { type FoundRun, foundRuns } from "../archive/found-runs.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { committedBytes } from "../archive/manifest-files.ts";
@@ -45,7 +46,7 @@ export async function removeNamed(
   for (const run of named) {
     // one that cannot be read is removed all the same
     const manifest = await archive.manifest(run).catch(() => null);
-    const committed = manifest === null ? 0 : committedBytes(manifest);
+    const committed = manifest === null ? 0 : await bytesOf(archive, manifest);
     chosen.push({ ...run, bytes: committed + (pending.get(formatRun(run)) ?? 0) });
   }
   return await removeChosen(archive, chosen, null, values, session);
@@ -80,7 +81,7 @@ export async function removeOlder(
     if (endOf(manifest) > before) continue;
     const { instanceId, runId } = manifest;
     const work = pending.get(formatRun(manifest));
-    const run = { instanceId, runId, bytes: committedBytes(manifest) + (work ?? 0) };
+    const run = { instanceId, runId, bytes: (await bytesOf(archive, manifest)) + (work ?? 0) };
     const state = work === undefined ? manifest.state : "pending";
     if (values.anyState || state === "COMPLETE") chosen.push(run);
     else spared.push({ ...run, state });
@@ -94,6 +95,11 @@ function endOf({ run, committedAt }: Manifest): bigint {
   const committedMs = Date.parse(committedAt);
   // of a time that nobody can read nothing is old enough
   return Number.isNaN(committedMs) ? wallClock() : BigInt(committedMs) * 1_000_000n;
+}
+
+/** What goes from the disk with a committed run. */
+async function bytesOf({ layout }: Archive, manifest: Manifest): Promise<number> {
+  return committedBytes(manifest) + (await formerBytes(layout, manifest));
 }
 
 async function pendingBytes(archive: Archive): Promise<Map<string, number>> {

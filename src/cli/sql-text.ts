@@ -13,7 +13,11 @@ export interface SqlText {
 }
 
 /** SQL longer than that is no statement that anyone wrote. */
-const mostBytes = 1024 * 1024;
+export const mostSqlBytes = 1024 * 1024;
+
+export function tooLong(file: string): RunvaultError {
+  return new RunvaultError("invalid_argument", "the SQL is longer than 1 MiB", { place: { file } });
+}
 
 /** Reads a file of SQL. */
 export async function readSqlFile(file: string, signal: AbortSignal): Promise<SqlText> {
@@ -43,9 +47,7 @@ async function readAll(stream: AsyncIterable<Buffer | string>, file: string): Pr
   for await (const chunk of stream) {
     const more = Buffer.from(chunk);
     bytes += more.byteLength;
-    if (bytes > mostBytes) {
-      throw new RunvaultError("invalid_argument", "the SQL is longer than 1 MiB", { place: { file } });
-    }
+    if (bytes > mostSqlBytes) throw tooLong(file);
     chunks.push(more);
   }
   // editors put a mark ahead of the text, which is no part of it

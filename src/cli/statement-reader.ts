@@ -1,13 +1,21 @@
-import type { SqlText } from "./sql-text.ts";
+import { mostSqlBytes, type SqlText, tooLong } from "./sql-text.ts";
 
 /** Texts, names and comments, in which a semicolon ends nothing, and words; one that is not closed goes to the end. */
 const parts =
   /[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*('|$)|'[^']*(?:''[^']*)*('|$)|"[^"]*(?:""[^"]*)*("|$)|--[^\n]*|\/\*.*?(\*\/|$)|\$(\w*)\$.*?(\$\5\$|$)|\w+|./gsy;
 
-/** Statements that end with a semicolon, out of lines as they come. */
+/** Statements that end with a semicolon, out of lines as they come; none is looked at again with each of its lines. */
 export class StatementReader {
   readonly #file: string | null;
-  #text = "";
+  /** Parts of the statement in which nothing ends it. */
+  #seen = "";
+  /** What is behind them: lines that were not looked at, behind a part that is open, if there is one. */
+  #rest = "";
+  /** What would close that part, where no line has brought it yet. */
+  #closer: string | null = null;
+  #isWithin = false;
+  /** Whether what was seen are comments and blanks alone. */
+  #isEmpty = true;
   /** The line in which the text begins, and that which comes next; from 1. */
   #line = 1;
   #next = 1;
@@ -16,12 +24,21 @@ export class StatementReader {
     this.#file = file;
   }
 
-  /** Takes a line without its end. Gives the statements that it ends, without their semicolons. */
+  /**
+   * Takes a line without its end. Gives the statements that it ends, without their semicolons. Throws `invalid_argument`
+   * for one that is too long, and drops it.
+   */
   add(line: string): SqlText[] {
-    this.#text += `${line}\n`;
     this.#next++;
+    if (this.#seen.length + this.#rest.length + line.length >= mostSqlBytes) {
+      this.clear();
+      throw tooLong(this.#file ?? "the statement");
+    }
+    this.#rest += `${line}\n`;
+    this.#isWithin ||= line.trim() !== "";
+    if (this.#closer !== null && line.includes(this.#closer)) this.#closer = null;
     // whatever is open, nothing but a semicolon ends a statement
-    return line.includes(";") ? this.#take() : [];
+    return this.#closer === null && line.includes(";") ? this.#take() : [];
   }
 
   /** Passes over a line that is no part of a statement. */
@@ -32,51 +49,74 @@ export class StatementReader {
 
   /** Whether a statement has begun. */
   get isWithin(): boolean {
-    return this.#text.trim() !== "";
+    return this.#isWithin;
   }
 
   /** What was begun and not ended. */
   get text(): string {
-    return this.#text;
+    return this.#seen + this.#rest;
   }
 
   /** The last statement, which nothing ended; none where there are only comments. */
   end(): SqlText[] {
     const ending = "\n;";
-    this.#text += ending;
+    this.#rest += ending;
     const found = this.#take();
-    if (!this.isWithin) return found;
+    if (!this.#isWithin) return found;
     // a text or a comment is open: DuckDB says so
-    return [...found, { text: this.#text.slice(0, -ending.length), file: this.#file, line: this.#line }];
+    return [...found, { text: this.text.slice(0, -ending.length), file: this.#file, line: this.#line }];
   }
 
   /** Drops what was begun. */
   clear(): void {
-    this.#text = "";
+    this.#seen = "";
+    this.#rest = "";
+    this.#closer = null;
+    this.#isWithin = false;
+    this.#isEmpty = true;
     this.#line = this.#next;
   }
 
   #take(): SqlText[] {
     const found: SqlText[] = [];
+    const rest = this.#rest;
     let from = 0;
-    let isEmpty = true;
-    for (const { 0: part, index } of this.#text.matchAll(parts)) {
+    let to = rest.length;
+    this.#isWithin = this.#seen !== "";
+    for (const match of rest.matchAll(parts)) {
+      const { 0: part, index } = match;
       if (part === ";") {
-        const text = this.#text.slice(from, index);
+        const text = this.#seen + rest.slice(from, index);
         const [blank] = /^(?:\s*\n)?/.exec(text)!;
         const ahead = lineEnds(blank);
-        if (!isEmpty) {
+        if (!this.#isEmpty) {
           found.push({ text: text.slice(blank.length), file: this.#file, line: this.#line + ahead });
         }
         this.#line += lineEnds(text);
+        this.#seen = "";
+        this.#isEmpty = true;
+        this.#isWithin = false;
         from = index + 1;
-        isEmpty = true;
-      } else if (part.trim() !== "" && !/^(?:--|\/\*)/.test(part)) isEmpty = false;
+      } else {
+        this.#closer = closerOf(match);
+        if (this.#closer !== null) to = index;
+        else if (part.trim() !== "" && !/^(?:--|\/\*)/.test(part)) this.#isEmpty = false;
+        this.#isWithin ||= part.trim() !== "";
+      }
     }
-    this.#text = this.#text.slice(from);
-    if (!this.isWithin) this.clear();
+    if (this.#isWithin) {
+      this.#seen += rest.slice(from, to);
+      this.#rest = rest.slice(to);
+    } else this.clear();
     return found;
   }
+}
+
+/** What closes a part that is open; null for one that is not. */
+function closerOf([part, escaped, text, name, comment, tag, tagged]: RegExpMatchArray): string | null {
+  if (comment === "") return "*/";
+  if (tagged === "") return `$${tag}$`;
+  return [escaped, text, name].includes("") ? (part!.startsWith('"') ? '"' : "'") : null;
 }
 
 function lineEnds(text: string): number {

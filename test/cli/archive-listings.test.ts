@@ -1,4 +1,4 @@
-import { cp, mkdir, mkdtemp, readdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
@@ -173,6 +173,25 @@ describe("verify", () => {
 });
 
 describe("info", () => {
+  test("tells what replaced files take, and so does rm", async () => {
+    const sizeOf = async (path: string) => {
+      const entries = await readdir(path, { recursive: true, withFileTypes: true });
+      const files = entries.filter((entry) => entry.isFile());
+      const found = await Promise.all(files.map((entry) => stat(join(entry.parentPath, entry.name))));
+      return found.reduce((sum, { size }) => sum + size, 0);
+    };
+    expect(JSON.parse((await command("info", "--json")).stdout).bytes.replaced).toBe(0);
+    await command("rebuild", names.whole);
+    const { bytes } = JSON.parse((await command("info", "--json")).stdout);
+    expect(bytes.replaced).toBeGreaterThan(0);
+    expect(bytes.segments + bytes.parquet + bytes.documents + bytes.replaced).toBe(
+      await sizeOf(join(dir, "data")),
+    );
+    expect((await command("info")).stdout).toMatch(/^replaced +[\d.]+ kB, kept for readers/m);
+    const removed = JSON.parse((await command("rm", names.whole, "--dry-run", "--json")).stdout);
+    expect(removed.bytes).toBe(await sizeOf(archive.layout.dataDir(whole)));
+  });
+
   test("sums up runs, rows, bytes and what is unproven", async () => {
     const { status, stdout } = await command("info", "--json");
     const manifests = await archive.manifests();

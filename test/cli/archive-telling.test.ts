@@ -217,4 +217,10 @@ describe("--dry-run", () => {
       /\n4 runs: 4 up to date; nothing to fetch\n$/,
     );
   });
+
+  it("that cannot plan all runs does not say that there is nothing to fetch", async () => {
+    const dir = await newFolder();
+    const { stdout } = await withUnknown("r2", () => runInside([...night(dir), "--dry-run", "i1/r2"]));
+    expect(stdout).toBe("i1/r2  failed: run_not_found\n1 run: 1 failed; nothing was fetched\n");
+  });
 });

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { StatementReader } from "../../src/cli/statement-reader.ts";
 
@@ -68,5 +69,40 @@ describe("statements end with a semicolon", () => {
     expect(reader.isWithin).toBe(false);
     reader.skip();
     expect(reader.add("SELECT 1;")).toEqual([{ text: "SELECT 1", file: null, line: 3 }]);
+  });
+
+  test("lines bring the same statements as the whole text at once", () => {
+    const piece = fc.constantFrom(..."' \" ; -- /* */ $$ $x$ e' \\ a".split(" "), " ", "\n", ";\n");
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+        const text = pieces.join("");
+        const reader = new StatementReader("x.sql");
+        const atOnce = [...reader.add(text), ...reader.end()];
+        // blanks ahead of the last may be told as part of it, or not
+        expect(statements(text).map(([, sql]) => sql.trim())).toEqual(atOnce.map((sql) => sql.text.trim()));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([
+    ["a text", "'", "; of a text that nothing closes, or not before its end"],
+    ["many texts", "SELECT", "  'one; text', '', of many, each of which has a semicolon"],
+    ["no semicolon", "SELECT", "  a AS column_of_many, and another one of them, named so"],
+  ])("a statement of 15,000 lines, %s, is not looked at anew with each of them", (_, first, line) => {
+    const reader = new StatementReader("x.sql");
+    reader.add(first);
+    const startedMs = performance.now();
+    for (let count = 0; count < 15_000; count++) if (reader.isWithin) reader.add(line);
+    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(reader.end()).toHaveLength(1);
+  });
+
+  test("one that is longer than any that people write is refused, and dropped", () => {
+    const reader = new StatementReader("x.sql");
+    reader.add("SELECT");
+    expect(() => reader.add("1".repeat(1024 * 1024))).toThrow("longer than 1 MiB");
+    expect(reader.isWithin).toBe(false);
+    expect(reader.add("SELECT 1;")).toEqual([{ text: "SELECT 1", file: "x.sql", line: 3 }]);
   });
 });
