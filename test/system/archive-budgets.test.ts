@@ -83,7 +83,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     const { status, stderr } = await driver.start({ RUNVAULT_MAX_TIME: "2s" }).finished;
     gateway.letGo();
     await gateway.quiet();
-    expect(stderr).toContain("hint: This job could keep nothing");
+    expect(stderr).toContain("hint: Nothing could be kept");
     expect(status).toBe(4);
   });
 });
