@@ -64,7 +64,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       alpha/2022-01-01                                                    COMPLETE      50  99.9 kB  2022-06-01 10:30
       alpha/2022-01-02                                                    INCOMPLETE     0     99 B  2022-06-02 10:30
       alpha/2022-01-04                                                    pending                                       9.9 kB
-      beta-with-a-long-name/2022-01-03-…th-a-name-that-nobody-would-type  OPEN          54  99.9 kB  2022-06-03 10:30
+      beta-with-a-long-name/2022-01-03…ith-a-name-that-nobody-would-type  OPEN          54  99.9 kB  2022-06-03 10:30
 
       alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772));
           nothing is proven; failing since 2022-06-02T10:30:00.000Z
