@@ -42,9 +42,9 @@ export class ShellSession {
 
   /** Runs what a line ends. Gives the first status that is an error, and stops there, unless errors end nothing. */
   async line(text: string, reader: StatementReader, file: string | null = null, depth = 0): Promise<number> {
-    if (reader.isWithin || !isShellCommand(text)) return await this.#runAll(reader.add(text));
-    reader.skip();
     try {
+      if (reader.isWithin || !isShellCommand(text)) return await this.#runAll(reader.add(text));
+      reader.skip();
       const action = runShellCommand(text, this.#state);
       if (action.kind === "quit") this.#hasQuit = true;
       if (action.kind === "say") await this.#session.print(action.text);

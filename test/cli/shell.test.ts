@@ -46,6 +46,21 @@ describe("a shell that reads standard input", () => {
     expect(stderr).toContain("at: file standard input, line 4\n");
   });
 
+  test("refuses statements and lines longer than any, however they come", async () => {
+    const piece = `${"x".repeat(70_000)}`;
+    const endless = Readable.from(
+      (function* () {
+        for (;;) yield piece;
+      })(),
+    );
+    const line = await runInside(["shell", "--archive", built.dir], { stdin: endless });
+    expect(line).toMatchObject({ status: 2, stdout: "" });
+    expect(line.stderr).toContain("the SQL is longer than 1 MiB\n  at: file standard input\n");
+    const statement = await shell(`SELECT\n${`${piece}\n`.repeat(16)};\nSELECT 1;`);
+    expect(statement).toMatchObject({ status: 2, stdout: "" });
+    expect(statement.stderr).toContain("the SQL is longer than 1 MiB");
+  });
+
   test("ends where it is told to", async () => {
     expect(await shell("SELECT 1 AS a;\n.quit\nSELECT 2;", "-f", "csv")).toMatchObject({
       status: 0,
@@ -85,7 +100,7 @@ describe("commands of the shell", () => {
     const { status, stdout, stderr } = await shell(script, "-f", "csv");
     expect({ status, stdout }).toEqual({ status: 2, stdout: "b\n2\n" });
     expect(stderr).toContain(`${file}  1 row, 8 B\n`);
-    expect(stderr).toContain("the output is there already");
+    expect(stderr).toContain("the output file exists already");
     expect(await readFile(file, "utf8")).toBe('{"a":1}\n');
     expect((await shell(`\\o ${file} --force\nSELECT 3 AS c;`)).status).toBe(0);
     expect(await readFile(file, "utf8")).toBe('{"c":3}\n');
