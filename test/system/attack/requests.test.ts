@@ -1,4 +1,3 @@
-import { readdirSync, readlinkSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -153,23 +152,8 @@ async function attack({ server, url, world, folder }: Attacked): Promise<Record<
   expect(faults, faults.join("\n\n")).toEqual([]);
   const mib = peakMibOf(pid);
   expect(server.child.exitCode).toBe(null);
-  setTimeout(
-    () =>
-      console.log(
-        readdirSync(`/proc/${pid}/fd`)
-          .map((f) => {
-            try {
-              return readlinkSync(`/proc/${pid}/fd/${f}`).replace(/\d+/g, "N");
-            } catch {
-              return "";
-            }
-          })
-          .sort()
-          .join(" "),
-      ),
-    12_000,
-  );
-  await expect.poll(() => openFilesOf(pid), { timeout: 15_000 }).toBeLessThanOrEqual(files + 2);
+  // a session of HTTP/2 that was left in the middle may be there until its timers end it
+  await expect.poll(() => openFilesOf(pid), { timeout: 90_000 }).toBeLessThanOrEqual(files + 2);
   await watch[Symbol.asyncDispose]();
   const { failed, slowestMs } = watch;
   expect({ failed, isSlow: slowestMs > 1000 }, `${slowestMs} ms`).toEqual({ failed: 0, isSlow: false });
