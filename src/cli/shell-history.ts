@@ -1,3 +1,4 @@
+import { constants } from "node:fs";
 import { mkdir, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { visible } from "../model/visible-text.ts";
@@ -16,6 +17,11 @@ const mostLines = 1_000;
 /** A file larger than that is begun anew with the lines that are remembered. */
 const mostBytes = 1024 * 1024;
 
+const behind = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND;
+const again = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
+/** Nobody waits at a FIFO for the other end. */
+const unwaited = constants.O_NONBLOCK;
+
 /** Where the history is, by RUNVAULT_HISTORY or in the user's folder. */
 export function historyFile(env: NodeJS.ProcessEnv): string {
   return env.RUNVAULT_HISTORY ?? join(stateFolder(env), "history");
@@ -24,9 +30,9 @@ export function historyFile(env: NodeJS.ProcessEnv): string {
 /** Opens the history; one that cannot be read or written is told once, and is empty. */
 export async function openHistory(file: string, note: (text: string) => void): Promise<ShellHistory> {
   let works = true;
-  const append = async (text: string, flags: "a" | "w") => {
+  const append = async (text: string, flags: number) => {
     try {
-      await using handle = await open(file, flags, 0o600);
+      await using handle = await open(file, flags | unwaited, 0o600);
       // a device takes everything and keeps nothing, as whoever names one wants it
       if ((await handle.stat()).isFile()) await handle.chmod(0o600);
       await handle.writeFile(text);
@@ -42,12 +48,12 @@ export async function openHistory(file: string, note: (text: string) => void): P
     .split("\n")
     .filter((line) => line !== "")
     .slice(-mostLines);
-  if (text.length > mostBytes / 2) await append(lines.map((line) => `${line}\n`).join(""), "w");
+  if (text.length > mostBytes / 2) await append(lines.map((line) => `${line}\n`).join(""), again);
   return {
     // what stands in the file may have been put there by anything
     lines: lines.map(visible).reverse(),
     add: async (line) => {
-      if (works) await append(`${line}\n`, "a");
+      if (works) await append(`${line}\n`, behind);
     },
   };
 }
@@ -55,7 +61,7 @@ export async function openHistory(file: string, note: (text: string) => void): P
 /** The end of the file, as much as counts; nothing where there is no file. */
 async function lastOf(file: string): Promise<string> {
   try {
-    await using handle = await open(file);
+    await using handle = await open(file, constants.O_RDONLY | unwaited);
     const found = await handle.stat();
     if (!found.isFile()) return "";
     const position = Math.max(0, found.size - mostBytes);

@@ -8,6 +8,7 @@ import type { Session } from "./session.ts";
 import { completed } from "./shell-completion.ts";
 import { historyFile, openHistory } from "./shell-history.ts";
 import { ShellSession } from "./shell-session.ts";
+import { sqlLines } from "./sql-text.ts";
 import { addStatementOptions, statementShape } from "./statement-options.ts";
 import { StatementReader } from "./statement-reader.ts";
 import { openStatementRunner } from "./statement-runner.ts";
@@ -55,20 +56,17 @@ async function runShell(values: z.output<typeof schema>, session: Session): Prom
   const state = { format: values.format, out: null, timing: isTyped };
   const shell = new ShellSession(runner, session, state, isTyped);
   const reader = new StatementReader(isTyped ? null : "standard input");
-  const lines = isTyped
-    ? await typedLines(shell, reader, session)
-    : createInterface({ input: terminal.stdin });
-  const close = () => lines.close();
+  const typed = isTyped ? await typedLines(shell, reader, session) : null;
+  const close = () => typed?.close();
   signal.addEventListener("abort", close, { once: true });
   let status: number = exit.done;
   try {
     const prompt = () => {
-      if (!isTyped) return;
-      lines.setPrompt(reader.isWithin ? prompts.more : prompts.first);
-      lines.prompt();
+      typed?.setPrompt(reader.isWithin ? prompts.more : prompts.first);
+      typed?.prompt();
     };
     prompt();
-    for await (const line of lines) {
+    for await (const line of typed ?? sqlLines(terminal.stdin, signal)) {
       status = await shell.line(line, reader);
       if (shell.hasQuit || (status !== exit.done && !isTyped)) break;
       prompt();
@@ -78,7 +76,7 @@ async function runShell(values: z.output<typeof schema>, session: Session): Prom
     return status !== exit.done || shell.hasQuit ? status : await shell.end(reader);
   } finally {
     signal.removeEventListener("abort", close);
-    lines.close();
+    close();
   }
 }
 

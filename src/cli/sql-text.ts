@@ -15,8 +15,9 @@ export interface SqlText {
 /** SQL longer than that is no statement that anyone wrote. */
 export const mostSqlBytes = 1024 * 1024;
 
-export function tooLong(file: string): RunvaultError {
-  return new RunvaultError("invalid_argument", "the SQL is longer than 1 MiB", { place: { file } });
+export function sqlTooLong(file: string | null): RunvaultError {
+  const place = file === null ? {} : { place: { file } };
+  return new RunvaultError("invalid_argument", "the SQL is longer than 1 MiB", place);
 }
 
 /** Reads a file of SQL. */
@@ -41,13 +42,30 @@ export async function readSqlInput(stdin: Readable, signal: AbortSignal): Promis
   }
 }
 
+/** Lines of standard input as they come, without their ends. */
+export async function* sqlLines(stdin: Readable, signal: AbortSignal): AsyncGenerator<string> {
+  let rest = "";
+  try {
+    for await (const text of addAbortSignal(signal, stdin.setEncoding("utf8"))) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop()!;
+      if (rest.length > mostSqlBytes) throw sqlTooLong("standard input");
+      for (const line of lines) yield line.replace(/\r$/, "");
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+  if (rest !== "") yield rest;
+}
+
 async function readAll(stream: AsyncIterable<Buffer | string>, file: string): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
     const more = Buffer.from(chunk);
     bytes += more.byteLength;
-    if (bytes > mostSqlBytes) throw tooLong(file);
+    if (bytes > mostSqlBytes) throw sqlTooLong(file);
     chunks.push(more);
   }
   // editors put a mark ahead of the text, which is no part of it

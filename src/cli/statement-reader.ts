@@ -1,4 +1,4 @@
-import { mostSqlBytes, type SqlText, tooLong } from "./sql-text.ts";
+import { mostSqlBytes, type SqlText, sqlTooLong } from "./sql-text.ts";
 
 /** Texts, names and comments, in which a semicolon ends nothing, and words; one that is not closed goes to the end. */
 const parts =
@@ -32,7 +32,7 @@ export class StatementReader {
     this.#next++;
     if (this.#seen.length + this.#rest.length + line.length >= mostSqlBytes) {
       this.clear();
-      throw tooLong(this.#file ?? "the statement");
+      throw sqlTooLong(this.#file);
     }
     this.#rest += `${line}\n`;
     this.#isWithin ||= line.trim() !== "";

@@ -187,7 +187,8 @@ async function giveFile(
   refuseUnlessAllowed(requireCaller(request.scope?.caller), run.instanceId);
   const table = tableOf(params.table);
   queryOf(request);
-  using _slot = method === "HEAD" ? undefined : options.slots?.take();
+  // for HEAD, too, the file is opened and hashed
+  using _slot = options.slots?.take();
   await using file = await options.files.open(run, table, params.name);
   const etag = `"${file.sha256}"`;
   const { status, range } = askedRange(method, request.headers, etag, file.bytes);

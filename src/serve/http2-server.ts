@@ -118,8 +118,11 @@ export function takeHttp2(
   const others = server.listeners(event);
   server.removeAllListeners(event);
   const pass = (socket: Socket, isHttp2: boolean) => {
-    if (isHttp2) taker.emit("connection", socket);
-    else for (const listener of others) listener.call(server, socket);
+    if (isHttp2) {
+      // whoever says no more opens no window either: a session of theirs would be there until its timers end it
+      socket.allowHalfOpen = false;
+      taker.emit("connection", socket);
+    } else for (const listener of others) listener.call(server, socket);
   };
   server.on(event, (socket: Socket & { readonly alpnProtocol?: string | false }) => {
     if (isSecure) return pass(socket, socket.alpnProtocol === "h2");

@@ -46,6 +46,21 @@ describe("a shell that reads standard input", () => {
     expect(stderr).toContain("at: file standard input, line 4\n");
   });
 
+  test("refuses statements and lines longer than any, however they come", async () => {
+    const piece = `${"x".repeat(70_000)}`;
+    const endless = Readable.from(
+      (function* () {
+        for (;;) yield piece;
+      })(),
+    );
+    const line = await runInside(["shell", "--archive", built.dir], { stdin: endless });
+    expect(line).toMatchObject({ status: 2, stdout: "" });
+    expect(line.stderr).toContain("the SQL is longer than 1 MiB\n  at: file standard input\n");
+    const statement = await shell(`SELECT\n${`${piece}\n`.repeat(16)};\nSELECT 1;`);
+    expect(statement).toMatchObject({ status: 2, stdout: "" });
+    expect(statement.stderr).toContain("the SQL is longer than 1 MiB");
+  });
+
   test("ends where it is told to", async () => {
     expect(await shell("SELECT 1 AS a;\n.quit\nSELECT 2;", "-f", "csv")).toMatchObject({
       status: 0,

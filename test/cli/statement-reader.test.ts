@@ -106,3 +106,16 @@ describe("statements end with a semicolon", () => {
     expect(reader.add("SELECT 1;")).toEqual([{ text: "SELECT 1", file: "x.sql", line: 3 }]);
   });
 });
+
+test("each line is looked at once, however much is open", () => {
+  const reader = new StatementReader(null);
+  const beganMs = performance.now();
+  reader.add("/*");
+  for (let n = 0; n < 11_000; n++) {
+    expect(reader.isWithin).toBe(true);
+    expect(reader.add(`${";".repeat(60)} a line of a comment`)).toEqual([]);
+  }
+  expect(reader.add("*/ SELECT 1;")).toHaveLength(1);
+  // it takes milliseconds; looking at all of them each time takes a minute
+  expect(performance.now() - beganMs).toBeLessThan(5_000);
+});

@@ -277,6 +277,7 @@ describe("limits", () => {
     for (const path of ["", "/fills", url.slice(url.indexOf("/files/") + "/files".length)]) {
       const response = await limited.get(path);
       expect([response.status, response.headers.get("retry-after")]).toEqual([429, "1"]);
+      expect((await limited.get(path, {}, "HEAD")).status).toBe(429);
     }
   });
 

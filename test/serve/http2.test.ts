@@ -164,6 +164,16 @@ test("a session that asks nothing, and a request that does not come whole, are e
   expect((await slow.ask(health)).status).toBe(200);
 });
 
+test("a session ends with the last that its client says, whatever is under way", async () => {
+  const server = await served();
+  const { socket, closed } = await rawConnection(server);
+  const noWindow = Buffer.from([0, 4, 0, 0, 0, 0]);
+  socket.write(Buffer.concat([preface, frame(4, 0, 0, noWindow), getHealth(1)]));
+  await once(socket, "data");
+  socket.end();
+  await closed;
+});
+
 test("sessions without a whole request give way to new connections, those with one do not", async () => {
   const source = new EndlessSource();
   const server = await served({ source, connections: { most: 3 } });

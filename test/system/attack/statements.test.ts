@@ -28,6 +28,8 @@ afterAll(async () => {
   await rm(temporary, { recursive: true, force: true });
 });
 
+const forms = ["csv", "arrow", "parquet", "vertical"];
+
 function ask(...more: string[]) {
   const limits = ["--memory", "128MB", "--timeout", "1s", "--threads", "1"];
   return start(["query", "--archive", built.dir, ...limits, ...more, "-"], {
@@ -46,7 +48,7 @@ test("statements that take too much, crash, or reach outside", async () => {
   for (let n = attackSize(whole); n > 0; n--) {
     const sql = hostileStatement(random, functions);
     const startedMs = performance.now();
-    const { child, finished } = ask("--format", n % 2 === 0 ? "csv" : "arrow");
+    const { child, finished } = ask("--format", forms[n % forms.length]!);
     child.stdin.end(sql);
     const peak = await peakMib(child.pid!, finished);
     const { status, stdout, stderr } = await finished;
