@@ -1,4 +1,5 @@
-import { access, mkdtemp, rm } from "node:fs/promises";
+import { renameSync } from "node:fs";
+import { access, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -175,6 +176,31 @@ describe("a standard output", () => {
     expect(status).toBe(7);
     expect(stderr.match(/storage_full/g)).toHaveLength(1);
     expect((await runInside(finished(dir))).stdout).toContain("4 runs: 4 up to date");
+  });
+});
+
+describe("words for an end that cannot be remembered", () => {
+  it.each([["text"], ["--json=lines"]])("are a failure, and the report is whole: %s", async (form) => {
+    const dir = await newFolder();
+    await runInside([...night(dir), "i1/r1"]);
+    let told = "";
+    const out = async (text: string | Uint8Array) => {
+      // between the first run and the failure there is no folder to write to
+      if (told === "") await rename(dir, `${dir}-away`);
+      told += text;
+      return true;
+    };
+    let failures = "";
+    const err = (text: string) => {
+      if (failures === "") renameSync(`${dir}-away`, dir);
+      failures += text;
+    };
+    const json = form === "text" ? [] : [form];
+    const args = [...night(dir), "i1/r1", "i1/r2", "--finished-status", "DONE", ...json];
+    const { status } = await runInside(args, { out, err });
+    expect([status, failures]).toEqual([7, expect.stringContaining(dir)]);
+    if (form === "text") expect(told).toContain("\n2 runs: 1 up to date, 1 ");
+    else expect(objects(told).at(-1)).toMatchObject({ type: "totals", exit: 7, runs: 2, upToDate: 1 });
   });
 });
 
