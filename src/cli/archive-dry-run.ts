@@ -1,5 +1,6 @@
 import type { Archive } from "../archive/archive.ts";
 import { defaultSettings } from "../extract/archive-run.ts";
+import { roomText } from "../extract/disk-need.ts";
 import type { RunToArchive } from "../extract/finished-runs.ts";
 import type { ListFinding } from "../extract/list-finding.ts";
 import { planRun, type RunPlan } from "../extract/plan-run.ts";
@@ -69,9 +70,9 @@ export async function planRuns(
   }
   await telling.notTried(runs.slice(tried));
   totals.addNotTried(runs.length - tried);
-  const { fits, diskBytes, freeBytes } = totals;
-  if (fits === false) {
-    const message = `the plan needs about ${byteText(diskBytes)}, the disk has ${byteText(freeBytes!)} free`;
+  const { fits, diskBytes, room } = totals;
+  if (fits === false && room !== null) {
+    const message = `the plan needs about ${byteText(diskBytes)}, but ${roomText(room)}`;
     const hint = "Free some space, or point --archive (RUNVAULT_ARCHIVE) at a larger disk.";
     const place = { file: values.archive };
     statuses.push(session.failure(new RunvaultError("storage_full", message, { place, hint })));

@@ -12,10 +12,10 @@ import { freeBytes } from "../extract/disk-need.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
+import { type CommandToCopy, commandsToCopy } from "./command-to-copy.ts";
 import { pendingJson } from "./pending-told.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
-import { shellWord } from "./shell-word.ts";
 
 interface Values {
   readonly archive: string;
@@ -83,10 +83,10 @@ export async function archiveInfo(
   session: Session,
 ): Promise<{ info: ArchiveInfo; status: number }> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
-  return await infoOf(archive, values.scratch, session);
+  return await infoOf(archive, commandsToCopy(values, session), session);
 }
 
-async function infoOf(archive: Archive, scratch: string | undefined, session: Session) {
+async function infoOf(archive: Archive, command: CommandToCopy, session: Session) {
   const { dir, id, format, createdAt, layout } = archive;
   // throws where a folder is a link
   await archive.manifestFiles();
@@ -109,7 +109,7 @@ async function infoOf(archive: Archive, scratch: string | undefined, session: Se
     rowsSetAside: 0,
     oldestUnproven: null,
     newestCommit: null,
-    pending: pending.map((work: PendingWork) => pendingJson(work, scratch)),
+    pending: pending.map((work: PendingWork) => pendingJson(work, command)),
     disks: await Promise.all(
       layout.disks.map(async (folder) => ({ folder: resolve(folder), freeBytes: await freeBytes(folder) })),
     ),
@@ -121,7 +121,7 @@ async function infoOf(archive: Archive, scratch: string | undefined, session: Se
       info.damaged += 1;
       status = session.failure(new RunvaultError("archive_damaged", damage!, { place: { file } }));
     } else {
-      count(info, instances, manifest);
+      count(info, instances, manifest, command);
       info.bytes.replaced += await formerBytes(layout, manifest);
     }
   }
@@ -129,7 +129,12 @@ async function infoOf(archive: Archive, scratch: string | undefined, session: Se
   return { info: { ...info, instances: byName }, status };
 }
 
-function count(info: ArchiveInfo, instances: Map<string, InstanceInfo>, manifest: Manifest): void {
+function count(
+  info: ArchiveInfo,
+  instances: Map<string, InstanceInfo>,
+  manifest: Manifest,
+  command: CommandToCopy,
+): void {
   const { instanceId, runId, committedAt, state } = manifest;
   info.runs += 1;
   info.states[state] += 1;
@@ -158,7 +163,7 @@ function count(info: ArchiveInfo, instances: Map<string, InstanceInfo>, manifest
     info.oldestUnproven = {
       ...{ instanceId, runId, table: name, state: table.state, since: behindSince },
       reason: attemptText(table) ?? table.state,
-      command: `runvault archive ${shellWord(formatRun(manifest))}`,
+      command: command("archive", formatRun(manifest)),
     };
   }
 }

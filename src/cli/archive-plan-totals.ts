@@ -1,3 +1,4 @@
+import { type DiskRoom, hasRoom, leastRoom } from "../extract/disk-need.ts";
 import type { RunPlan } from "../extract/plan-run.ts";
 import { byteText } from "../model/byte-text.ts";
 import { plural } from "../model/plural.ts";
@@ -14,14 +15,15 @@ export class PlanTotals {
   readonly #rows = new Sum();
   readonly #text = new Sum();
   readonly #disk = new Sum();
-  #free: number | null = null;
+  #room: DiskRoom | null = null;
 
   /** A run with a table that cannot be planned counts as failed; the rest of it is in the sums. */
-  add({ upToDate, tables, freeBytes }: RunPlan): void {
+  add({ upToDate, tables, freeBytes, reserveBytes }: RunPlan): void {
     if (upToDate) this.#upToDate++;
     else if (tables.some(({ error }) => error !== null)) this.#failed++;
     else this.#toFetch++;
-    this.#free = Math.min(this.#free ?? freeBytes, freeBytes);
+    const room = { free: freeBytes, reserve: reserveBytes };
+    this.#room = leastRoom([this.#room ?? room, room]);
     for (const table of tables) {
       if (table.error !== null) continue;
       this.#slices.add(table.slices);
@@ -49,15 +51,18 @@ export class PlanTotals {
   }
 
   /** Null where no run was planned. */
-  get freeBytes(): number | null {
-    return this.#free;
+  get room(): DiskRoom | null {
+    return this.#room;
   }
 
-  /** Null where nobody knows: without storage facts a gateway cannot be asked how much there is. */
+  /**
+   * Null where nobody knows: without storage facts a gateway cannot be asked how much there is, and of what could not be
+   * planned nobody knows either.
+   */
   get fits(): boolean | null {
-    if (this.#free === null) return null;
-    if (this.#disk.known > this.#free) return false;
-    return this.#disk.all === null ? null : true;
+    if (this.#room === null) return null;
+    if (!hasRoom(this.#room, this.#disk.known)) return false;
+    return this.#disk.all === null || !this.#isWhole ? null : true;
   }
 
   counts() {
@@ -74,8 +79,10 @@ export class PlanTotals {
     };
   }
 
+  /** What is needed for what could be planned, and whether there is room for all. */
   space() {
-    return { neededBytes: this.#disk.all, freeBytes: this.#free, fits: this.fits };
+    const { free = null, reserve = null } = this.#room ?? {};
+    return { neededBytes: this.#disk.all, freeBytes: free, reserveBytes: reserve, fits: this.fits };
   }
 
   /** `3 runs: 1 up to date, 2 to fetch`, and below what these take. */
@@ -90,20 +97,24 @@ export class PlanTotals {
     ] as const;
     const counts = classes.flatMap(([count, words]) => (count === 0 ? [] : [`${grouped(count)} ${words}`]));
     const runs = `${grouped(this.#runs)} ${plural(this.#runs, "run")}: ${counts.join(", ")}`;
-    const free = this.#free === null ? "" : `, ${byteText(this.#free)} free`;
+    const free = this.#room === null ? "" : `, ${byteText(this.#room.free)} free`;
     const { all } = this.#disk;
     if (all === null) {
       return `${runs}\nspace needed is unknown: the gateway has no storage facts${free}; nothing was fetched\n`;
     }
     if (all === 0 && this.#rows.known === 0) {
-      // of runs that were not planned nobody knows
-      const isKnown = this.#failed + this.#notListed + this.#notTried === 0;
-      return `${runs}; ${isKnown ? "nothing to fetch" : "nothing was fetched"}\n`;
+      return `${runs}; ${this.#isWhole ? "nothing to fetch" : "nothing was fetched"}\n`;
     }
+    const by = this.#isWhole ? "" : " by what could be planned";
     const slices = this.#slices.all;
     const inSlices = slices === null ? "" : ` in ${grouped(slices)} ${plural(slices, "slice")}`;
     const rows = `${grouped(this.#rows.known)} ${plural(this.#rows.known, "row")}${inSlices}`;
-    return `${runs}; ${rows}, ${byteText(this.#text.known)} of text\nabout ${byteText(all)} of disk needed${free}; nothing was fetched\n`;
+    return `${runs}; ${rows}, ${byteText(this.#text.known)} of text\nabout ${byteText(all)} of disk needed${by}${free}; nothing was fetched\n`;
+  }
+
+  /** Whether all is planned: of what is not nobody knows what it takes. */
+  get #isWhole(): boolean {
+    return this.#failed + this.#notListed + this.#notTried === 0;
   }
 
   get #runs(): number {

@@ -111,6 +111,8 @@ async function archiveWithin(
   const seen = new SeenSource(known ?? undefined, values.empty);
   const statuses = exitsOf(findings);
   let tried = 0;
+  /** Whether the words were remembered, or could not be. */
+  let hasWords = false;
   {
     using progress = session.progress();
     const shared = { settings, lists, seen, step, budget, progress };
@@ -125,7 +127,15 @@ async function archiveWithin(
       statuses.push(report.exit);
       await telling.run(report);
       // only of a source that answers as one
-      if (report.outcome !== null && archive !== null) await rememberWords(archive, gateway, values);
+      if (report.outcome !== null && archive !== null && !hasWords) {
+        hasWords = true;
+        try {
+          await rememberWords(archive, gateway, values);
+        } catch (error) {
+          // the runs are archived all the same, and are to be reported
+          statuses.push(session.failure(error));
+        }
+      }
       if (target.kind === "runs" && report.error === null) {
         const remarks = await remarkOn(run, lists, session.signal);
         tellFindings(remarks, session);

@@ -5,6 +5,7 @@ import { plural } from "../model/plural.ts";
 import { tableNames } from "../model/table.ts";
 import { visible } from "../model/visible-text.ts";
 import type { ArchiveInfo } from "./archive-info.ts";
+import type { CommandToCopy } from "./command-to-copy.ts";
 import { fitNames } from "./fit-names.ts";
 import { minuteText } from "./minute-text.ts";
 import { grouped } from "./number-text.ts";
@@ -17,7 +18,7 @@ const mostInstances = 8;
 const mostSources = 3;
 
 /** An archive in words, on one screen. */
-export function infoText(info: ArchiveInfo, session: Session): string {
+export function infoText(info: ArchiveInfo, command: CommandToCopy, session: Session): string {
   const { archive, sources, bytes, oldestUnproven, newestCommit, disks } = info;
   const lines: [string, string][] = [
     ["archive", visible(archive.dir)],
@@ -33,7 +34,7 @@ export function infoText(info: ArchiveInfo, session: Session): string {
   if (info.pending.length > 0)
     lines.push([
       "pending",
-      `${byteText(bytes.pending)} of ${count(info.pending.length, "run")}, not committed: \`runvault runs --state pending\``,
+      `${byteText(bytes.pending)} of ${count(info.pending.length, "run")}, not committed: \`${visible(command("runs", "--state", "pending"))}\``,
     ]);
   if (bytes.quarantine > 0)
     lines.push(["set aside", `${count(info.rowsSetAside, "row")}, ${byteText(bytes.quarantine)}`]);

@@ -25,8 +25,13 @@ export const infoCommand = commandEntry({
 
 async function info(values: z.output<typeof schema>, session: Session): Promise<number> {
   const { archiveInfo } = await import("./archive-info.ts");
+  const { commandsToCopy } = await import("./command-to-copy.ts");
   const { infoText } = await import("./info-text.ts");
   const { info: found, status } = await archiveInfo(values, session);
-  await session.print(session.json ? `${JSON.stringify(found, null, 2)}\n` : infoText(found, session));
+  await session.print(
+    session.json
+      ? `${JSON.stringify(found, null, 2)}\n`
+      : infoText(found, commandsToCopy(values, session), session),
+  );
   return status;
 }

@@ -12,6 +12,7 @@ import type { RunRef } from "../model/source.ts";
 import { formatTime } from "../model/time.ts";
 import { instanceNotArchived } from "../model/usual-errors.ts";
 import { visible } from "../model/visible-text.ts";
+import { type CommandToCopy, commandsToCopy } from "./command-to-copy.ts";
 import { fitNames } from "./fit-names.ts";
 import { grouped } from "./number-text.ts";
 import { pendingJson, pendingLine } from "./pending-told.ts";
@@ -77,9 +78,10 @@ export async function listRuns(
   runs.sort((a, b) => order(a.instanceId, b.instanceId) || order(a.runId, b.runId));
   const { state } = values;
   const shown = state === undefined ? runs : runs.filter((run) => isIn(run, state));
+  const command = commandsToCopy(values, session);
   await session.print(
     session.json
-      ? `${JSON.stringify({ runs: shown.map((run) => runJson(run, values.scratch)) }, null, 2)}\n`
+      ? `${JSON.stringify({ runs: shown.map((run) => runJson(run, command)) }, null, 2)}\n`
       : textOf(shown, runs.length, values, session),
   );
   return status;
@@ -140,8 +142,8 @@ function tableJson({ state, proven, attempt }: Manifest["tables"][keyof Manifest
   };
 }
 
-function runJson({ told: _, pending, ...run }: ListedRun, scratch: string | undefined) {
-  return { ...run, pending: pending === null ? null : pendingJson(pending, scratch) };
+function runJson({ told: _, pending, ...run }: ListedRun, command: CommandToCopy) {
+  return { ...run, pending: pending === null ? null : pendingJson(pending, command) };
 }
 
 /** A line for each table that is behind, or proven without rows set aside. */
@@ -177,8 +179,9 @@ function textOf(runs: readonly ListedRun[], all: number, values: Values, session
     );
   const ids = runs.map(formatRun);
   const table = values.wide ? tableWith(ids) : fitNames(ids, tableWith, session);
+  const command = commandsToCopy(values, session);
   const told = runs.flatMap(({ told: lines, pending }) =>
-    pending === null ? lines : [...lines, pendingLine(pending, values.scratch)],
+    pending === null ? lines : [...lines, pendingLine(pending, command)],
   );
   return told.length === 0 ? table : `${table}\n${wrapLines(told.join(""), session.terminal.columns)}`;
 }

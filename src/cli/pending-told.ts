@@ -2,26 +2,25 @@ import type { PendingWork } from "../archive/pending-work.ts";
 import { byteText } from "../model/byte-text.ts";
 import { countText } from "../model/plural.ts";
 import { visible } from "../model/visible-text.ts";
+import type { CommandToCopy } from "./command-to-copy.ts";
 import { minuteText } from "./minute-text.ts";
 import { formatRun } from "./run-argument.ts";
-import { shellWord } from "./shell-word.ts";
 
 /** Work that is not committed, as reports in JSON have it, with the command that goes on with it. */
-export function pendingJson(work: PendingWork, scratch: string | undefined) {
+export function pendingJson(work: PendingWork, command: CommandToCopy) {
   const { instanceId, runId, isCommitted, segments, bytes, changedAt } = work;
-  return { instanceId, runId, isCommitted, segments, bytes, changedAt, command: commandOf(work, scratch) };
+  return { instanceId, runId, isCommitted, segments, bytes, changedAt, command: commandOf(work, command) };
 }
 
 /** The same in a line. */
-export function pendingLine(work: PendingWork, scratch: string | undefined): string {
+export function pendingLine(work: PendingWork, command: CommandToCopy): string {
   const { isCommitted, segments, bytes, changedAt, isRebuild } = work;
   const what = isRebuild ? "Parquet" : countText(segments, "segment");
   const beside = isCommitted ? "in addition to what is committed" : "nothing committed yet";
   const told = `pending: ${what}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
-  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, scratch)}\` continues it`)}\n`;
+  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, command)}\` continues it`)}\n`;
 }
 
-function commandOf(work: PendingWork, scratch: string | undefined): string {
-  const where = scratch === undefined ? "" : `--scratch ${shellWord(scratch)} `;
-  return `runvault ${work.isRebuild ? "rebuild" : "archive"} ${where}${shellWord(formatRun(work))}`;
+function commandOf(work: PendingWork, command: CommandToCopy): string {
+  return command(work.isRebuild ? "rebuild" : "archive", formatRun(work));
 }

@@ -17,6 +17,7 @@ import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import { visible } from "../model/visible-text.ts";
+import { type CommandToCopy, commandsToCopy } from "./command-to-copy.ts";
 import { killStep } from "./kill-step.ts";
 import { manifestsOf } from "./manifests-of.ts";
 import { grouped, tookText } from "./number-text.ts";
@@ -58,8 +59,6 @@ interface Result {
   readonly notTried: readonly RunRef[];
   /** Tables whose types are not changed in all runs yet. */
   readonly unfinished: readonly TableName[];
-  /** What changes these; null where there are none. */
-  readonly goOn: string | null;
   readonly exit: number;
 }
 
@@ -75,11 +74,14 @@ export async function rebuildRuns(
     values.widen === undefined
       ? await doWork(archive, await plainWork(archive, runs, values.tables, step, session), step, session)
       : await widenArchive(archive, values.widen, step, session);
+  const { unfinished } = result;
+  const command = commandsToCopy(values, session);
+  const goOn = unfinished.length === 0 ? null : commandToGoOn(archive, unfinished, command);
   if (session.json) {
     const { reports, ...rest } = result;
-    await session.print(`${JSON.stringify({ ...rest, runs: reports.map(jsonOf) }, null, 2)}\n`);
+    await session.print(`${JSON.stringify({ ...rest, goOn, runs: reports.map(jsonOf) }, null, 2)}\n`);
   } else {
-    await session.print(textOf(result));
+    await session.print(textOf(result, goOn));
   }
   return result.exit;
 }
@@ -123,10 +125,7 @@ async function doWork(
       statuses.push(session.failure(error));
   }
   const unfinished = unfinishedTables(archive);
-  return {
-    ...{ reports, notTried, unfinished, exit: worstExit(statuses) },
-    goOn: unfinished.length === 0 ? null : commandToGoOn(archive, unfinished),
-  };
+  return { reports, notTried, unfinished, exit: worstExit(statuses) };
 }
 
 async function plainWork(
@@ -223,17 +222,17 @@ function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: Ru
 }
 
 /** The command that began the change of these tables' types, whichever command finds it unfinished. */
-function commandToGoOn(archive: Archive, unfinished: readonly TableName[]): string {
+function commandToGoOn(archive: Archive, unfinished: readonly TableName[], command: CommandToCopy): string {
   const columns = unfinished.flatMap((table) => {
     const former = archive.formerTypes(table)!;
     return Object.entries(archive.exactTypes(table))
       .filter(([column, type]) => type !== former[column])
-      .map(([column, type]) => `--widen ${table}.${column}=${type.match(/\d+/g)!.join(",")}`);
+      .flatMap(([column, type]) => ["--widen", `${table}.${column}=${type.match(/\d+/g)!.join(",")}`]);
   });
-  return ["runvault rebuild", ...columns].join(" ");
+  return command("rebuild", ...columns);
 }
 
-function textOf({ reports, notTried, unfinished, goOn }: Result): string {
+function textOf({ reports, notTried, unfinished }: Result, goOn: string | null): string {
   const lines = [
     ...reports.map(lineOf),
     ...notTried.map((run) => `${formatRun(run)}  not tried`),

@@ -1,6 +1,7 @@
 import type { VerifyReport } from "../archive/verify-report.ts";
 import { damagedHint } from "../archive/whole-files.ts";
 import { type ErrorCode, usualHints } from "../model/error.ts";
+import type { CommandToCopy } from "./command-to-copy.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Repair } from "./verify-repair.ts";
 
@@ -20,8 +21,8 @@ export function isGone(code: ErrorCode): boolean {
 }
 
 /** What to do about what a report says; undefined where there is nothing to do. */
-export function nextOf(report: RunReport): string | undefined {
-  if (report.damaged) return nextOfDamage(report);
+export function nextOf(report: RunReport, command: CommandToCopy): string | undefined {
+  if (report.damaged) return nextOfDamage(report, command);
   if (report.unproven) {
     const hasSetAside = report.checks.some(({ check }) => check === "quarantine");
     return `Archive the run again: only what is missing is fetched.${hasSetAside ? asideHint : ""}`;
@@ -32,7 +33,10 @@ export function nextOf(report: RunReport): string | undefined {
     : "Run the same command again once the gateway answers.";
 }
 
-function nextOfDamage({ run, generation, repair, checks }: RunReport): string | undefined {
+function nextOfDamage(
+  { run, generation, repair, checks }: RunReport,
+  command: CommandToCopy,
+): string | undefined {
   if (generation === null) return usualHints.archive_damaged;
   if (repair === null) return damagedHint;
   if (repair.archive !== null) {
@@ -40,14 +44,17 @@ function nextOfDamage({ run, generation, repair, checks }: RunReport): string | 
     return `fetch what is lost: \`${repair.archive}\`; ${otherwise}`;
   }
   if (repair.lost) return "Restore the files from a copy of the archive: the gateway no longer has the run.";
-  if (repair.error !== null) return repair.error.hint ?? repairAgain;
+  if (repair.error !== null)
+    return (
+      repair.error.hint ??
+      `Run \`${command("verify", "--repair", formatRun(run))}\` again once that is fixed.`
+    );
   const isParquet = (files: readonly string[]) =>
     files.length > 0 && files.every((file) => file.endsWith(".parquet"));
   const inParquet = checks.every(({ level, files }) => level !== "damaged" || isParquet(files));
   return inParquet
-    ? `Make its Parquet again: \`runvault rebuild ${formatRun(run)}\`.`
+    ? `Make its Parquet again: \`${command("rebuild", formatRun(run))}\`.`
     : usualHints.archive_damaged;
 }
 
 const asideHint = " Rows set aside are under quarantine/, each with its reason.";
-const repairAgain = "Run `runvault verify --repair` on it again once that is fixed.";

@@ -6,9 +6,9 @@ import { rebuildRun } from "../extract/rebuild-run.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
+import type { CommandToCopy } from "./command-to-copy.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
-import { shellWord } from "./shell-word.ts";
 import { version } from "./version.ts";
 
 /** What became of a damaged run. */
@@ -31,6 +31,7 @@ export async function repairRun(
   archive: Archive,
   run: RunRef,
   duckdb: JobDuckDB,
+  command: CommandToCopy,
   session: Session,
 ): Promise<Repair> {
   const { signal } = session;
@@ -38,7 +39,13 @@ export async function repairRun(
   try {
     const job = { archive, run, upTo: null, clock: wallClock, signal, tool, duckdb };
     const { changed, buckets } = await rebuildRun(job);
-    return { changed, buckets, error: null, ...(await lossOf(archive, run, () => true)), exit: exit.done };
+    return {
+      changed,
+      buckets,
+      error: null,
+      ...(await lossOf(archive, run, () => true, command)),
+      exit: exit.done,
+    };
   } catch (thrown) {
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
@@ -50,7 +57,7 @@ export async function repairRun(
       changed: false,
       buckets: 0,
       error: { code, message, hint },
-      ...(isDamage ? await lossOf(archive, run, isLoss) : { lost: false, archive: null }),
+      ...(isDamage ? await lossOf(archive, run, isLoss, command) : { lost: false, archive: null }),
       exit: session.failure(error),
     };
   }
@@ -61,16 +68,17 @@ async function lossOf(
   archive: Archive,
   run: RunRef,
   counts: (file: string) => boolean,
+  command: CommandToCopy,
 ): Promise<Pick<Repair, "lost" | "archive">> {
   const manifest = await archive.manifest(run);
   const files = manifest === null ? [] : await lostFiles(archive.layout, manifest);
   const lost = files.some(({ file }) => counts(file));
   // the operator closes what the gateway does not know any more
   const isThere = lost && manifest !== null && manifest.closedAt === null;
-  return { lost, archive: isThere ? commandFor(archive, manifest) : null };
+  return { lost, archive: isThere ? fetching(manifest, command) : null };
 }
 
-function commandFor(archive: Archive, manifest: Manifest): string {
-  const gateway = /^https?:\/\//.test(manifest.source) ? shellWord(manifest.source) : "URL";
-  return `runvault archive --archive ${shellWord(archive.dir)} --gateway ${gateway} ${shellWord(formatRun(manifest))}`;
+function fetching(manifest: Manifest, command: CommandToCopy): string {
+  const gateway = /^https?:\/\//.test(manifest.source) ? manifest.source : "URL";
+  return command("archive", "--gateway", gateway, formatRun(manifest));
 }

@@ -13,6 +13,7 @@ import { type ErrorCode, exit, RunvaultError, worstExit } from "../model/error.t
 import { countText } from "../model/plural.ts";
 import type { HistorySource } from "../model/source.ts";
 import { visible } from "../model/visible-text.ts";
+import { type CommandToCopy, commandsToCopy } from "./command-to-copy.ts";
 import { type GatewayValues, openGatewayFor } from "./gateway-options.ts";
 import { pendingJson, pendingLine } from "./pending-told.ts";
 import { formatRun } from "./run-argument.ts";
@@ -48,29 +49,30 @@ export async function verifyRuns(
   session: Session,
 ): Promise<number> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
+  const command = commandsToCopy(values, session);
   await using gateway = await gatewayToAsk(values, session);
   const pending = (await pendingWork(archive)).filter((work) => isChosen(work, chosen));
   const scope = await scopeOf(archive, chosen, values).catch((error: unknown) => {
-    throw pending.length === 0 ? error : onlyPending(error, values.scratch, pending[0]!);
+    throw pending.length === 0 ? error : onlyPending(error, command, pending[0]!);
   });
   const runs = chosen.length === 0 ? undefined : scope.found.map(({ run }) => run);
   const places = await verifyPlaces(archive, runs);
-  const reports = await collected(archive, scope, chosen.length === 0, gateway, values, session);
+  const reports = await collected(archive, scope, chosen.length === 0, gateway, values, command, session);
   const status = worstExit([places.exit, ...reports.map((report) => report.exit)]);
   const { skipped, sample } = scope;
   const { has: _, ...covered } = sample ?? { has: null };
   const told = {
     skipped,
     sample: sample === undefined ? null : covered,
-    pending: pending.map((work) => pendingJson(work, values.scratch)),
+    pending: pending.map((work) => pendingJson(work, command)),
   };
   const text = session.json
     ? `${JSON.stringify({ exit: status, places, ...told, runs: reports }, null, 2)}\n`
     : wrapLines(
         placesText(places, session) +
-          (reports.map((report) => textOf(report, session)).join("") || "no runs to verify\n") +
+          (reports.map((report) => textOf(report, command, session)).join("") || "no runs to verify\n") +
           scopeText(scope) +
-          pending.map((work) => pendingLine(work, values.scratch)).join(""),
+          pending.map((work) => pendingLine(work, command)).join(""),
         session.terminal.columns,
       );
   await session.print(text);
@@ -84,10 +86,10 @@ function isChosen({ instanceId, runId }: PendingWork, chosen: readonly RunChoice
 }
 
 /** An error that a run is not archived, where something of it is pending. */
-function onlyPending(thrown: unknown, scratch: string | undefined, work: PendingWork): unknown {
+function onlyPending(thrown: unknown, command: CommandToCopy, work: PendingWork): unknown {
   const error = RunvaultError.from(thrown);
   if (error.code !== "not_archived") return thrown;
-  const hint = `Nothing of it is committed yet: \`${pendingJson(work, scratch).command}\` continues it.`;
+  const hint = `Nothing of it is committed yet: \`${pendingJson(work, command).command}\` continues it.`;
   return new RunvaultError(error.code, error.message, { place: error.place, hint, cause: error });
 }
 
@@ -135,6 +137,7 @@ async function collected(
   all: boolean,
   gateway: HistorySource | undefined,
   { deep, repair }: Values,
+  command: CommandToCopy,
   session: Session,
 ): Promise<RunReport[]> {
   const reports: RunReport[] = [];
@@ -158,7 +161,7 @@ async function collected(
   const reported = verifyArchive(archive, { ...options, runs: scope.found, leftovers: all });
   for await (const first of reported) {
     const repaired = repair && first.damaged && first.generation !== null;
-    const mended = repaired ? await repairRun(archive, first.run, duckdb, session) : null;
+    const mended = repaired ? await repairRun(archive, first.run, duckdb, command, session) : null;
     // what was made anew is looked at like everything else
     const again = mended?.changed ? await verifyRun(archive, first.run, options) : first;
     const status = worstExit([again.exit, mended?.exit ?? exit.done]);
@@ -249,7 +252,7 @@ function placesText({ checks, damaged, unproven }: PlacesReport, { paint }: Sess
   return `folders of the archive  ${paint(verdict)}\n${told.map((check) => lineOf({ ...check, table: null })).join("")}`;
 }
 
-function textOf(report: RunReport, { paint }: Session): string {
+function textOf(report: RunReport, command: CommandToCopy, { paint }: Session): string {
   const bad = report.checks.filter(({ level }) => level !== "ok");
   const good = report.checks.length - bad.length;
   const verdict = report.damaged
@@ -266,7 +269,7 @@ function textOf(report: RunReport, { paint }: Session): string {
   // where tables are named, the run's state only says it again
   const told = bad.some(({ check, table }) => check === "state" && table !== null);
   const lines = bad.filter(({ check, table }) => !(told && check === "state" && table === null)).map(lineOf);
-  const next = nextOf(report);
+  const next = nextOf(report, command);
   const end = next === undefined ? "" : `  next: ${visible(next)}\n`;
   const passed = report.generation === null && !report.damaged ? "" : `: ${good} checks passed`;
   const { buckets = 0 } = report.repair ?? {};

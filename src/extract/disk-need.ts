@@ -38,7 +38,31 @@ export async function freeBytes(folder: string): Promise<number> {
 /** What jobs leave free of a disk, at most: for their own journals and manifests, and whatever else is on it. */
 const mostReserve = 64 * 1024 * 1024;
 
-async function diskRoom(folder: string): Promise<{ readonly free: number; readonly reserve: number }> {
+/** Bytes of a disk: those that are free, and those of them that jobs leave free. */
+export interface DiskRoom {
+  readonly free: number;
+  readonly reserve: number;
+}
+
+/** Whether so many bytes go onto a disk: a job goes by it, and so does its plan. */
+export function hasRoom({ free, reserve }: DiskRoom, needed: number): boolean {
+  return needed <= 0 || needed + reserve <= free;
+}
+
+/** The room on the disk that takes least. */
+export function leastRoom(rooms: readonly DiskRoom[]): DiskRoom {
+  return rooms.reduce((least, room) =>
+    room.free - room.reserve < least.free - least.reserve ? room : least,
+  );
+}
+
+/** `the disk has 1.0 GB free, of which 64 MB must stay free` */
+export function roomText({ free, reserve }: DiskRoom): string {
+  return `the disk has ${byteText(free)} free, of which ${byteText(reserve)} must stay free`;
+}
+
+/** The room on the disk that a folder is on, or will be on once it is made. */
+export async function diskRoom(folder: string): Promise<DiskRoom> {
   try {
     const { bavail, bsize, blocks } = await statfs(folder);
     return { free: bavail * bsize, reserve: Math.min(mostReserve, Math.floor((blocks * bsize) / 100)) };
@@ -52,16 +76,12 @@ async function diskRoom(folder: string): Promise<{ readonly free: number; readon
 
 /** Throws `storage_full` before anything is fetched when it will not fit. */
 export async function refuseWhenFull(folder: string, needed: number): Promise<void> {
-  const { free, reserve } = await diskRoom(folder);
-  if (needed <= 0 || needed + reserve <= free) return;
-  throw new RunvaultError(
-    "storage_full",
-    `the rows need about ${byteText(needed)}, but the disk has ${byteText(free)} free, of which ${byteText(reserve)} must stay free`,
-    {
-      place: { file: folder },
-      hint: "Free some space or point --archive at a larger disk; nothing was fetched.",
-    },
-  );
+  const room = await diskRoom(folder);
+  if (hasRoom(room, needed)) return;
+  throw new RunvaultError("storage_full", `the rows need about ${byteText(needed)}, but ${roomText(room)}`, {
+    place: { file: folder },
+    hint: "Free some space or point --archive at a larger disk; nothing was fetched.",
+  });
 }
 
 /**

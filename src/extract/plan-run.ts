@@ -11,7 +11,7 @@ import { type Table, type TableName, tables } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { type ArchiveSettings, trustedWork } from "./archive-run.ts";
 import { askPlan, type TablePlan as Planning } from "./ask-plan.ts";
-import { diskBytes, freeBytes, textBytes } from "./disk-need.ts";
+import { diskBytes, diskRoom, hasRoom, leastRoom, textBytes } from "./disk-need.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 import { RunLists } from "./run-lists.ts";
@@ -24,8 +24,10 @@ export interface RunPlan extends RunRef {
   readonly upToDate: boolean;
   readonly horizon: Nanoseconds | undefined;
   readonly tables: readonly TablePlan[];
-  /** Free bytes on the archive's disk, or on that of the scratch folder where it has fewer. */
+  /** Free bytes on the archive's disk, or on that of the scratch folder where it has less room. */
   readonly freeBytes: number;
+  /** Those of them that a job leaves free. */
+  readonly reserveBytes: number;
 }
 
 export interface TablePlan {
@@ -72,8 +74,8 @@ export async function planRun(input: {
   const committed = (await archive?.manifest(run)) ?? null;
   const { instanceId, runId, status } = run;
   const disks = input.scratch === undefined ? [input.folder] : [input.folder, input.scratch];
-  const free = Math.min(...(await Promise.all(disks.map(freeBytes))));
-  const common = { instanceId, runId, status, freeBytes: free };
+  const room = leastRoom(await Promise.all(disks.map(diskRoom)));
+  const common = { instanceId, runId, status, freeBytes: room.free, reserveBytes: room.reserve };
   const lost = archive === null ? [] : await lostFiles(archive.layout, committed);
   const isWhole = concerning(lost, wanted).length === 0;
   const asks = { source, run, retry, signal };
@@ -103,8 +105,8 @@ export async function planRun(input: {
     const plan = await planOf(table, countRows(table));
     const size = sizeOf(table, plan);
     // slices of rows that have no room are not worth counting, and may be without end
-    const hasRoom = size !== null && size.diskBytes <= free;
-    const slices = hasRoom ? await countSlices(run, table, plan, countRows(table)) : null;
+    const fits = size !== null && hasRoom(room, size.diskBytes);
+    const slices = fits ? await countSlices(run, table, plan, countRows(table)) : null;
     plans.push({
       table: table.name,
       absent: isAbsent(plan),

@@ -51,7 +51,7 @@ describe("runs", () => {
         pending: {
           ...{ isCommitted: false, segments: 3, bytes: expect.any(Number) },
           changedAt: "2022-06-04T10:31:00.000Z",
-          command: `runvault archive ${names.stopped}`,
+          command: `runvault archive --archive ${dir} ${names.stopped}`,
         },
       },
       { ...growing, state: "OPEN" },
@@ -60,7 +60,7 @@ describe("runs", () => {
     expect(status).toBe(0);
     expect(stdout).toMatch(/^alpha\/2022-01-01 +COMPLETE +50 +[\d.]+ kB +2022-06-01 10:30$/m);
     expect(stdout).toContain(
-      "\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; `runvault archive alpha/2022-01-04` continues it\n",
+      `\nalpha/2022-01-04  pending: 3 segments, 1.5 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; \`runvault archive --archive ${dir} alpha/2022-01-04\` continues it\n`,
     );
   });
 
@@ -156,7 +156,7 @@ describe("verify", () => {
     expect([status, stdout]).toEqual([0, expect.not.stringContaining("pending")]);
     const all = await command("verify");
     expect(all.stdout).toMatch(
-      /^alpha\/2022-01-04 {2}pending: 3 segments, .*`runvault archive alpha\/2022-01-04`/m,
+      /^alpha\/2022-01-04 {2}pending: 3 segments, .*`runvault archive --archive \S+ alpha\/2022-01-04`/m,
     );
     const json = JSON.parse((await command("verify", "alpha", "--json")).stdout);
     expect(json.pending).toMatchObject([{ ...stopped, segments: 3 }]);
@@ -167,7 +167,9 @@ describe("verify", () => {
     const { status, stderr } = await command("verify", names.stopped);
     expect([status, stderr]).toEqual([
       2,
-      expect.stringContaining("hint: Nothing of it is committed yet: `runvault archive alpha/2022-01-04`"),
+      expect.stringContaining(
+        `hint: Nothing of it is committed yet: \`runvault archive --archive ${dir} alpha/2022-01-04\``,
+      ),
     ]);
   });
 });
@@ -213,7 +215,7 @@ describe("info", () => {
       oldestUnproven: {
         ...cut,
         ...{ state: "INCOMPLETE", since: "2022-06-02T10:30:00.000Z" },
-        command: `runvault archive ${names.cut}`,
+        command: `runvault archive --archive ${dir} ${names.cut}`,
       },
       newestCommit: { ...growing, committedAt: "2022-06-03T10:30:00.000Z" },
       pending: [{ ...stopped, segments: 3 }],

@@ -1,4 +1,5 @@
-import { access, mkdtemp, rm } from "node:fs/promises";
+import { renameSync } from "node:fs";
+import { access, mkdtemp, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -178,6 +179,31 @@ describe("a standard output", () => {
   });
 });
 
+describe("words for an end that cannot be remembered", () => {
+  it.each([["text"], ["--json=lines"]])("are a failure, and the report is whole: %s", async (form) => {
+    const dir = await newFolder();
+    await runInside([...night(dir), "i1/r1"]);
+    let told = "";
+    const out = async (text: string | Uint8Array) => {
+      // between the first run and the failure there is no folder to write to
+      if (told === "") await rename(dir, `${dir}-away`);
+      told += text;
+      return true;
+    };
+    let failures = "";
+    const err = (text: string) => {
+      if (failures === "") renameSync(`${dir}-away`, dir);
+      failures += text;
+    };
+    const json = form === "text" ? [] : [form];
+    const args = [...night(dir), "i1/r1", "i1/r2", "--finished-status", "DONE", ...json];
+    const { status } = await runInside(args, { out, err });
+    expect([status, failures]).toEqual([7, expect.stringContaining(dir)]);
+    if (form === "text") expect(told).toContain("\n2 runs: 1 up to date, 1 ");
+    else expect(objects(told).at(-1)).toMatchObject({ type: "totals", exit: 7, runs: 2, upToDate: 1 });
+  });
+});
+
 describe("--dry-run", () => {
   it("sums up, and goes on behind a run that cannot be planned", async () => {
     const dir = await newFolder();
@@ -190,11 +216,12 @@ describe("--dry-run", () => {
     expect(stderr).toContain("runvault: run_not_found: ");
     expect(stdout).toMatch(/^i1\/r1 {2}up to date\ni1\/r2 {2}failed: run_not_found\n\ni1\/r3 {2}FINISHED\n/);
     expect(stdout).toMatch(
-      /\n4 runs: 1 up to date, 2 to fetch, 1 failed; 6 rows in 2 slices, .* of text\nabout .* of disk needed, .* free; nothing was fetched\n$/,
+      /\n4 runs: 1 up to date, 2 to fetch, 1 failed; 6 rows in 2 slices, .* of text\nabout .* of disk needed by what could be planned, .* free; nothing was fetched\n$/,
     );
     const document = JSON.parse((await plan("--json", ...all)).stdout);
     expect(document).toMatchObject({
-      ...{ exit: 3, fits: true },
+      // of the run that failed nobody knows
+      ...{ exit: 3, fits: null, neededBytes: expect.any(Number) },
       totals: { runs: 4, upToDate: 1, toFetch: 2, failed: 1, slices: 2, rows: 6 },
     });
     expect(document.runs.map((run: { error: { code: string } | null }) => run.error?.code)).toEqual([

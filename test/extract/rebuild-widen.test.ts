@@ -263,7 +263,7 @@ describe("a widened column", () => {
     const { status, stdout } = await under.command("rebuild", `${run.instanceId}/${run.runId}`);
     expect(status).toBe(0);
     expect(stdout).toContain(
-      "types of fills are not yet changed in all runs: `runvault rebuild --widen fills.price=38,18` finishes the change",
+      `types of fills are not yet changed in all runs: \`runvault rebuild --archive ${under.archive.dir} --widen fills.price=38,18\` finishes the change`,
     );
     const ended = await under.command("rebuild", "--widen", "fills.price=38,18", "--json");
     expect(JSON.parse(ended.stdout)).toMatchObject({ exit: 0, unfinished: [], goOn: null });

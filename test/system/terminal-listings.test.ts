@@ -52,7 +52,9 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
           ([1640995200000000001, 1641064430769230772)); nothing is proven; failing
           since 2022-06-02T10:30:00.000Z
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
-          UTC; nothing committed yet; \`runvault archive alpha/2022-01-04\` continues it"
+          UTC; nothing committed yet; \`runvault archive --archive
+          /data/archive alpha/2022-01-04\` continues
+          it"
     `);
   });
 
@@ -71,7 +73,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001, 1641064430769230772));
           nothing is proven; failing since 2022-06-02T10:30:00.000Z
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing committed yet; \`runvault
-          archive alpha/2022-01-04\` continues it"
+          archive --archive /data/archive alpha/2022-01-04\` continues it"
     `);
   });
 
@@ -95,7 +97,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
                 first time
       rows      104: fills 52, orders 52
       data      99.9 kB in 27 files: segments 9.9 kB, Parquet 99.9 kB, documents 999 B
-      pending   9.9 kB of 1 run, not committed: \`runvault runs --state pending\`
+      pending   9.9 kB of 1 run, not committed: \`runvault runs --archive
+                /data/archive --state pending\`
       disk      FREE free
       newest    beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-t
       ype,
@@ -103,7 +106,9 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut
                 after 900 bytes ([1640995200000000001, 1641064430769230772)); nothing
                 is proven; failing since 2022-06-02T10:30:00.000Z
-                \`runvault archive alpha/2022-01-02\` fetches what is missing
+                \`runvault archive --archive
+                /data/archive alpha/2022-01-02\`
+                fetches what is missing
 
       instance               runs  rows     size  newest commit (UTC)
       ---------------------  ----  ----  -------  -------------------
@@ -120,12 +125,14 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       runs      3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE, 1 pending for the first time
       rows      104: fills 52, orders 52
       data      99.9 kB in 27 files: segments 9.9 kB, Parquet 99.9 kB, documents 999 B
-      pending   9.9 kB of 1 run, not committed: \`runvault runs --state pending\`
+      pending   9.9 kB of 1 run, not committed: \`runvault runs --archive /data/archive
+                --state pending\`
       disk      FREE free
       newest    beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type, committed 2022-06-03 10:30 UTC
       unproven  the longest: alpha/2022-01-02  fills: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
                 1641064430769230772)); nothing is proven; failing since 2022-06-02T10:30:00.000Z
-                \`runvault archive alpha/2022-01-02\` fetches what is missing
+                \`runvault archive --archive /data/archive alpha/2022-01-02\` fetches what is
+                missing
 
       instance               runs  rows     size  newest commit (UTC)
       ---------------------  ----  ----  -------  -------------------
@@ -148,7 +155,9 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       beta-with-a-long-name/2022-01-03-a-run-with-a-name-that-nobody-would-type
           verified: 26 checks passed
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31
-          UTC; nothing committed yet; \`runvault archive alpha/2022-01-04\` continues it"
+          UTC; nothing committed yet; \`runvault archive --archive
+          /data/archive alpha/2022-01-04\` continues
+          it"
     `);
   });
 
@@ -175,7 +184,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       alpha/2022-01-02  orders: INCOMPLETE: stream_cut: cut after 900 bytes ([1640995200000000001,
           1641064430769230772)); nothing is proven; failing since 2022-06-02T10:30:00.000Z
       alpha/2022-01-04  pending: 3 segments, 9.9 kB, last written 2022-06-04 10:31 UTC; nothing committed
-          yet; \`runvault archive alpha/2022-01-04\` continues it"
+          yet; \`runvault archive --archive /data/archive
+          alpha/2022-01-04\` continues it"
     `);
     const info = await screen(100, ["info"], { colours: true });
     expect(info.split("\n")[3]).toMatchInlineSnapshot(
