@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,9 +26,13 @@ afterAll(async () => {
 const prompt = "runvault> ";
 
 /** What a terminal of 80 columns shows of a command while keys are typed, each once a text is seen. */
-function typed(args: readonly string[], steps: readonly (readonly [string, string])[]) {
+function typed(
+  args: readonly string[],
+  steps: readonly (readonly [string, string])[],
+  history = join(folder, "state", "history"),
+) {
   const argv = [process.execPath, builtMain, ...args, "--archive", built.dir];
-  const env = { TMPDIR: folder, RUNVAULT_HISTORY: join(folder, "state", "history") };
+  const env = { TMPDIR: folder, RUNVAULT_HISTORY: history };
   const { stdout, stderr } = spawnSync("python3", [inProject("test/fixtures/command/terminal-session.py")], {
     input: JSON.stringify({ argv, env, columns: 80, steps }),
     encoding: "utf8",
@@ -70,6 +75,22 @@ describe.skipIf(!requires("python"))("the shell on a terminal", () => {
       ],
     );
     expect(again.seen).toContain("SELECT trade_id FROM fills LIMIT 1;");
+  });
+
+  test("does not wait for who reads a FIFO in its history's place: it says so, and keeps none", () => {
+    const fifo = join(folder, "state", "fifo");
+    mkdirSync(join(folder, "state"), { recursive: true });
+    execFileSync("mkfifo", [fifo]);
+    const steps: [string, string][] = [
+      [prompt, "SELECT 1 AS one;\r"],
+      ["(1 row, ", ""],
+      [prompt, "\x04"],
+    ];
+    const { status, seen } = typed(["shell"], steps, fifo);
+    expect(status).toBe(0);
+    expect(
+      seen.replace(/\s+/g, " ").match(/the history cannot be kept: [^ ]+ is not a regular file/g),
+    ).toEqual([`the history cannot be kept: ${fifo} is not a regular file`]);
   });
 
   test("Ctrl-C stops the statement, drops a line, and leaves when there is nothing to drop", async () => {
