@@ -194,10 +194,12 @@ export class ArchiveFiles implements FileSource {
   }
 
   #requireWhole(run: RunRef, file: CommittedFile, path: string): Promise<void> {
-    const underWay = this.#hashing.get(path);
+    // a run that is removed and archived again has other bytes under the same path
+    const key = `${file.sha256} ${path}`;
+    const underWay = this.#hashing.get(key);
     if (underWay !== undefined) return underWay;
-    const hashing = this.#whole.require(run, [file]).finally(() => this.#hashing.delete(path));
-    this.#hashing.set(path, hashing);
+    const hashing = this.#whole.require(run, [file]).finally(() => this.#hashing.delete(key));
+    this.#hashing.set(key, hashing);
     return hashing;
   }
 }

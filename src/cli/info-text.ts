@@ -72,14 +72,17 @@ export function infoText(info: ArchiveInfo, command: CommandToCopy, session: Ses
 }
 
 function runsText({ runs, states, damaged, instances, pending }: ArchiveInfo, { paint }: Session): string {
-  if (runs === 0 && damaged === 0) return "none";
   const counted = tableStates
     .filter((state) => states[state] > 0)
     .map((state) => `${grouped(states[state])} ${paint(state)}`);
   if (damaged > 0) counted.push(`${grouped(damaged)} ${paint("damaged")}`);
+  const committed =
+    counted.length === 0
+      ? "none"
+      : `${grouped(runs + damaged)} in ${count(instances.length, "instance")}: ${counted.join(", ")}`;
   const first = pending.filter(({ isCommitted }) => !isCommitted).length;
-  if (first > 0) counted.push(`${grouped(first)} ${paint("pending")} for the first time`);
-  return `${grouped(runs + damaged)} in ${count(instances.length, "instance")}: ${counted.join(", ")}`;
+  if (first === 0) return committed;
+  return `${committed}; besides, ${grouped(first)} ${paint("pending")}, not committed yet`;
 }
 
 function rowsText({ rows }: ArchiveInfo): string {

@@ -1,13 +1,15 @@
 import { cors } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import { rangeHeaders } from "./byte-range.ts";
+import { withheldHeader } from "./files-routes.ts";
 import { rowCountHeader, setAsideHeader } from "./history-routes.ts";
 
 const methods = "GET, HEAD, POST";
 // besides its own, what Connect and gRPC-Web clients in a page send and read
 const asked = ["authorization", "accept", ...rangeHeaders.asked];
 const headers = [...asked, ...cors.allowedHeaders].join(", ");
-const own = ["retry-after", "www-authenticate", rowCountHeader, setAsideHeader, ...rangeHeaders.answered];
+const counts = [rowCountHeader, setAsideHeader, withheldHeader];
+const own = ["retry-after", "www-authenticate", ...counts, ...rangeHeaders.answered];
 const exposed = [...own, ...cors.exposedHeaders].join(", ");
 const keptSeconds = "3600";
 

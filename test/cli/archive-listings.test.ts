@@ -230,7 +230,7 @@ describe("info", () => {
     const { status, stdout, stderr } = await command("info");
     expect([status, stderr]).toEqual([5, expect.stringContaining("archive_damaged")]);
     expect(stdout).toContain(
-      "3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 damaged, 1 pending for the first time\n",
+      "3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 damaged; besides, 1 pending, not committed yet\n",
     );
   });
 });

@@ -229,6 +229,12 @@ describe("a file", () => {
     expect(await response.json()).toMatchObject({ ok: false });
   });
 
+  test("lets such pages read how many tables a list leaves out", async () => {
+    const list = await served.get("/fills", { origin: "https://desk.example" });
+    const exposed = list.headers.get("access-control-expose-headers")!.split(", ");
+    expect(exposed).toContain("runvault-withheld");
+  });
+
   test("takes no parameters", async () => {
     expect((await served.get(`${url}?v=1`)).status).toBe(400);
   });

@@ -93,8 +93,8 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       "archive   /data/archive
       identity  IDENTITY, format 1, made TODAY
       source    rows in memory
-      runs      3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE, 1 pending for the
-                first time
+      runs      3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE; besides, 1
+                pending, not committed yet
       rows      104: fills 52, orders 52
       data      99.9 kB in 27 files: segments 9.9 kB, Parquet 99.9 kB, documents 999 B
       pending   9.9 kB of 1 run, not committed: \`runvault runs --archive
@@ -122,7 +122,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       "archive   /data/archive
       identity  IDENTITY, format 1, made TODAY
       source    rows in memory
-      runs      3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE, 1 pending for the first time
+      runs      3 in 2 instances: 1 COMPLETE, 1 OPEN, 1 INCOMPLETE; besides, 1 pending, not committed yet
       rows      104: fills 52, orders 52
       data      99.9 kB in 27 files: segments 9.9 kB, Parquet 99.9 kB, documents 999 B
       pending   9.9 kB of 1 run, not committed: \`runvault runs --archive /data/archive
@@ -189,7 +189,7 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
     `);
     const info = await screen(100, ["info"], { colours: true });
     expect(info.split("\n")[3]).toMatchInlineSnapshot(
-      `"runs      3 in 2 instances: 1 ^[32mCOMPLETE^[39m, 1 ^[32mOPEN^[39m, 1 ^[31mINCOMPLETE^[39m, 1 ^[33mpending^[39m for the first time"`,
+      `"runs      3 in 2 instances: 1 ^[32mCOMPLETE^[39m, 1 ^[32mOPEN^[39m, 1 ^[31mINCOMPLETE^[39m; besides, 1 ^[33mpending^[39m, not committed yet"`,
     );
     const verify = await screen(100, ["verify", "alpha"], { colours: true });
     expect(verify.split("\n").slice(0, 2)).toMatchInlineSnapshot(`
