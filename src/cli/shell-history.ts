@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
-import { mkdir, open } from "node:fs/promises";
+import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { isMissing } from "../archive/durable.ts";
 import { visible } from "../model/visible-text.ts";
 import { stateFolder } from "./user-folder.ts";
 
@@ -17,10 +18,9 @@ const mostLines = 1_000;
 /** A file larger than that is begun anew with the lines that are remembered. */
 const mostBytes = 1024 * 1024;
 
-const behind = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND;
-const again = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC;
-/** Nobody waits at a FIFO for the other end. */
-const unwaited = constants.O_NONBLOCK;
+const { O_RDONLY, O_WRONLY, O_CREAT, O_APPEND, O_TRUNC, O_NONBLOCK } = constants;
+const append = O_WRONLY | O_CREAT | O_APPEND;
+const anew = O_WRONLY | O_CREAT | O_TRUNC;
 
 /** Where the history is, by RUNVAULT_HISTORY or in the user's folder. */
 export function historyFile(env: NodeJS.ProcessEnv): string {
@@ -30,46 +30,56 @@ export function historyFile(env: NodeJS.ProcessEnv): string {
 /** Opens the history; one that cannot be read or written is told once, and is empty. */
 export async function openHistory(file: string, note: (text: string) => void): Promise<ShellHistory> {
   let works = true;
-  const append = async (text: string, flags: number) => {
+  const giveUp = (error: unknown) => {
+    if (works)
+      note(`note: the history cannot be kept: ${error instanceof Error ? error.message : String(error)}`);
+    works = false;
+  };
+  const write = async (text: string, flags: number) => {
+    if (!works) return;
     try {
-      await using handle = await open(file, flags | unwaited, 0o600);
+      await using handle = await openAtOnce(file, flags);
       // a device takes everything and keeps nothing, as whoever names one wants it
       if ((await handle.stat()).isFile()) await handle.chmod(0o600);
       await handle.writeFile(text);
     } catch (error) {
-      if (works)
-        note(`note: the history cannot be kept: ${error instanceof Error ? error.message : String(error)}`);
-      works = false;
+      giveUp(error);
     }
   };
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => {});
-  const text = await lastOf(file);
+  const text = await lastOf(file).catch((error: unknown) => {
+    if (!isMissing(error)) giveUp(error);
+    return "";
+  });
   const lines = text
     .split("\n")
     .filter((line) => line !== "")
     .slice(-mostLines);
-  if (text.length > mostBytes / 2) await append(lines.map((line) => `${line}\n`).join(""), again);
+  if (text.length > mostBytes / 2) await write(lines.map((line) => `${line}\n`).join(""), anew);
   return {
     // what stands in the file may have been put there by anything
     lines: lines.map(visible).reverse(),
-    add: async (line) => {
-      if (works) await append(`${line}\n`, behind);
-    },
+    add: (line) => write(`${line}\n`, append),
   };
 }
 
-/** The end of the file, as much as counts; nothing where there is no file. */
+/** The end of the file, as much as counts; nothing of a device. Throws ENOENT as the system does. */
 async function lastOf(file: string): Promise<string> {
-  try {
-    await using handle = await open(file, constants.O_RDONLY | unwaited);
-    const found = await handle.stat();
-    if (!found.isFile()) return "";
-    const position = Math.max(0, found.size - mostBytes);
-    const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(mostBytes), position });
-    const text = buffer.toString("utf8", 0, bytesRead);
-    // the first line may have lost its beginning
-    return position === 0 ? text : text.slice(text.indexOf("\n") + 1);
-  } catch {
-    return "";
-  }
+  await using handle = await openAtOnce(file, O_RDONLY);
+  const found = await handle.stat();
+  if (!found.isFile()) return "";
+  const position = Math.max(0, found.size - mostBytes);
+  const { buffer, bytesRead } = await handle.read({ buffer: Buffer.alloc(mostBytes), position });
+  const text = buffer.toString("utf8", 0, bytesRead);
+  // the first line may have lost its beginning
+  return position === 0 ? text : text.slice(text.indexOf("\n") + 1);
+}
+
+/** Opens without waiting for anybody, as a FIFO has one wait for its other end. Throws where it is no file or device. */
+async function openAtOnce(file: string, flags: number): Promise<FileHandle> {
+  const handle = await open(file, flags | O_NONBLOCK, 0o600);
+  const found = await handle.stat();
+  if (found.isFile() || found.isCharacterDevice()) return handle;
+  await handle.close();
+  throw new Error(`${file} is not a regular file`);
 }
