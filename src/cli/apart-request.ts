@@ -19,6 +19,11 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
   const { stdin } = process;
   const lines = createInterface({ input: stdin });
   let folder: string | undefined;
+  // at once: the pipe may end with this line, and the loop below comes later
+  lines.once("line", (line) => {
+    const first = JSON.parse(line) as ApartRequest;
+    if ("temporary" in first) folder = first.temporary;
+  });
   lines.once("close", () => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     process.kill(process.pid, "SIGKILL");
@@ -28,8 +33,7 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
   for await (const [line] of on(lines, "line") as AsyncIterable<[string]>) {
     if (line === "") break;
     const sent = JSON.parse(line) as ApartRequest;
-    if ("temporary" in sent) folder = sent.temporary;
-    else yield sent.request;
+    if ("request" in sent) yield sent.request;
   }
   // the pipe stays open; it must not keep a process that is done
   if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();

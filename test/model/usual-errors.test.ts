@@ -12,7 +12,7 @@ test("an instance that is not there comes with the way to those that are, by wha
     hint: expect.stringContaining("runvault runs --gateway"),
   });
   expect(instanceNotFound("alphax", "archive")).toMatchObject({
-    message: 'the archive has no instance "alphax"',
+    message: 'the gateway has no instance "alphax"',
     hint: expect.stringContaining("`runvault runs` lists"),
   });
   expect(instanceNotFound("alphax", "control")).toMatchObject({
