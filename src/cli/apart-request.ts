@@ -2,11 +2,10 @@ import { on } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
-/**
- * What the process that started this one sends, a line each: first the folder of this process alone, for what does not fit
- * into memory; then what it asks for.
- */
-export type ApartRequest = { readonly temporary: string } | { readonly request: unknown };
+/** What the process that started this one asks for, a line each. */
+export interface ApartRequest {
+  readonly request: unknown;
+}
 
 /** What this process says to the one that started it: a text for people, or that a request is done. */
 export type ApartMessage = { readonly say: string } | { readonly answer: unknown };
@@ -18,12 +17,8 @@ export type ApartMessage = { readonly say: string } | { readonly answer: unknown
 export async function* apartRequests(): AsyncGenerator<unknown> {
   const { stdin } = process;
   const lines = createInterface({ input: stdin });
-  let folder: string | undefined;
-  // at once: the pipe may end with this line, and the loop below comes later
-  lines.once("line", (line) => {
-    const first = JSON.parse(line) as ApartRequest;
-    if ("temporary" in first) folder = first.temporary;
-  });
+  // that of this process alone, for what does not fit into memory: known from the start, whenever the other one ends
+  const [, , folder] = process.argv;
   lines.once("close", () => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
     process.kill(process.pid, "SIGKILL");
@@ -32,8 +27,7 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
   process.on("SIGHUP", () => {});
   for await (const [line] of on(lines, "line") as AsyncIterable<[string]>) {
     if (line === "") break;
-    const sent = JSON.parse(line) as ApartRequest;
-    if ("request" in sent) yield sent.request;
+    yield (JSON.parse(line) as ApartRequest).request;
   }
   // the pipe stays open; it must not keep a process that is done
   if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();

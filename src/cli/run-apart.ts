@@ -105,10 +105,8 @@ class ApartProcess {
     this.#child = child;
     const watch = watchResident(child, memoryBytes, () => this.#stop("memory"));
     const [stdin, , stderr, messages] = child.stdio as unknown as [Writable, null, Readable, Readable];
-    // a child that is gone before it has read its request is told by its end
+    // a child that is gone before it has read its request is told by its end; and by the end of this pipe, the child of ours
     stdin.on("error", () => {});
-    // left open: its end is how the child learns that this process is gone
-    this.#send({ temporary });
     stderr.setEncoding("utf8").on("data", (text: string) => {
       this.#last = (this.#last + text).slice(-mostLastWords);
     });
@@ -193,7 +191,7 @@ function stoppedBy(by: NodeJS.Signals, signal: AbortSignal): unknown {
 function spawnLimited(module: string, memoryBytes: number, temporary: string): ChildProcess {
   const script = join(import.meta.dirname, `${module}${extname(import.meta.filename)}`);
   // room for what is loaded at the start: less would be collected three times meanwhile
-  const own = [process.execPath, ...process.execArgv, "--min-semi-space-size=16", script];
+  const own = [process.execPath, ...process.execArgv, "--min-semi-space-size=16", script, temporary];
   // a limit that is lower already, and may not be raised, stays
   const limited = [
     "-c",
