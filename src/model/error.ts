@@ -145,7 +145,8 @@ export class RunvaultError extends Error {
   readonly scope: Scope;
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    // half a surrogate pair, which what is quoted may end in, has no form in UTF-8 nor in a header
+    super(message.toWellFormed(), details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.place = details.place ?? {};
     this.hint = details.hint ?? usualHints[code];

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { HostNames } from "./host-names.ts";
 import { type RequestScope, refuseUnlessAllowed, requestScope, requireCaller } from "./request-scope.ts";
-import type { RawQuery } from "./row-query.ts";
+import { givenQueryOf } from "./request-target.ts";
 import { anyone, type TokenList } from "./token-list.ts";
 
 declare module "fastify" {
@@ -60,7 +60,7 @@ export function refuseOthers(app: FastifyInstance, isCall: (request: FastifyRequ
 /** Every instance that a request over REST names, in its path or its query. */
 function namedInstances(request: FastifyRequest): string[] {
   const { id } = request.params as { readonly id?: string };
-  const { instance } = request.query as RawQuery;
+  const { instance } = givenQueryOf(request);
   const values = [id, ...(Array.isArray(instance) ? instance : [instance])];
   return values.filter((value) => typeof value === "string" && value !== "");
 }

@@ -6,7 +6,7 @@ import { isTableName, type TableName, tableHint, tableNames } from "../model/tab
 import { acceptedType } from "./accepted-rows.ts";
 import { askedRange, type FileRange } from "./byte-range.ts";
 import { resolveRun } from "./history-documents.ts";
-import { clientSignal, pathOf } from "./history-routes.ts";
+import { clientSignal } from "./history-routes.ts";
 import { idleDrop } from "./idle-reader.ts";
 import type { ServeLimits } from "./limited-source.ts";
 import { type Listening, reachedBy } from "./monitoring-routes.ts";
@@ -14,6 +14,7 @@ import { idOfPart, pathPart } from "./path-part.ts";
 import type { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { mayAsk, refuseUnlessAllowed, requireCaller } from "./request-scope.ts";
+import { pathOf } from "./request-target.ts";
 import { queryOf, type RouteDoc } from "./route-doc.ts";
 import { type RawQuery, required } from "./row-query.ts";
 import { finishAnswer, sendRows } from "./send-rows.ts";

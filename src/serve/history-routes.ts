@@ -25,15 +25,9 @@ import {
 } from "./history-documents.ts";
 import { idleDrop } from "./idle-reader.ts";
 import type { RequestLogEntry } from "./request-log.ts";
+import { givenQueryOf, pathOf } from "./request-target.ts";
 import { type ParameterName, queryOf, type RouteDoc } from "./route-doc.ts";
-import {
-  parseBounds,
-  parseFactsRequest,
-  parseRowQuery,
-  type RawQuery,
-  required,
-  rowParameters,
-} from "./row-query.ts";
+import { parseBounds, parseFactsRequest, parseRowQuery, required, rowParameters } from "./row-query.ts";
 import { finishAnswer, type RowStop, type Sent, sendRows } from "./send-rows.ts";
 
 export interface HistoryRoutesOptions {
@@ -119,7 +113,7 @@ async function answerRows(
   const { source, faults } = options;
   refuseByFault(faults, faults.on(table.name, refusalKinds));
   refuseHttp10(request);
-  const query = parseRowQuery(table, request.query as RawQuery);
+  const query = parseRowQuery(table, givenQueryOf(request));
   const signal = clientSignal(reply);
   const run = await resolveRun(source, query.instanceId, query.runId, signal);
   const limit = smaller(query.limit, options.maxRowsPerAnswer);
@@ -166,7 +160,7 @@ async function answerRows(
     options.onRequest?.({
       method: request.method,
       path: pathOf(request),
-      query: request.query as RawQuery,
+      query: givenQueryOf(request),
       status: 200,
       ending: sent.ending,
       rows: sent.rows,
@@ -227,11 +221,6 @@ function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
     chunks: source.rows(request),
     given: undefined,
   };
-}
-
-/** The path of a request without its query. */
-export function pathOf(request: FastifyRequest): string {
-  return request.url.split("?", 1)[0] ?? request.url;
 }
 
 /** Fires when the client gives the answer up. */

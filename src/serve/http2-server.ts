@@ -69,6 +69,12 @@ export function newHttp2Server(handler: http.RequestListener, limits: Http2Limit
     handler as unknown as (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => void,
   );
   server.on("session", (session) => endIdle(session, limits));
+  // without this Node would say it to a client that has reset the stream meanwhile, too: an error that nobody can catch
+  server.on("checkContinue", (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => {
+    if (response.stream.destroyed) return;
+    response.writeContinue();
+    server.emit("request", request, response);
+  });
   server.on("request", ({ stream }) => {
     if (stream.endAfterHeaders) return;
     const late = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), limits.requestMs);

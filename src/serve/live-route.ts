@@ -3,9 +3,9 @@ import websocket from "@fastify/websocket";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
-import { pathOf } from "./history-routes.ts";
 import { closeCode, LiveConnection, type Sent } from "./live-connection.ts";
 import type { RequestLogEntry } from "./request-log.ts";
+import { pathOf } from "./request-target.ts";
 import { queryOf } from "./route-doc.ts";
 import type { ServiceMetrics } from "./service-metrics.ts";
 
@@ -51,7 +51,9 @@ export async function acceptWebSockets(app: FastifyInstance): Promise<void> {
     },
   });
   app.addHook("onRequest", async (request) => {
-    if (request.ws && !request.is404 && request.routeOptions.config.takesWebSocket !== true) {
+    if (!request.ws || request.is404) return;
+    // a route has one for HEAD beside the one for GET
+    if (request.method !== "GET" || request.routeOptions.config.takesWebSocket !== true) {
       throw new RunvaultError("invalid_argument", "this route does not take a WebSocket");
     }
   });

@@ -3,8 +3,9 @@ import type { ControlPlane, LogEntry } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import { roomIn } from "./body-sink.ts";
 import type { Drain } from "./drain.ts";
-import { clientSignal, pathOf } from "./history-routes.ts";
+import { clientSignal } from "./history-routes.ts";
 import type { RequestLogEntry } from "./request-log.ts";
+import { pathOf } from "./request-target.ts";
 import { queryOf } from "./route-doc.ts";
 import type { RawQuery } from "./row-query.ts";
 

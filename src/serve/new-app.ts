@@ -1,9 +1,9 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { RunvaultError } from "../model/error.ts";
 import { errorAnswer, isForOwner, requestError } from "./envelope.ts";
-import { pathOf } from "./history-routes.ts";
 import { type HttpServerOptions, newHttpServer } from "./http-server.ts";
 import { closeRefusedUpgrade } from "./live-route.ts";
+import { pathOf } from "./request-target.ts";
 import { type ServeTls, tlsOptions } from "./tls-options.ts";
 
 export interface AppOptions extends Omit<HttpServerOptions, "tls"> {

@@ -1,7 +1,8 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { FastifyRequest } from "fastify";
 import { filterNames, type Table } from "../model/table.ts";
-import { checkedQuery, type RawQuery } from "./row-query.ts";
+import { givenQueryOf } from "./request-target.ts";
+import { checkedQuery } from "./row-query.ts";
 
 /** The query parameters that there are. */
 export const parameterNames = [
@@ -44,5 +45,5 @@ declare module "fastify" {
 /** The parameters of a request, checked against those of its route. Throws `invalid_argument`. */
 export function queryOf(request: FastifyRequest): Record<string, string> {
   const { doc } = request.routeOptions.config;
-  return checkedQuery(request.query as RawQuery, doc === undefined || doc === "rpc" ? [] : doc.query);
+  return checkedQuery(givenQueryOf(request), doc === undefined || doc === "rpc" ? [] : doc.query);
 }

@@ -9,7 +9,7 @@ import {
   type HandlerContext,
   type Interceptor,
 } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { DatasourceService } from "../gen/example/gateway/v1/datasource_service_pb.ts";
@@ -31,16 +31,15 @@ import {
   runtimeService,
 } from "./control-services.ts";
 import { connectError, isForOwner } from "./envelope.ts";
-import { pathOf } from "./history-routes.ts";
 import { type HistoryServiceOptions, historyService } from "./history-service.ts";
 import type { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { refuseUnlessAllowed, requestScope, requireCaller } from "./request-scope.ts";
-import type { RawQuery } from "./row-query.ts";
+import { givenQueryOf, pathOf } from "./request-target.ts";
 import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
 import { finishAnswer } from "./send-rows.ts";
-import { blamingClients, misdirectedAnswer, unreadAnswer } from "./unread-request.ts";
+import { answerOf, blamingClients, misdirectedAnswer, unreadAnswer } from "./unread-request.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
@@ -152,13 +151,7 @@ async function answerCall(
     nameHost(request.raw);
     const asked = universalRequestFromNodeRequest(request.raw, response, undefined, values);
     cutDeadline(asked.header);
-    const answer = await handler(asked);
-    const given = {
-      status: answer.status,
-      header: new Headers(answer.header),
-      body: await bodyOf(answer),
-      trailer: answer.trailer,
-    };
+    const given = await answerOf(handler, asked);
     const heard = call.isRead === true ? given : unreadAnswer(given);
     const made = request.scope?.refusal?.code === "misdirected" ? misdirectedAnswer(heard) : heard;
     const accepted = request.headers["accept-encoding"];
@@ -166,7 +159,7 @@ async function answerCall(
     onRequest?.({
       method: request.method,
       path: pathOf(request),
-      query: request.query as RawQuery,
+      query: givenQueryOf(request),
       status: made.status,
       ending: response.destroyed ? "left" : ending,
       rows: call.rows ?? 0,
@@ -197,15 +190,6 @@ function nameHost({ headers }: IncomingMessage): void {
   headers.host ??= String(authority ?? "");
   if (!URL.canParse(`http://${headers.host}`)) headers.host = "localhost";
   if (authority !== undefined) headers[":authority"] = headers.host;
-}
-
-async function bodyOf({ body }: UniversalServerResponse): Promise<Buffer> {
-  const parts: Uint8Array[] = [];
-  if (body !== undefined) for await (const part of body) parts.push(part);
-  const [only] = parts;
-  return parts.length === 1 && only !== undefined
-    ? Buffer.from(only.buffer, only.byteOffset, only.byteLength)
-    : Buffer.concat(parts);
 }
 
 /** Errors of the services as Connect errors with the code of their plane; fields that no message has are errors too. */

@@ -20,7 +20,7 @@ import { errorAnswer } from "./envelope.ts";
 import type { Fault } from "./fault.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { filesRoutes } from "./files-routes.ts";
-import { historyRoutes, pathOf } from "./history-routes.ts";
+import { historyRoutes } from "./history-routes.ts";
 import { HostNames } from "./host-names.ts";
 import { dropIdleReader } from "./idle-reader.ts";
 import { lifecycleRoutes } from "./lifecycle-routes.ts";
@@ -35,7 +35,7 @@ import { PageTokens } from "./page-token.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { type RequestScope, requestScope } from "./request-scope.ts";
-import type { RawQuery } from "./row-query.ts";
+import { givenQueryOf, pathOf } from "./request-target.ts";
 import { RpcFaults } from "./rpc-faults.ts";
 import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
 import { serviceMetrics } from "./service-metrics.ts";
@@ -201,7 +201,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
         onRequest({
           method: request.method,
           path: pathOf(request),
-          query: request.query as RawQuery,
+          query: givenQueryOf(request),
           status: reply.statusCode,
           ending: reply.raw.destroyed ? "left" : "whole",
           rows: 0,

@@ -1,6 +1,12 @@
 import { gunzipSync } from "node:zlib";
 import { Code, ConnectError } from "@connectrpc/connect";
-import type { Compression } from "@connectrpc/connect/protocol";
+import {
+  type Compression,
+  createAsyncIterable,
+  type UniversalHandler,
+  type UniversalServerRequest,
+  type UniversalServerResponse,
+} from "@connectrpc/connect/protocol";
 
 /** A made answer to a call. */
 export interface MadeAnswer {
@@ -9,6 +15,34 @@ export interface MadeAnswer {
   readonly body: Buffer;
   /** Of gRPC. */
   readonly trailer?: Headers | undefined;
+}
+
+/** What a handler answers to a call. */
+export async function answerOf(
+  handler: UniversalHandler,
+  asked: UniversalServerRequest,
+): Promise<MadeAnswer> {
+  try {
+    const { status, header, trailer, ...answer } = await handler(asked);
+    return { status, header: new Headers(header), body: await bodyOf(answer), trailer };
+  } catch (error) {
+    if (!(error instanceof URIError)) throw error;
+    // What is quoted of a wrong text may have half a character, which connect-es cannot put into a header. The
+    // beginning of a text is as wrong, and has none.
+    return await answerOf(handler, { ...asked, body: createAsyncIterable([unfinishedJson]) });
+  }
+}
+
+/** An envelope of gRPC with the one byte `{`. */
+const unfinishedJson = Uint8Array.of(0, 0, 0, 0, 1, 0x7b);
+
+async function bodyOf({ body }: Pick<UniversalServerResponse, "body">): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  if (body !== undefined) for await (const part of body) parts.push(part);
+  const [only] = parts;
+  return parts.length === 1 && only !== undefined
+    ? Buffer.from(only.buffer, only.byteOffset, only.byteLength)
+    : Buffer.concat(parts);
 }
 
 /**
@@ -25,9 +59,13 @@ export function unreadAnswer(made: MadeAnswer): MadeAnswer {
   if (made.header.get("content-type")?.startsWith("application/grpc-web")) {
     return { ...made, body: blamingTrailer(made.body) };
   }
-  if (made.status !== 500) return made;
+  // 415 and the like have no body
+  if ((made.status !== 500 && made.status !== 400) || made.body.length === 0) return made;
   const error = JSON.parse(made.body.toString()) as Readonly<Record<string, unknown>>;
-  const body = Buffer.from(JSON.stringify({ ...error, code: "invalid_argument" }));
+  // it quotes what came, which may be half a character
+  const message = String(error.message ?? "").toWellFormed();
+  const code = made.status === 500 ? "invalid_argument" : error.code;
+  const body = Buffer.from(JSON.stringify({ ...error, code, message }));
   const header = new Headers(made.header);
   if (header.has("content-length")) header.set("content-length", String(body.length));
   return { status: 400, header, body };

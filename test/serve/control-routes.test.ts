@@ -365,16 +365,20 @@ test("a token is wanted on every route of these planes, on upgrades too", async 
 
 test("a client that offers another protocol with its request is answered as usual", async () => {
   await using world = await LiveWorld.open({ rows: 500 });
-  const answer = await upgrade(world, "/api/v1/health", "h2c");
+  const answer = await upgrade(world, "/api/v1/health", { protocol: "h2c" });
   expect(answer).toMatch(/^HTTP\/1.1 200 /);
   expect(answer).toContain("SERVING");
 });
 
 /** Asks for an upgrade over a bare socket and gives what the server answered before it closed the connection. */
-async function upgrade(world: LiveWorld, path: string, protocol = "websocket"): Promise<string> {
+async function upgrade(
+  world: LiveWorld,
+  path: string,
+  { protocol = "websocket", method = "GET" } = {},
+): Promise<string> {
   const socket = net.connect(world.server.port, "127.0.0.1");
   socket.write(
-    `GET ${path} HTTP/1.1\r\nhost: test\r\nconnection: upgrade, close\r\nupgrade: ${protocol}\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+    `${method} ${path} HTTP/1.1\r\nhost: test\r\nconnection: upgrade, close\r\nupgrade: ${protocol}\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
   );
   const parts: Buffer[] = [];
   socket.on("data", (part) => parts.push(part));
@@ -393,4 +397,14 @@ test.each([
   const answer = await upgrade(world, path);
   expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   expect(answer).toContain(code);
+});
+
+test.each([
+  ["HEAD", 400],
+  ["POST", 404],
+  ["OPTIONS", 404],
+])("an upgrade by %s is refused with %i, and the connection closed", async (method, status) => {
+  await using world = await LiveWorld.open({ rows: 500 });
+  const answer = await upgrade(world, "/api/v1/instances/alpha-1/ws", { method });
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
 });

@@ -10,6 +10,7 @@ import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import {
   frame,
+  getHead,
   getHealth,
   Http2Session,
   ping,
@@ -206,6 +207,27 @@ test("a session has 64 requests at a time, and others are refused", async () => 
   await expect.poll(text).toContain("SERVING");
   socket.destroy();
   expect((await client.ask(health)).status).toBe(200);
+});
+
+/** DATA of the session itself, which has none. */
+const noFrame = frame(0, 0, 0, Buffer.alloc(4));
+test.each([
+  ["wanted to be told to go on", getHead(1, "/api/v1/health", { headers: { expect: "100-continue" } })],
+  ["has a target that is no URL", getHead(1, "/api/v1/%zz")],
+  ["has no route", getHead(1, "/api/v1/nowhere")],
+])("a request that %s may be given up at once, and nothing else comes of it", async (_what, head) => {
+  const errors: RunvaultError[] = [];
+  // the queries are looked at, as a log does
+  const onRequest = ({ query }: RequestLogEntry) => void Object.keys(query);
+  const server = await served({ onRequest, onError: (error) => errors.push(error) });
+  for (const end of [reset(1), noFrame]) {
+    const { socket } = await rawConnection(server);
+    socket.write(Buffer.concat([preface, settings, head, end]));
+    const client = session(server);
+    for (let times = 0; times < 3; times++) expect((await client.ask(health)).status).toBe(200);
+    socket.destroy();
+  }
+  expect(errors).toEqual([]);
 });
 
 const many = <T>(times: number, make: (index: number) => T) =>

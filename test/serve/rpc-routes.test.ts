@@ -177,6 +177,38 @@ test("a field that no message has is refused, in binary and in JSON", async () =
   expect(await ask("application/proto", bytes)).toEqual([400, "invalid_argument"]);
 });
 
+test("a text that is no JSON is refused wherever it is broken, within a character, too", async () => {
+  const errors: string[] = [];
+  const server = await served(everyTable(), { onError: ({ message }) => errors.push(message) });
+  const origin = new URL(server.url).origin;
+  const ask = async (type: string, text: string, head = Buffer.alloc(0)) => {
+    const response = await fetch(`${origin}/example.history.v1.HistoryService/PreviewTable`, {
+      method: "POST",
+      headers: { "content-type": type },
+      body: Buffer.concat([head, Buffer.from(text)]),
+    });
+    return { status: response.status, body: await response.text() };
+  };
+  for (const text of [
+    String.raw`{"pageSize": "\ud83d"}`,
+    String.raw`{"\ud83d": 1}`,
+    // V8 quotes ten units to either side of what it did not expect
+    ...Array.from({ length: 4 }, (_, n) => `{"a": "${"😀".repeat(12)}"${"x".repeat(n)}${"😀".repeat(12)}"}`),
+  ]) {
+    const connect = await ask("application/json", text);
+    expect([connect.status, JSON.parse(connect.body).code]).toEqual([400, "invalid_argument"]);
+    expect(JSON.parse(connect.body).message.isWellFormed()).toBe(true);
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(Buffer.byteLength(text), 1);
+    const web = await ask("application/grpc-web+json", text, head);
+    expect([web.status, web.body]).toEqual([
+      200,
+      expect.stringContaining(`grpc-status: ${Code.InvalidArgument}`),
+    ]);
+  }
+  expect(errors).toEqual([]);
+});
+
 test("a bug of the source is internal and told to the owner of the server, a failed query is not", async () => {
   const source = everyTable();
   const errors: string[] = [];

@@ -191,19 +191,19 @@ function faultsOf({ plane }: HostileRequest, outcome: Outcome, folder: string): 
   const isDocumented = (status: number) =>
     documented.includes(status) ||
     (plane === "rpc" && text.includes(`{"code":"${documentedOfConnect[status]}"`));
-  // files of Parquet say by what they were written
-  const said = /application\/vnd\.apache\.parquet/.test(text) ? text.replaceAll("DuckDB", "") : text;
+  // files of Parquet say by what they were written; over HTTP/2 their head is compressed
+  const said = /application\/vnd\.apache\.parquet|PAR1/.test(text) ? text.replaceAll("DuckDB", "") : text;
   const leaks = [...leaksIn(said, folder), ...(text.includes(token) ? ["the token"] : [])];
   return [
     ...leaks.map((leak) => `tells ${leak}`),
     ...(hangs ? [`no answer within ${longestMs} ms`] : []),
     ...statuses.filter((status) => !isDocumented(status)).map((status) => `${plane}: status ${status}`),
-  ].map((fault) => `${fault}: ${text.slice(0, 1500)}`);
+  ].map((fault) => `${fault}: ${JSON.stringify(text.slice(0, 1500))}`);
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const unseen = /[\u0000-\u001f\u007f-\u009f\u202e]/;
-const ours = /^\s+at |"level":"(?:warn|error)"|bug in runvault|Warning:/;
+const ours = /^\s+at |"level":"(?:warn|error)"|\b(?:warn|error): |bug in runvault|Warning:/;
 
 /** Lines of a log that should not be there. */
 function logFaults(text: string): string[] {
