@@ -70,12 +70,21 @@ export async function openRegularFile(file: string, most: number): Promise<Opene
 
 /** The bytes of a file of an archive. Throws as `openArchiveFile`. */
 export async function readArchiveFile(layout: Layout, file: string, most: number): Promise<Buffer> {
-  const { handle, size } = await openArchiveFile(layout, file, most);
+  return await readOpened(await openArchiveFile(layout, file, most), file);
+}
+
+/** The bytes of a file that is open, or those of a span; closes it. Fewer where it is cut meanwhile. */
+export async function readOpened(
+  { handle, size }: OpenedFile,
+  file: string,
+  span?: { readonly start: number; readonly end: number },
+): Promise<Buffer> {
   try {
-    const bytes = Buffer.allocUnsafeSlow(size);
+    const start = Math.min(span?.start ?? 0, size);
+    const bytes = Buffer.allocUnsafeSlow(Math.max(0, Math.min(span?.end ?? size, size) - start));
     let read = 0;
-    while (read < size) {
-      const { bytesRead } = await handle.read(bytes, read, size - read, read);
+    while (read < bytes.byteLength) {
+      const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, start + read);
       // cut since it was opened
       if (bytesRead === 0) break;
       read += bytesRead;

@@ -56,6 +56,18 @@ export async function replaceUnsynced(file: string, bytes: Uint8Array, mode: num
   }
 }
 
+/** Writes bytes to a hidden name beside a file, and has the disk keep them. Gives the name, which the caller removes. */
+export async function writeAside(file: string, bytes: Uint8Array, mode: number): Promise<string> {
+  const aside = asideOf(file);
+  await writeSynced(aside, bytes, mode);
+  return aside;
+}
+
+/** Sets the permissions of a file, where the file system has any. */
+export async function setFileBits(file: string, mode: number): Promise<void> {
+  await tolerated(chmod(file, mode));
+}
+
 /** Writes a new file as a whole, unless it is there already: the first of two writers wins. */
 export async function createFile(
   file: string,
@@ -110,9 +122,14 @@ export async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to);
   } catch (error) {
-    if (!withoutLinks.has((error as NodeJS.ErrnoException).code)) throw error;
+    if (!hasNoLinks(error)) throw error;
     await copyFile(from, to, constants.COPYFILE_EXCL);
   }
+}
+
+/** Whether an error says that a file cannot have a second name here. */
+export function hasNoLinks(error: unknown): boolean {
+  return withoutLinks.has((error as NodeJS.ErrnoException | null)?.code);
 }
 
 /** What file systems say that have no hard links, or none left for this file. */
@@ -130,7 +147,7 @@ const withoutLinks: ReadonlySet<string | undefined> = new Set([
  * a rename, once it is on disk, and the file itself stays: false. The names in the folder last once it is synced.
  */
 export async function moveFile(from: string, to: string, mode?: number): Promise<boolean> {
-  if (mode !== undefined) await tolerated(chmod(from, mode));
+  if (mode !== undefined) await setFileBits(from, mode);
   try {
     await rename(from, to);
     return true;

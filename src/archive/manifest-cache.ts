@@ -1,9 +1,7 @@
-import { lstat } from "node:fs/promises";
-import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
-import { isMissing } from "./durable.ts";
 import type { Manifest } from "./manifest.ts";
+import { markOf } from "./storage/file-mark.ts";
 
 /** Manifests of runs asked for again and again: a large one takes tens of milliseconds to read and check. */
 const mostKept = 32;
@@ -36,16 +34,5 @@ export class ManifestCache {
     if (manifest !== null && (await markOf(file)) === mark) this.#kept.set(file, { mark, manifest });
     if (this.#kept.size > mostKept) this.#kept.delete(this.#kept.keys().next().value!);
     return manifest;
-  }
-}
-
-/** What tells a file from the one that replaces it, and from itself after a write; null where there is none. */
-export async function markOf(file: string): Promise<string | null> {
-  try {
-    const { ino, size, mtimeNs, ctimeNs } = await lstat(file, { bigint: true });
-    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw RunvaultError.from(error, { place: { file } });
   }
 }

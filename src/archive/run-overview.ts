@@ -8,10 +8,10 @@ import type { Archive } from "./archive.ts";
 import { mostBytes, readArchiveFile } from "./archive-file.ts";
 import { sizeOf } from "./durable.ts";
 import type { Manifest, TableState } from "./manifest.ts";
-import { markOf } from "./manifest-cache.ts";
 import { filesOf } from "./manifest-files.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { linkedInstances, requireRealFolder } from "./real-folder.ts";
+import { markOf } from "./storage/file-mark.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 
 /** What there is to say of an archived run without its segments. */

@@ -9,9 +9,9 @@ import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { isMissing, replaceUnsynced } from "./durable.ts";
 import { hashArchiveFile } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
-import { markOf } from "./manifest-cache.ts";
 import { permissionsAt } from "./permissions.ts";
 import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "./real-folder.ts";
+import { markOf } from "./storage/file-mark.ts";
 
 /** A file as the manifest of its run promises it. No two files of a run share a name. */
 export interface CommittedFile {
