@@ -48,7 +48,7 @@ export class ArchiveFiles implements FileSource {
   constructor(archive: Archive, { allowIncomplete = false, clock = wallClock }: ArchiveFilesOptions = {}) {
     this.#archive = archive;
     this.#manifests = new ManifestCache(archive);
-    this.#whole = new WholeFiles(archive.layout);
+    this.#whole = new WholeFiles(archive);
     this.#allowIncomplete = allowIncomplete;
     this.#clock = clock;
   }

@@ -70,7 +70,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     return later ?? (missing === null ? known : missingFile(missing, error));
   };
   const shown = new Map<TableName, readonly TypedParquet[]>();
-  const whole = new WholeFiles(archive.layout);
+  const whole = new WholeFiles(archive);
   let instance: DuckDBInstance | undefined;
   const close = async () => {
     instance?.closeSync();

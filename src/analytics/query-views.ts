@@ -8,7 +8,7 @@ import { doubleSql, doublesOf } from "./double-sql.ts";
 import type { TypedParquet } from "./typed-parquet.ts";
 
 /** The part of an archive that queries need. */
-export type QueryArchive = Pick<Archive, "dir" | "layout" | "manifests" | "exactTypes" | "refresh">;
+export type QueryArchive = Pick<Archive, "dir" | "layout" | "store" | "manifests" | "exactTypes" | "refresh">;
 
 /**
  * Makes the views: every table, typed, `<table>_f` with doubles where a table has exact columns, and `runs`, one row a

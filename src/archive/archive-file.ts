@@ -40,9 +40,7 @@ export interface OpenedFile {
  * for more than `most` bytes; ENOENT as the system does.
  */
 export async function openArchiveFile(layout: Layout, file: string, most: number): Promise<OpenedFile> {
-  const folder = dirname(file);
-  // the root may be a link
-  if (folder !== layout.dir) await requireRealFolder(layout, folder);
+  await requireRealFolder(layout, dirname(file));
   return await openRegularFile(file, most);
 }
 

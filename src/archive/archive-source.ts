@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { AcceptedRows, RowAnswer, RowForm } from "../model/row-answer.ts";
 import { fieldsFingerprint } from "../model/schema-fingerprint.ts";
@@ -20,10 +19,9 @@ import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { mostBytes, readArchiveFile } from "./archive-file.ts";
+import { mostBytes } from "./archive-file.ts";
 import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
-import { isMissing } from "./durable.ts";
 import type { Manifest, ParquetFile } from "./manifest.ts";
 import { ManifestCache } from "./manifest-cache.ts";
 import { overtaken } from "./overtaken.ts";
@@ -121,8 +119,8 @@ class ArchiveSource implements HistorySource {
     this.#options = options;
     const { readAheadBytes = 32 * mib, keptBytes = 64 * mib } = options;
     this.#ahead = { left: readAheadBytes };
-    this.#texts = new SegmentTexts(archive.layout, keptBytes);
-    this.#whole = new WholeFiles(archive.layout);
+    this.#texts = new SegmentTexts(archive.store, keptBytes);
+    this.#whole = new WholeFiles(archive);
     this.#overviews = new RunOverviews(archive, options.allowIncomplete ?? false);
   }
 
@@ -211,15 +209,15 @@ class ArchiveSource implements HistorySource {
     const manifest = await this.#manifestOf(run);
     const document = manifest.documents[kind];
     if (document === undefined) return null;
-    const { layout } = this.#archive;
-    const file = join(layout.dataDir(manifest), document.file);
+    const { layout, store } = this.#archive;
+    const key = layout.committedKey(manifest, "data", document.file);
+    const file = store.nameOf(key);
     const most = Math.min(document.storedBytes, mostBytes.document);
     return await this.#guarded(manifest, async () => {
-      const bytes = await readArchiveFile(layout, file, most).catch((cause: unknown) => {
-        throw isMissing(cause)
-          ? damaged("a document is missing", file, cause)
-          : RunvaultError.from(cause, { place: { file } });
+      const bytes = await store.get(key, most).catch((cause: unknown) => {
+        throw RunvaultError.from(cause, { place: { file } });
       });
+      if (bytes === null) throw damaged("a document is missing", file);
       if (sha256Of(bytes) === document.sha256) return bytes;
       throw damaged("a document is not what was committed", file);
     });
@@ -256,10 +254,10 @@ class ArchiveSource implements HistorySource {
       const known = knownRows(buckets, request, request.limit);
       return answer("identity", () => known, this.#lines(asked));
     }
-    const { layout } = this.#archive;
-    const file = join(layout.dataDir(manifest), segment.file);
+    const { layout, store } = this.#archive;
+    const key = layout.committedKey(manifest, "data", segment.file);
     const stored = async function* () {
-      yield { bytes: await readFrame(layout, file, segment), rows: segment.rows };
+      yield { bytes: await readFrame(store, key, segment), rows: segment.rows };
     };
     return answer("zstd", () => segment.rows, stored());
   }
@@ -305,7 +303,7 @@ class ArchiveSource implements HistorySource {
     let left = request.limit;
     for (const stretch of stretchesOf(buckets, filters.length > 0)) {
       const lines = stretch.sorted
-        ? segmentLines(this.#archive.layout.dataDir(manifest), manifest, stretch.buckets, {
+        ? segmentLines(this.#keyOf(manifest), manifest, stretch.buckets, {
             bounds: request,
             limit: left,
             signal: request.signal,
@@ -346,11 +344,12 @@ class ArchiveSource implements HistorySource {
     const parquet = this.#parquetOf(asked);
     const signal = AbortSignal.any([this.#closed.signal, ...(request.signal ? [request.signal] : [])]);
     await this.#requireWhole(asked.manifest, parquet, signal);
-    const dir = this.#archive.layout.dataDir(asked.manifest);
+    const keyOf = this.#keyOf(asked.manifest);
+    const files = await Promise.all(parquet.map((file) => this.#archive.store.localFile(keyOf(file))));
     const duckdb = await this.#openDuckDB();
     return await ParquetReading.open(duckdb, {
       table,
-      files: parquet.map(({ file }) => join(dir, file)),
+      files,
       exactTypes: held.exactTypes,
       bounds: request,
       filters,
@@ -392,19 +391,25 @@ class ArchiveSource implements HistorySource {
     bounds: TimeBounds,
     signal: AbortSignal | undefined,
   ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
-    const dir = this.#archive.layout.dataDir(manifest);
-    return await countRows(dir, manifest, bucketsOf(held, bounds), bounds, this.#texts, (bucket) => {
-      const { instanceId, runId } = manifest;
-      const request = { instanceId, runId, table: name, ...bounds, signal };
-      return this.#parquetLines({
-        manifest,
-        table: tableNamed(name),
-        held,
-        buckets: [bucket],
-        filters: [],
-        request,
-      });
-    });
+    return await countRows(
+      this.#keyOf(manifest),
+      manifest,
+      bucketsOf(held, bounds),
+      bounds,
+      this.#texts,
+      (bucket) => {
+        const { instanceId, runId } = manifest;
+        const request = { instanceId, runId, table: name, ...bounds, signal };
+        return this.#parquetLines({
+          manifest,
+          table: tableNamed(name),
+          held,
+          buckets: [bucket],
+          filters: [],
+          request,
+        });
+      },
+    );
   }
 
   /** The row hash of the rows counted within the bounds; undefined where they are not all served from Parquet. */
@@ -430,6 +435,10 @@ class ArchiveSource implements HistorySource {
     const [found, hash] = (await reading.firstRow(sql)) as [bigint, bigint];
     if (found === rows) return hash;
     throw damaged(`Parquet of ${name} has ${found} of ${rows} rows`, this.#archive.layout.dataDir(manifest));
+  }
+
+  #keyOf(manifest: Manifest): (file: { readonly file: string }) => string {
+    return ({ file }) => this.#archive.layout.committedKey(manifest, "data", file);
   }
 
   #openDuckDB(): Promise<OpenDuckDB> {

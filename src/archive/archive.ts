@@ -7,15 +7,17 @@ import { makeFolder, privateFolder } from "../model/make-folder.ts";
 import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
-import { mostBytes, readArchiveText } from "./archive-file.ts";
+import { mostBytes } from "./archive-file.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
-import { asideOwner, createFile, isMissing, removeAsides, replaceFile } from "./durable.ts";
+import { asideOwner, isMissing } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
-import { permissionsAt } from "./permissions.ts";
 import { linkedInstances, requireRealFolder } from "./real-folder.ts";
 import { scratchArea } from "./scratch-area.ts";
+import { FolderStore } from "./storage/folder-store.ts";
+import { removeLeftovers } from "./storage/remove-leftovers.ts";
+import type { Store } from "./storage/store.ts";
 
 const typesByTable = z.record(
   z.string(),
@@ -43,6 +45,8 @@ export interface Archive {
   /** When it was made. */
   readonly createdAt: string;
   readonly layout: Layout;
+  /** Where all is that is committed. */
+  readonly store: Store;
   /** The types of exact columns, as they were when the archive was opened or last refreshed. */
   exactTypes(table: TableName): ExactTypes;
   /** The types that a table had before the change that is under way; undefined where there is none. */
@@ -50,7 +54,7 @@ export interface Archive {
   /** Reads archive.json again: types may have changed since. Throws `archive_damaged`. */
   refresh(): Promise<void>;
   /** Replaces types and the mark of their change, under the archive's lock. */
-  replaceTypes(types: ArchiveTypes, beforeRename?: () => void): Promise<void>;
+  replaceTypes(types: ArchiveTypes, written?: () => void): Promise<void>;
   /** The committed description of a run; null when it was never committed. Throws `archive_damaged`. */
   manifest(run: RunRef): Promise<Manifest | null>;
   /** Every committed run, by instance and run id. Throws `archive_damaged`. */
@@ -74,6 +78,8 @@ export interface OpenOptions {
   readonly exactTypes?: Readonly<Record<string, ExactTypes>>;
   /** Folder outside of the archive for what is fetched, and not committed yet. Default: in the archive. */
   readonly scratch?: string | undefined;
+  /** Where all is that is committed. Default: the folder itself. */
+  readonly store?: (layout: Layout) => Store;
   /** Hears the named moments of making an archive; a test kills the process at each. */
   readonly step?: (name: string) => void;
 }
@@ -97,23 +103,37 @@ export async function openArchive(dir: string, options: OpenOptions = {}): Promi
     // whoever wants to share it says so, by the bits of its folder, which all below it follows
     await makeFolder(dir, privateFolder);
     const text = JSON.stringify(newArchive(options.exactTypes ?? {}), null, 2);
-    const { file: mode } = await permissionsAt(layout, layout.archiveFile);
-    await createFile(layout.archiveFile, Buffer.from(`${text}\n`), mode, () =>
-      options.step?.("archive-file-written"),
+    // of two that make it at once the first wins
+    await storeOf(layout, options).putIfAbsent(
+      layout.keyOf(layout.archiveFile),
+      Buffer.from(`${text}\n`),
+      () => options.step?.("archive-file-written"),
     );
   } catch (error) {
     throw RunvaultError.from(error, { place: { file: dir } });
   }
-  return await openArchive(dir, { scratch: options.scratch });
+  return await openArchive(dir, { ...options, create: false });
+}
+
+function storeOf(layout: Layout, { store }: Pick<OpenOptions, "store">): Store {
+  return store?.(layout) ?? new FolderStore(layout);
 }
 
 /** The archive in a folder; null where the folder is missing or empty. Throws `not_an_archive` on anything else. */
 export async function findArchive(
   dir: string,
-  { scratch }: Pick<OpenOptions, "scratch"> = {},
+  options: Pick<OpenOptions, "scratch" | "store"> = {},
 ): Promise<Archive | null> {
-  const { archiveFile } = new Layout(dir);
-  const read = () => readArchiveText(new Layout(dir), archiveFile, mostBytes.archive);
+  const inside = new Layout(dir);
+  const { archiveFile } = inside;
+  const key = inside.keyOf(archiveFile);
+  const store = storeOf(inside, options);
+  let token = "";
+  const read = async () => {
+    // ahead of what it tells apart
+    token = (await store.head(key))?.token ?? "";
+    return await textIn(store, key, mostBytes.archive);
+  };
   const text = await read();
   if (text === null) {
     const names = await listIfThere(dir);
@@ -129,6 +149,7 @@ export async function findArchive(
     );
   }
   let identity = parseArchive(text, archiveFile);
+  const { scratch } = options;
   const layout = new Layout(dir, scratch === undefined ? null : await scratchArea(scratch, dir, identity.id));
   const refresh = async () => {
     const now = await read();
@@ -142,11 +163,12 @@ export async function findArchive(
     format: identity.format,
     createdAt: identity.createdAt,
     layout,
+    store,
     // a table or column that is newer than the archive has its usual type
     exactTypes: (table) => ({ ...defaultExactTypes(tableNamed(table)), ...identity.exactTypes[table] }),
     formerTypes: (table) => identity.widening?.[table],
     refresh,
-    replaceTypes: async ({ exactTypes, widening }, beforeRename) => {
+    replaceTypes: async ({ exactTypes, widening }, written) => {
       const { widening: _, ...rest } = identity;
       const next = {
         ...rest,
@@ -154,15 +176,19 @@ export async function findArchive(
         ...(Object.keys(widening).length === 0 ? {} : { widening }),
       };
       const bytes = Buffer.from(`${JSON.stringify(next, null, 2)}\n`);
-      const { file: mode } = await permissionsAt(layout, layout.archiveFile);
-      await replaceFile(layout.archiveFile, bytes, mode, beforeRename);
-      await removeAsides(layout.archiveFile);
+      if ((await store.replaceIf(key, bytes, token, written)) === null) {
+        throw new RunvaultError("locked", "archive.json has been replaced meanwhile", {
+          place: { file: archiveFile },
+          hint: "Run the same command again.",
+        });
+      }
+      await removeLeftovers(store, key);
       await refresh();
     },
-    manifest: (run) => readManifest(layout, run),
-    manifests: () => readManifests(layout),
+    manifest: (run) => readManifest(layout, store, run),
+    manifests: () => readManifests(layout, store),
     manifestFiles: () => listManifests(layout),
-    manifestIn: (file) => readManifestIn(layout, file),
+    manifestIn: (file) => readManifestIn(layout, store, file),
   };
 }
 
@@ -207,9 +233,13 @@ function damagedArchive(message: string, details: ErrorDetails): RunvaultError {
   return new RunvaultError("archive_damaged", message, { hint, ...details });
 }
 
-async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | null> {
+async function textIn(store: Store, key: string, most: number): Promise<string | null> {
+  return (await store.get(key, most))?.toString("utf8") ?? null;
+}
+
+async function readManifest(layout: Layout, store: Store, run: RunRef): Promise<Manifest | null> {
   const file = layout.manifestFile(run);
-  const text = await readArchiveText(layout, file, mostBytes.manifest);
+  const text = await textIn(store, layout.keyOf(file), mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (manifest.instanceId !== run.instanceId || manifest.runId !== run.runId) {
@@ -238,18 +268,18 @@ async function listManifests(layout: Layout): Promise<string[]> {
   return files;
 }
 
-async function readManifestIn(layout: Layout, file: string): Promise<Manifest | null> {
-  const text = await readArchiveText(layout, file, mostBytes.manifest);
+async function readManifestIn(layout: Layout, store: Store, file: string): Promise<Manifest | null> {
+  const text = await textIn(store, layout.keyOf(file), mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
   return manifest;
 }
 
-async function readManifests(layout: Layout): Promise<Manifest[]> {
+async function readManifests(layout: Layout, store: Store): Promise<Manifest[]> {
   const found: Manifest[] = [];
   for (const file of await listManifests(layout)) {
-    const manifest = await readManifestIn(layout, file);
+    const manifest = await readManifestIn(layout, store, file);
     // a run removed between the listing and the reading is simply not there any more
     if (manifest !== null) found.push(manifest);
   }

@@ -1,26 +1,26 @@
 import { readdir, rename, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { sameTypes } from "./convert-types.ts";
-import { linkOrCopy, moveFile, removeAsides, replaceFile, syncFolder } from "./durable.ts";
+import { isMissing, linkOrCopy } from "./durable.ts";
 import { formerFiles, isKept, stayingFiles } from "./former-files.ts";
-import type { Layout } from "./layout.ts";
 import { type Holding, type Manifest, manifestText, type ParquetFile } from "./manifest.ts";
-import { filesOf } from "./manifest-files.ts";
+import { everyFile } from "./manifest-files.ts";
 import { ownFiles } from "./own-names.ts";
 import { holdsCommittedWork, type Pending, removeWork, type Step } from "./pending.ts";
-import { permissionsAt } from "./permissions.ts";
 import { lstatOrNull, makeRealFolder, requireRealFoldersOf, requireReplaceable } from "./real-folder.ts";
 import { removeOwnFiles } from "./remove-own.ts";
+import { removeLeftovers } from "./storage/remove-leftovers.ts";
+import type { Store } from "./storage/store.ts";
 import { holdingsOf } from "./table-view.ts";
 
 /**
- * Makes `next` the committed truth of its run: files moved into the data folder, then the manifest replaced by one
- * rename, for all tables at once. The manifest is replaced only if it is still the generation that was read. It also says
- * which files of generations before are kept for their readers; others are removed.
+ * Makes `next` the committed truth of its run: files put beside those of generations before, then the manifest, for all
+ * tables at once. The manifest is replaced only if it is still the generation that was read. It also says which files of
+ * generations before are kept for their readers; others are removed.
  */
 export async function commitRun(
   archive: Archive,
@@ -28,54 +28,56 @@ export async function commitRun(
   pending: Pending,
   step: Step,
 ): Promise<void> {
-  const { layout } = archive;
+  const { layout, store } = archive;
+  const key = layout.keyOf(layout.manifestFile(next));
   // types may have changed since the job began
   await archive.refresh();
+  // ahead of what it tells apart
+  const token = (await store.head(key))?.token;
   const before = await archive.manifest(next);
-  if ((before?.generation ?? 0) !== next.generation - 1) {
-    throw new RunvaultError(
-      "locked",
-      `another job has committed generation ${before?.generation} of this run`,
-      {
-        place: { instance: next.instanceId, run: next.runId },
-        hint: "Run the same command again.",
-      },
-    );
-  }
+  if ((before?.generation ?? 0) !== next.generation - 1) throw overtakenBy(before, next);
   refuseFormerTypes(archive, before, next);
   // again: the job may have taken hours, and from here on everything has to succeed
   await requireRealFoldersOf(layout, next);
-  const dataDir = layout.dataDir(next);
-  const quarantineDir = layout.quarantineDir(next);
-  await makeRealFolder(layout, dataDir);
-  const wanted = filesOf(next);
-  const named = before === null ? null : filesOf(before);
-  await moveInto(layout, dataDir, wanted.data, named?.data, pending, step);
-  if (wanted.quarantine.size > 0) {
-    await makeRealFolder(layout, quarantineDir);
-    await moveInto(layout, quarantineDir, wanted.quarantine, named?.quarantine, pending, step);
-  }
+  const requireStanding = async () => {
+    if ((await store.head(key))?.token !== token) throw overtakenBy(await archive.manifest(next), next);
+  };
+  await putFiles(archive, before, next, pending, step, requireStanding);
   step("commit-moved");
-  await makeRealFolder(layout, dirname(layout.manifestFile(next)));
-  const { file: mode } = await permissionsAt(layout, layout.manifestFile(next));
   const { former: _, ...current } = next;
   const former = formerFiles(before, next);
   const committed: Manifest = former.length === 0 ? current : { ...current, former };
-  await replaceFile(layout.manifestFile(next), Buffer.from(manifestText(committed)), mode, () =>
-    step("manifest-written"),
-  );
+  const body = Buffer.from(manifestText(committed));
+  const written = () => step("manifest-written");
+  const put =
+    token === undefined
+      ? await store.putIfAbsent(key, body, written)
+      : await store.replaceIf(key, body, token, written);
+  if (put === null) throw overtakenBy(await archive.manifest(next), next);
   step("manifest-renamed");
-  await removeAsides(layout.manifestFile(next));
   await refreshTables(archive, next);
   step("links-refreshed");
-  await removeOthers(layout, committed, parseTime(committed.committedAt));
+  await removeLeftovers(store, key);
+  await removeOthers(archive, committed, parseTime(committed.committedAt));
+}
+
+function overtakenBy(now: Manifest | null, next: Manifest): RunvaultError {
+  return new RunvaultError("locked", `another job has committed generation ${now?.generation} of this run`, {
+    place: { instance: next.instanceId, run: next.runId },
+    hint: "Run the same command again.",
+  });
 }
 
 /** Removes the files of a run that its manifest neither names nor keeps for readers any more. */
-async function removeOthers(layout: Layout, manifest: Manifest, now: Nanoseconds): Promise<void> {
-  const { data, quarantine } = stayingFiles(manifest, now);
-  await removeOwnFiles(layout, layout.dataDir(manifest), ownFiles.data, data);
-  await removeOwnFiles(layout, layout.quarantineDir(manifest), ownFiles.quarantine, quarantine);
+async function removeOthers({ layout, store }: Archive, manifest: Manifest, now: Nanoseconds): Promise<void> {
+  const staying = stayingFiles(manifest, now);
+  for (const folder of ["data", "quarantine"] as const) {
+    const prefix = layout.committedKey(manifest, folder);
+    const others = (await store.names(prefix)).filter(
+      (name) => ownFiles[folder](name) && !staying[folder].has(name),
+    );
+    if (others.length > 0) await store.remove(others.map((name) => `${prefix}${name}`));
+  }
 }
 
 /** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
@@ -95,32 +97,52 @@ function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Mani
 }
 
 /**
- * Moves what is pending of the named files; the others have to be in the folder already. What the generation before
- * names, too, may have been lost since: that is no reason to keep back what this job has of other tables.
+ * Puts what is pending of the named files; the others have to be there already. What the generation before names, too, may
+ * have been lost since: that is no reason to keep back what this job has of other tables.
  */
-async function moveInto(
-  layout: Layout,
-  folder: string,
-  files: ReadonlySet<string>,
-  before: ReadonlySet<string> | undefined,
+async function putFiles(
+  { layout, store }: Archive,
+  before: Manifest | null,
+  next: Manifest,
   pending: Pending,
   step: Step,
+  requireStanding: () => Promise<void>,
 ): Promise<void> {
-  const held = new Set(await readdir(pending.pendingFile(".")));
-  const there = new Set(await readdir(folder));
-  const { file: mode } = await permissionsAt(layout, folder);
-  for (const file of files) {
-    // what is on another disk stays there until the end of the job: until then a loss of power may cost the copy
-    if (held.has(file)) await moveFile(pending.pendingFile(file), join(folder, file), mode);
-    else if (!there.has(file) && before?.has(file) !== true) {
-      throw new RunvaultError("archive_damaged", "a file that was to be committed has disappeared", {
-        place: { instance: pending.run.instanceId, run: pending.run.runId, file: join(folder, file) },
-        hint: "Find what else changes files in the archive's folder, then run the same command again: nothing was committed.",
-      });
-    }
-    step("commit-moved-one");
+  const held = new Set(await readdir(pending.folder));
+  const known = new Set(
+    before === null ? [] : [...everyFile(before), ...(before.former ?? [])].map(({ file }) => file),
+  );
+  const wanted = everyFile(next).map(({ folder, file }) => ({
+    key: layout.committedKey(next, folder, file),
+    file,
+  }));
+  for (const { key, file } of wanted) {
+    if (held.has(file) || known.has(file) || (await store.head(key)) !== null) continue;
+    throw new RunvaultError("archive_damaged", "a file that was to be committed has disappeared", {
+      place: { instance: next.instanceId, run: next.runId, file: store.nameOf(key) },
+      hint: "Find what else changes files in the archive's folder, then run the same command again: nothing was committed.",
+    });
   }
-  await syncFolder(folder);
+  // what generations before name stays as it is, whatever is pending
+  const toPut = wanted.filter(({ file }) => held.has(file) && !known.has(file));
+  const object = ({ key, file }: (typeof wanted)[number]) => ({
+    key,
+    body: { syncedFile: pending.pendingFile(file) },
+  });
+  function* objects() {
+    for (const one of toPut) {
+      yield object(one);
+      step("commit-moved-one");
+    }
+  }
+  // what is on another disk stays there until the end of the job: until then a loss of power may cost the copy
+  const taken = new Set(await store.putAllIfAbsent(objects()));
+  if (taken.size === 0) return;
+  // no manifest names what a killed commit left, and what counts is what is pending
+  await requireStanding();
+  await store.remove([...taken]);
+  const again = await store.putAllIfAbsent(toPut.filter(({ key }) => taken.has(key)).map(object));
+  if (again.length > 0) throw overtakenBy(before, next);
 }
 
 /**
@@ -129,12 +151,12 @@ async function moveInto(
  * too. Under the run's lock only.
  */
 export async function tidyCommitted(archive: Archive, manifest: Manifest, now: Nanoseconds): Promise<void> {
-  const { layout } = archive;
+  const { layout, store } = archive;
   await refreshTables(archive, manifest);
   const holdsWork = await holdsCommittedWork(layout, manifest, manifest);
   const isExpired = manifest.former?.some((former) => !isKept(former, now)) ?? false;
-  if (holdsWork) await removeAsides(layout.manifestFile(manifest));
-  if (holdsWork || isExpired) await removeOthers(layout, manifest, now);
+  if (holdsWork) await removeLeftovers(store, layout.keyOf(layout.manifestFile(manifest)));
+  if (holdsWork || isExpired) await removeOthers(archive, manifest, now);
   if (holdsWork) await removeWork(layout, manifest);
 }
 
@@ -144,7 +166,7 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest, now: N
  * them. Gives how many were made.
  */
 export async function refreshTables(archive: Archive, manifest: Manifest, anew = false): Promise<number> {
-  const { layout } = archive;
+  const { layout, store } = archive;
   let made = 0;
   // after the manifest is in its place: who ends a change of types from here on sees this generation
   await archive.refresh();
@@ -156,7 +178,8 @@ export async function refreshTables(archive: Archive, manifest: Manifest, anew =
     if (files.length > 0) await makeRealFolder(layout, dir);
     for (const { file, bucket } of files) {
       const link = join(dir, `${bucket}.parquet`);
-      if (await linkOver(join(layout.dataDir(manifest), file), link, anew)) made += 1;
+      const key = layout.committedKey(manifest, "data", file);
+      if (await linkOver(store, key, link, anew)) made += 1;
     }
     const names = files.map(({ bucket }) => `${bucket}.parquet`);
     await removeOwnFiles(layout, dir, ownFiles.tables, new Set(names));
@@ -175,12 +198,17 @@ function heldIn(manifest: Manifest | null, name: TableName): Holding[] {
 }
 
 /** Whether a link, or a copy, had to be made. */
-async function linkOver(from: string, to: string, anew: boolean): Promise<boolean> {
-  // of a symbolic link its own: it is replaced, wherever it points to
-  const [source, target] = await Promise.all([lstatOrNull(from), lstatOrNull(to)]);
-  requireReplaceable(to, target);
+async function linkOver(store: Store, key: string, to: string, anew: boolean): Promise<boolean> {
   // the file is lost, or something else is in its place, which its readers are told; what people glob may still be whole
-  if (source === null || !source.isFile()) return false;
+  const from = await store.localFile(key).catch((error: unknown) => {
+    const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
+    if (isMissing(error) || isDamaged) return null;
+    throw error;
+  });
+  // of a symbolic link its own: it is replaced, wherever it points to
+  const [source, target] = await Promise.all([from === null ? null : lstatOrNull(from), lstatOrNull(to)]);
+  requireReplaceable(to, target);
+  if (from === null || source === null) return false;
   if (target !== null && target.ino === source.ino && target.dev === source.dev) return false;
   // a copy, where files cannot be linked
   if (!anew && target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs)

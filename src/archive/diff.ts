@@ -75,7 +75,7 @@ export async function diffArchives(a: Archive, b: Archive, options: DiffOptions 
   try {
     await using duckdb = await openDuckDB({ memoryLimitMb: 256, threads: 2, tempDirectory });
     const second = await duckdb.connect();
-    const wholes = [new WholeFiles(a.layout), new WholeFiles(b.layout)] as const;
+    const wholes = [new WholeFiles(a), new WholeFiles(b)] as const;
     for (const [key, manifest] of left) {
       const other = right.get(key);
       if (other === undefined) continue;
@@ -167,10 +167,10 @@ async function* segmentText(
   name: TableName,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const dir = archive.layout.dataDir(manifest);
+  const { layout, store } = archive;
   for (const segment of latestView(manifest.tables[name])?.segments ?? []) {
     signal?.throwIfAborted();
-    yield await readSegment(archive.layout, join(dir, segment.file), segment);
+    yield await readSegment(store, layout.committedKey(manifest, "data", segment.file), segment);
   }
 }
 

@@ -68,26 +68,6 @@ export async function setFileBits(file: string, mode: number): Promise<void> {
   await tolerated(chmod(file, mode));
 }
 
-/** Writes a new file as a whole, unless it is there already: the first of two writers wins. */
-export async function createFile(
-  file: string,
-  bytes: Uint8Array,
-  mode: number,
-  beforeLink?: () => void,
-): Promise<void> {
-  const aside = asideOf(file);
-  try {
-    await writeSynced(aside, bytes, mode);
-    beforeLink?.();
-    await linkOrCopy(aside, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-  } finally {
-    await rm(aside, { force: true });
-  }
-  await syncFolder(dirname(file));
-}
-
 /** Removes what kills left of earlier attempts to replace a file. Only where no other writer may be at it. */
 export async function removeAsides(file: string): Promise<void> {
   const folder = dirname(file);

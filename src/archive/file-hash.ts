@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { type OpenedFile, openArchiveFile, openRegularFile } from "./archive-file.ts";
-import type { Layout } from "./layout.ts";
+import { type OpenedFile, openRegularFile } from "./archive-file.ts";
+import type { Store } from "./storage/store.ts";
 
 export interface HashedFile {
   readonly sha256: string;
@@ -13,16 +13,16 @@ export async function hashFile(file: string): Promise<HashedFile> {
 }
 
 /**
- * The same of a file of an archive, of which no more than `most` bytes are read. Throws the signal's reason once it
- * aborts, and as `openArchiveFile` does.
+ * The same of an object, of which no more than `most` bytes are read. Throws the signal's reason once it aborts, and
+ * ENOENT where there is none.
  */
-export async function hashArchiveFile(
-  layout: Layout,
-  file: string,
+export async function hashObject(
+  store: Store,
+  key: string,
   most: number,
   signal?: AbortSignal,
 ): Promise<HashedFile> {
-  return await hashOpened(await openArchiveFile(layout, file, most), signal);
+  return await hashOpened(await openRegularFile(await store.localFile(key), most), signal);
 }
 
 /** Reads in pieces, and closes the file. */

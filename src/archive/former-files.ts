@@ -1,9 +1,7 @@
-import { join } from "node:path";
 import { type Nanoseconds, nsPerSecond, parseTime } from "../model/time.ts";
-import type { Layout } from "./layout.ts";
+import type { Archive } from "./archive.ts";
 import type { FormerFile, Manifest } from "./manifest.ts";
 import { everyFile, filesOf } from "./manifest-files.ts";
-import { lstatOrNull } from "./real-folder.ts";
 import { isPresent, provenView } from "./table-view.ts";
 
 /** How long files that a commit replaced stay for whoever began to read them, or has been told of them. */
@@ -44,11 +42,10 @@ export function stayingFiles(manifest: Manifest, now: Nanoseconds): ReturnType<t
 }
 
 /** What replaced files take of the disk: they are there until the first job after their hour. */
-export async function formerBytes(layout: Layout, manifest: Manifest): Promise<number> {
-  const folders = { data: layout.dataDir(manifest), quarantine: layout.quarantineDir(manifest) };
+export async function formerBytes({ layout, store }: Archive, manifest: Manifest): Promise<number> {
   let bytes = 0;
   for (const { folder, file } of manifest.former ?? []) {
-    bytes += (await lstatOrNull(join(folders[folder], file)))?.size ?? 0;
+    bytes += (await store.head(layout.committedKey(manifest, folder, file)))?.size ?? 0;
   }
   return bytes;
 }

@@ -5,11 +5,14 @@ import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
 import { type ExactTypes, sameTypes } from "./convert-types.ts";
 import { isMissing, sizeOf } from "./durable.ts";
-import { hashArchiveFile } from "./file-hash.ts";
+import { hashObject } from "./file-hash.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
 import type { Layout } from "./layout.ts";
 import type { Holding, Manifest, ParquetFile, QuarantineFile, Segment } from "./manifest.ts";
+import { FolderStore } from "./storage/folder-store.ts";
+import type { Store } from "./storage/store.ts";
 import { holdingsOf, latestView } from "./table-view.ts";
+import type { CommittedFile } from "./whole-files.ts";
 
 /** What is held of one table, committed and pending together. */
 export interface HeldTable {
@@ -32,6 +35,7 @@ export function nothingHeld(): HeldTable {
 /** What says which work is held of a run: where it is, and what it would be a continuation of. */
 export interface HeldWork {
   readonly layout: Layout;
+  readonly store: Store;
   readonly run: RunRef;
   readonly committed: Manifest | null;
   /** Of the finished run whose rows are wanted; null while the run goes on: counts tell then. */
@@ -44,6 +48,13 @@ export interface HeldWork {
   readonly notedSinceMs?: number;
   /** Parquet of other types does not count, committed or not: its bucket is converted again. */
   readonly exactTypes: (table: TableName) => ExactTypes;
+}
+
+/** Where a held file is: among what is committed, or in the folder of work that is not. */
+export interface HeldPlace {
+  readonly store: Store;
+  readonly key: string;
+  readonly isPending: boolean;
 }
 
 /** How much of a run's journal is taken up. */
@@ -69,9 +80,12 @@ export class HeldTables {
   /** Files that the committed generation names. */
   readonly #committed = new Set<string>();
   readonly #work: HeldWork;
+  /** Work that is not committed. */
+  readonly #pending: Store;
 
   private constructor(work: HeldWork) {
     this.#work = work;
+    this.#pending = new FolderStore(work.layout, work.layout.scratch ?? work.layout.dir);
     this.generation = (work.committed?.generation ?? 0) + 1;
     this.#adopt(work.committed);
   }
@@ -111,8 +125,13 @@ export class HeldTables {
   }
 
   /** Where a held file is now: an interrupted commit may have moved it already. */
-  async locate(name: string): Promise<string> {
-    return await this.#locateIn(this.#work.layout.dataDir(this.#work.run), name);
+  async locate(name: string, folder: CommittedFile["folder"] = "data"): Promise<HeldPlace> {
+    const { layout, run, store } = this.#work;
+    const pending = join(layout.pendingDir(run), name);
+    if ((await sizeOf(pending)) !== null) {
+      return { store: this.#pending, key: layout.keyOf(pending), isPending: true };
+    }
+    return { store, key: layout.committedKey(run, folder, name), isPending: false };
   }
 
   /** True for segments and Parquet of the committed generation: what became of them since is not known. */
@@ -243,10 +262,9 @@ export class HeldTables {
       }
       case "clean": {
         const { table, replaces, segment, quarantine } = entry;
-        const { layout, run } = this.#work;
         const whole =
           (await this.#isWhole(segment)) &&
-          (quarantine === null || (await this.#isWhole(quarantine, layout.quarantineDir(run))));
+          (quarantine === null || (await this.#isWhole(quarantine, "quarantine")));
         if (whole) this.replaceSegment(table, replaces, segment, quarantine);
         else this.forget(table, [replaces]);
       }
@@ -255,23 +273,18 @@ export class HeldTables {
 
   async #isWhole(
     entry: { file: string; storedBytes: number; sha256: string },
-    committed = this.#work.layout.dataDir(this.#work.run),
+    folder: CommittedFile["folder"] = "data",
   ): Promise<boolean> {
-    const file = await this.#locateIn(committed, entry.file);
-    if ((await sizeOf(file)) !== entry.storedBytes) return false;
+    const { store, key } = await this.locate(entry.file, folder);
     try {
-      return (await hashArchiveFile(this.#work.layout, file, entry.storedBytes)).sha256 === entry.sha256;
+      const { storedBytes, sha256 } = await hashObject(store, key, entry.storedBytes);
+      return storedBytes === entry.storedBytes && sha256 === entry.sha256;
     } catch (error) {
       // moved by the job that holds the run, while a dry run looks: it is the job's by now
       if (isMissing(error)) return false;
       if (error instanceof RunvaultError && error.code === "archive_damaged") return false;
       throw error;
     }
-  }
-
-  async #locateIn(committed: string, name: string): Promise<string> {
-    const pending = join(this.#work.layout.pendingDir(this.#work.run), name);
-    return (await sizeOf(pending)) === null ? join(committed, name) : pending;
   }
 }
 

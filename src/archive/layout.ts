@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { join, sep } from "node:path";
+import { join, relative, sep } from "node:path";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 
@@ -56,6 +56,12 @@ export class Layout {
     return this.scratch !== null && (path === this.scratch || path.startsWith(`${this.scratch}${sep}`));
   }
 
+  /** The key of what has this path: below the archive's root, or, of work outside of it, below its own folder there. */
+  keyOf(path: string): string {
+    const root = this.scratch !== null && this.isScratch(path) ? this.scratch : this.dir;
+    return relative(root, path).split(sep).join("/");
+  }
+
   /** Format, identity and column types of the archive. */
   get archiveFile(): string {
     return join(this.dir, "archive.json");
@@ -96,6 +102,11 @@ export class Layout {
   /** Committed files of a run: segments, Parquet, documents. */
   dataDir(run: RunRef): string {
     return join(this.dir, "data", ...runPath(run));
+  }
+
+  /** The key of a file that is committed, or was set aside; without a file that of the run's folder, as a prefix. */
+  committedKey(run: RunRef, folder: "data" | "quarantine", file = ""): string {
+    return [folder, ...runPath(run), file].join("/");
   }
 
   get pendingRoot(): string {

@@ -1,5 +1,5 @@
 import type { TableName } from "../model/table.ts";
-import type { Layout } from "./layout.ts";
+import type { Archive } from "./archive.ts";
 import type { Manifest } from "./manifest.ts";
 import { everyFile, type ManifestFile } from "./manifest-files.ts";
 import { WholeFiles } from "./whole-files.ts";
@@ -10,11 +10,11 @@ import { WholeFiles } from "./whole-files.ts";
  * reads every byte.
  */
 export async function lostFiles(
-  layout: Layout,
+  archive: Pick<Archive, "layout" | "store">,
   committed: Manifest | null,
 ): Promise<readonly ManifestFile[]> {
   if (committed === null) return [];
-  return await new WholeFiles(layout).lostOf(committed, everyFile(committed));
+  return await new WholeFiles(archive).lostOf(committed, everyFile(committed));
 }
 
 /** The names of files, of every table. */

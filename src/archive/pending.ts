@@ -4,7 +4,7 @@ import { tolerated } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
-import { isMissing, moveFile, sizeOf, syncFile, writeSynced } from "./durable.ts";
+import { moveFile, sizeOf, syncFile, writeSynced } from "./durable.ts";
 import { HeldTables, type HeldWork } from "./held-tables.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
 import type { Layout } from "./layout.ts";
@@ -41,7 +41,7 @@ export class Pending implements AsyncDisposable {
     this.#journal = journal;
     this.#names = names;
     this.#step = step;
-    this.#whole = new WholeFiles(work.layout);
+    this.#whole = new WholeFiles(work);
   }
 
   /** Goes on with the work that is held of a run; what is not taken up of an interrupted job's is removed. */
@@ -59,7 +59,12 @@ export class Pending implements AsyncDisposable {
     const { file: mode } = await permissionsAt(layout, file);
     const journal = await open(file, "a", mode);
     await tolerated(journal.chmod(mode));
-    const names = await highestName(held.generation, layout.pendingDir(run), layout.dataDir(run));
+    const taken = await Promise.all([
+      readdir(layout.pendingDir(run)),
+      work.store.names(layout.committedKey(run, "data")),
+      work.store.names(layout.committedKey(run, "quarantine")),
+    ]);
+    const names = highestName(held.generation, taken.flat());
     const pending = new Pending(work, held, journal, names, step);
     if (entries.length === 0) {
       const { instanceId, runId } = run;
@@ -95,12 +100,14 @@ export class Pending implements AsyncDisposable {
   /** Where a held file is. Throws `archive_damaged` where one of the committed generation is not whole any more. */
   async locateWhole(file: Omit<CommittedFile, "folder">): Promise<string> {
     if (this.held.isCommitted(file.file)) await this.#whole.require(this.run, inData([file]));
-    return await this.held.locate(file.file);
+    const { store, key } = await this.held.locate(file.file);
+    return await store.localFile(key);
   }
 
   /** The text of a held segment. Throws `archive_damaged` where it is not what was fetched. */
   async textOf(segment: Segment): Promise<Buffer> {
-    return await readSegment(this.#work.layout, await this.held.locate(segment.file), segment);
+    const { store, key } = await this.held.locate(segment.file);
+    return await readSegment(store, key, segment);
   }
 
   /** Where a half-written file goes before it is moved to its place. */
@@ -262,11 +269,8 @@ export class Pending implements AsyncDisposable {
   async rowsAside(files: readonly QuarantineFile[]): Promise<string[]> {
     const rows: string[] = [];
     for (const file of files) {
-      const { layout } = this.#work;
-      const isPending = (await sizeOf(this.pendingFile(file.file))) !== null;
-      const committed = join(layout.quarantineDir(this.run), file.file);
-      const path = isPending ? this.pendingFile(file.file) : committed;
-      for (const row of await rowsSetAside(layout, path, file)) rows.push(row);
+      const { store, key } = await this.held.locate(file.file, "quarantine");
+      for (const row of await rowsSetAside(store, key, file)) rows.push(row);
     }
     return rows;
   }
@@ -335,17 +339,11 @@ export function generationOf(file: string): number {
 }
 
 /** The highest running number that a file of this generation carries. */
-async function highestName(generation: number, ...folders: string[]): Promise<number> {
+function highestName(generation: number, names: readonly string[]): number {
   let highest = 0;
-  for (const folder of folders) {
-    const names = await readdir(folder).catch((error: unknown) => {
-      if (isMissing(error)) return [];
-      throw error;
-    });
-    for (const name of names) {
-      const [, own, number] = /\.g(\d+)\.(\d+)\./.exec(name) ?? [];
-      if (Number(own) === generation) highest = Math.max(highest, Number(number));
-    }
+  for (const name of names) {
+    const [, own, number] = /\.g(\d+)\.(\d+)\./.exec(name) ?? [];
+    if (Number(own) === generation) highest = Math.max(highest, Number(number));
   }
   return highest;
 }

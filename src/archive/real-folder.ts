@@ -165,12 +165,14 @@ function isFolder(path: string, found: Stats | null): boolean {
   return true;
 }
 
-/** The folders from the one below the root, or from the archive's own in the scratch folder, down to `folder`. */
+/** The folders from the one below the root, or from the archive's own in the scratch folder, down to `folder`; none of a root. */
 function partsBelow(layout: Layout, folder: string): string[] {
   const { scratch } = layout;
   const dir = scratch !== null && layout.isScratch(folder) ? dirname(scratch) : layout.dir;
   const names = relative(dir, folder).split(sep);
-  if (names[0] === ".." || names[0] === "") {
+  // the root may be a link
+  if (names[0] === "") return [];
+  if (names[0] === "..") {
     throw new RunvaultError("internal", "a path that is not below the archive's root", {
       place: { file: folder },
     });

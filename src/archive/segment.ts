@@ -2,10 +2,8 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { constants, zstdCompress, zstdDecompress } from "node:zlib";
 import { RunvaultError } from "../model/error.ts";
-import { readArchiveFile } from "./archive-file.ts";
-import { isMissing } from "./durable.ts";
-import type { Layout } from "./layout.ts";
 import type { Segment } from "./manifest.ts";
+import type { Store } from "./storage/store.ts";
 import { damagedHint } from "./whole-files.ts";
 
 const compress = promisify(zstdCompress);
@@ -42,22 +40,23 @@ export const frameLimits = { [constants.ZSTD_d_windowLogMax]: 23 };
 
 /** The zstd frame of a stored segment. Throws `archive_damaged` when file or hash are not what was committed. */
 export async function readFrame(
-  layout: Layout,
-  file: string,
+  store: Store,
+  key: string,
   segment: Pick<Segment, "sha256" | "storedBytes">,
 ): Promise<Buffer> {
-  const stored = await readWhole(layout, file, segment.storedBytes);
+  const stored = await readWhole(store, key, segment.storedBytes);
   if (stored.byteLength === segment.storedBytes && sha256Of(stored) === segment.sha256) return stored;
-  throw damaged(file, "its bytes are not those committed");
+  throw damaged(store.nameOf(key), "its bytes are not those committed");
 }
 
 /** The text of a stored segment. Throws `archive_damaged` when file, hash, frame or size are not what was committed. */
 export async function readSegment(
-  layout: Layout,
-  file: string,
+  store: Store,
+  key: string,
   segment: Pick<Segment, "sha256" | "bytes" | "storedBytes">,
 ): Promise<Buffer> {
-  const stored = await readFrame(layout, file, segment);
+  const stored = await readFrame(store, key, segment);
+  const file = store.nameOf(key);
   // history rows pack to a tenth or so: what really is there says how large the text may be, and its claim only how small.
   // One byte more than the text, for a chunk that is filled to the end has zlib allocate another
   const likely = Math.min(segment.bytes + 1, stored.byteLength * 32, mostText);
@@ -84,13 +83,13 @@ const mostText = mostSegmentBytes * 2;
 /** No more than the frame of so much text can have: bytes that do not pack take a few more than they are. */
 const mostFrameBytes = mostText + (mostText >> 7);
 
-async function readWhole(layout: Layout, file: string, storedBytes: number): Promise<Buffer> {
-  try {
-    return await readArchiveFile(layout, file, Math.min(storedBytes, mostFrameBytes));
-  } catch (cause) {
-    if (isMissing(cause)) throw damaged(file, "it is missing", cause);
+async function readWhole(store: Store, key: string, storedBytes: number): Promise<Buffer> {
+  const file = store.nameOf(key);
+  const bytes = await store.get(key, Math.min(storedBytes, mostFrameBytes)).catch((cause: unknown) => {
     throw RunvaultError.from(cause, { place: { file } });
-  }
+  });
+  if (bytes === null) throw damaged(file, "it is missing");
+  return bytes;
 }
 
 export function sha256Of(bytes: Uint8Array): string {

@@ -1,14 +1,12 @@
-import { join } from "node:path";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
-import { openArchiveFile, readArchiveFile } from "./archive-file.ts";
+import type { Archive } from "./archive.ts";
 import { lineLimitBytes } from "./careful.ts";
 import { shorten } from "./convert-line.ts";
-import { isMissing } from "./durable.ts";
-import type { Layout } from "./layout.ts";
 import type { QuarantineFile } from "./manifest.ts";
+import type { Store } from "./storage/store.ts";
 
 /** One of the rows set aside from a table, for a report. */
 export interface SetAside {
@@ -24,27 +22,27 @@ const recordSchema = z.looseObject({ reason: z.string(), raw: z.string() });
 
 /** The first row in a table's quarantine; null where there is none, or none that can be read: `verify` tells of damage. */
 export async function exampleSetAside(
-  layout: Layout,
+  { layout, store }: Pick<Archive, "layout" | "store">,
   run: RunRef,
   quarantine: readonly QuarantineFile[],
 ): Promise<SetAside | null> {
   const [first] = quarantine;
   if (first === undefined) return null;
-  const file = join(layout.quarantineDir(run), first.file);
-  const parsed = recordSchema.safeParse(await firstRecord(layout, file, first));
+  const key = layout.committedKey(run, "quarantine", first.file);
+  const parsed = recordSchema.safeParse(await firstRecord(store, key, first));
   if (!parsed.success) return null;
   const { reason, raw } = parsed.data;
-  return { reason, row: shorten(raw), file };
+  return { reason, row: shorten(raw), file: store.nameOf(key) };
 }
 
 /** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */
 export async function rowsSetAside(
-  layout: Layout,
-  file: string,
+  store: Store,
+  key: string,
   { storedBytes }: QuarantineFile,
 ): Promise<string[]> {
   try {
-    const text = (await readArchiveFile(layout, file, storedBytes)).toString("utf8");
+    const text = (await store.get(key, storedBytes))?.toString("utf8") ?? "";
     const records = text.split("\n").filter((record) => record !== "");
     return records.map((record) => recordSchema.parse(parseJson(record)).raw);
   } catch (error) {
@@ -53,21 +51,15 @@ export async function rowsSetAside(
   }
 }
 
-async function firstRecord(layout: Layout, file: string, { storedBytes }: QuarantineFile): Promise<unknown> {
-  let text = "";
+async function firstRecord(store: Store, key: string, { storedBytes }: QuarantineFile): Promise<unknown> {
   try {
-    const { handle } = await openArchiveFile(layout, file, storedBytes);
-    // closes the file, however it is left
-    for await (const chunk of handle.createReadStream({ encoding: "utf8" })) {
-      text += chunk as string;
-      const end = text.indexOf("\n");
-      if (end >= 0) return parseJson(text.slice(0, end));
-      if (text.length > mostRecordLength) return null;
-    }
+    const bytes = await store.get(key, storedBytes, { start: 0, end: mostRecordLength });
+    const end = bytes?.indexOf("\n") ?? -1;
+    return end < 0 ? null : parseJson(bytes!.toString("utf8", 0, end));
   } catch (error) {
     if (!isUnreadable(error)) throw error;
+    return null;
   }
-  return null;
 }
 
 /** A line that JSON escapes throughout, and what stands around it. */
@@ -75,5 +67,5 @@ const mostRecordLength = 6 * lineLimitBytes + 4096;
 
 function isUnreadable(error: unknown): boolean {
   const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
-  return isMissing(error) || error instanceof SyntaxError || isDamaged;
+  return error instanceof SyntaxError || isDamaged;
 }

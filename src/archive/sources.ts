@@ -2,10 +2,11 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import { type TableName, tableNames } from "../model/table.ts";
-import { mostBytes, readArchiveText } from "./archive-file.ts";
-import { removeAsides, replaceFile } from "./durable.ts";
-import type { Layout } from "./layout.ts";
-import { permissionsAt } from "./permissions.ts";
+import type { Archive } from "./archive.ts";
+import { mostBytes } from "./archive-file.ts";
+import { removeLeftovers } from "./storage/remove-leftovers.ts";
+
+type Place = Pick<Archive, "layout" | "store">;
 
 const tableList = z.array(z.enum(tableNames as [TableName, ...TableName[]]));
 
@@ -31,83 +32,94 @@ export type KnownSource = Readonly<z.infer<typeof sourceSchema>>;
 const sourcesSchema = z.strictObject({ format: z.literal(1), sources: z.array(sourceSchema) });
 
 /** What an archive knows of the source at an address; nothing where it never met it. Throws `archive_damaged`. */
-export async function knownSource(layout: Layout, address: string): Promise<KnownSource> {
-  return find(await readSources(layout), address) ?? newSource(address);
+export async function knownSource(archive: Place, address: string): Promise<KnownSource> {
+  return find(await readSources(archive), address) ?? newSource(address);
 }
 
 /** Every source that an archive has met. Throws `archive_damaged`. */
-export async function readSources(layout: Layout): Promise<readonly KnownSource[]> {
-  const file = layout.sourcesFile;
-  const text = await readArchiveText(layout, file, mostBytes.sources);
-  if (text === null) return [];
-  const parsed = sourcesSchema.safeParse(jsonOrNull(text));
+export async function readSources({ layout, store }: Place): Promise<readonly KnownSource[]> {
+  const bytes = await store.get(layout.keyOf(layout.sourcesFile), mostBytes.sources);
+  if (bytes === null) return [];
+  const parsed = sourcesSchema.safeParse(jsonOrNull(bytes.toString("utf8")));
   if (parsed.success) return parsed.data.sources;
   throw new RunvaultError(
     "archive_damaged",
     `the record of sources is not valid: ${z.prettifyError(parsed.error)}`,
     {
-      place: { file },
+      place: { file: layout.sourcesFile },
       hint: "Restore the file from a backup, or remove it: later jobs learn again what was in it.",
     },
   );
 }
 
-/**
- * Changes what is remembered of the source at an address. It is read again first, so that of two jobs at once the later
- * adds to what the earlier wrote; what is lost between the two is only learnt, or said, once more.
- */
+/** Changes what is remembered of the source at an address. */
 export async function rememberSource(
-  layout: Layout,
+  archive: Place,
   address: string,
   change: (known: KnownSource) => KnownSource,
 ): Promise<KnownSource> {
-  const sources = await readSources(layout);
-  const before = find(sources, address);
-  const known = before ?? newSource(address);
-  const after = change(known);
-  if (before !== undefined && JSON.stringify(after) === JSON.stringify(before)) return before;
-  await writeSources(
-    layout,
-    before === undefined ? [...sources, after] : sources.map((one) => (one === before ? after : one)),
-  );
-  return after;
+  return await changeSources(archive, (sources) => {
+    const before = find(sources, address);
+    const after = change(before ?? newSource(address));
+    if (before === undefined) return [after, [...sources, after]];
+    if (JSON.stringify(after) === JSON.stringify(before)) return [before, sources];
+    return [after, sources.map((one) => (one === before ? after : one))];
+  });
 }
 
 /** Takes an address for one more of a known source: what was learnt under either is known of both. */
-export async function joinAddress(layout: Layout, known: string, address: string): Promise<KnownSource> {
-  const sources = await readSources(layout);
-  const [one, other] = [
-    find(sources, known) ?? newSource(known),
-    find(sources, address) ?? newSource(address),
-  ];
-  if (one === other) return one;
-  const empty: Record<string, TableName[]> = { ...one.empty };
-  for (const [instance, named] of Object.entries(other.empty)) {
-    empty[instance] = distinct([...(empty[instance] ?? []), ...named]);
-  }
-  const joined: KnownSource = {
-    addresses: distinct([...one.addresses, ...other.addresses]),
-    routes: distinct([...one.routes, ...other.routes]),
-    empty,
-    finishedStatus: distinct([...one.finishedStatus, ...other.finishedStatus]),
-    largest: {
-      rows: Math.max(one.largest.rows, other.largest.rows),
-      bytes: Math.max(one.largest.bytes, other.largest.bytes),
-    },
-  };
-  await writeSources(layout, [...sources.filter((source) => source !== one && source !== other), joined]);
-  return joined;
+export async function joinAddress(archive: Place, known: string, address: string): Promise<KnownSource> {
+  return await changeSources(archive, (sources) => {
+    const [one, other] = [
+      find(sources, known) ?? newSource(known),
+      find(sources, address) ?? newSource(address),
+    ];
+    if (one === other) return [one, sources];
+    const empty: Record<string, TableName[]> = { ...one.empty };
+    for (const [instance, named] of Object.entries(other.empty)) {
+      empty[instance] = distinct([...(empty[instance] ?? []), ...named]);
+    }
+    const joined: KnownSource = {
+      addresses: distinct([...one.addresses, ...other.addresses]),
+      routes: distinct([...one.routes, ...other.routes]),
+      empty,
+      finishedStatus: distinct([...one.finishedStatus, ...other.finishedStatus]),
+      largest: {
+        rows: Math.max(one.largest.rows, other.largest.rows),
+        bytes: Math.max(one.largest.bytes, other.largest.bytes),
+      },
+    };
+    return [joined, [...sources.filter((source) => source !== one && source !== other), joined]];
+  });
 }
 
 function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)];
 }
 
-async function writeSources(layout: Layout, sources: readonly KnownSource[]): Promise<void> {
-  const text = `${JSON.stringify({ format: 1, sources }, null, 1)}\n`;
-  const { file: mode } = await permissionsAt(layout, layout.sourcesFile);
-  await replaceFile(layout.sourcesFile, Buffer.from(text), mode);
-  await removeAsides(layout.sourcesFile);
+/**
+ * Writes the list of sources that `change` gives behind its result, unless that is the list as it was. Where another job
+ * was faster, what it wrote is read, and changed, too.
+ */
+async function changeSources<T>(
+  archive: Place,
+  change: (sources: readonly KnownSource[]) => [T, readonly KnownSource[]],
+): Promise<T> {
+  const { layout, store } = archive;
+  const key = layout.keyOf(layout.sourcesFile);
+  for (;;) {
+    // ahead of what it tells apart
+    const token = (await store.head(key))?.token;
+    const before = await readSources(archive);
+    const [result, sources] = change(before);
+    if (sources === before) return result;
+    const body = Buffer.from(`${JSON.stringify({ format: 1, sources }, null, 1)}\n`);
+    const written =
+      token === undefined ? await store.putIfAbsent(key, body) : await store.replaceIf(key, body, token);
+    if (written === null) continue;
+    await removeLeftovers(store, key);
+    return result;
+  }
 }
 
 function find(sources: readonly KnownSource[], address: string): KnownSource | undefined {

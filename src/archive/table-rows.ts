@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef, TableFacts } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
@@ -50,7 +49,7 @@ export interface WantedLines {
  * the edges are looked into. Throws `archive_damaged` where a segment is not what was committed.
  */
 export async function* segmentLines(
-  dir: string,
+  keyOf: (segment: Segment) => string,
   run: RunRef,
   buckets: readonly TableBucket[],
   { bounds, limit, signal, texts, ahead }: WantedLines,
@@ -61,7 +60,7 @@ export async function* segmentLines(
     limit,
   );
   let left = limit ?? Number.POSITIVE_INFINITY;
-  const read = (segment: Segment) => texts.read(join(dir, segment.file), segment);
+  const read = (segment: Segment) => texts.read(keyOf(segment), segment);
   for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, ahead, read)) {
     if (signal?.aborted) {
       throw new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
@@ -140,7 +139,7 @@ function firstWithRows(
  * within the bounds of a bucket that is not sorted, in key order.
  */
 export async function countRows(
-  dir: string,
+  keyOf: (segment: Segment) => string,
   run: RunRef,
   buckets: readonly TableBucket[],
   bounds: TimeBounds,
@@ -165,7 +164,7 @@ export async function countRows(
       }
     }
     if (isSorted(bucket)) {
-      add(await countSegments(dir, run, bucket.segments, bounds, texts));
+      add(await countSegments(keyOf, run, bucket.segments, bounds, texts));
       continue;
     }
     for await (const { bytes, rows } of linesOf(bucket)) {
@@ -184,7 +183,7 @@ interface Counted {
 
 /** Counts the rows of sorted segments; reads those at the edges of the bounds, and the first and last with rows in them. */
 async function countSegments(
-  dir: string,
+  keyOf: (segment: Segment) => string,
   run: RunRef,
   segments: readonly Segment[],
   bounds: TimeBounds,
@@ -194,7 +193,7 @@ async function countSegments(
   const look = async (segment: Segment): Promise<Counted> => {
     const known = looked.get(segment);
     if (known !== undefined) return known;
-    const text = await texts.read(join(dir, segment.file), segment);
+    const text = await texts.read(keyOf(segment), segment);
     const span = spanIn(text, segment, run, bounds);
     const counted = { rows: span.rows, ...(span.rows === 0 ? {} : spanTimes(text, run, span)) };
     looked.set(segment, counted);

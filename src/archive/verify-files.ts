@@ -1,17 +1,18 @@
 import { readdir } from "node:fs/promises";
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { countText } from "../model/plural.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { linkedParquet } from "./commit.ts";
 import { isMissing } from "./durable.ts";
-import { hashArchiveFile } from "./file-hash.ts";
-import type { Layout } from "./layout.ts";
+import { hashObject } from "./file-hash.ts";
 import type { Holding, Manifest, ParquetFile, QuarantineFile, TableManifest } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
 import { ownFiles } from "./own-names.ts";
-import { lstatOrNull, misplaced, requireRealFolder } from "./real-folder.ts";
+import { lstatOrNull } from "./real-folder.ts";
+import { FolderStore } from "./storage/folder-store.ts";
+import type { Store, StoredObject } from "./storage/store.ts";
 import { type CheckList, damageOf, type Fault } from "./verify-report.ts";
 
 /** A file as the manifest promises it; a size of undefined was never recorded. */
@@ -36,10 +37,10 @@ function inFolder(folder: string, files: readonly (ParquetFile | QuarantineFile)
 }
 
 /** What is wrong with a file; null when its size and SHA-256 are as promised. */
-export async function faultOfFile(layout: Layout, file: PromisedFile): Promise<Fault | null> {
-  const fault = await faultOfSize(layout, file);
+export async function faultOfFile(archive: Archive, file: PromisedFile): Promise<Fault | null> {
+  const fault = await faultOfSize(archive, file);
   if (fault !== null) return fault;
-  const { sha256 } = await hashOf(layout, file.path, file.storedBytes);
+  const { sha256 } = await hashOf(archive.store, archive.layout.keyOf(file.path), file.storedBytes);
   if (sha256 === file.sha256) return null;
   return {
     detail: `the file's SHA-256 is ${sha256}, but the manifest says ${file.sha256}`,
@@ -49,21 +50,20 @@ export async function faultOfFile(layout: Layout, file: PromisedFile): Promise<F
 
 /** What shows of a file without reading it. */
 export async function faultOfSize(
-  layout: Layout,
+  { layout, store }: Archive,
   { path, storedBytes }: Omit<PromisedFile, "sha256">,
 ): Promise<Fault | null> {
   const fault = (detail: string): Fault => ({ detail, files: [path] });
+  let found: StoredObject | null;
   try {
-    await requireRealFolder(layout, dirname(path));
+    found = await store.head(layout.keyOf(path));
   } catch (error) {
-    const folder = error instanceof RunvaultError ? error.place.file : undefined;
-    return fault(
-      `not read: ${damageOf(error)}${folder === undefined ? "" : ` (${relative(layout.dir, folder)})`}`,
-    );
+    const damage = damageOf(error);
+    const place = error instanceof RunvaultError ? error.place.file : undefined;
+    if (place === path) return fault(damage);
+    return fault(`not read: ${damage}${place === undefined ? "" : ` (${relative(layout.dir, place)})`}`);
   }
-  const found = await lstatOrNull(path);
   if (found === null) return fault("the file is missing");
-  if (!found.isFile()) return fault(misplaced(path, found, "file").message);
   if (found.size === storedBytes) return null;
   return fault(`the file has ${found.size} bytes, but the manifest says ${storedBytes}`);
 }
@@ -90,9 +90,7 @@ export async function checkDocuments(
     const promised = { path: join(data, file), sha256, storedBytes };
     const isOne = isRead(promised.path);
     if (isOne) read++;
-    const fault = isOne
-      ? await faultOfFile(archive.layout, promised)
-      : await faultOfSize(archive.layout, promised);
+    const fault = isOne ? await faultOfFile(archive, promised) : await faultOfSize(archive, promised);
     if (fault === null) continue;
     faults.push(fault);
     damaged.add(file);
@@ -112,17 +110,18 @@ export async function checkUnreferenced(
 ): Promise<void> {
   const { data, quarantine } = filesOf(manifest);
   const kept = new Set(manifest.former?.map(({ file }) => file));
-  const { layout } = archive;
+  const { layout, store } = archive;
   let keptHere = 0;
   const found: string[] = [];
-  for (const [dir, named, isOwn] of [
-    [layout.dataDir(manifest), data, ownFiles.data],
-    [layout.quarantineDir(manifest), quarantine, ownFiles.quarantine],
+  for (const [folder, named] of [
+    ["data", data],
+    ["quarantine", quarantine],
   ] as const) {
-    for (const name of await namesIn(dir)) {
-      if (!isOwn(name) || named.has(name)) continue;
+    const prefix = layout.committedKey(manifest, folder);
+    for (const name of await store.names(prefix)) {
+      if (!ownFiles[folder](name) || named.has(name)) continue;
       if (kept.has(name)) keptHere += 1;
-      else found.push(join(dir, name));
+      else found.push(store.nameOf(`${prefix}${name}`));
     }
   }
   const forReaders =
@@ -154,13 +153,7 @@ export async function checkLinks(
     for (const { bucket, file, sha256, storedBytes } of wanted) {
       const path = join(dir, `${bucket}.parquet`);
       const committed = join(archive.layout.dataDir(manifest), file);
-      const same = await sameBytes(
-        archive.layout,
-        path,
-        committed,
-        storedBytes,
-        isRead(committed) ? sha256 : null,
-      );
+      const same = await sameBytes(archive, path, committed, storedBytes, isRead(committed) ? sha256 : null);
       if (same === "missing") faults.push({ detail: "missing from the folder of the table", files: [path] });
       if (same === "other")
         faults.push({ detail: "stale: differs from the committed Parquet", files: [path] });
@@ -183,7 +176,7 @@ export async function checkLinks(
 }
 
 async function sameBytes(
-  layout: Layout,
+  { layout }: Archive,
   path: string,
   committed: string,
   storedBytes: number,
@@ -194,7 +187,9 @@ async function sameBytes(
   if (!link.isFile() || link.size !== storedBytes) return "other";
   if (source !== null && link.ino === source.ino && link.dev === source.dev) return "same";
   if (sha256 === null) return link.size === source?.size ? "same" : "other";
-  return (await hashOf(layout, path, storedBytes)).sha256 === sha256 ? "same" : "other";
+  return (await hashOf(new FolderStore(layout), layout.keyOf(path), storedBytes)).sha256 === sha256
+    ? "same"
+    : "other";
 }
 
 /** Names in a folder, sorted; none where there is no such folder. */
@@ -207,11 +202,11 @@ export async function namesIn(dir: string): Promise<string[]> {
   }
 }
 
-async function hashOf(layout: Layout, path: string, storedBytes: number) {
+async function hashOf(store: Store, key: string, storedBytes: number) {
   try {
-    return await hashArchiveFile(layout, path, storedBytes);
+    return await hashObject(store, key, storedBytes);
   } catch (error) {
-    throw RunvaultError.from(error, { place: { file: path } });
+    throw RunvaultError.from(error, { place: { file: store.nameOf(key) } });
   }
 }
 

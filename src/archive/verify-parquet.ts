@@ -3,10 +3,9 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { countText } from "../model/plural.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import { openArchiveFile } from "./archive-file.ts";
+import { openRegularFile } from "./archive-file.ts";
 import { parquetType } from "./convert-types.ts";
 import { duckDBError } from "./duckdb.ts";
-import type { Layout } from "./layout.ts";
 import type { Holding, Manifest } from "./manifest.ts";
 import { fileList, parquetRows } from "./sql.ts";
 import { faultOfFile, faultOfSize, type IsRead, promisedFiles, wholeText } from "./verify-files.ts";
@@ -36,7 +35,7 @@ export async function checkParquet(
     signal?.throwIfAborted();
     const isOne = isRead(file.path);
     if (isOne) read++;
-    const fault = isOne ? await faultOfFile(archive.layout, file) : await faultOfSize(archive.layout, file);
+    const fault = isOne ? await faultOfFile(archive, file) : await faultOfSize(archive, file);
     if (fault === null) continue;
     files.push(fault);
     damaged.add(file.path);
@@ -144,7 +143,7 @@ async function checkQuarantine(
   for (const { file, rows, storedBytes } of table.quarantine) {
     const path = join(archive.layout.quarantineDir(manifest), file);
     if (!isLeft(path)) continue;
-    const found = await recordsIn(archive.layout, path, storedBytes);
+    const found = await recordsIn(archive, path, storedBytes);
     if (found !== rows)
       faults.push({
         detail: `it has ${countText(found, "record")}, but the manifest says ${rows}`,
@@ -155,8 +154,8 @@ async function checkQuarantine(
 }
 
 /** Counts the records of a quarantine file in pieces: it is as large as its manifest says, whoever wrote that. */
-async function recordsIn(layout: Layout, path: string, storedBytes: number): Promise<number> {
-  const { handle } = await openArchiveFile(layout, path, storedBytes);
+async function recordsIn({ layout, store }: Archive, path: string, storedBytes: number): Promise<number> {
+  const { handle } = await openRegularFile(await store.localFile(layout.keyOf(path)), storedBytes);
   let records = 0;
   // closes the file, however it is left
   for await (const chunk of handle.createReadStream({ highWaterMark: 1 << 20 })) {

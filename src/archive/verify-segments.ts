@@ -33,7 +33,7 @@ export async function checkSegments(
     signal?.throwIfAborted();
     const path = join(dir, segment.file);
     if (!isRead(path)) {
-      const fault = await faultOfSize(archive.layout, { path, storedBytes: segment.storedBytes });
+      const fault = await faultOfSize(archive, { path, storedBytes: segment.storedBytes });
       if (fault !== null) files.push(fault);
       if (fault !== null) damaged.add(segment.file);
       continue;
@@ -42,7 +42,7 @@ export async function checkSegments(
     readRows += segment.rows;
     let text: Buffer;
     try {
-      text = await readSegment(archive.layout, path, segment);
+      text = await readSegment(archive.store, archive.layout.keyOf(path), segment);
     } catch (error) {
       damaged.add(segment.file);
       files.push({ detail: damageOf(error), files: [path] });

@@ -120,7 +120,7 @@ export async function verifyRun(
   // nothing here goes by what is remembered, but jobs do: what is damaged is made anew by the next one
   if (found.size > 0) {
     const files = everyFile(manifest).filter(({ file }) => found.has(file));
-    await new WholeFiles(archive.layout).damagedOf(manifest, files);
+    await new WholeFiles(archive).damagedOf(manifest, files);
   }
   return list.report(manifest.generation);
 }

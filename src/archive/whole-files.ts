@@ -1,17 +1,17 @@
-import { lstat, readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { dirname } from "node:path";
 import PQueue from "p-queue";
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
+import type { Archive } from "./archive.ts";
 import { mostBytes, readArchiveText } from "./archive-file.ts";
 import { isMissing, replaceUnsynced } from "./durable.ts";
-import { hashArchiveFile } from "./file-hash.ts";
+import { hashObject } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
 import { permissionsAt } from "./permissions.ts";
-import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "./real-folder.ts";
-import { markOf } from "./storage/file-mark.ts";
+import { makeRealFolder } from "./real-folder.ts";
+import type { Store, StoredObject } from "./storage/store.ts";
 
 /** A file as the manifest of its run promises it. No two files of a run share a name. */
 export interface CommittedFile {
@@ -49,7 +49,7 @@ const cacheSchema = z.strictObject({
 const atOnce = 4;
 
 /** A write within the same tick of the file system's clock leaves a file's mark as it was: younger files are not remembered. */
-const tickMs = 100;
+const tickNs = 100_000_000n;
 
 /**
  * Sees to it that committed files are what was committed before their rows are used: a Parquet page that DuckDB wrote has
@@ -59,12 +59,14 @@ const tickMs = 100;
  */
 export class WholeFiles {
   readonly #layout: Layout;
+  readonly #store: Store;
   /** By cache file, what is known of the files of a run. */
   readonly #known = new Map<string, Promise<Map<string, Seen>>>();
   readonly #queue = new PQueue({ concurrency: atOnce });
 
-  constructor(layout: Layout) {
+  constructor({ layout, store }: Pick<Archive, "layout" | "store">) {
     this.#layout = layout;
+    this.#store = store;
   }
 
   /**
@@ -78,7 +80,11 @@ export class WholeFiles {
       // what stands in the way of a folder is told as it is: no repair mends that
       if (fault instanceof RunvaultError) throw fault.at({ instance, run: runId });
       throw new RunvaultError("archive_damaged", `a committed file is damaged: ${fault}`, {
-        place: { instance, run: runId, file: this.#path(run, files[index]!) },
+        place: {
+          instance,
+          run: runId,
+          file: this.#store.nameOf(this.#layout.committedKey(run, files[index]!.folder, files[index]!.file)),
+        },
         hint: damagedHint,
       });
     }
@@ -93,12 +99,14 @@ export class WholeFiles {
   /** Those that are missing, have another size, or were found to have other bytes: what shows without hashing the rest. */
   async lostOf<File extends CommittedFile>(run: RunRef, files: readonly File[]): Promise<File[]> {
     const known = await this.#knownOf(run);
-    const suspects: File[] = [];
-    for (const file of files) {
+    const isSuspect = async (file: File) => {
       const seen = known.get(file.file);
-      const isSuspect = seen !== undefined && seen.sha256 !== file.sha256;
-      if (isSuspect || (await this.#sizeFault(run, file)) !== null) suspects.push(file);
-    }
+      return (
+        (seen !== undefined && seen.sha256 !== file.sha256) || (await this.#found(run, file)).fault !== null
+      );
+    };
+    const found = await Promise.all(files.map((file) => this.#queue.add(() => isSuspect(file))));
+    const suspects = files.filter((_, index) => found[index]);
     return suspects.length === 0 ? [] : await this.damagedOf(run, suspects);
   }
 
@@ -109,16 +117,8 @@ export class WholeFiles {
   ): Promise<Fault[]> {
     const known = await this.#knownOf(run);
     let isNew = false;
-    const folders = new Map<CommittedFile["folder"], Promise<RunvaultError | null>>();
-    const folderFault = (folder: CommittedFile["folder"]) => {
-      const looked = folders.get(folder) ?? this.#folderFault(run, folder);
-      folders.set(folder, looked);
-      return looked;
-    };
     const look = async (file: CommittedFile) => {
       signal?.throwIfAborted();
-      const misplacedFolder = await folderFault(file.folder);
-      if (misplacedFolder !== null) return misplacedFolder;
       const { fault, seen } = await this.#look(run, file, known.get(file.file), signal);
       if (seen === undefined) return fault;
       known.set(file.file, seen);
@@ -140,66 +140,60 @@ export class WholeFiles {
     known: Seen | undefined,
     signal: AbortSignal | undefined,
   ): Promise<{ readonly fault: Fault; readonly seen?: Seen }> {
-    const path = this.#path(run, file);
-    const fault = await this.#sizeFault(run, file);
-    if (fault !== null) return { fault };
-    const mark = await markOf(path);
+    const { fault, object } = await this.#found(run, file);
+    if (object === undefined) return { fault };
+    const mark = object.token;
     // what is remembered as damaged is looked at again: the memory, too, may be
-    if (mark !== null && known?.mark === mark && known.sha256 === file.sha256) return { fault: null };
-    const sha256 = await this.#hashOf(path, file, signal);
-    if (mark === null || sha256 === null) return { fault: "it is missing" };
+    if (known?.mark === mark && known.sha256 === file.sha256) return { fault: null };
+    const sha256 = await this.#hashOf(object.key, file, signal);
+    if (sha256 === null) return { fault: "it is missing" };
     const isWhole = sha256 === file.sha256;
     const seen = { mark, sha256 };
-    const isLasting = (await markOf(path)) === mark && (!isWhole || (await isSettled(path)));
+    const after = await this.#store.head(object.key);
+    const isLasting = after?.token === mark && (!isWhole || isSettled(after));
     return {
       fault: isWhole ? null : `its SHA-256 is ${sha256}, but the manifest says ${file.sha256}`,
       ...(isLasting ? { seen } : {}),
     };
   }
 
-  #path(run: RunRef, { folder, file }: Pick<CommittedFile, "folder" | "file">): string {
-    return join(this.#folder(run, folder), file);
-  }
-
-  #folder(run: RunRef, folder: CommittedFile["folder"]): string {
-    return folder === "data" ? this.#layout.dataDir(run) : this.#layout.quarantineDir(run);
-  }
-
-  /** What is in the way of the folder, as a link is; null where nothing is. */
-  async #folderFault(run: RunRef, folder: CommittedFile["folder"]): Promise<RunvaultError | null> {
+  /**
+   * The object of a file, and what shows without reading it: that it is missing, is no file, has another size, or that
+   * something, as a link is, stands in the way of its folder.
+   */
+  async #found(
+    run: RunRef,
+    file: CommittedFile,
+  ): Promise<
+    | { readonly fault: null; readonly object: StoredObject }
+    | { readonly fault: Fault; readonly object?: never }
+  > {
+    const key = this.#layout.committedKey(run, file.folder, file.file);
+    let object: StoredObject | null;
     try {
-      await requireRealFolder(this.#layout, this.#folder(run, folder));
-      return null;
+      object = await this.#store.head(key);
     } catch (error) {
-      if (error instanceof RunvaultError && error.code === "archive_damaged") return error;
-      throw error;
+      if (!(error instanceof RunvaultError && error.code === "archive_damaged")) throw error;
+      return { fault: error.place.file === this.#store.nameOf(key) ? error.message : error };
     }
-  }
-
-  /** What shows without reading a file: that it is missing, is no file, or has another size; null where none is so. */
-  async #sizeFault(run: RunRef, file: CommittedFile): Promise<string | null> {
-    const path = this.#path(run, file);
-    const found = await lstatOrNull(path);
-    if (found === null) return "it is missing";
-    if (!found.isFile()) return misplaced(path, found, "file").message;
+    if (object === null) return { fault: "it is missing" };
     const { storedBytes } = file;
-    return found.size === storedBytes
-      ? null
-      : `it has ${found.size} bytes, but the manifest says ${storedBytes}`;
+    if (object.size === storedBytes) return { fault: null, object };
+    return { fault: `it has ${object.size} bytes, but the manifest says ${storedBytes}` };
   }
 
   /** SHA-256 of a file; null where there is none. */
   async #hashOf(
-    path: string,
+    key: string,
     { storedBytes }: CommittedFile,
     signal: AbortSignal | undefined,
   ): Promise<string | null> {
     try {
-      return (await hashArchiveFile(this.#layout, path, storedBytes, signal)).sha256;
+      return (await hashObject(this.#store, key, storedBytes, signal)).sha256;
     } catch (error) {
       signal?.throwIfAborted();
       if (isMissing(error)) return null;
-      throw RunvaultError.from(error, { place: { file: path } });
+      throw RunvaultError.from(error, { place: { file: this.#store.nameOf(key) } });
     }
   }
 
@@ -217,8 +211,8 @@ export class WholeFiles {
       for (const [name, seen] of await readCache(this.#layout, file))
         if (!known.has(name)) known.set(name, seen);
       const there = new Set([
-        ...(await namesIn(this.#layout.dataDir(run))),
-        ...(await namesIn(this.#layout.quarantineDir(run))),
+        ...(await this.#store.names(this.#layout.committedKey(run, "data"))),
+        ...(await this.#store.names(this.#layout.committedKey(run, "quarantine"))),
       ]);
       for (const name of known.keys()) if (!there.has(name)) known.delete(name);
       await makeRealFolder(this.#layout, dirname(file));
@@ -242,17 +236,7 @@ async function readCache(layout: Layout, file: string): Promise<Map<string, Seen
   }
 }
 
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-
 /** Whether a file was left alone for long enough that a write from now on shows in its mark. */
-async function isSettled(path: string): Promise<boolean> {
-  const found = await lstat(path).catch(() => null);
-  return found !== null && Date.now() - Math.max(found.mtimeMs, found.ctimeMs) > tickMs;
+function isSettled({ modifiedAt }: StoredObject): boolean {
+  return BigInt(Date.now()) * 1_000_000n - modifiedAt > tickNs;
 }

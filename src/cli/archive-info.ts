@@ -94,7 +94,7 @@ async function infoOf(archive: Archive, command: CommandToCopy, session: Session
   const instances = new Map<string, InstanceInfo>();
   const info: ArchiveInfo = {
     archive: { dir: resolve(dir), id, format, createdAt },
-    sources: (await readSources(layout)).map(({ addresses }) => ({ addresses })),
+    sources: (await readSources(archive)).map(({ addresses }) => ({ addresses })),
     runs: 0,
     states: zeroes(tableStates),
     damaged: 0,
@@ -122,7 +122,7 @@ async function infoOf(archive: Archive, command: CommandToCopy, session: Session
       status = session.failure(new RunvaultError("archive_damaged", damage!, { place: { file } }));
     } else {
       count(info, instances, manifest, command);
-      info.bytes.replaced += await formerBytes(layout, manifest);
+      info.bytes.replaced += await formerBytes(archive, manifest);
     }
   }
   const byName = [...instances.values()].sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));

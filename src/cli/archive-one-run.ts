@@ -97,7 +97,7 @@ export async function archiveOneRun(
 async function setAsideOf(archive: Archive, manifest: Manifest): Promise<RunReport["setAside"]> {
   const examples: Record<string, SetAside> = {};
   for (const [name, table] of Object.entries(manifest.tables)) {
-    const example = await exampleSetAside(archive.layout, manifest, toldView(table).quarantine);
+    const example = await exampleSetAside(archive, manifest, toldView(table).quarantine);
     if (example !== null) examples[name] = example;
   }
   return examples;

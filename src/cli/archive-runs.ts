@@ -79,7 +79,7 @@ async function archiveWithin(
     const { signal } = session;
     await recogniseSource({ archive, source: gateway, lists, isMoved: values.sourceMoved, retry, signal });
   }
-  const known = archive === null ? null : await knownSource(archive.layout, gateway.label);
+  const known = archive === null ? null : await knownSource(archive, gateway.label);
   const lists = new RunLists(gateway, {
     ...rules,
     finishedStatus: values.finishedStatus ?? known?.finishedStatus ?? [],
@@ -190,5 +190,5 @@ async function rememberWords(
   { finishedStatus }: ArchiveValues,
 ): Promise<void> {
   if (finishedStatus === undefined) return;
-  await rememberSource(archive.layout, label, (known) => ({ ...known, finishedStatus }));
+  await rememberSource(archive, label, (known) => ({ ...known, finishedStatus }));
 }

@@ -52,7 +52,7 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const manifests = await manifestsOf(archive, runs);
   const committed = committedParquet(archive, manifests, table, values.allowIncomplete);
   refuseMixedTypes(table, byTypes(committed));
-  await requireWhole(new WholeFiles(archive.layout), committed, session.signal);
+  await requireWhole(new WholeFiles(archive), committed, session.signal);
   const files = committed.map(({ file, instance, run, bucket, rows, bytes, sha256 }) => {
     return { file, instance, run, bucket, rows, bytes, sha256 };
   });

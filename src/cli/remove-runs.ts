@@ -98,8 +98,8 @@ function endOf({ run, committedAt }: Manifest): bigint {
 }
 
 /** What goes from the disk with a committed run. */
-async function bytesOf({ layout }: Archive, manifest: Manifest): Promise<number> {
-  return committedBytes(manifest) + (await formerBytes(layout, manifest));
+async function bytesOf(archive: Archive, manifest: Manifest): Promise<number> {
+  return committedBytes(manifest) + (await formerBytes(archive, manifest));
 }
 
 async function pendingBytes(archive: Archive): Promise<Map<string, number>> {

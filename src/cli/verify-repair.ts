@@ -71,7 +71,7 @@ async function lossOf(
   command: CommandToCopy,
 ): Promise<Pick<Repair, "lost" | "archive">> {
   const manifest = await archive.manifest(run);
-  const files = manifest === null ? [] : await lostFiles(archive.layout, manifest);
+  const files = manifest === null ? [] : await lostFiles(archive, manifest);
   const lost = files.some(({ file }) => counts(file));
   // the operator closes what the gateway does not know any more
   const isThere = lost && manifest !== null && manifest.closedAt === null;

@@ -195,8 +195,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   };
   const other = await isOther(false);
   if (other !== null) return other;
-  job.seen?.learn(await knownSource(archive.layout, source.label));
-  const lost = await lostFiles(archive.layout, committed);
+  job.seen?.learn(await knownSource(archive, source.label));
+  const lost = await lostFiles(archive, committed);
   const toMend = concerning(lost, wanted);
   const asks = { source, run, retry: job.retry, signal };
   if (
@@ -215,6 +215,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const { until, isUnmarked } = outlook;
   const held = {
     layout: archive.layout,
+    store: archive.store,
     run,
     committed,
     storageVersion: settledVersion(run),
@@ -252,7 +253,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     "aside",
     signal,
   );
-  const seen = job.seen ?? new SeenSource(await knownSource(archive.layout, source.label));
+  const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
   for (const { name } of wanted) {
     // what an interrupted job saw of the source counts as well
     const { largest } = pending.held.of(name).survey ?? {};
@@ -478,7 +479,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
       const rows = latestView(manifest.tables[name])?.certificate?.rows;
       return rows !== undefined && (rows === 0) === isEmpty ? [name] : [];
     });
-  await rememberSource(archive.layout, source.label, (known) =>
+  await rememberSource(archive, source.label, (known) =>
     seen.toRemember(known, run.instanceId, { filled: named(false), empty: named(true) }),
   );
   await pending.remove();
@@ -511,7 +512,7 @@ async function keepGoneRun(
   await using _lock = await lockRun(archive.layout, run);
   await archive.refresh();
   const committed = (await archive.manifest(run)) ?? before;
-  await requireWholeGone(archive.layout, committed, wanted, error);
+  await requireWholeGone(archive, committed, wanted, error);
   const isClosed = committed.closedAt !== null || job.settings?.close === true;
   const names = wanted.map(({ name }) => name);
   const hint = isClosed

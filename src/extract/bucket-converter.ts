@@ -135,7 +135,7 @@ export class BucketConverter implements AsyncDisposable {
    * contract does not know.
    */
   async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<readonly string[]> {
-    const file = await pending.held.locate(segment.file);
+    const { store, key } = await pending.held.locate(segment.file);
     const text = await pending.textOf(segment);
     const good: Uint8Array[] = [];
     const bad: BadLine[] = [];
@@ -157,7 +157,11 @@ export class BucketConverter implements AsyncDisposable {
     if (this.#badLines === "refuse") {
       const [first] = bad;
       throw new RunvaultError("malformed_row", first?.reason ?? "a committed line no longer reads as a row", {
-        place: { table: table.name, file, ...(first === undefined ? {} : { line: first.line }) },
+        place: {
+          table: table.name,
+          file: store.nameOf(key),
+          ...(first === undefined ? {} : { line: first.line }),
+        },
         hint: "Its rows were committed under another version of the contract: archive the run again, into a new archive.",
       });
     }

@@ -225,8 +225,7 @@ class HeldFiles {
         const manifest = await this.#archive!.manifestIn(file);
         if (manifest === null || addresses?.includes(manifest.source) === false) continue;
         const { instanceId, runId, state, run } = manifest;
-        const isWhole =
-          state === "COMPLETE" && (await lostFiles(this.#archive!.layout, manifest)).length === 0;
+        const isWhole = state === "COMPLETE" && (await lostFiles(this.#archive!, manifest)).length === 0;
         const { unproven, complete, earliest } = found.get(instanceId) ?? nothing;
         const started = run.started === null ? undefined : BigInt(run.started);
         found.set(instanceId, {

@@ -1,4 +1,4 @@
-import type { Layout } from "../archive/layout.ts";
+import type { Archive } from "../archive/archive.ts";
 import { concerning, lostFiles } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
@@ -23,7 +23,7 @@ export async function mendGoneRun(
   gone: RunvaultError,
 ): Promise<boolean> {
   const { archive, run, clock, signal, tool, duckdb, step } = job;
-  const lost = concerning(await lostFiles(archive.layout, committed), wanted);
+  const lost = concerning(await lostFiles(archive, committed), wanted);
   if (lost.length === 0) return false;
   job.onNote?.(
     `${countText(lost.length, "file")} missing or damaged here: Parquet is made again from segments`,
@@ -43,12 +43,12 @@ export async function mendGoneRun(
 
 /** Throws `archive_damaged` where files of these tables are lost. */
 export async function requireWholeGone(
-  layout: Layout,
+  archive: Archive,
   committed: Manifest,
   wanted: readonly Table[],
   gone: RunvaultError,
 ): Promise<void> {
-  const lost = concerning(await lostFiles(layout, committed), wanted).map(({ file }) => file);
+  const lost = concerning(await lostFiles(archive, committed), wanted).map(({ file }) => file);
   if (lost.length === 0) return;
   const others = lost.length > 3 ? ` and ${lost.length - 3} more` : "";
   const what = `these of its files are missing or damaged here: ${lost.slice(0, 3).join(", ")}${others}`;

@@ -76,7 +76,7 @@ export async function planRun(input: {
   const disks = input.scratch === undefined ? [input.folder] : [input.folder, input.scratch];
   const room = leastRoom(await Promise.all(disks.map(diskRoom)));
   const common = { instanceId, runId, status, freeBytes: room.free, reserveBytes: room.reserve };
-  const lost = archive === null ? [] : await lostFiles(archive.layout, committed);
+  const lost = archive === null ? [] : await lostFiles(archive, committed);
   const isWhole = concerning(lost, wanted).length === 0;
   const asks = { source, run, retry, signal };
   if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, settings, asks))) {
@@ -129,7 +129,7 @@ async function heldNow(
   await requireRealFoldersOf(archive.layout, run);
   const exactTypes = typesNow(archive);
   const work = { run, committed, storageVersion: settledVersion(run), final: run.final, exactTypes, lost };
-  return (await HeldTables.read({ layout: archive.layout, ...work, ...trusted })).held;
+  return (await HeldTables.read({ layout: archive.layout, store: archive.store, ...work, ...trusted })).held;
 }
 
 /** What a plan's rows come to; null where the plan does not know. */

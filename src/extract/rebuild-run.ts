@@ -90,7 +90,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   const names = tableNames.filter(
     (name) => committed.tables[name] !== undefined && (job.tables === undefined || job.tables.includes(name)),
   );
-  const lost = namesOf(await lostFiles(archive.layout, committed));
+  const lost = namesOf(await lostFiles(archive, committed));
   const buckets = names.flatMap((name) =>
     bucketsToMake(archive, name, committed.tables[name]!, job.upTo, lost),
   );
@@ -103,9 +103,9 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   for (const disk of archive.layout.disks) await refuseWhenFull(disk, needed);
   const exactTypes = typesNow(archive);
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
-  const { layout } = archive;
+  const { layout, store } = archive;
   await using pending = await Pending.open(
-    { layout, run, committed, storageVersion, final: committed.run.final, exactTypes, lost },
+    { layout, store, run, committed, storageVersion, final: committed.run.final, exactTypes, lost },
     step,
   );
   await using ownDuckDB = new JobDuckDB();

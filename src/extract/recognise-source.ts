@@ -23,7 +23,7 @@ export async function recogniseSource(input: {
   readonly signal: AbortSignal;
 }): Promise<void> {
   const { archive, source, lists, isMoved, retry, signal } = input;
-  const known = await readSources(archive.layout);
+  const known = await readSources(archive);
   if (known.length === 0 || known.some(({ addresses }) => addresses.includes(source.label))) return;
   for (const file of (await archive.manifestFiles()).slice(0, mostRuns)) {
     try {

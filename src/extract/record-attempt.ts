@@ -29,7 +29,7 @@ export interface FailedAttempt {
  */
 export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   const { archive, committed, isClosed, at, tool, step } = attempt;
-  const { layout } = archive;
+  const { layout, store } = archive;
   const concerned = attempt.tables.flatMap((name) => {
     const table = committed.tables[name] ?? untried(at);
     const next = after(table, attempt);
@@ -39,7 +39,7 @@ export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   if (concerned.length === 0 && closedAt === committed.closedAt) return committed;
   const tables = { ...committed.tables, ...Object.fromEntries(concerned) };
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
-  const work = { layout, run: committed, committed, storageVersion, final: committed.run.final };
+  const work = { layout, store, run: committed, committed, storageVersion, final: committed.run.final };
   await using pending = await Pending.open({ ...work, exactTypes: attempt.exactTypes }, step);
   const manifest: Manifest = {
     ...committed,

@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest, Segment } from "../archive/manifest.ts";
 import { mostSegmentBytes, readSegment } from "../archive/segment.ts";
@@ -43,10 +42,10 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
   }
   const isKnown =
     committed.source === source.label ||
-    (await knownSource(archive.layout, committed.source)).addresses.includes(source.label);
+    (await knownSource(archive, committed.source)).addresses.includes(source.label);
   if (isKnown && (before !== undefined || !isToFetch)) return;
   if (!isKnown && isMoved) {
-    await joinAddress(archive.layout, committed.source, source.label);
+    await joinAddress(archive, committed.source, source.label);
     return;
   }
   const hasRow = await hasProvenRow(identity);
@@ -59,7 +58,7 @@ export async function requireSameRun(identity: RunIdentity): Promise<void> {
         "address, say so once with --source-moved.",
     );
   }
-  if (!isKnown && hasRow === true) await joinAddress(archive.layout, committed.source, source.label);
+  if (!isKnown && hasRow === true) await joinAddress(archive, committed.source, source.label);
 }
 
 /** When a run began; undefined where that is not told, or told as 0. */
@@ -84,8 +83,8 @@ async function hasProvenRow(identity: RunIdentity): Promise<boolean | undefined>
       if (segment === undefined) continue;
       try {
         const text = await readSegment(
-          archive.layout,
-          join(archive.layout.dataDir(committed), segment.file),
+          archive.store,
+          archive.layout.committedKey(committed, "data", segment.file),
           segment,
         );
         const line = linesOf(text).at(end)?.toString("utf8");

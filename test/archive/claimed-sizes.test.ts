@@ -25,7 +25,7 @@ function claim(claimed: Partial<Segment>): Promise<void> {
 
 function read(claimed: Partial<Segment>): Promise<Buffer> {
   const segment = { ...firstOf(under.manifest), ...claimed };
-  return readSegment(under.archive.layout, under.dataFile(segment.file), segment);
+  return readSegment(under.archive.store, under.archive.layout.keyOf(under.dataFile(segment.file)), segment);
 }
 
 /** What anybody asks for in buffers meanwhile, in bytes: all of them, or the largest. */

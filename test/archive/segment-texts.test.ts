@@ -7,6 +7,7 @@ import type { Segment } from "../../src/archive/manifest.ts";
 import { type AheadBudget, readAhead } from "../../src/archive/read-ahead.ts";
 import { packSegment } from "../../src/archive/segment.ts";
 import { SegmentTexts } from "../../src/archive/segment-texts.ts";
+import { FolderStore } from "../../src/archive/storage/folder-store.ts";
 
 let folder: string;
 beforeAll(async () => {
@@ -26,11 +27,11 @@ async function stored(
   await writeFile(file, frame);
   const window = { bucket: "all", from: "0", to: "1", rows: 1, longestLine: 1, sorted: true };
   const segment = { ...window, file: name, bytes: 1000, storedBytes: frame.byteLength, sha256 };
-  return { file, segment, remove: () => rm(file) };
+  return { file: name, segment, remove: () => rm(file) };
 }
 
 test("a text is read once for all who want it, and kept until newer ones need the room", async () => {
-  const texts = new SegmentTexts(new Layout(folder), 2500);
+  const texts = new SegmentTexts(new FolderStore(new Layout(folder)), 2500);
   const [a, b, c] = [await stored("a"), await stored("b"), await stored("c")];
   const read = ({ file, segment }: typeof a) => texts.read(file, segment);
   const [one, other] = await Promise.all([read(a), read(a)]);
@@ -45,7 +46,7 @@ test("a text is read once for all who want it, and kept until newer ones need th
 });
 
 test("a text that could not be read is read again by the next who wants it", async () => {
-  const texts = new SegmentTexts(new Layout(folder), 10_000);
+  const texts = new SegmentTexts(new FolderStore(new Layout(folder)), 10_000);
   const { file, segment, remove } = await stored("d");
   await remove();
   await expect(texts.read(file, segment)).rejects.toMatchObject({ code: "archive_damaged" });

@@ -19,20 +19,20 @@ const write = (source: object) =>
 
 test("what was written before largest answers were kept is read, and added to", async () => {
   await write(written);
-  expect(await readSources(archive.layout)).toEqual([{ ...written, largest: { rows: 0, bytes: 0 } }]);
+  expect(await readSources(archive)).toEqual([{ ...written, largest: { rows: 0, bytes: 0 } }]);
   const largest = { rows: 12, bytes: 3400 };
-  await rememberSource(archive.layout, "http://a/", (known) => ({ ...known, largest }));
-  expect(await knownSource(archive.layout, "http://a/")).toEqual({ ...written, largest });
+  await rememberSource(archive, "http://a/", (known) => ({ ...known, largest }));
+  expect(await knownSource(archive, "http://a/")).toEqual({ ...written, largest });
 });
 
 test("of two addresses that are one source the larger answers are known", async () => {
   await write({ ...written, largest: { rows: 12, bytes: 3400 } });
-  await rememberSource(archive.layout, "http://b/", (known) => ({
+  await rememberSource(archive, "http://b/", (known) => ({
     ...known,
     largest: { rows: 40, bytes: 900 },
   }));
-  await joinAddress(archive.layout, "http://a/", "http://b/");
-  expect(await readSources(archive.layout)).toMatchObject([
+  await joinAddress(archive, "http://a/", "http://b/");
+  expect(await readSources(archive)).toMatchObject([
     { addresses: ["http://a/", "http://b/"], largest: { rows: 40, bytes: 3400 } },
   ]);
 });
@@ -41,6 +41,6 @@ test.each([{ largest: { rows: -1, bytes: 0 } }, { largest: { rows: 1 } }, { smal
   "%j in it is damage",
   async (odd) => {
     await write({ ...written, ...odd });
-    await expect(readSources(archive.layout)).rejects.toMatchObject({ code: "archive_damaged" });
+    await expect(readSources(archive)).rejects.toMatchObject({ code: "archive_damaged" });
   },
 );

@@ -20,7 +20,7 @@ describe("rows that were altered with all hashes put right", () => {
   async function rewriteSegment(change: (lines: string[]) => string[]): Promise<void> {
     const segment = under.manifest.tables.fills!.proven!.segments[1]!;
     const file = under.dataFile(segment.file);
-    const lines = (await readSegment(under.archive.layout, file, segment))
+    const lines = (await readSegment(under.archive.store, under.archive.layout.keyOf(file), segment))
       .toString("utf8")
       .split("\n")
       .slice(0, -1);

@@ -178,7 +178,7 @@ describe("a status word that nobody knows", () => {
     expect(told).toMatchObject({ status: 0, lists: [] });
     expect(told.runs.map(({ state }) => state)).toEqual(["COMPLETE", "COMPLETE", "COMPLETE"]);
     expect(await world.archive(...finishedAll)).toMatchObject({ status: 0, lists: [] });
-    const kept = await readSources((await openArchive(dir)).layout);
+    const kept = await readSources(await openArchive(dir));
     expect(kept).toMatchObject([{ finishedStatus: ["COMPLETED", "STOPPED"] }]);
   });
 

@@ -55,7 +55,7 @@ describe("a table that is one timestamp of many rows, which nothing counts", () 
         times,
       });
       await tables.archiveRun(whole, { run: large });
-      expect(await knownSource(tables.archive.layout, whole.label)).toMatchObject({ largest: { rows: 300 } });
+      expect(await knownSource(tables.archive, whole.label)).toMatchObject({ largest: { rows: 300 } });
       // fills that go on behind a timestamp that the cap cuts show the cap
       const fills = [...alike("fills", 140, 50), ...alike("fills", 1)];
       const rows = new Map([...small, ...(cap === undefined ? [] : [["fills", fills] as const])]);

@@ -226,12 +226,11 @@ describe.each([31n, 1n])(
 describe("the operator's word that a table holds no rows", () => {
   it("proves it, is kept for the instance, and is forgotten once rows come", async () => {
     await using tables = await TableWorld.create();
-    const { layout } = tables.archive;
     const source = new ArraySource(run, two(), { literal: true, times });
     expect((await tables.archiveRun(source)).manifest.tables.factors!.state).toBe("UNVERIFIED");
     const seen = new SeenSource(undefined, ["factors"]);
     expect((await tables.archiveRun(source, { seen })).manifest.tables.factors!.state).toBe("COMPLETE");
-    expect(await knownSource(layout, source.label)).toMatchObject({ empty: { alpha: ["factors"] } });
+    expect(await knownSource(tables.archive, source.label)).toMatchObject({ empty: { alpha: ["factors"] } });
     // another run, another command
     const next = { ...run, runId: "2022-01-02" };
     const later = new ArraySource(next, world({ factors: [] }), { literal: true, times });
@@ -243,13 +242,13 @@ describe("the operator's word that a table holds no rows", () => {
       final: true,
     });
     await using others = await TableWorld.create();
-    await rememberSource(others.archive.layout, source.label, (known) => ({
+    await rememberSource(others.archive, source.label, (known) => ({
       ...known,
       empty: { alpha: ["factors"], beta: ["fills"] },
     }));
     expect((await others.archiveRun(filled)).manifest.state).toBe("COMPLETE");
     await others.expectRows("factors", filled.tables.get("factors")!);
-    const { empty, routes } = await knownSource(others.archive.layout, source.label);
+    const { empty, routes } = await knownSource(others.archive, source.label);
     expect({ empty, routes }).toEqual({ empty: { beta: ["fills"] }, routes: ["factors", "fills"] });
   });
 

@@ -1,4 +1,4 @@
-import { link, lstat, readdir, rm } from "node:fs/promises";
+import { link, lstat, readdir, realpath, rm } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { RunvaultError } from "../../model/error.ts";
 import { openArchiveFile, readOpened } from "../archive-file.ts";
@@ -7,6 +7,7 @@ import {
   hasNoLinks,
   isMissing,
   moveFile,
+  removeIfEmpty,
   replaceFile,
   setFileBits,
   syncFolder,
@@ -21,9 +22,13 @@ import type { Body, ByteSpan, NewObject, Store, StoredObject } from "./store.ts"
 /** The files of an archive in its folder. Keys are paths below it; only regular files in real folders are objects. */
 export class FolderStore implements Store {
   readonly #layout: Layout;
+  readonly #root: string;
+  #realRoot: string | undefined;
 
-  constructor(layout: Layout) {
+  /** `root` is the archive's folder, or that of its work outside of it. */
+  constructor(layout: Layout, root = layout.dir) {
     this.#layout = layout;
+    this.#root = root;
   }
 
   async get(key: string, most: number, range?: ByteSpan): Promise<Buffer | null> {
@@ -38,88 +43,137 @@ export class FolderStore implements Store {
 
   async head(key: string): Promise<StoredObject | null> {
     const path = this.#path(key);
-    if (!(await requireRealFolder(this.#layout, dirname(path)))) return null;
+    if (!(await this.#isInside(path))) return null;
     const found = await lstat(path, { bigint: true }).catch((error: unknown) => {
       if (isMissing(error)) return null;
       throw RunvaultError.from(error, { place: { file: path } });
     });
     if (found === null) return null;
     if (!found.isFile()) throw misplaced(path, found, "file");
-    return { key, size: Number(found.size), modifiedAt: found.mtimeNs, token: fileMark(found) };
+    const { size, mtimeNs, ctimeNs } = found;
+    // anybody may set the one
+    const modifiedAt = mtimeNs > ctimeNs ? mtimeNs : ctimeNs;
+    return { key, size: Number(size), modifiedAt, token: fileMark(found) };
   }
 
   async *list(prefix: string): AsyncGenerator<StoredObject> {
-    const folder = this.#path(prefix.replace(/\/$/, ""));
-    if (!(await requireRealFolder(this.#layout, folder))) return;
-    const entries = await readdir(folder, { withFileTypes: true });
-    const keyed = entries.map((entry) => ({
-      entry,
-      name: entry.isDirectory() ? `${entry.name}/` : entry.name,
-    }));
-    keyed.sort((a, b) => Buffer.compare(Buffer.from(a.name), Buffer.from(b.name)));
-    for (const { entry, name } of keyed) {
-      if (entry.isDirectory()) yield* this.list(`${prefix}${name}`);
-      else if (entry.isSymbolicLink()) throw misplaced(join(folder, name), entry, "file");
-      else if (entry.isFile() && asideOwner(name) === null) {
-        const found = await this.head(`${prefix}${name}`);
+    for (const name of await this.names(prefix)) {
+      const key = `${prefix}${name}`;
+      if (name.endsWith("/")) yield* this.list(key);
+      else if (asideOwner(name) === null) {
+        const found = await this.head(key);
         // removed since the folder was read
         if (found !== null) yield found;
       }
     }
   }
 
-  async putIfAbsent(key: string, body: Body): Promise<string | null> {
-    const [token] = await this.putAllIfAbsent([{ key, body }]);
-    return token!;
+  async names(prefix: string): Promise<string[]> {
+    const folder = prefix === "" ? this.#root : this.#path(prefix.replace(/\/$/, ""));
+    if (!(await requireRealFolder(this.#layout, folder))) return [];
+    const entries = await readdir(folder, { withFileTypes: true }).catch((error: unknown) => {
+      // removed since it was looked at
+      if (isMissing(error)) return [];
+      throw RunvaultError.from(error, { place: { file: folder } });
+    });
+    const names = entries.map((entry) => (entry.isDirectory() ? `${entry.name}/` : entry.name));
+    return names.sort((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b)));
   }
 
-  /** One sync a folder, whatever the number of its files. */
-  async putAllIfAbsent(objects: readonly NewObject[]): Promise<(string | null)[]> {
-    const folders = new Set(objects.map(({ key }) => dirname(this.#path(key))));
-    for (const folder of folders) await makeRealFolder(this.#layout, folder);
-    const tokens: (string | null)[] = [];
-    for (const { key, body } of objects) {
-      const path = this.#path(key);
-      tokens.push((await this.#create(path, body)) ? await markOf(path) : null);
-    }
-    for (const folder of folders) await syncFolder(folder);
-    return tokens;
-  }
-
-  async replaceIf(key: string, body: Uint8Array, token: string): Promise<string | null> {
+  async putIfAbsent(key: string, body: Body, written?: () => void): Promise<string | null> {
     const path = this.#path(key);
-    // whoever replaces holds the run's lock, or the archive's: nobody comes between this look and the rename
-    if ((await this.head(key))?.token !== token) return null;
-    await replaceFile(path, body, (await permissionsAt(this.#layout, path)).file);
+    const folder = dirname(path);
+    const mode = await this.#makeFolder(folder);
+    if (!(await this.#create(path, body, mode, written))) return null;
+    await syncFolder(folder);
     return await markOf(path);
   }
 
+  /** One sync a folder, whatever the number of its files. */
+  async putAllIfAbsent(objects: Iterable<NewObject>): Promise<string[]> {
+    const modes = new Map<string, number>();
+    const taken: string[] = [];
+    for (const { key, body } of objects) {
+      const path = this.#path(key);
+      const folder = dirname(path);
+      const mode = modes.get(folder) ?? (await this.#makeFolder(folder));
+      modes.set(folder, mode);
+      if (!(await this.#create(path, body, mode))) taken.push(key);
+    }
+    for (const folder of modes.keys()) await syncFolder(folder);
+    return taken;
+  }
+
+  async replaceIf(
+    key: string,
+    body: Uint8Array,
+    token: string,
+    written?: () => void,
+  ): Promise<string | null> {
+    const path = this.#path(key);
+    // whoever replaces holds the run's lock, or the archive's: nobody comes between this look and the rename
+    if ((await this.head(key))?.token !== token) return null;
+    await replaceFile(path, body, (await permissionsAt(this.#layout, path)).file, written);
+    return await markOf(path);
+  }
+
+  /** Of a symbolic link the link goes. Folders that are empty then go, too, but for the archive's own. */
   async remove(keys: readonly string[]): Promise<void> {
+    const folders = new Set<string>();
     for (const key of keys) {
       const path = this.#path(key);
-      if (await requireRealFolder(this.#layout, dirname(path))) await rm(path, { force: true });
+      if (!folders.has(dirname(path)) && !(await requireRealFolder(this.#layout, dirname(path)))) continue;
+      await rm(path, { force: true });
+      folders.add(dirname(path));
+    }
+    for (const folder of folders) {
+      await syncFolder(folder);
+      for (let one = folder; relative(this.#root, one).includes(sep); one = dirname(one))
+        await removeIfEmpty(one);
     }
   }
 
   async localFile(key: string): Promise<string> {
     const path = this.#path(key);
-    const { handle } = await openArchiveFile(this.#layout, path, Number.POSITIVE_INFINITY);
-    await handle.close();
-    return path;
+    if ((await this.head(key)) !== null) return path;
+    throw Object.assign(new Error(`ENOENT: no such file, ${path}`), { code: "ENOENT" });
+  }
+
+  nameOf(key: string): string {
+    return this.#path(key);
+  }
+
+  /** As `requireRealFolder` of a file's folder, in one call of the system where nothing is wrong. */
+  async #isInside(path: string): Promise<boolean> {
+    const folder = dirname(path);
+    try {
+      this.#realRoot ??= await realpath(this.#root);
+      if ((await realpath(folder)) === join(this.#realRoot, relative(this.#root, folder))) return true;
+    } catch {
+      // looked at part by part, what is wrong shows
+    }
+    return await requireRealFolder(this.#layout, folder);
+  }
+
+  /** Makes a folder where it is missing, and gives the permissions of files in it. */
+  async #makeFolder(folder: string): Promise<number> {
+    await makeRealFolder(this.#layout, folder);
+    return (await permissionsAt(this.#layout, folder)).file;
   }
 
   /** False where something has the name already. */
-  async #create(path: string, body: Body): Promise<boolean> {
-    const mode = (await permissionsAt(this.#layout, path)).file;
+  async #create(path: string, body: Body, mode: number, written?: () => void): Promise<boolean> {
     if (body instanceof Uint8Array) {
       const aside = await writeAside(path, body, mode);
       try {
+        written?.();
         return await this.#give(aside, path);
       } finally {
         await rm(aside, { force: true });
       }
     }
     await setFileBits(body.syncedFile, mode);
+    written?.();
     return await this.#give(body.syncedFile, path);
   }
 
@@ -139,8 +193,8 @@ export class FolderStore implements Store {
   }
 
   #path(key: string): string {
-    const path = join(this.#layout.dir, key);
-    if (key === "" || relative(this.#layout.dir, path).split(sep).join("/") !== key) {
+    const path = join(this.#root, key);
+    if (key === "" || relative(this.#root, path).split(sep).join("/") !== key) {
       throw new RunvaultError("internal", `${JSON.stringify(key)} is no key`);
     }
     return path;

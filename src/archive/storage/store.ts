@@ -17,19 +17,33 @@ export interface Store {
   head(key: string): Promise<StoredObject | null>;
   /** The objects whose keys begin with the prefix, which ends with a slash, in the order of their keys' bytes. */
   list(prefix: string): AsyncIterable<StoredObject>;
-  /** Stores an object under a key that is free, and gives its token; null, and nothing is done, where the key is taken. */
-  putIfAbsent(key: string, body: Body): Promise<string | null>;
-  /** The same for several, in any order. Those of free keys are stored whatever becomes of the others. */
-  putAllIfAbsent(objects: readonly NewObject[]): Promise<(string | null)[]>;
+  /**
+   * What stands right below a prefix, "" or one that ends with a slash, in the order of names' bytes: what is no object as
+   * well, as what killed writers left, and with a slash behind its name what has more below. Nothing is said of any, so
+   * that thousands cost one question.
+   */
+  names(prefix: string): Promise<string[]>;
+  /**
+   * Stores an object under a key that is free, and gives its token; null, and nothing is done, where the key is taken.
+   * `written` is called when the bytes are on their way and not yet an object: a test kills the process there.
+   */
+  putIfAbsent(key: string, body: Body, written?: () => void): Promise<string | null>;
+  /**
+   * The same for several, and may store each before it takes the next from the iterable. Gives the keys that were taken:
+   * the others are stored whatever becomes of these.
+   */
+  putAllIfAbsent(objects: Iterable<NewObject>): Promise<string[]>;
   /**
    * Stores an object in the place of the one that has this token, and gives the new token; null, and nothing is done,
    * where the object is another by now, or is gone.
    */
-  replaceIf(key: string, body: Uint8Array, token: string): Promise<string | null>;
-  /** Removes objects that are there. */
+  replaceIf(key: string, body: Uint8Array, token: string, written?: () => void): Promise<string | null>;
+  /** Removes what is there under these keys, and what is no object but stands there; it stays away, once this has returned. */
   remove(keys: readonly string[]): Promise<void>;
   /** A path on this machine that has the object's bytes, for who can read files alone. Throws ENOENT where there is none. */
   localFile(key: string): Promise<string>;
+  /** What people know the object by. */
+  nameOf(key: string): string;
 }
 
 /** Bytes from `start` up to, not with, `end`. */

@@ -1,0 +1,11 @@
+import { basename, dirname } from "node:path/posix";
+import { asideOwner } from "../durable.ts";
+import type { Store } from "./store.ts";
+
+/** Removes what killed writers of an object left beside it. Only where no other writer may be at it. */
+export async function removeLeftovers(store: Store, key: string): Promise<void> {
+  const folder = dirname(key);
+  const prefix = folder === "." ? "" : `${folder}/`;
+  const left = (await store.names(prefix)).filter((name) => asideOwner(name) === basename(key));
+  if (left.length > 0) await store.remove(left.map((name) => `${prefix}${name}`));
+}
