@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
 import { FolderStore } from "../../src/archive/storage/folder-store.ts";
+import { removeLeftovers } from "../../src/archive/storage/remove-leftovers.ts";
 import type { Store } from "../../src/archive/storage/store.ts";
 import { MemoryStore } from "../fixtures/storage/memory-store.ts";
 
@@ -67,12 +68,47 @@ describe.each(stores)("%s as a store", (_name, open) => {
   it("puts several, and tells of each", async () => {
     const store = open();
     await store.putIfAbsent("data/b", bytes("old"));
-    const tokens = await store.putAllIfAbsent(
+    const taken = await store.putAllIfAbsent(
       ["a", "b", "c"].map((name) => ({ key: `data/${name}`, body: bytes(name) })),
     );
-    expect(tokens.map((token) => token === null)).toEqual([false, true, false]);
+    expect(taken).toEqual(["data/b"]);
     expect(await store.get("data/b", most)).toEqual(bytes("old"));
     expect(await store.get("data/c", most)).toEqual(bytes("c"));
+  });
+
+  it("stores what came before an iterable that fails", async () => {
+    const store = open();
+    function* failing() {
+      yield { key: "data/a", body: bytes("a") };
+      throw new Error("no more");
+    }
+    await expect(store.putAllIfAbsent(failing())).rejects.toThrow("no more");
+    expect(await store.get("data/a", most)).toEqual(bytes("a"));
+  });
+
+  it("tells of the moment before an object is there", async () => {
+    const store = open();
+    const kill = () => {
+      throw new Error("killed");
+    };
+    await expect(store.putIfAbsent(key, bytes("1"), kill)).rejects.toThrow("killed");
+    expect(await store.head(key)).toBe(null);
+    const token = (await store.putIfAbsent(key, bytes("1")))!;
+    await expect(store.replaceIf(key, bytes("2"), token, kill)).rejects.toThrow("killed");
+    expect(await store.get(key, most)).toEqual(bytes("1"));
+    expect((await store.head(key))?.token).toBe(token);
+  });
+
+  it("names what stands right below a prefix", async () => {
+    const store = open();
+    for (const one of ["data/b", "data/a/y", "data/a/x", "top"]) await store.putIfAbsent(one, bytes(one));
+    expect(await store.names("")).toEqual(["data/", "top"]);
+    expect(await store.names("data/")).toEqual(["a/", "b"]);
+    expect(await store.names("data/a/")).toEqual(["x", "y"]);
+    expect(await store.names("nothing/")).toEqual([]);
+    await store.remove(["data/a/x", "data/a/y"]);
+    expect(await store.names("data/")).toEqual(["b"]);
+    expect(await store.head("top")).toMatchObject({ key: "top", size: 3 });
   });
 
   it("takes local files, and leaves those that it does not store", async () => {
@@ -120,6 +156,17 @@ describe.each(stores)("%s as a store", (_name, open) => {
 describe("a folder as a store", () => {
   const open = () => new FolderStore(new Layout(join(folder, "archive")));
 
+  it("has what a killed writer left named and removed, and not listed", async () => {
+    const store = open();
+    await store.putIfAbsent("runs/a/1.json", bytes("1"));
+    for (const name of [".1.json.1-1.part", ".2.json.1-1.part"]) {
+      await writeFile(join(folder, "archive", "runs", "a", name), "");
+    }
+    expect(await keysOf(store, "runs/")).toEqual(["runs/a/1.json"]);
+    await removeLeftovers(store, "runs/a/1.json");
+    expect(await store.names("runs/a/")).toEqual([".2.json.1-1.part", "1.json"]);
+  });
+
   it("is not led out of itself, and gives nothing but files", async () => {
     const store = open();
     await store.putIfAbsent("data/a/x", bytes("x"));
@@ -138,6 +185,9 @@ describe("a folder as a store", () => {
     });
     await expect(store.remove(["data/away/x"])).rejects.toMatchObject({ code: "archive_damaged" });
     await expect(keysOf(store, "data/")).rejects.toMatchObject({ code: "archive_damaged" });
+    await expect(store.names("data/away/")).rejects.toMatchObject({ code: "archive_damaged" });
+    await store.remove(["data/a/link"]);
+    expect(await store.names("data/a/")).toEqual(["x"]);
     expect(await readFile(join(outside, "x"), "utf8")).toBe("secret");
     for (const none of ["", "../x", "/etc/passwd", "data//x", "data/../x", "data/"])
       await expect(store.get(none, most)).rejects.toMatchObject({ code: "internal" });
