@@ -525,10 +525,10 @@ class ArchiveSource implements HistorySource {
   async #overtaken(manifest: Manifest, thrown: unknown): Promise<unknown> {
     if (!(thrown instanceof RunvaultError) || thrown.code !== "archive_damaged") return thrown;
     const place = { instance: manifest.instanceId, run: manifest.runId };
-    const { layout } = this.#archive;
+    const { layout, store } = this.#archive;
     const now = await this.#archive.manifest(manifest);
     const manifests = async () => (now === null ? [] : [now]);
-    return (await overtaken({ layout, manifests }, [manifest], thrown)) ?? thrown.at(place);
+    return (await overtaken({ layout, store, manifests }, [manifest], thrown)) ?? thrown.at(place);
   }
 }
 

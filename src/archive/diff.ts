@@ -1,5 +1,4 @@
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -179,7 +178,7 @@ async function* parquetText(
   name: TableName,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Uint8Array> {
-  const files = parquetFiles(side, name);
+  const files = await parquetFiles(side, name);
   if (files.length === 0) return;
   let seen = 0;
   const result = await side.connection.stream(
@@ -197,7 +196,7 @@ async function* parquetText(
 }
 
 async function rowHashOf(side: Side, name: TableName): Promise<string | null> {
-  const files = parquetFiles(side, name);
+  const files = await parquetFiles(side, name);
   if (files.length === 0) return null;
   try {
     const { rows, hash } = await rowHashWithin(side.connection, tableNamed(name), files);
@@ -222,9 +221,11 @@ function unreadable(
   });
 }
 
-function parquetFiles({ archive, manifest }: Side, name: TableName): string[] {
-  const dir = archive.layout.dataDir(manifest);
-  return (latestView(manifest.tables[name])?.parquet ?? []).map(({ file }) => join(dir, file));
+async function parquetFiles({ archive, manifest }: Side, name: TableName): Promise<string[]> {
+  const { layout, store } = archive;
+  const parquet = latestView(manifest.tables[name])?.parquet ?? [];
+  const keys = parquet.map(({ file }) => layout.committedKey(manifest, "data", file));
+  return await Promise.all(keys.map((key) => store.localFile(key)));
 }
 
 async function manifestsOf(

@@ -3,7 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { instanceNotArchived, notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { mostBytes, readArchiveFile } from "./archive-file.ts";
+import { mostBytes } from "./archive-file.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { namesIn } from "./verify-files.ts";
@@ -47,16 +47,16 @@ async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<Fou
 }
 
 /** The runs of the instances whose folder has this name. */
-async function* runsIn({ layout }: Archive, folder: string): AsyncGenerator<FoundRun> {
+async function* runsIn({ layout, store }: Archive, folder: string): AsyncGenerator<FoundRun> {
   for (const name of await namesIn(join(layout.runsDir, folder))) {
     if (name.startsWith(".") || !name.endsWith(".json")) continue;
     const file = join(layout.runsDir, folder, name);
     const named = { instanceId: idOf(folder), runId: idOf(name.slice(0, -".json".length)) };
     try {
-      const manifest = parseManifest(
-        (await readArchiveFile(layout, file, mostBytes.manifest)).toString("utf8"),
-        file,
-      );
+      const bytes = await store.get(layout.keyOf(file), mostBytes.manifest);
+      // removed since it was listed
+      if (bytes === null) continue;
+      const manifest = parseManifest(bytes.toString("utf8"), file);
       const run = { instanceId: manifest.instanceId, runId: manifest.runId };
       if (layout.manifestFile(run) === file) {
         yield { run, file, manifest, damage: null };

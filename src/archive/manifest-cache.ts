@@ -1,7 +1,6 @@
 import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
 import type { Manifest } from "./manifest.ts";
-import { markOf } from "./storage/file-mark.ts";
 
 /** Manifests of runs asked for again and again: a large one takes tens of milliseconds to read and check. */
 const mostKept = 32;
@@ -21,7 +20,7 @@ export class ManifestCache {
   /** The committed manifest of a run; null when there is none. Throws `archive_damaged`. */
   async manifest(run: RunRef): Promise<Manifest | null> {
     const file = this.#archive.layout.manifestFile(run);
-    const mark = await markOf(file);
+    const mark = await this.#markOf(file);
     if (mark === null) return null;
     const kept = this.#kept.get(file);
     const { instanceId, runId } = run;
@@ -31,8 +30,12 @@ export class ManifestCache {
     const manifest = await this.#archive.manifest(run);
     this.#kept.delete(file);
     // a commit in between would leave the mark of the file before with the manifest of the one after
-    if (manifest !== null && (await markOf(file)) === mark) this.#kept.set(file, { mark, manifest });
+    if (manifest !== null && (await this.#markOf(file)) === mark) this.#kept.set(file, { mark, manifest });
     if (this.#kept.size > mostKept) this.#kept.delete(this.#kept.keys().next().value!);
     return manifest;
+  }
+  async #markOf(file: string): Promise<string | null> {
+    const { layout, store } = this.#archive;
+    return (await store.head(layout.keyOf(file)))?.token ?? null;
   }
 }

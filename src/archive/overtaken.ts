@@ -1,9 +1,6 @@
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { RunvaultError } from "../model/error.ts";
 import type { Archive } from "./archive.ts";
-import { isMissing } from "./durable.ts";
 import type { Manifest } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
 
@@ -12,11 +9,11 @@ import { filesOf } from "./manifest-files.ts";
  * commits took files of one away; null where none did, and the archive has another fault.
  */
 export async function overtaken(
-  archive: Pick<Archive, "layout" | "manifests">,
+  archive: Pick<Archive, "layout" | "store" | "manifests">,
   read: readonly Manifest[],
   cause: unknown,
 ): Promise<RunvaultError | null> {
-  const { layout } = archive;
+  const { layout, store } = archive;
   const present = new Map(
     (await archive.manifests()).map((manifest) => [layout.manifestFile(manifest), manifest]),
   );
@@ -26,9 +23,9 @@ export async function overtaken(
     // removed and archived again: the names of files began anew, too
     const isAnew = now !== undefined && now.generation <= manifest.generation;
     const kept = now === undefined ? new Set<string>() : filesOf(now).data;
+    for (const name of await store.names(layout.committedKey(manifest, "data"))) kept.add(name);
     for (const file of filesOf(manifest).data) {
-      const isKept = kept.has(file) || (await isThere(join(layout.dataDir(manifest), file)));
-      if (isKept && !isAnew) continue;
+      if (kept.has(file) && !isAnew) continue;
       return new RunvaultError(
         "history_query_failed",
         "a job committed a new generation of the run while it was read",
@@ -41,14 +38,4 @@ export async function overtaken(
     }
   }
   return null;
-}
-
-async function isThere(file: string): Promise<boolean> {
-  try {
-    await stat(file);
-    return true;
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw RunvaultError.from(error, { place: { file } });
-  }
 }

@@ -1,18 +1,19 @@
 import { readdir, rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { mostBytes, readArchiveText } from "./archive-file.ts";
-import { removeAsides, removeIfEmpty, syncFolder } from "./durable.ts";
+import { mostBytes } from "./archive-file.ts";
+import { removeAsides, removeIfEmpty } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { lockRun } from "./lock.ts";
-import { ownFoldersOf } from "./own-names.ts";
+import { ownFiles, ownFoldersOf } from "./own-names.ts";
 import type { Step } from "./pending.ts";
 import { lstatOrNull, requireRealFolder, requireRealFoldersOf, requireReplaceable } from "./real-folder.ts";
 import { removeOwnFolder } from "./remove-own.ts";
+import type { Store } from "./storage/store.ts";
 
 export interface RemoveOptions {
   /** Hears the named moments of the removal; a test kills the process at each. */
@@ -31,9 +32,8 @@ export async function removeRun(
   run: RunRef,
   options: RemoveOptions = {},
 ): Promise<readonly string[]> {
-  const { layout } = archive;
+  const { layout, store } = archive;
   const step = options.step ?? (() => {});
-  const manifest = layout.manifestFile(run);
   const folders = ownFoldersOf(layout, run);
   // before the lock is taken: its file would be all that is there of a misspelt run
   await requireRemovable(archive, run);
@@ -41,16 +41,13 @@ export async function removeRun(
   await requireRemovable(archive, run);
   const foreign: string[] = [];
   try {
-    if ((await lstatOrNull(manifest)) !== null) {
-      await rm(manifest);
-      await syncFolder(dirname(manifest));
-    }
+    await store.remove([layout.keyOf(layout.manifestFile(run))]);
     step("remove-manifest");
     for (const { folder, isOwn } of folders) {
       for (const name of await removeOwnFolder(layout, folder, isOwn)) foreign.push(join(folder, name));
       step("remove-folder");
     }
-    await removeIfEmpty(dirname(manifest));
+    await removeCommitted(archive, run);
     await removeCache(layout, run);
     return foreign;
   } catch (error) {
@@ -64,8 +61,17 @@ export async function requireRemovable(archive: Archive, run: RunRef): Promise<v
   const manifest = layout.manifestFile(run);
   await requireRealFoldersOf(layout, run);
   requireReplaceable(manifest, await lstatOrNull(manifest));
-  if (!(await isThere(layout, run))) throw nothingThere(run);
+  if (!(await isThere(archive, run))) throw nothingThere(run);
   await refuseOtherRun(archive, run);
+}
+
+/** The run's files, where they are not in the archive's folder. */
+async function removeCommitted({ layout, store }: Archive, run: RunRef): Promise<void> {
+  for (const folder of ["data", "quarantine"] as const) {
+    const prefix = layout.committedKey(run, folder);
+    const own = (await store.names(prefix)).filter(ownFiles[folder]);
+    if (own.length > 0) await store.remove(own.map((name) => `${prefix}${name}`));
+  }
 }
 
 /** What readers remember of the run's files, and what kills left of it. */
@@ -79,9 +85,9 @@ async function removeCache(layout: Layout, run: RunRef): Promise<void> {
 }
 
 /** Ids over 200 bytes are shortened with a hash: should two share a path, only its owner may be removed. */
-async function refuseOtherRun({ layout }: Archive, run: RunRef): Promise<void> {
+async function refuseOtherRun({ layout, store }: Archive, run: RunRef): Promise<void> {
   const file = layout.manifestFile(run);
-  const owner = await readOwner(layout, file);
+  const owner = await readOwner(store, layout.keyOf(file));
   if (owner === null || (owner.instanceId === run.instanceId && owner.runId === run.runId)) return;
   // ids that do not lead here are damage, not another run
   if (layout.manifestFile(owner) !== file) return;
@@ -91,11 +97,11 @@ async function refuseOtherRun({ layout }: Archive, run: RunRef): Promise<void> {
 }
 
 /** The ids that a manifest file holds; null where it is missing, is no file, or says none. */
-async function readOwner(layout: Layout, file: string): Promise<RunRef | null> {
+async function readOwner(store: Store, key: string): Promise<RunRef | null> {
   try {
-    const text = await readArchiveText(layout, file, mostBytes.manifest);
-    if (text === null) return null;
-    const { instanceId, runId } = parseJson(text) as Partial<RunRef>;
+    const bytes = await store.get(key, mostBytes.manifest);
+    if (bytes === null) return null;
+    const { instanceId, runId } = parseJson(bytes.toString("utf8")) as Partial<RunRef>;
     return typeof instanceId === "string" && typeof runId === "string" ? { instanceId, runId } : null;
   } catch (error) {
     if (error instanceof RunvaultError && error.code !== "archive_damaged") throw error;
@@ -105,8 +111,12 @@ async function readOwner(layout: Layout, file: string): Promise<RunRef | null> {
 }
 
 /** Whether there is anything of a run: folders that hold only what is not the archive's are not. */
-async function isThere(layout: Layout, run: RunRef): Promise<boolean> {
-  if ((await lstatOrNull(layout.manifestFile(run))) !== null) return true;
+async function isThere({ layout, store }: Archive, run: RunRef): Promise<boolean> {
+  const manifest = layout.keyOf(layout.manifestFile(run));
+  if ((await store.names(`${dirname(manifest)}/`)).includes(basename(manifest))) return true;
+  for (const folder of ["data", "quarantine"] as const) {
+    if ((await store.names(layout.committedKey(run, folder))).some(ownFiles[folder])) return true;
+  }
   for (const { folder, isOwn } of ownFoldersOf(layout, run)) {
     if (!(await requireRealFolder(layout, folder))) continue;
     const names = await readdir(folder);

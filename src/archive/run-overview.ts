@@ -5,14 +5,13 @@ import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
-import { mostBytes, readArchiveFile } from "./archive-file.ts";
-import { sizeOf } from "./durable.ts";
+import { mostBytes } from "./archive-file.ts";
 import type { Manifest, TableState } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { linkedInstances, requireRealFolder } from "./real-folder.ts";
-import { markOf } from "./storage/file-mark.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
+import { damageOf } from "./verify-report.ts";
 
 /** What there is to say of an archived run without its segments. */
 export interface RunOverview extends RunRef {
@@ -75,12 +74,13 @@ export class RunOverviews {
   async read(): Promise<Overview> {
     const kept = new Map<string, { readonly mark: string; readonly read: Read }>();
     for (const file of await this.#files()) {
-      const mark = await markOf(file);
+      const mark = await this.#markOf(file);
       // a run removed since it was listed is simply not there any more
       if (mark === null) continue;
       const known = this.#kept.get(file);
       const before = known?.mark === mark ? known.read : undefined;
       const read = before !== undefined && isLasting(before) ? before : await this.#readFile(file);
+      if (read === null) continue;
       // the same trouble as before stays the same error, of which the owner has heard
       kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
@@ -159,11 +159,17 @@ export class RunOverviews {
   }
 
   async #faultsOf(manifest: Manifest): Promise<string[]> {
-    const dir = this.#archive.layout.dataDir(manifest);
+    const { layout, store } = this.#archive;
     const faults: string[] = [];
     const sizes = sizesOf(manifest);
     for (const file of filesOf(manifest).data) {
-      const size = await sizeOf(join(dir, file));
+      let size: number | null;
+      try {
+        size = (await store.head(layout.committedKey(manifest, "data", file)))?.size ?? null;
+      } catch (error) {
+        faults.push(`${file}: ${damageOf(error)}`);
+        continue;
+      }
       const promised = sizes.get(file);
       if (size === null) faults.push(`${file} is missing`);
       else if (promised !== undefined && size !== promised) {
@@ -187,11 +193,24 @@ export class RunOverviews {
     return files;
   }
 
-  async #readFile(file: string): Promise<Read> {
+  /** What tells a manifest from the one that replaces it; null where there is none. */
+  async #markOf(file: string): Promise<string | null> {
+    const { layout, store } = this.#archive;
     try {
-      const { layout } = this.#archive;
-      const text = (await readArchiveFile(layout, file, mostBytes.manifest)).toString("utf8");
-      const manifest = parseManifest(text, file);
+      return (await store.head(layout.keyOf(file)))?.token ?? null;
+    } catch (error) {
+      // what else is in its place, its reading tells
+      return damageOf(error);
+    }
+  }
+
+  /** What a manifest says; null where it was removed since it was listed. */
+  async #readFile(file: string): Promise<Read | null> {
+    try {
+      const { layout, store } = this.#archive;
+      const bytes = await store.get(layout.keyOf(file), mostBytes.manifest);
+      if (bytes === null) return null;
+      const manifest = parseManifest(bytes.toString("utf8"), file);
       if (layout.manifestFile(manifest) === file) return this.#overviewOf(manifest);
       const { instanceId, runId } = manifest;
       throw new RunvaultError(
