@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { readdir } from "node:fs/promises";
-import { join } from "node:path";
 import { z } from "zod";
 import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import { makeFolder, privateFolder } from "../model/make-folder.ts";
@@ -9,11 +8,12 @@ import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tables } from "../model/table.ts";
 import { mostBytes } from "./archive-file.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "./convert-types.ts";
-import { asideOwner, isMissing } from "./durable.ts";
+import { asideOwner } from "./durable.ts";
 import { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
+import { manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
-import { linkedInstances, requireRealFolder } from "./real-folder.ts";
+import { linkedInstances } from "./real-folder.ts";
 import { scratchArea } from "./scratch-area.ts";
 import { FolderStore } from "./storage/folder-store.ts";
 import { removeLeftovers } from "./storage/remove-leftovers.ts";
@@ -187,7 +187,7 @@ export async function findArchive(
     },
     manifest: (run) => readManifest(layout, store, run),
     manifests: () => readManifests(layout, store),
-    manifestFiles: () => listManifests(layout),
+    manifestFiles: () => listManifests(layout, store),
     manifestIn: (file) => readManifestIn(layout, store, file),
   };
 }
@@ -255,17 +255,11 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
   });
 }
 
-async function listManifests(layout: Layout): Promise<string[]> {
-  const files: string[] = [];
-  await requireRealFolder(layout, layout.runsDir);
+async function listManifests(layout: Layout, store: Store): Promise<string[]> {
+  const paths = await manifestPaths(layout, store);
   const [linked] = await linkedInstances(layout);
   if (linked !== undefined) throw linked.error;
-  for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
-    for (const name of await namesIn(join(layout.runsDir, instance))) {
-      if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(layout.runsDir, instance, name));
-    }
-  }
-  return files;
+  return paths;
 }
 
 async function readManifestIn(layout: Layout, store: Store, file: string): Promise<Manifest | null> {
@@ -278,23 +272,13 @@ async function readManifestIn(layout: Layout, store: Store, file: string): Promi
 
 async function readManifests(layout: Layout, store: Store): Promise<Manifest[]> {
   const found: Manifest[] = [];
-  for (const file of await listManifests(layout)) {
+  for (const file of await listManifests(layout, store)) {
     const manifest = await readManifestIn(layout, store, file);
     // a run removed between the listing and the reading is simply not there any more
     if (manifest !== null) found.push(manifest);
   }
   const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
   return found.sort((a, b) => order(a.instanceId, b.instanceId) || order(a.runId, b.runId));
-}
-
-/** Names in a folder; none where it is gone, or is a file that is not the archive's. */
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw RunvaultError.from(error, { place: { file: folder } });
-  }
 }
 
 async function listIfThere(dir: string): Promise<string[] | null> {

@@ -124,14 +124,14 @@ async function putFiles(
     });
   }
   // what generations before name stays as it is, whatever is pending
-  const toPut = wanted.filter(({ file }) => held.has(file) && !known.has(file));
+  const isToPut = ({ file }: (typeof wanted)[number]) => held.has(file) && !known.has(file);
   const object = ({ key, file }: (typeof wanted)[number]) => ({
     key,
     body: { syncedFile: pending.pendingFile(file) },
   });
   function* objects() {
-    for (const one of toPut) {
-      yield object(one);
+    for (const one of wanted) {
+      if (isToPut(one)) yield object(one);
       step("commit-moved-one");
     }
   }
@@ -141,7 +141,7 @@ async function putFiles(
   // no manifest names what a killed commit left, and what counts is what is pending
   await requireStanding();
   await store.remove([...taken]);
-  const again = await store.putAllIfAbsent(toPut.filter(({ key }) => taken.has(key)).map(object));
+  const again = await store.putAllIfAbsent(wanted.filter(({ key }) => taken.has(key)).map(object));
   if (again.length > 0) throw overtakenBy(before, next);
 }
 

@@ -1,4 +1,3 @@
-import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -8,8 +7,9 @@ import type { Archive } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
 import type { Manifest, TableState } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
+import { manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
-import { linkedInstances, requireRealFolder } from "./real-folder.ts";
+import { linkedInstances } from "./real-folder.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 import { damageOf } from "./verify-report.ts";
 
@@ -72,8 +72,9 @@ export class RunOverviews {
 
   /** As committed now. Throws where the folder of the manifests cannot be read. */
   async read(): Promise<Overview> {
+    const { layout, store } = this.#archive;
     const kept = new Map<string, { readonly mark: string; readonly read: Read }>();
-    for (const file of await this.#files()) {
+    for (const file of await manifestPaths(layout, store)) {
       const mark = await this.#markOf(file);
       // a run removed since it was listed is simply not there any more
       if (mark === null) continue;
@@ -84,7 +85,7 @@ export class RunOverviews {
       // the same trouble as before stays the same error, of which the owner has heard
       kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
-    for (const { folder, error } of await linkedInstances(this.#archive.layout)) {
+    for (const { folder, error } of await linkedInstances(layout)) {
       const file = error.place.file!;
       const before = this.#kept.get(file)?.read;
       const read = { file: relative(this.#archive.dir, file), folder, error };
@@ -179,20 +180,6 @@ export class RunOverviews {
     return faults;
   }
 
-  async #files(): Promise<string[]> {
-    const { runsDir } = this.#archive.layout;
-    await requireRealFolder(this.#archive.layout, runsDir);
-    const files: string[] = [];
-    const linked = new Set((await linkedInstances(this.#archive.layout)).map(({ folder }) => folder));
-    for (const folder of await namesIn(runsDir)) {
-      if (linked.has(folder)) continue;
-      for (const name of await namesIn(join(runsDir, folder))) {
-        if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(runsDir, folder, name));
-      }
-    }
-    return files;
-  }
-
   /** What tells a manifest from the one that replaces it; null where there is none. */
   async #markOf(file: string): Promise<string | null> {
     const { layout, store } = this.#archive;
@@ -246,15 +233,4 @@ function sizesOf({ tables, documents }: Manifest): Map<string, number> {
 function byInstanceAndAge(a: RunOverview, b: RunOverview): number {
   const order = <T extends bigint | string>(one: T, other: T) => (one < other ? -1 : one > other ? 1 : 0);
   return order(a.instanceId, b.instanceId) || order(a.started, b.started) || order(a.runId, b.runId);
-}
-
-async function namesIn(dir: string): Promise<string[]> {
-  try {
-    return (await readdir(dir)).sort();
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    // no run was ever committed, or a stray file lies among the folders
-    if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw RunvaultError.from(error, { place: { file: dir } });
-  }
 }

@@ -118,7 +118,12 @@ export async function checkUnreferenced(
     ["quarantine", quarantine],
   ] as const) {
     const prefix = layout.committedKey(manifest, folder);
-    for (const name of await store.names(prefix)) {
+    const names = await store.names(prefix).catch((error: unknown) => {
+      // what stands in the way of the folder is told of each file
+      damageOf(error);
+      return [];
+    });
+    for (const name of names) {
       if (!ownFiles[folder](name) || named.has(name)) continue;
       if (kept.has(name)) keptHere += 1;
       else found.push(store.nameOf(`${prefix}${name}`));
