@@ -230,8 +230,8 @@ function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
 }
 
 /** The path of a request without its query. */
-export function pathOf(request: FastifyRequest): string {
-  return request.url.split("?", 1)[0] ?? request.url;
+export function pathOf({ url }: Pick<FastifyRequest, "url">): string {
+  return url.split("?", 1)[0] ?? url;
 }
 
 /** Fires when the client gives the answer up. */
