@@ -187,8 +187,26 @@ test.each(["application/json", "application/grpc"])(
     const isEnd = ({ type, flags }: { type: number; flags: number }) => type <= 1 && (flags & 1) === 1;
     expect(frames().filter(isEnd).length).toBe(1);
     socket.destroy();
+    // else a server that stops would wait for this answer as long as it waits at all
+    expect(await server.drain(5000)).toBe(0);
   },
 );
+
+test("no answer stays open of clients that leave in the middle of their requests", async () => {
+  const server = await served();
+  const call = { ":method": "POST", "content-type": "application/json" };
+  const leave = async (afterMs: number) => {
+    const client = session(server);
+    client
+      .request("/example.history.v1.HistoryService/ListInstances", call, false)
+      .end(Buffer.alloc(200_000, " "));
+    await sleep(afterMs);
+    await client[Symbol.asyncDispose]();
+  };
+  await Promise.all(Array.from({ length: 40 }, (_, index) => leave(index % 10)));
+  // a server that stops would wait for them as long as it waits at all
+  expect(await server.drain(5000)).toBe(0);
+});
 
 test("a request that is taken back while it waits to be told to go on ends nobody's server", async () => {
   const thrown: unknown[] = [];
