@@ -1,5 +1,5 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -156,7 +156,9 @@ async function attack({ server, url, world, folder }: Attacked): Promise<Record<
   await expect.poll(() => openFilesOf(pid), { timeout: 25_000 }).toBeLessThanOrEqual(files + 2);
   await watch[Symbol.asyncDispose]();
   const { failed, slowestMs } = watch;
-  expect({ failed, isSlow: slowestMs > 1000 }, `${slowestMs} ms`).toEqual({ failed: 0, isSlow: false });
+  // a second, and as many times that as the machine has more to do than processors
+  const mostMs = 1000 * Math.max(1, loadavg()[0]! / availableParallelism());
+  expect({ failed, isSlow: slowestMs > mostMs }, `${slowestMs} ms`).toEqual({ failed: 0, isSlow: false });
   expect(mib).toBeLessThan(mostMib);
   expect(mib - halfMib).toBeLessThan(mostMoreMib);
   const seconds = processorSecondsOf(pid);
