@@ -7,6 +7,7 @@ import { painter } from "./painter.ts";
 import { backToBarLine, leaveBarLine, showProgress } from "./progress.ts";
 import type { Session } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 export interface SessionOptions {
   readonly globals: GlobalValues;
@@ -49,7 +50,7 @@ export function openSession(options: SessionOptions): Session {
       }
     },
     note: (text) => {
-      if (!quiet) write(`${visible(text)}\n`);
+      if (!quiet) write(wrapLines(`${visible(text)}\n`, json ? null : terminal.columns));
     },
     failure: (thrown) => reportFailure(thrown, { json, debug, write }),
     progress: () =>
