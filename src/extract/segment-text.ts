@@ -8,6 +8,7 @@ import type { Nanoseconds } from "../model/time.ts";
 import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
+import type { BufferPool } from "./buffer-pool.ts";
 
 const newline = 10;
 const quote = 34;
@@ -21,6 +22,8 @@ const leastRowBytes = 128;
 /** A run of whole timestamp groups, cut off the front of the text. */
 export interface Cut {
   readonly text: Buffer;
+  /** Gives the buffer under the text back to where it came from. To be called once, by whoever has the cut. */
+  readonly release: () => void;
   readonly rows: number;
   readonly longestLine: number;
   /** The ts_event of the first row behind the cut; undefined at the end. */
@@ -51,11 +54,8 @@ export interface SegmentTextOptions {
   readonly mostBytes: number;
   /** Rows are taken in any order; cuts fall on any line end. */
   readonly unsorted: boolean;
-  /** Takes a buffer of at least `segmentBytes` for the text; given back with the cut that holds it. */
-  readonly allocate: () => Promise<Buffer>;
-  readonly release: (buffer: Buffer) => void;
-  /** Receives each cut as soon as it is whole. The buffer under it is the receiver's to release. */
-  readonly emit: (cut: Cut, buffer: Buffer) => Promise<void>;
+  /** Where buffers for the text come from, of at least `segmentBytes`. */
+  readonly pool: Pick<BufferPool, "acquire" | "release">;
 }
 
 /**
@@ -142,14 +142,14 @@ export class SegmentText {
     this.#beginGroup(this.#scanned);
   }
 
-  /** Takes bytes of the answer in. Resolves when the cuts they led to have been received. */
-  async push(chunk: Uint8Array): Promise<void> {
-    let buffer = this.#buffer ?? this.#use(await this.#options.allocate());
+  /** Takes bytes of the answer in, and gives each cut that they lead to as soon as it is whole. */
+  async *push(chunk: Uint8Array): AsyncGenerator<Cut, void> {
+    let buffer = this.#buffer ?? this.#use(await this.#options.pool.acquire());
     if (this.#end + chunk.byteLength > buffer.byteLength) buffer = this.#grow(this.#end + chunk.byteLength);
     buffer.set(chunk, this.#end);
     this.#end += chunk.byteLength;
     if (this.#atAnswerStart && this.#end - this.#scanned >= 3) this.#stripByteOrderMark();
-    await this.#scan();
+    yield* this.#scan();
     this.#closeUp();
   }
 
@@ -157,7 +157,7 @@ export class SegmentText {
    * Ends an answer that the source ended whole. A last line without its line end is taken when it is a row; else the
    * answer was cut inside it: throws `stream_cut`.
    */
-  async endAnswer(): Promise<void> {
+  async *endAnswer(): AsyncGenerator<Cut, void> {
     const rest = this.#end - this.#scanned;
     if (rest === 0) return;
     if (
@@ -168,7 +168,7 @@ export class SegmentText {
         hint: "Run the same command again; if it stays so, the gateway or a proxy truncates its answers.",
       });
     }
-    await this.push(Buffer.from("\n"));
+    yield* this.push(Buffer.from("\n"));
   }
 
   /**
@@ -212,14 +212,14 @@ export class SegmentText {
   }
 
   /** Cuts off all that is left. */
-  async finish(): Promise<void> {
-    if (this.#rows > 0) await this.#cut(this.#scanned, this.#rows, undefined);
+  async *finish(): AsyncGenerator<Cut, void> {
+    if (this.#rows > 0) yield await this.#cut(this.#scanned, this.#rows, undefined);
     this.discard();
   }
 
   /** Lets go of the buffer and of what is in it. */
   discard(): void {
-    if (this.#buffer !== undefined) this.#options.release(this.#buffer);
+    if (this.#buffer !== undefined) this.#options.pool.release(this.#buffer);
     this.#buffer = undefined;
     this.#cutBack(0);
     this.#groupStart = 0;
@@ -227,13 +227,14 @@ export class SegmentText {
     this.#longest = this.#groupLongest = 0;
   }
 
-  async #scan(): Promise<void> {
+  async *#scan(): AsyncGenerator<Cut, void> {
     const { segmentBytes, unsorted } = this.#options;
     // what stood in the buffer before is no part of the text
     let filled = this.#buffer!.subarray(0, this.#end);
     const cut = async (bytes: number, rows: number, next: Nanoseconds | undefined) => {
-      await this.#cut(bytes, rows, next);
+      const made = await this.#cut(bytes, rows, next);
       filled = this.#buffer!.subarray(0, this.#end);
+      return made;
     };
     for (;;) {
       const at = this.#unread;
@@ -268,12 +269,12 @@ export class SegmentText {
       }
       // where one timestamp's rows outgrew the segment, the cut falls where they end
       if ((newGroup || unsorted) && start > segmentBytes) {
-        await cut(start, this.#rows, this.#newGroupTs(isRow));
+        yield await cut(start, this.#rows, this.#newGroupTs(isRow));
         continue;
       }
       if (newGroup) {
         if (stop > segmentBytes && start > 0) {
-          await cut(start, this.#rows, this.#newGroupTs(isRow));
+          yield await cut(start, this.#rows, this.#newGroupTs(isRow));
           continue;
         }
         this.#beginGroup(start);
@@ -287,8 +288,8 @@ export class SegmentText {
         if (this.answer.rows > 0) this.#inFirstGroup = false;
         else Object.assign(this.answer, { first: this.#groupTs(), isRowFirst: isRow });
       } else if (stop > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
-        if (unsorted) await cut(start, this.#rows, undefined);
-        else await cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
+        if (unsorted) yield await cut(start, this.#rows, undefined);
+        else yield await cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
         continue;
       } else if (stop > this.#options.mostBytes) {
         throw this.#groupTooLarge();
@@ -375,17 +376,17 @@ export class SegmentText {
     return toNanoseconds({ high: this.#beforeHigh, low: this.#beforeLow });
   }
 
-  async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<void> {
+  async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<Cut> {
+    const { pool } = this.#options;
     this.#closeUp();
     const full = this.#buffer!;
     const rest = this.#end - bytes;
     const all = rows === this.#rows;
     const longestLine = all ? Math.max(this.#longest, this.#groupLongest) : this.#longest;
-    const cut = { text: full.subarray(0, bytes), rows, longestLine, next };
     if (next === undefined && rest === 0) {
       this.#buffer = undefined;
     } else {
-      let fresh = await this.#options.allocate();
+      let fresh = await pool.acquire();
       if (rest > fresh.byteLength) fresh = Buffer.allocUnsafe(rest + 64 * 1024);
       full.copy(fresh, 0, bytes, this.#end);
       this.#use(fresh);
@@ -398,7 +399,7 @@ export class SegmentText {
     this.#rows -= rows;
     this.#longest = 0;
     if (all) this.#groupRows = this.#groupTail = this.#groupLongest = 0;
-    await this.#options.emit(cut, full);
+    return { text: full.subarray(0, bytes), release: () => pool.release(full), rows, longestLine, next };
   }
 
   #grow(needed: number): Buffer {
