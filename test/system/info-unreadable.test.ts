@@ -26,7 +26,9 @@ test.skipIf(!requires("unprivileged"))(
     const { finished } = start(["info", "--json", "--archive", made.archive.dir], {}, [], unprivilegedUser);
     const { status, stdout, stderr } = await finished;
     expect(status).toBe(7);
-    expect(JSON.parse(stderr)).toMatchObject({ error: { code: "storage_forbidden", place: { file: other } } });
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: { code: "storage_forbidden", place: { file: other } },
+    });
     const { bytes, runs } = JSON.parse(stdout);
     expect(runs).toBe(1);
     expect(bytes.cache).toBeGreaterThanOrEqual(3);
