@@ -12,7 +12,10 @@ export async function answerRequests(): Promise<void> {
     const { work, ...globals } = asked as { work: QueryWork } & GlobalValues;
     // this process is killed, not stopped
     const { signal } = new AbortController();
-    const session = openSession({ globals, terminal, scrubber: createScrubber(), signal, write: sayApart });
+    const session = openSession({
+      ...{ globals, terminal, scrubber: createScrubber(), signal, write: sayApart },
+      folders: { archive: work.archive },
+    });
     answerApart(await toldAnswer(work, session));
   }
 }

@@ -55,16 +55,23 @@ export function failedPlanText(
   return `${visible(formatRun(run)).padEnd(nameColumns)}  ${paint("failed")}: ${code}\n`;
 }
 
-/** The same in --json. */
-export function planJson(plan: RunPlan) {
-  const tables = plan.tables.map(({ error, ...table }) => ({ ...table, error: errorJson(error) }));
+/** The same in --json; `toCopy` has the commands in hints work where this one does. */
+export function planJson(plan: RunPlan, toCopy: (text: string) => string) {
+  const tables = plan.tables.map(({ error, ...table }) => ({ ...table, error: errorJson(error, toCopy) }));
   return { ...plan, horizon: plan.horizon?.toString() ?? null, tables, error: null };
 }
 
-export function failedPlanJson({ instanceId, runId }: RunRef, error: RunvaultError, exit: number) {
-  return { instanceId, runId, exit, error: errorJson(error) };
+export function failedPlanJson(
+  { instanceId, runId }: RunRef,
+  error: RunvaultError,
+  exit: number,
+  toCopy: (text: string) => string,
+) {
+  return { instanceId, runId, exit, error: errorJson(error, toCopy) };
 }
 
-function errorJson(error: RunvaultError | null) {
-  return error === null ? null : { code: error.code, message: error.message, hint: error.hint ?? null };
+function errorJson(error: RunvaultError | null, toCopy: (text: string) => string) {
+  if (error === null) return null;
+  const { code, message, hint } = error;
+  return { code, message, hint: hint === undefined ? null : toCopy(hint) };
 }
