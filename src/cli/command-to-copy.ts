@@ -3,7 +3,7 @@ import type { Session } from "./session.ts";
 import { shellWord } from "./shell-word.ts";
 
 /** The folders that a command was given. */
-interface Folders {
+export interface Folders {
   readonly archive: string;
   readonly scratch?: string | undefined;
 }
