@@ -1,4 +1,4 @@
-import { defaultArchive } from "./archive-option.ts";
+import { defaultArchive } from "./default-archive.ts";
 import type { Session } from "./session.ts";
 import { shellWord } from "./shell-word.ts";
 
