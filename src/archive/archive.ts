@@ -14,7 +14,7 @@ import { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { permissionsAt } from "./permissions.ts";
-import { linkedInstances, requireRealFolder } from "./real-folder.ts";
+import { misplacedInstances, requireRealFolder } from "./real-folder.ts";
 import { scratchArea } from "./scratch-area.ts";
 
 const typesByTable = z.record(
@@ -213,12 +213,13 @@ async function readManifest(layout: Layout, run: RunRef): Promise<Manifest | nul
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (manifest.instanceId !== run.instanceId || manifest.runId !== run.runId) {
-    throw misplaced(manifest, file);
+    throw misplacedManifest(manifest, file);
   }
   return manifest;
 }
 
-function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError {
+/** The manifest of one run in the place of another's. */
+export function misplacedManifest({ instanceId, runId }: RunRef, file: string): RunvaultError {
   return new RunvaultError("archive_damaged", `this is the manifest of another run, ${instanceId}/${runId}`, {
     place: { file },
     hint: "Move the file out of the archive: a copy would count its run twice.",
@@ -228,8 +229,8 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
 async function listManifests(layout: Layout): Promise<string[]> {
   const files: string[] = [];
   await requireRealFolder(layout, layout.runsDir);
-  const [linked] = await linkedInstances(layout);
-  if (linked !== undefined) throw linked.error;
+  const [misplacedOne] = await misplacedInstances(layout);
+  if (misplacedOne !== undefined) throw misplacedOne.error;
   for (const instance of (await listIfThere(layout.runsDir)) ?? []) {
     for (const name of await namesIn(join(layout.runsDir, instance))) {
       if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(layout.runsDir, instance, name));
@@ -242,7 +243,7 @@ async function readManifestIn(layout: Layout, file: string): Promise<Manifest | 
   const text = await readArchiveText(layout, file, mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
-  if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
+  if (layout.manifestFile(manifest) !== file) throw misplacedManifest(manifest, file);
   return manifest;
 }
 

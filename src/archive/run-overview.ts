@@ -11,7 +11,7 @@ import type { Manifest, TableState } from "./manifest.ts";
 import { markOf } from "./manifest-cache.ts";
 import { filesOf } from "./manifest-files.ts";
 import { parseManifest } from "./parse-manifest.ts";
-import { linkedInstances, requireRealFolder } from "./real-folder.ts";
+import { misplacedInstances, requireRealFolder } from "./real-folder.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 
 /** What there is to say of an archived run without its segments. */
@@ -84,7 +84,7 @@ export class RunOverviews {
       // the same trouble as before stays the same error, of which the owner has heard
       kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
-    for (const { folder, error } of await linkedInstances(this.#archive.layout)) {
+    for (const { folder, error } of await misplacedInstances(this.#archive.layout)) {
       const file = error.place.file!;
       const before = this.#kept.get(file)?.read;
       const read = { file: relative(this.#archive.dir, file), folder, error };
@@ -177,9 +177,9 @@ export class RunOverviews {
     const { runsDir } = this.#archive.layout;
     await requireRealFolder(this.#archive.layout, runsDir);
     const files: string[] = [];
-    const linked = new Set((await linkedInstances(this.#archive.layout)).map(({ folder }) => folder));
+    const misplaced = new Set((await misplacedInstances(this.#archive.layout)).map(({ folder }) => folder));
     for (const folder of await namesIn(runsDir)) {
-      if (linked.has(folder)) continue;
+      if (misplaced.has(folder)) continue;
       for (const name of await namesIn(join(runsDir, folder))) {
         if (!name.startsWith(".") && name.endsWith(".json")) files.push(join(runsDir, folder, name));
       }

@@ -7,7 +7,7 @@ import { listenForInterrupt } from "./interrupt.ts";
 import { jsonLinesFlag } from "./json-lines.ts";
 import type { KnownCommand } from "./known-commands.ts";
 import { logFormats } from "./log-format.ts";
-import { openSession } from "./open-session.ts";
+import { hintTextOf, openSession } from "./open-session.ts";
 import { parseError } from "./parse-error.ts";
 import { aboveBar } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
@@ -35,8 +35,10 @@ export async function runCommandLine(
     reportFailure(parseError(error, named), {
       json: argv.includes("--json") || argv.includes(jsonLinesFlag),
       debug,
+      hintText,
       write,
     });
+  let hintText = hintTextOf(null, terminal);
   let status: number = exit.done;
   unsetEmpty(process.env);
 
@@ -67,7 +69,8 @@ export async function runCommandLine(
     const command = program.command(name).summary(summary);
     if (entry === null) continue;
     entry.declare(command).action(async () => {
-      const { globals, run } = entry.check(command);
+      const { globals, folders, run } = entry.check(command);
+      hintText = hintTextOf(folders, terminal);
       using interrupt = listenForInterrupt({
         signals: terminal.signals,
         say: (text) => {
@@ -80,7 +83,7 @@ export async function runCommandLine(
       const onBar = (up: boolean) => {
         bar = up;
       };
-      const session = openSession({ globals, terminal, scrubber, signal, write, onBar });
+      const session = openSession({ globals, terminal, scrubber, signal, folders, write, onBar });
       try {
         status = await run(session);
       } catch (error) {

@@ -36,7 +36,8 @@ export const rmCommand = commandEntry({
       .addOption(scratchOption())
       .option(
         "--older-than <age>",
-        "runs that ended longer ago than AGE, such as 90d; if their end is unknown, runs last committed longer ago",
+        "runs that ended longer ago than AGE, such as 90d; a run ended no earlier than its newest row, and if its end is " +
+          "unknown, when it was last committed",
       )
       .option(
         "--any-state",

@@ -37,6 +37,18 @@ const { setHeader, writeContinue } = http2.Http2ServerResponse.prototype;
  * take it for whole.
  */
 class Response extends Base {
+  constructor(...given: readonly unknown[]) {
+    super(...given);
+    let isTold = false;
+    this.once("close", () => {
+      isTold = true;
+    });
+    // Node says nothing of the end of an answer to HEAD that was cut
+    this.stream.once("close", () => {
+      if (!isTold) this.emit("close");
+    });
+  }
+
   get destroyed(): boolean {
     return this.stream.destroyed || this.stream.closed;
   }
@@ -76,7 +88,13 @@ export function newHttp2Server(handler: http.RequestListener, limits: Http2Limit
       streamResetBurst: 200,
       streamResetRate: 50,
     },
-    handler as unknown as (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => void,
+    (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => {
+      // of a stream that is over by now nobody hears the end, and would wait for it
+      const answer = response as unknown as http.ServerResponse<http.IncomingMessage> & {
+        req: http.IncomingMessage;
+      };
+      if (!answer.destroyed) handler(request as unknown as http.IncomingMessage, answer);
+    },
   );
   server.on("session", (session) => endIdle(session, limits));
   server.on("request", ({ stream }) => {

@@ -313,6 +313,27 @@ test.each([
   expect(errors).toEqual([]);
 });
 
+test("nothing is kept of requests that are given up, whenever that is", async () => {
+  const server = await served();
+  for (const end of [reset(79), noFrame]) {
+    const { socket, closed } = await rawConnection(server);
+    const heads = Array.from({ length: 40 }, (_, index) => getHead(2 * index + 1, rows));
+    socket.write(Buffer.concat([preface, settings, ...heads, end]));
+    await sleep(20);
+    socket.destroy();
+    await closed;
+  }
+  const client = session(server);
+  const method = { ":method": "HEAD" };
+  for (const wait of [0, 1, 5, 20]) {
+    const streams = [rows, health, "/nope"].map((path) => client.request(path, method));
+    await sleep(wait);
+    for (const stream of streams) stream.close(http2.constants.NGHTTP2_CANCEL);
+  }
+  expect((await client.ask(health)).status).toBe(200);
+  expect(await server.drain(2000)).toBe(0);
+});
+
 const many = <T>(times: number, make: (index: number) => T) =>
   Array.from({ length: times }, (_, i) => make(i));
 test.each([
