@@ -12,6 +12,7 @@ import { parseError } from "./parse-error.ts";
 import { aboveBar } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
 import { version } from "./version.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 /**
  * Runs one command line, of which every command that it names is loaded. Never throws: what goes wrong is told on
@@ -29,8 +30,9 @@ export async function runCommandLine(
     return terminal.err(bar ? aboveBar(clean) : clean);
   };
   const debug = argv.includes("--debug");
+  const named = argv.find((word) => commands.some(({ name }) => name === word));
   const fail = (error: unknown) =>
-    reportFailure(parseError(error), {
+    reportFailure(parseError(error, named), {
       json: argv.includes("--json") || argv.includes(jsonLinesFlag),
       debug,
       hintText,
@@ -72,7 +74,7 @@ export async function runCommandLine(
       using interrupt = listenForInterrupt({
         signals: terminal.signals,
         say: (text) => {
-          if (!globals.quiet) write(`${text}\n`);
+          if (!globals.quiet) write(wrapLines(`${text}\n`, terminal.columns));
         },
         howToGoOn: entry.howToGoOn,
         endBy: terminal.endBy,

@@ -9,6 +9,7 @@ import { painter } from "./painter.ts";
 import { backToBarLine, leaveBarLine, showProgress } from "./progress.ts";
 import type { Session } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 export interface SessionOptions {
   readonly globals: GlobalValues;
@@ -55,7 +56,7 @@ export function openSession(options: SessionOptions): Session {
       }
     },
     note: (text) => {
-      if (!quiet) write(`${visible(text)}\n`);
+      if (!quiet) write(wrapLines(`${visible(text)}\n`, json ? null : terminal.columns));
     },
     failure: (thrown) => reportFailure(thrown, { json, debug, hintText: toCopy, write }),
     progress: () =>
