@@ -1,6 +1,7 @@
 // The rooms of src/ in the order in which they may import each other: a room sees only rooms of an earlier rank.
 const ranks = [
   ["model", "gen"],
+  ["row"],
   ["gateway", "simulator", "archive"],
   ["serve", "extract", "analytics"],
   ["report"],

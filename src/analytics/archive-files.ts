@@ -1,6 +1,7 @@
 import { basename, join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import { openArchiveFile } from "../archive/archive-file.ts";
+import type { ExactTypes } from "../archive/convert-types.ts";
 import { isMissing } from "../archive/durable.ts";
 import { isKept } from "../archive/former-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
@@ -10,15 +11,23 @@ import { lstatOrNull } from "../archive/real-folder.ts";
 import { servedTable } from "../archive/served-table.ts";
 import { type CommittedFile, inData, WholeFiles } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { FileList, FileSource, FilesAsked, ListedFile, OpenFile } from "../model/file-source.ts";
+import type {
+  FileList,
+  FileSource,
+  FilesAsked,
+  ListedFile,
+  OpenFile,
+  TableFiles,
+  WithheldFiles,
+} from "../model/file-source.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
 import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
-import { committedParquet } from "./committed-parquet.ts";
+import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";
 import { missingFile } from "./present-files.ts";
 import { shortfallOf } from "./shortfall.ts";
-import { byTypes, refuseMixedTypes } from "./typed-parquet.ts";
+import { refuseMixedTypes } from "./typed-parquet.ts";
 
 export interface ArchiveFilesOptions {
   /** Gives what the latest attempts brought, proven or not, in place of what is proven. Default false. */
@@ -55,27 +64,46 @@ export class ArchiveFiles implements FileSource {
 
   async list(asked: FilesAsked): Promise<FileList> {
     const { table, instanceId, runId } = asked;
-    const manifests = await this.#manifestsOf(asked);
-    if (instanceId !== undefined && manifests.length === 0) throw instanceNotFound(instanceId, "archive");
-    if (table !== undefined && runId !== undefined)
-      for (const manifest of manifests) servedTable(manifest, table, this.#allowIncomplete);
     const tables = table === undefined ? tableNames : [table];
-    const files = tables.flatMap((name) => {
-      const committed = committedParquet(this.#archive, manifests, name, this.#allowIncomplete);
-      // of all tables the list is what there is, not what is read as one
-      if (table !== undefined) refuseMixedTypes(name, byTypes(committed));
-      return committed.map(({ file, exactTypes: _, ...rest }): ListedFile => {
-        const own = basename(file);
-        return {
-          table: name,
-          ...rest,
-          name: nameOf({ file: own, sha256: rest.sha256 }),
-          generation: generationOf(own),
-        };
-      });
-    });
-    const { withheld } = shortfallOf(manifests, tables, this.#allowIncomplete);
-    return { files, withheld: withheld.map(({ rows: _, ...rest }) => rest) };
+    const found: { readonly file: ListedFile; readonly exactTypes: ExactTypes }[] = [];
+    const withheld: WithheldFiles[] = [];
+    let hasRuns = false;
+    // of each manifest only what is listed is kept: a thousand large ones fill the memory
+    for await (const manifest of this.#manifestsOf(asked)) {
+      hasRuns = true;
+      if (table !== undefined && runId !== undefined) servedTable(manifest, table, this.#allowIncomplete);
+      for (const name of tables) {
+        for (const { file, exactTypes, ...rest } of this.#committed(manifest, name)) {
+          const own = basename(file);
+          const names = { name: nameOf({ file: own, sha256: rest.sha256 }), generation: generationOf(own) };
+          found.push({ file: { table: name, ...rest, ...names }, exactTypes });
+        }
+      }
+      const short = shortfallOf([manifest], tables, this.#allowIncomplete);
+      for (const { rows: _, ...rest } of short.withheld) withheld.push(rest);
+    }
+    if (instanceId !== undefined && !hasRuns) throw instanceNotFound(instanceId, "archive");
+    const order = new Map(tables.map((name, index) => [name, index]));
+    found.sort(({ file: a }, { file: b }) => order.get(a.table)! - order.get(b.table)! || byRun(a, b));
+    // of all tables the list is what there is, not what is read as one
+    if (table !== undefined) refuseMixedTypes(table, found);
+    return { files: found.map(({ file }) => file), withheld: withheld.sort(byRun) };
+  }
+
+  async sums(asked: Pick<FilesAsked, "mayAsk">): Promise<readonly TableFiles[]> {
+    const sums = tableNames.map((table) => ({ table, runs: 0, files: 0, rows: 0, bytes: 0 }));
+    for await (const manifest of this.#manifestsOf(asked)) {
+      for (const sum of sums) {
+        const committed = this.#committed(manifest, sum.table);
+        sum.runs += committed.length === 0 ? 0 : 1;
+        sum.files += committed.length;
+        for (const { rows, bytes } of committed) {
+          sum.rows += rows;
+          sum.bytes += bytes;
+        }
+      }
+    }
+    return sums.filter(({ files }) => files > 0);
   }
 
   async open(run: RunRef, table: TableName, name: string): Promise<OpenFile> {
@@ -93,16 +121,20 @@ export class ArchiveFiles implements FileSource {
     }
   }
 
-  /** Each as it is committed now. */
-  async #manifestsOf({ instanceId, runId, mayAsk }: FilesAsked): Promise<Manifest[]> {
+  #committed(manifest: Manifest, table: TableName): CommittedParquet[] {
+    return committedParquet(this.#archive, [manifest], table, this.#allowIncomplete);
+  }
+
+  /** Each as it is committed now, one at a time, in no order that says anything. */
+  async *#manifestsOf({ instanceId, runId, mayAsk }: FilesAsked): AsyncGenerator<Manifest> {
     if (instanceId !== undefined && runId !== undefined) {
       const manifest = await this.#manifests.manifest({ instanceId, runId });
       if (manifest === null) throw runNotFound({ instanceId, runId });
-      return [manifest];
+      yield manifest;
+      return;
     }
     const { layout } = this.#archive;
     const folder = instanceId === undefined ? undefined : layout.instanceFolder(instanceId);
-    const manifests: Manifest[] = [];
     for (const file of await this.#archive.manifestFiles()) {
       const own = basename(join(file, ".."));
       const known = layout.idOf(own);
@@ -119,10 +151,8 @@ export class ArchiveFiles implements FileSource {
       });
       // a run removed since it was listed is simply not there any more
       if (manifest === null || !mayAsk(manifest.instanceId)) continue;
-      if (instanceId === undefined || manifest.instanceId === instanceId) manifests.push(manifest);
+      if (instanceId === undefined || manifest.instanceId === instanceId) yield manifest;
     }
-    const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
-    return manifests.sort((a, b) => order(a.instanceId, b.instanceId) || order(a.runId, b.runId));
   }
 
   /** What the manifest says of a file, current or still kept. */
@@ -160,10 +190,10 @@ export class ArchiveFiles implements FileSource {
       throw isMissing(error) ? missingFile(path, error) : error;
     });
     try {
-      await this.#requireWhole(run, file, path);
+      const opened = await handle.stat();
+      await this.#requireWhole(run, file, { path, ino: opened.ino });
       // what was hashed is what is open; its ctime moves with the links that commits make
-      const [opened, found] = await Promise.all([handle.stat(), lstatOrNull(path)]);
-      if (opened.ino !== found?.ino) {
+      if (opened.ino !== (await lstatOrNull(path))?.ino) {
         throw new RunvaultError("archive_damaged", "the file was exchanged while it was opened", {
           place: { file: path },
         });
@@ -193,15 +223,26 @@ export class ArchiveFiles implements FileSource {
     };
   }
 
-  #requireWhole(run: RunRef, file: CommittedFile, path: string): Promise<void> {
-    // a run that is removed and archived again has other bytes under the same path
-    const key = `${file.sha256} ${path}`;
+  #requireWhole(
+    run: RunRef,
+    file: CommittedFile,
+    { path, ino }: { readonly path: string; readonly ino: number },
+  ): Promise<void> {
+    // a run that is removed and archived again has other bytes under the same path: whoever opened these waits for no
+    // hashing of those before. No other file has the inode meanwhile, for whoever began the hashing has it open
+    const key = `${file.sha256} ${ino} ${path}`;
     const underWay = this.#hashing.get(key);
     if (underWay !== undefined) return underWay;
     const hashing = this.#whole.require(run, [file]).finally(() => this.#hashing.delete(key));
     this.#hashing.set(key, hashing);
     return hashing;
   }
+}
+
+/** The order of runs in a list. */
+function byRun(a: Pick<ListedFile, "instance" | "run">, b: Pick<ListedFile, "instance" | "run">): number {
+  const order = (one: string, other: string) => (one < other ? -1 : one > other ? 1 : 0);
+  return order(a.instance, b.instance) || order(a.run, b.run);
 }
 
 function nameOf({ file, sha256 }: Pick<CommittedFile, "file" | "sha256">): string {

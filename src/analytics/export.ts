@@ -4,6 +4,7 @@ import { dictionaryLimit } from "../archive/convert.ts";
 import { pathName } from "../archive/layout.ts";
 import { literal } from "../archive/sql.ts";
 import type { RowChunk } from "../archive/whole-stream.ts";
+import { Disposables } from "../model/disposables.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table, TableName } from "../model/table.ts";
@@ -61,7 +62,7 @@ export async function exportTables(
   target: ExportTarget,
 ): Promise<ExportedFile[]> {
   const { format, out, force, outside, onTable, onWritten, step } = target;
-  await using files = new AsyncDisposableStack();
+  await using files = new Disposables();
   const create = async (file: string) => files.use(await ExportFile.create(file, { force, outside }));
   const written: { file: ExportFile; tables: ExportedFile["tables"]; run: RunRef | null }[] = [];
   if (format === "duckdb") {

@@ -6,7 +6,7 @@ import {
   type DuckDBType,
   DuckDBTypeId,
 } from "@duckdb/node-api";
-import { rowGroupRows } from "../archive/convert.ts";
+import { rowGroupRows } from "../archive/row-group-rows.ts";
 import { identifier, literal } from "../archive/sql.ts";
 import { uniqueNames } from "./unique-names.ts";
 

@@ -5,6 +5,7 @@ import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { doublesOf } from "./double-sql.ts";
+import { sqlParts } from "./sql-parts.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. It
  * begins where the text given does, so that DuckDB counts the same lines. */
@@ -51,12 +52,16 @@ const refusedFunctions: ReadonlySet<string> = new Set(["write_log", "nextval", "
 export async function readStatement(connection: DuckDBConnection, sql: string): Promise<ReadStatement> {
   const explain = /^(?:\s|--.*\n|\/\*[\s\S]*?\*\/)*explain(?:\s+analyze)?(?=[\s(])/i.exec(sql);
   if (explain !== null) {
-    // blanks in its place: what is said of a line and a column is so in the whole text
-    const blank = explain[0].replace(/[^\n]/g, " ");
+    const blank = blanked(explain[0]);
     const { text, tables } = await readSelect(connection, blank + sql.slice(blank.length));
     return { kind: "explain", text: explain[0] + text.slice(blank.length), tables };
   }
   return { kind: "select", ...(await readSelect(connection, sql)) };
+}
+
+/** Blanks in place of a text: what is said of a line and a column behind it is so in the whole text. */
+function blanked(text: string): string {
+  return text.replace(/[^\n]/g, " ");
 }
 
 async function readSelect(
@@ -76,13 +81,27 @@ async function readSelect(
   }
   refuseActing(tree);
   const tables = tablesIn(tree);
-  // the text must fit inside parentheses; what is cut off is proven to be no part of the statement
-  for (let end = sql.lastIndexOf(";"); end >= 0; end = end === 0 ? -1 : sql.lastIndexOf(";", end - 1)) {
-    const shorter = sql.slice(0, end);
-    const fits = await fitsParentheses(connection, shorter, tree);
-    if (fits) return { text: shorter.trimEnd(), tables };
+  return { text: await withoutEnd(connection, sql, tree), tables };
+}
+
+/** The text of the one statement without semicolons around it. */
+async function withoutEnd(connection: DuckDBConnection, sql: string, tree: unknown): Promise<string> {
+  // empty statements ahead of it, which blanks take the place of
+  let ahead = 0;
+  let hasBegun = false;
+  for (const { index, kind } of sqlParts(sql)) {
+    if (kind === "other") hasBegun = true;
+    if (kind !== "semicolon") continue;
+    if (!hasBegun) {
+      ahead = index + 1;
+      continue;
+    }
+    // the text must fit inside parentheses; what is cut off is proven to be no part of the statement
+    const text = blanked(sql.slice(0, ahead)) + sql.slice(ahead, index);
+    if (await fitsParentheses(connection, text, tree)) return text.trimEnd();
+    break;
   }
-  return { text: sql.trimEnd(), tables };
+  return blanked(sql.slice(0, ahead)) + sql.slice(ahead).trimEnd();
 }
 
 /** The archive's tables among the names in a statement. A name that a WITH defines counts too, though it is no table. */

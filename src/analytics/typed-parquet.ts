@@ -24,9 +24,13 @@ export function byTypes(files: readonly CommittedParquet[]): TypedParquet[] {
   return groups;
 }
 
-/** Throws `incomplete` where the files of a table are not all of one type. */
-export function refuseMixedTypes(table: TableName, groups: readonly TypedParquet[]): void {
-  const [first, second] = groups;
+/** Throws `incomplete` where the files of a table, or groups of them, are not all of one type. */
+export function refuseMixedTypes(
+  table: TableName,
+  files: readonly { readonly exactTypes: ExactTypes }[],
+): void {
+  const [first] = files;
+  const second = first && files.find(({ exactTypes }) => !sameTypes(exactTypes, first.exactTypes));
   if (first === undefined || second === undefined) return;
   const column = Object.keys(first.exactTypes).find(
     (name) => first.exactTypes[name] !== second.exactTypes[name],

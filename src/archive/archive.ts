@@ -13,7 +13,7 @@ import { Layout } from "./layout.ts";
 import type { Manifest } from "./manifest.ts";
 import { manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
-import { linkedInstances } from "./real-folder.ts";
+import { misplacedInstances, requireRealFolder } from "./real-folder.ts";
 import { scratchArea } from "./scratch-area.ts";
 import { FolderStore } from "./storage/folder-store.ts";
 import { removeLeftovers } from "./storage/remove-leftovers.ts";
@@ -243,12 +243,13 @@ async function readManifest(layout: Layout, store: Store, run: RunRef): Promise<
   if (text === null) return null;
   const manifest = parseManifest(text, file);
   if (manifest.instanceId !== run.instanceId || manifest.runId !== run.runId) {
-    throw misplaced(manifest, file);
+    throw misplacedManifest(manifest, file);
   }
   return manifest;
 }
 
-function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError {
+/** The manifest of one run in the place of another's. */
+export function misplacedManifest({ instanceId, runId }: RunRef, file: string): RunvaultError {
   return new RunvaultError("archive_damaged", `this is the manifest of another run, ${instanceId}/${runId}`, {
     place: { file },
     hint: "Move the file out of the archive: a copy would count its run twice.",
@@ -256,17 +257,17 @@ function misplaced({ instanceId, runId }: Manifest, file: string): RunvaultError
 }
 
 async function listManifests(layout: Layout, store: Store): Promise<string[]> {
-  const paths = await manifestPaths(layout, store);
-  const [linked] = await linkedInstances(layout);
-  if (linked !== undefined) throw linked.error;
-  return paths;
+  await requireRealFolder(layout, layout.runsDir);
+  const [misplacedOne] = await misplacedInstances(layout);
+  if (misplacedOne !== undefined) throw misplacedOne.error;
+  return await manifestPaths(layout, store);
 }
 
 async function readManifestIn(layout: Layout, store: Store, file: string): Promise<Manifest | null> {
   const text = await textIn(store, layout.keyOf(file), mostBytes.manifest);
   if (text === null) return null;
   const manifest = parseManifest(text, file);
-  if (layout.manifestFile(manifest) !== file) throw misplaced(manifest, file);
+  if (layout.manifestFile(manifest) !== file) throw misplacedManifest(manifest, file);
   return manifest;
 }
 

@@ -18,6 +18,7 @@ import { rowError } from "./convert-row-error.ts";
 import { type ExactTypes, parquetType } from "./convert-types.ts";
 import { driftOf } from "./drift.ts";
 import { duckDBError } from "./duckdb.ts";
+import { rowGroupRows } from "./row-group-rows.ts";
 import { fileList, identifier, literal, parquetRows } from "./sql.ts";
 
 /** A segment as conversion needs to know it. */
@@ -69,9 +70,6 @@ export interface ConvertResult {
 const shapeLimit = 8;
 /** Lines with more fields than this that the contract does not know are read there, too: a guard names each of them. */
 const mostUnknownFields = 200;
-
-/** Rows in a row group. Smaller than DuckDB's default, for its writer holds one such group a thread in memory. */
-export const rowGroupRows = 61_440;
 
 /**
  * Most values of a column's dictionary. Names repeat and are few; ids and prices are many, and gathering them only to

@@ -1,13 +1,15 @@
 import { join } from "node:path";
-import { RunvaultError } from "../model/error.ts";
+import { RunvaultError, usualHints } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { instanceNotArchived, notArchived } from "../model/usual-errors.ts";
-import type { Archive } from "./archive.ts";
+import { type Archive, misplacedManifest } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
 import type { Manifest } from "./manifest.ts";
 import { parseManifest } from "./parse-manifest.ts";
+import { requireRealFolder } from "./real-folder.ts";
 import { namesIn } from "./verify-files.ts";
-import { damageOf } from "./verify-report.ts";
+import { checkManifest } from "./verify-manifest.ts";
+import { CheckList, damageOf } from "./verify-report.ts";
 
 /** A run as the place of its manifest has it. */
 export interface FoundRun {
@@ -16,7 +18,15 @@ export interface FoundRun {
   readonly file: string;
   readonly manifest: Manifest | null;
   /** What is wrong with the manifest; null where nothing is. */
-  readonly damage: string | null;
+  readonly damage: Damage | null;
+}
+
+/** Why a manifest cannot be used, where, and what to do about it. */
+export interface Damage {
+  readonly message: string;
+  /** The manifest, or the folder on its path that is none. */
+  readonly file: string;
+  readonly hint: string;
 }
 
 /** A run, or all runs of an instance. */
@@ -43,6 +53,11 @@ async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<Fou
     yield found;
   }
   if (isAny) return;
+  // in the place of its folder may be something else
+  await requireRealFolder(
+    archive.layout,
+    join(archive.layout.runsDir, archive.layout.instanceFolder(instanceId)),
+  );
   throw instanceNotArchived(instanceId);
 }
 
@@ -62,10 +77,9 @@ async function* runsIn({ layout, store }: Archive, folder: string): AsyncGenerat
         yield { run, file, manifest, damage: null };
         continue;
       }
-      const damage = `this is the manifest of ${run.instanceId}/${run.runId}, which belongs in another place`;
-      yield { run: named, file, manifest: null, damage };
+      yield { run: named, file, manifest: null, damage: damageIn(misplacedManifest(manifest, file), file) };
     } catch (error) {
-      const damage = damageOf(RunvaultError.from(error, { place: { file } }));
+      const damage = damageIn(RunvaultError.from(error, { place: { file } }), file);
       yield { run: named, file, manifest: null, damage };
     }
   }
@@ -78,8 +92,43 @@ async function foundRun(archive: Archive, run: RunRef): Promise<FoundRun> {
     if (manifest === null) throw notArchived(run);
     return { run, file, manifest, damage: null };
   } catch (error) {
-    return { run, file, manifest: null, damage: damageOf(error) };
+    return { run, file, manifest: null, damage: damageIn(error, file) };
   }
+}
+
+/** The damage that a reader of a manifest threw; any other error is thrown on. */
+function damageIn(error: unknown, file: string): Damage {
+  const message = damageOf(error);
+  const { place, hint = usualHints.archive_damaged! } = error as RunvaultError;
+  return { message, file: place.file ?? file, hint };
+}
+
+/**
+ * The runs chosen, or all, as `foundRuns` has them, where a manifest that contradicts itself is damaged, too: its hash is
+ * nobody's word for what it says. For whoever tells people what is COMPLETE, or acts on that.
+ */
+export async function* consistentRuns(
+  archive: Archive,
+  chosen: readonly RunChoice[] = [],
+): AsyncGenerator<FoundRun> {
+  for await (const found of foundRuns(archive, chosen)) {
+    const fault = found.manifest === null ? null : contradictionIn(found.manifest);
+    if (fault === null) yield found;
+    else {
+      const message = `the manifest contradicts itself: ${fault}`;
+      const hint = usualHints.archive_damaged!;
+      yield { ...found, manifest: null, damage: { message, file: found.file, hint } };
+    }
+  }
+}
+
+/** The first thing in a manifest that cannot be so; null where there is none. */
+function contradictionIn(manifest: Manifest): string | null {
+  const list = new CheckList(manifest, "");
+  checkManifest(list, manifest);
+  const fault = list.checks.find(({ level }) => level === "damaged");
+  if (fault === undefined) return null;
+  return fault.table === null ? fault.detail : `${fault.table}: ${fault.detail}`;
 }
 
 function idOf(name: string): string {

@@ -2,6 +2,7 @@ import { chmod, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { tolerated } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
@@ -51,7 +52,7 @@ export async function lockRunInTurn(
  * another job has one of them.
  */
 export async function lockAllRuns(layout: Layout): Promise<AsyncDisposable> {
-  await using locks = new AsyncDisposableStack();
+  await using locks = new Disposables();
   const files = new Set([
     ...(await filesIn(layout.locksDir, ".duckdb")),
     // a copy of an archive may come without its locks

@@ -5,9 +5,9 @@ import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
 import { mostBytes, openArchiveFile } from "./archive-file.ts";
 import { isMissing } from "./durable.ts";
-import type { Layout } from "./layout.ts";
+import { isPathName, type Layout } from "./layout.ts";
 import { ownFiles } from "./own-names.ts";
-import { lstatOrNull } from "./real-folder.ts";
+import { lstatOrNull, misplaced } from "./real-folder.ts";
 import { entriesIn } from "./verify-places.ts";
 
 /** Work on a run that no commit has taken up: of a job that was stopped, or of one that is under way. */
@@ -26,15 +26,23 @@ export interface PendingWork extends RunRef {
 /**
  * What is pending of all runs, by instance and run, in the scratch folder and in the archive. Told by names and sizes of
  * files and by each journal's first line: what of it counts, the next job sees. What a kill behind a commit left is no
- * unfinished work; a folder that is a link is for `verifyPlaces`.
+ * unfinished work. What is behind a link in the place of a folder is not looked at: `onMisplaced` is told of the link.
  */
-export async function pendingWork(archive: Archive): Promise<PendingWork[]> {
+export async function pendingWork(
+  archive: Archive,
+  onMisplaced: (error: RunvaultError) => void,
+): Promise<PendingWork[]> {
   const { layout } = archive;
   const found = new Map<string, PendingWork>();
   for (const place of new Set([layout, layout.withoutScratch()])) {
-    if ((await lstatOrNull(place.pendingRoot))?.isDirectory() !== true) continue;
-    for (const instance of await foldersIn(place.pendingRoot)) {
-      for (const name of await foldersIn(join(place.pendingRoot, instance))) {
+    const root = await lstatOrNull(place.pendingRoot);
+    if (root === null) continue;
+    if (!root.isDirectory()) {
+      onMisplaced(misplaced(place.pendingRoot, root, "folder"));
+      continue;
+    }
+    for (const instance of await foldersIn(place.pendingRoot, onMisplaced)) {
+      for (const name of await foldersIn(join(place.pendingRoot, instance), onMisplaced)) {
         const work = await workIn(archive, place, instance, name);
         if (work === null) continue;
         const key = join(instance, name);
@@ -46,8 +54,13 @@ export async function pendingWork(archive: Archive): Promise<PendingWork[]> {
   return [...found.values()];
 }
 
-async function foldersIn(folder: string): Promise<string[]> {
-  return (await entriesIn(folder)).filter((entry) => entry.isDirectory()).map(({ name }) => name);
+async function foldersIn(folder: string, onMisplaced: (error: RunvaultError) => void): Promise<string[]> {
+  const entries = await entriesIn(folder);
+  for (const entry of entries) {
+    if (entry.isSymbolicLink() && isPathName(entry.name))
+      onMisplaced(misplaced(join(folder, entry.name), entry, "folder"));
+  }
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
 }
 
 async function workIn(
@@ -68,7 +81,9 @@ async function workIn(
     : { instanceId: layout.idOf(instance) ?? instance, runId: layout.idOf(name) ?? name };
   // a manifest that cannot be read is told elsewhere
   const committed = await archive.manifest(run).catch(() => null);
-  if (committed !== null && head !== null && head.generation <= committed.generation) return null;
+  // a journal of another run, or of no generation that there is, says nothing of what lies beside it
+  const isDone = isNamed && head.generation >= 1 && head.generation <= (committed?.generation ?? 0);
+  if (isDone) return null;
   let bytes = 0;
   let changedMs = 0;
   for (const file of files) {

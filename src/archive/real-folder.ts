@@ -1,4 +1,4 @@
-import type { Stats } from "node:fs";
+import type { Dirent, Stats } from "node:fs";
 import { lstat, mkdir, readdir } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { RunvaultError } from "../model/error.ts";
@@ -85,22 +85,36 @@ async function makePart(layout: Layout, part: string): Promise<void> {
 }
 
 /**
- * Folders of instances below `runs/` that are links. Whoever lists manifests has to look: through a link they would be those
- * of something else, and where it leads to an empty folder nobody would miss them.
+ * What stands below `runs/` in the place of an instance's folder: a link, or, where the instance has data, anything else
+ * that is no folder. Whoever lists manifests has to look: through a link they would be those of something else, and where
+ * it leads to an empty folder, or there is none any more, nobody would miss them.
  */
-export async function linkedInstances(
+export async function misplacedInstances(
   layout: Layout,
 ): Promise<{ readonly folder: string; readonly error: RunvaultError }[]> {
   const entries = await readdir(layout.runsDir, { withFileTypes: true }).catch((error: unknown) => {
     if (isMissing(error)) return [];
     throw RunvaultError.from(error, { place: { file: layout.runsDir } });
   });
-  return entries
-    .filter((entry) => entry.isSymbolicLink() && isPathName(entry.name))
-    .map((entry) => ({
-      folder: entry.name,
-      error: misplaced(join(layout.runsDir, entry.name), entry, "folder"),
-    }));
+  const found: { folder: string; error: RunvaultError }[] = [];
+  for (const entry of entries) {
+    if (entry.isDirectory() || !isPathName(entry.name)) continue;
+    if (!entry.isSymbolicLink() && !(await hasData(layout, entry.name))) continue;
+    found.push({ folder: entry.name, error: misplacedInstance(layout, entry) });
+  }
+  return found;
+}
+
+/** Whether runs of the instance with this folder were ever committed, and are not all removed. */
+export async function hasData(layout: Layout, instanceFolder: string): Promise<boolean> {
+  return (await lstatOrNull(join(layout.dir, "data", instanceFolder)))?.isDirectory() === true;
+}
+
+function misplacedInstance(layout: Layout, entry: Dirent): RunvaultError {
+  const error = misplaced(join(layout.runsDir, entry.name), entry, "folder");
+  if (entry.isSymbolicLink()) return error;
+  const hint = "Restore the folder with the manifests of its runs from a backup: their data is still there.";
+  return new RunvaultError("archive_damaged", error.message, { place: error.place, hint });
 }
 
 /** Throws `archive_damaged` where something other than a file is in the place of one that is opened for writing. */

@@ -9,7 +9,7 @@ import type { Manifest, TableState } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
 import { manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
-import { linkedInstances } from "./real-folder.ts";
+import { misplacedInstances } from "./real-folder.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 import { damageOf } from "./verify-report.ts";
 
@@ -85,7 +85,7 @@ export class RunOverviews {
       // the same trouble as before stays the same error, of which the owner has heard
       kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
     }
-    for (const { folder, error } of await linkedInstances(layout)) {
+    for (const { folder, error } of await misplacedInstances(layout)) {
       const file = error.place.file!;
       const before = this.#kept.get(file)?.read;
       const read = { file: relative(this.#archive.dir, file), folder, error };

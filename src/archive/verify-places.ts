@@ -9,7 +9,7 @@ import type { Archive } from "./archive.ts";
 import { isMissing } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { archiveShape, type FolderShape, foldersOf, ownFoldersOf } from "./own-names.ts";
-import { lstatOrNull, misplaced } from "./real-folder.ts";
+import { hasData, lstatOrNull, misplaced } from "./real-folder.ts";
 import type { VerifyCheck } from "./verify-report.ts";
 
 export interface PlacesReport {
@@ -102,7 +102,9 @@ async function isTaken(layout: Layout, path: string): Promise<boolean> {
   if (instance === undefined) return true;
   const folder = join(layout.runsDir, instance);
   const found = await lstatOrNull(run === undefined ? folder : join(folder, `${run}.json`));
-  return run === undefined ? found?.isDirectory() === true : found !== null;
+  if (run !== undefined) return found !== null;
+  // of the folder of manifests itself there is only the data left to tell
+  return found?.isDirectory() === true || (await hasData(layout, instance));
 }
 
 /** Tells of a path whether it is, or is in, a folder of these runs, or leads there. */

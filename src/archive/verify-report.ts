@@ -58,6 +58,8 @@ export interface VerifyReport {
   readonly checks: readonly VerifyCheck[];
   readonly damaged: boolean;
   readonly unproven: boolean;
+  /** What to do about what kept the run from being read; null where it was read. */
+  readonly remedy: string | null;
   /** Exit status: damaged before incomplete before done. */
   readonly exit: number;
 }
@@ -66,6 +68,8 @@ export interface VerifyReport {
 export class CheckList {
   readonly checks: VerifyCheck[] = [];
   readonly run: RunRef;
+  /** See `VerifyReport`. */
+  remedy: string | null = null;
   readonly #dir: string;
 
   constructor(run: RunRef, archiveDir: string) {
@@ -98,11 +102,11 @@ export class CheckList {
   }
 
   report(generation: number | null): VerifyReport {
-    const { checks, run } = this;
+    const { checks, run, remedy } = this;
     const damaged = checks.some(({ level }) => level === "damaged");
     const unproven = checks.some(({ level }) => level === "unproven");
     const status = damaged ? exit.damaged : unproven ? exit.incomplete : exit.done;
-    return { run, generation, checks, damaged, unproven, exit: status };
+    return { run, generation, checks, damaged, unproven, remedy, exit: status };
   }
 }
 

@@ -12,11 +12,12 @@ import { JobDuckDB } from "./job-duckdb.ts";
 import type { Holding, Manifest, Segment } from "./manifest.ts";
 import { everyFile } from "./manifest-files.ts";
 import { ownFiles } from "./own-names.ts";
-import { lstatOrNull } from "./real-folder.ts";
+import { lstatOrNull, requireRealFolders } from "./real-folder.ts";
 import { holdingsOf } from "./table-view.ts";
 import { checkDocuments, checkLinks, checkUnreferenced, namesIn, tablesOf } from "./verify-files.ts";
 import { checkManifest } from "./verify-manifest.ts";
 import { checkParquet } from "./verify-parquet.ts";
+import { entriesIn } from "./verify-places.ts";
 import { CheckList, damageOf, type VerifyReport } from "./verify-report.ts";
 import { checkFills, checkRows } from "./verify-rows.ts";
 import type { Sample } from "./verify-sample.ts";
@@ -78,6 +79,7 @@ export async function verifyRun(
     options.onProgress?.({ run: list.run, table, rows, totalRows });
   };
   checkManifest(list, manifest);
+  if (!(await isInRealFolders(list, archive, manifest))) return list.report(manifest.generation);
   const isRead = options.sample?.has ?? (() => true);
   const found = await checkDocuments(list, archive, manifest, isRead);
   await checkUnreferenced(list, archive, manifest);
@@ -125,6 +127,21 @@ export async function verifyRun(
   return list.report(manifest.generation);
 }
 
+/** What is behind a link is nobody's word for the run: told once, and not for each file that would be there. */
+async function isInRealFolders(list: CheckList, { layout }: Archive, run: RunRef): Promise<boolean> {
+  try {
+    await requireRealFolders(layout, [layout.dataDir(run), layout.quarantineDir(run)]);
+    return true;
+  } catch (error) {
+    const message = damageOf(error);
+    const { place, hint = null } = error as RunvaultError;
+    const files = place.file === undefined ? [] : [place.file];
+    list.add(null, "files", "damaged", `${message}; no file of the run was read`, files);
+    list.remedy = hint;
+    return false;
+  }
+}
+
 export interface VerifyArchiveOptions extends VerifyOptions {
   /** The runs to verify. Default: all. */
   readonly runs?: readonly FoundRun[];
@@ -153,7 +170,7 @@ export async function* verifyArchive(
 /** The report of a run that was found; null where it was removed since. */
 async function verifyFound(
   archive: Archive,
-  { run, file, damage }: FoundRun,
+  { run, damage }: FoundRun,
   options: VerifyOptions,
 ): Promise<VerifyReport | null> {
   if (damage === null) {
@@ -165,7 +182,8 @@ async function verifyFound(
     }
   }
   const list = new CheckList(run, archive.dir);
-  list.add(null, "manifest", "damaged", damage, [file]);
+  list.add(null, "manifest", "damaged", damage.message, [damage.file]);
+  list.remedy = damage.hint;
   return list.report(null);
 }
 
@@ -190,15 +208,50 @@ async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> 
       }
     }
   }
-  for (const [run, folders] of left) {
+  const data = await leftData(archive);
+  for (const run of [...left.keys(), ...[...data.keys()].filter((one) => !left.has(one))]) {
     const [instance = "", name = ""] = run.split(sep);
     const list = new CheckList({ instanceId: idOf(instance), runId: idOf(name) }, archive.dir);
-    for (const [table, folder] of folders)
-      list.add(table, "links", "notice", "files of a run that is not archived; `runvault rm` removes them", [
-        folder,
-      ]);
+    for (const [table, folder] of left.get(run) ?? [])
+      list.add(table, "links", "notice", "files of a run that is not archived", [folder]);
+    // of a run whose removal was stopped its links are told, which go first
+    if (!left.has(run))
+      list.add(null, "unreferenced", "notice", "files of a run that is not archived", data.get(run));
+    list.remedy = leftoversRemedy;
     yield list.report(null);
   }
+}
+
+/** Whether its manifest was removed or lost, what is left of a run does not tell. */
+const leftoversRemedy =
+  "If the run was to be removed, `runvault rm` removes the rest; if not, restore its manifest below runs/ from a backup.";
+
+/** The folders of rows of runs that have no manifest, by the path of the run; a run with work that is not committed is no such. */
+async function leftData({ layout }: Archive): Promise<Map<string, string[]>> {
+  const left = new Map<string, string[]>();
+  for (const [top, isOwn] of [
+    [join(layout.dir, "data"), ownFiles.data],
+    [join(layout.dir, "quarantine"), ownFiles.quarantine],
+  ] as const) {
+    for (const instance of await foldersIn(top)) {
+      for (const name of await foldersIn(join(top, instance))) {
+        const run = join(instance, name);
+        const folder = join(top, run);
+        if (!(await namesIn(folder)).some(isOwn)) continue;
+        // after the files: a commit, which moves them there, comes with its manifest
+        if ((await lstatOrNull(join(layout.runsDir, instance, `${name}.json`))) !== null) continue;
+        if ((await lstatOrNull(join(layout.pendingRoot, run))) !== null) continue;
+        left.set(run, [...(left.get(run) ?? []), folder]);
+      }
+    }
+  }
+  return left;
+}
+
+/** The real folders in a folder; links are for `verifyPlaces`. */
+async function foldersIn(folder: string): Promise<string[]> {
+  if ((await lstatOrNull(folder))?.isDirectory() !== true) return [];
+  return (await entriesIn(folder)).filter((entry) => entry.isDirectory()).map(({ name }) => name);
 }
 
 function idOf(name: string): string {

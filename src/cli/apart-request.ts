@@ -19,8 +19,11 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
   const lines = createInterface({ input: stdin });
   // that of this process alone, for what does not fit into memory: known from the start, whenever the other one ends
   const [, , folder] = process.argv;
-  lines.once("close", () => {
+  const removeFolder = () => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  };
+  lines.once("close", () => {
+    removeFolder();
     process.kill(process.pid, "SIGKILL");
   });
   // a terminal that is closed ends the other process, and this one has a folder to remove
@@ -29,6 +32,8 @@ export async function* apartRequests(): AsyncGenerator<unknown> {
     if (line === "") break;
     yield (JSON.parse(line) as ApartRequest).request;
   }
+  // the other one would do so, too, but may be killed ahead of that
+  removeFolder();
   // the pipe stays open; it must not keep a process that is done
   if ("unref" in stdin && typeof stdin.unref === "function") stdin.unref();
 }

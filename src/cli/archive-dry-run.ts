@@ -50,7 +50,7 @@ export async function planRuns(
         const isSilent = quiet && failures.length === 0;
         await stream.tell(
           "plan",
-          () => planJson(plan),
+          () => planJson(plan, session.toCopy),
           () => (isSilent ? "" : planText(plan, form)),
         );
       } catch (thrown) {
@@ -61,7 +61,7 @@ export async function planRuns(
         totals.addFailed();
         await stream.tell(
           "plan",
-          () => failedPlanJson(run, error, status),
+          () => failedPlanJson(run, error, status, session.toCopy),
           () => failedPlanText(run, error, form),
         );
         if (error.scope === "job") break;

@@ -1,15 +1,17 @@
-import { lstat, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Archive, openArchive } from "../archive/archive.ts";
 import { attemptText } from "../archive/attempt-text.ts";
 import { formerBytes } from "../archive/former-files.ts";
-import { foundRuns } from "../archive/found-runs.ts";
+import { consistentRuns } from "../archive/found-runs.ts";
+import type { Layout } from "../archive/layout.ts";
 import { type Manifest, type TableState, tableStates } from "../archive/manifest.ts";
 import { everyFile } from "../archive/manifest-files.ts";
 import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
+import { lstatOrNull, requireRealFolder } from "../archive/real-folder.ts";
 import { readSources } from "../archive/sources.ts";
+import { entriesIn } from "../archive/verify-places.ts";
 import { freeBytes } from "../extract/disk-need.ts";
-import { exit, RunvaultError } from "../model/error.ts";
+import { RunvaultError, worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type CommandToCopy, commandsToCopy } from "./command-to-copy.ts";
@@ -90,7 +92,9 @@ async function infoOf(archive: Archive, command: CommandToCopy, session: Session
   const { dir, id, format, createdAt, layout } = archive;
   // throws where a folder is a link
   await archive.manifestFiles();
-  const pending = await pendingWork(archive);
+  const statuses: number[] = [];
+  const onTrouble = (error: unknown) => void statuses.push(session.failure(error));
+  const pending = await pendingWork(archive, onTrouble);
   const instances = new Map<string, InstanceInfo>();
   const info: ArchiveInfo = {
     archive: { dir: resolve(dir), id, format, createdAt },
@@ -103,7 +107,7 @@ async function infoOf(archive: Archive, command: CommandToCopy, session: Session
     bytes: {
       ...{ segments: 0, parquet: 0, documents: 0, quarantine: 0, replaced: 0 },
       pending: pending.reduce((sum, { bytes }) => sum + bytes, 0),
-      cache: await bytesBelow(join(dir, "cache")),
+      cache: await bytesBelow(layout, join(dir, "cache"), onTrouble),
     },
     files: 0,
     rowsSetAside: 0,
@@ -114,19 +118,19 @@ async function infoOf(archive: Archive, command: CommandToCopy, session: Session
       layout.disks.map(async (folder) => ({ folder: resolve(folder), freeBytes: await freeBytes(folder) })),
     ),
   };
-  let status: number = exit.done;
-  for await (const { manifest, file, damage } of foundRuns(archive)) {
+  for await (const { manifest, damage } of consistentRuns(archive)) {
     session.signal.throwIfAborted();
     if (manifest === null) {
       info.damaged += 1;
-      status = session.failure(new RunvaultError("archive_damaged", damage!, { place: { file } }));
+      const { message, file, hint } = damage!;
+      onTrouble(new RunvaultError("archive_damaged", message, { place: { file }, hint }));
     } else {
       count(info, instances, manifest, command);
       info.bytes.replaced += await formerBytes(archive, manifest);
     }
   }
   const byName = [...instances.values()].sort((a, b) => (a.instanceId < b.instanceId ? -1 : 1));
-  return { info: { ...info, instances: byName }, status };
+  return { info: { ...info, instances: byName }, status: worstExit(statuses) };
 }
 
 function count(
@@ -176,16 +180,23 @@ function zeroes<N extends string>(names: readonly N[]): Record<N, number> {
   return Object.fromEntries(names.map((name) => [name, 0])) as Record<N, number>;
 }
 
-/** Bytes of the files in a folder and in those below; what cannot be looked at counts for nothing. */
-async function bytesBelow(folder: string): Promise<number> {
-  const entries = await readdir(folder, { withFileTypes: true, recursive: true }).catch(() => []);
+/** Bytes of the files in a folder of the archive and in those below. Of what cannot be looked at `onTrouble` is told. */
+async function bytesBelow(
+  layout: Layout,
+  folder: string,
+  onTrouble: (error: unknown) => void,
+): Promise<number> {
   let bytes = 0;
-  for (const entry of entries) {
-    if (!entry.isFile()) continue;
-    bytes += await lstat(join(entry.parentPath, entry.name)).then(
-      ({ size }) => size,
-      () => 0,
-    );
+  try {
+    if (!(await requireRealFolder(layout, folder))) return 0;
+    for (const entry of await entriesIn(folder)) {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) bytes += await bytesBelow(layout, path, onTrouble);
+      // gone, where it is not there any more
+      else if (entry.isFile()) bytes += (await lstatOrNull(path))?.size ?? 0;
+    }
+  } catch (error) {
+    onTrouble(error);
   }
   return bytes;
 }

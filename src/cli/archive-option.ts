@@ -1,7 +1,6 @@
 import { Option } from "commander";
+import { defaultArchive } from "./default-archive.ts";
 import { nonEmpty } from "./option-values.ts";
-
-export const defaultArchive = "archive";
 
 /** `--archive DIR`, over RUNVAULT_ARCHIVE, over `archive` in the current folder. */
 export function archiveOption(): Option {

@@ -16,7 +16,7 @@ export function planText(plan: RunPlan, form: ReportForm): string {
   const { upToDate, status, tables } = plan;
   if (upToDate) return `${name.padEnd(nameColumns)}  up to date\n`;
   if (!withTables && tables.every(({ error }) => error === null)) {
-    return `${name.padEnd(nameColumns)}  ${visible(status).padEnd(8)}  ${needText(plan)}\n`;
+    return `${name.padEnd(nameColumns)}  status ${visible(status).padEnd(8)}  ${needText(plan)}\n`;
   }
   const rows = tables.map((table) => [
     table.table,
@@ -27,7 +27,7 @@ export function planText(plan: RunPlan, form: ReportForm): string {
     table.error === null ? "" : `${table.error.code}: ${table.error.message}`,
   ]);
   const heads = ["table", "slices", "rows", "text", "disk"];
-  return `${name}  ${visible(status)}\n${notedTable(heads, rows, [false, true, true, true, true], form)}`;
+  return `${name}  status ${visible(status)}\n${notedTable(heads, rows, [false, true, true, true, true], form)}`;
 }
 
 function needText({ tables }: RunPlan): string {
@@ -39,7 +39,7 @@ function needText({ tables }: RunPlan): string {
   const [slices, rows, disk] = [sum("slices"), sum("rows"), sum("diskBytes")];
   if (rows === null || disk === null) return "rows unknown";
   const inSlices = slices === null ? "" : ` in ${grouped(slices)} ${plural(slices, "slice")}`;
-  return `${grouped(rows)} ${plural(rows, "row")}${inSlices}, about ${byteText(disk)} of disk`;
+  return `${grouped(rows)} ${plural(rows, "row")}${inSlices}, about ${byteText(disk)}`;
 }
 
 function shown(value: number | null, text: (value: number) => string): string {
@@ -55,16 +55,23 @@ export function failedPlanText(
   return `${visible(formatRun(run)).padEnd(nameColumns)}  ${paint("failed")}: ${code}\n`;
 }
 
-/** The same in --json. */
-export function planJson(plan: RunPlan) {
-  const tables = plan.tables.map(({ error, ...table }) => ({ ...table, error: errorJson(error) }));
+/** The same in --json; `toCopy` has the commands in hints work where this one does. */
+export function planJson(plan: RunPlan, toCopy: (text: string) => string) {
+  const tables = plan.tables.map(({ error, ...table }) => ({ ...table, error: errorJson(error, toCopy) }));
   return { ...plan, horizon: plan.horizon?.toString() ?? null, tables, error: null };
 }
 
-export function failedPlanJson({ instanceId, runId }: RunRef, error: RunvaultError, exit: number) {
-  return { instanceId, runId, exit, error: errorJson(error) };
+export function failedPlanJson(
+  { instanceId, runId }: RunRef,
+  error: RunvaultError,
+  exit: number,
+  toCopy: (text: string) => string,
+) {
+  return { instanceId, runId, exit, error: errorJson(error, toCopy) };
 }
 
-function errorJson(error: RunvaultError | null) {
-  return error === null ? null : { code: error.code, message: error.message, hint: error.hint ?? null };
+function errorJson(error: RunvaultError | null, toCopy: (text: string) => string) {
+  if (error === null) return null;
+  const { code, message, hint } = error;
+  return { code, message, hint: hint === undefined ? null : toCopy(hint) };
 }

@@ -4,9 +4,10 @@ import { toldView } from "../archive/table-view.ts";
 import type { RunReport } from "./archive-report.ts";
 import { certificateJson } from "./certificate-json.ts";
 
-/** A run's report in --json. */
-export function reportJson(report: RunReport) {
+/** A run's report in --json; `toCopy` has the commands in hints work where this one does. */
+export function reportJson(report: RunReport, toCopy: (text: string) => string) {
   const { instanceId, runId, outcome, seconds, retries, error } = report;
+  const hintOf = (hint: string | null = null) => (hint === null ? null : toCopy(hint));
   if (outcome === null) {
     return {
       instanceId,
@@ -14,7 +15,7 @@ export function reportJson(report: RunReport) {
       state: null,
       exit: report.exit,
       retries,
-      error: { code: error!.code, message: error!.message, hint: error!.hint ?? null },
+      error: { code: error!.code, message: error!.message, hint: hintOf(error!.hint) },
     };
   }
   const { manifest, changed, resumedSegments, rows, bytes, warnings } = outcome;
@@ -23,7 +24,7 @@ export function reportJson(report: RunReport) {
     const { behindSince, notes } = table.attempt;
     const proven = provenJson(table);
     const setAside = report.setAside[name] ?? null;
-    const why = { error: failure, reason: attemptReason(table), hint: attemptHint(table) };
+    const why = { error: failure, reason: attemptReason(table), hint: hintOf(attemptHint(table)) };
     const proof = certificate === null ? {} : certificateJson(certificate);
     return [name, { state, ...proof, drift, setAside, ...why, proven, behindSince, notes }];
   });

@@ -45,10 +45,22 @@ function howText({ outcome, seconds, retries }: RunReport, isShort: boolean): st
   if (!changed) return `up to date${repeated}`;
   const took = tookText(seconds * 1000);
   const rate = isShort || seconds < 0.1 ? "" : ` (${grouped(Math.round(rows / seconds))} rows/s)`;
+  const here = rowsHere(outcome!.manifest);
+  const again = here !== null && rows > here ? " fetched, some of them again" : "";
   const fetched =
-    rows === 0 ? `no rows fetched in ${took}` : `${rowsText(rows)}, ${byteText(bytes)} in ${took}${rate}`;
-  const here = `${countText(resumedSegments, "segment")} ${resumedSegments === 1 ? "was" : "were"} already here`;
-  return `${fetched}${repeated}${resumedSegments === 0 ? "" : `; resumed: ${here}`}`;
+    rows === 0
+      ? `no rows fetched in ${took}`
+      : `${rowsText(rows)}${again}, ${byteText(bytes)} in ${took}${rate}`;
+  const resumed = `${countText(resumedSegments, "segment")} ${resumedSegments === 1 ? "was" : "were"} already here`;
+  return `${fetched}${repeated}${resumedSegments === 0 ? "" : `; resumed: ${resumed}`}`;
+}
+
+/** Rows of all tables, as the job leaves them; null where that is not known of all. */
+function rowsHere({ tables }: Manifest): number | null {
+  const counts = Object.values(tables).map((table) => toldView(table).certificate?.rows);
+  return counts.length === 0 || counts.includes(undefined)
+    ? null
+    : counts.reduce<number>((sum, rows) => sum + rows!, 0);
 }
 
 function rowsText(rows: number): string {

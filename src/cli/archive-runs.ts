@@ -169,7 +169,7 @@ async function runsOf(
 
 /** What is odd about the description of a run that was named; nothing where its source does not know it any more. */
 async function remarkOn(run: RunRef, lists: RunLists, signal: AbortSignal): Promise<ListFinding[]> {
-  const note = (text: string) => [listNote(run.instanceId, [run.runId], `${run.runId} ${text}`)];
+  const note = (text: string) => [listNote(run.instanceId, [run.runId], `${run.runId}: ${text}`)];
   try {
     const { remark } = (await lists.look(run, signal)).standing;
     return remark === null ? [] : note(remark);

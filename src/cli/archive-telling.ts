@@ -19,6 +19,7 @@ import type { Session } from "./session.ts";
 export class ArchiveTelling {
   readonly form: ReportForm;
   readonly stream: ReportStream;
+  readonly #session: Session;
   readonly #quiet: boolean;
   readonly #hasTotals: boolean;
   readonly #totals = new ArchiveTotals();
@@ -28,6 +29,7 @@ export class ArchiveTelling {
   constructor(session: Session, target: ArchiveTarget, runs: readonly RunRef[]) {
     const { paint, globals, terminal } = session;
     const isNamed = target.kind === "runs";
+    this.#session = session;
     this.stream = new ReportStream(session);
     this.#quiet = globals.quiet;
     this.#hasTotals = runs.length > 1 || !isNamed;
@@ -61,8 +63,8 @@ export class ArchiveTelling {
     const isSilent = this.#quiet && report.exit === exit.done;
     await this.stream.tell(
       "run",
-      () => reportJson(report),
-      () => (isSilent ? "" : reportText(report, this.form)),
+      () => reportJson(report, this.#session.toCopy),
+      () => (isSilent ? "" : this.#session.toCopy(reportText(report, this.form))),
     );
   }
 

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import type { z } from "zod";
+import { z } from "zod";
+import type { Folders } from "./command-to-copy.ts";
 import { type GlobalValues, globalSchema } from "./global-values.ts";
 import { checkedValues } from "./option-values.ts";
 import type { Session } from "./session.ts";
@@ -18,6 +19,8 @@ export interface CommandBody<S extends z.ZodObject> {
 /** A command line of a command, checked. */
 export interface CheckedCommand {
   readonly globals: GlobalValues;
+  /** The folders that it was given; null for a command that takes none. */
+  readonly folders: Folders | null;
   run(session: Session): Promise<number>;
 }
 
@@ -38,8 +41,11 @@ export function commandEntry<S extends z.ZodObject>(body: CommandBody<S>): Comma
       const values = checkedValues(body.schema.extend(globalSchema.shape).strict(), command, body.unused);
       return {
         globals: globalSchema.parse(values),
+        folders: foldersSchema.safeParse(values).data ?? null,
         run: (session) => body.run(values as z.output<S>, session),
       };
     },
   };
 }
+
+const foldersSchema = z.object({ archive: z.string(), scratch: z.string().optional() });

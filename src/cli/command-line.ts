@@ -7,11 +7,12 @@ import { listenForInterrupt } from "./interrupt.ts";
 import { jsonLinesFlag } from "./json-lines.ts";
 import type { KnownCommand } from "./known-commands.ts";
 import { logFormats } from "./log-format.ts";
-import { openSession } from "./open-session.ts";
+import { hintTextOf, openSession } from "./open-session.ts";
 import { parseError } from "./parse-error.ts";
 import { aboveBar } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
 import { version } from "./version.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 /**
  * Runs one command line, of which every command that it names is loaded. Never throws: what goes wrong is told on
@@ -29,12 +30,15 @@ export async function runCommandLine(
     return terminal.err(bar ? aboveBar(clean) : clean);
   };
   const debug = argv.includes("--debug");
+  const named = argv.find((word) => commands.some(({ name }) => name === word));
   const fail = (error: unknown) =>
-    reportFailure(parseError(error), {
+    reportFailure(parseError(error, named), {
       json: argv.includes("--json") || argv.includes(jsonLinesFlag),
       debug,
+      hintText,
       write,
     });
+  let hintText = hintTextOf(null, terminal);
   let status: number = exit.done;
   unsetEmpty(process.env);
 
@@ -65,11 +69,12 @@ export async function runCommandLine(
     const command = program.command(name).summary(summary);
     if (entry === null) continue;
     entry.declare(command).action(async () => {
-      const { globals, run } = entry.check(command);
+      const { globals, folders, run } = entry.check(command);
+      hintText = hintTextOf(folders, terminal);
       using interrupt = listenForInterrupt({
         signals: terminal.signals,
         say: (text) => {
-          if (!globals.quiet) write(`${text}\n`);
+          if (!globals.quiet) write(wrapLines(`${text}\n`, terminal.columns));
         },
         howToGoOn: entry.howToGoOn,
         endBy: terminal.endBy,
@@ -78,7 +83,7 @@ export async function runCommandLine(
       const onBar = (up: boolean) => {
         bar = up;
       };
-      const session = openSession({ globals, terminal, scrubber, signal, write, onBar });
+      const session = openSession({ globals, terminal, scrubber, signal, folders, write, onBar });
       try {
         status = await run(session);
       } catch (error) {

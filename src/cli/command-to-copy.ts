@@ -1,9 +1,9 @@
-import { defaultArchive } from "./archive-option.ts";
+import { defaultArchive } from "./default-archive.ts";
 import type { Session } from "./session.ts";
 import { shellWord } from "./shell-word.ts";
 
 /** The folders that a command was given. */
-interface Folders {
+export interface Folders {
   readonly archive: string;
   readonly scratch?: string | undefined;
 }

@@ -198,6 +198,12 @@ function chosenTables({ tables: names, allTables }: Values): readonly Table[] {
   if (allTables && names.length > 0) throw wrong("--all-tables cannot be combined with table names");
   if (allTables) return tables;
   if (names.length === 0) throw wrong("no table is named");
+  const run = names.find((name) => name.includes("/"));
+  if (run !== undefined) {
+    throw new RunvaultError("invalid_argument", `${JSON.stringify(run)} is not a table`, {
+      hint: "Name tables, or give --all-tables; runs are chosen by --run INSTANCE/RUN.",
+    });
+  }
   const chosen = new Set(names.map((name) => tableNamed(name).name));
   return tables.filter(({ name }) => chosen.has(name));
 }
@@ -216,7 +222,7 @@ function guessedFormat({ out, partition }: Values, chosen: readonly Table[]): Ex
       ? "standard output has no file ending that gives the format"
       : isFile
         ? `the format is not clear from the file name: ${out}`
-        : "a folder has no file ending that gives the format";
+        : `${partition === undefined ? "several tables go" : "--partition writes"} to a folder, and a folder has no file ending that gives the format`;
   throw new RunvaultError("invalid_argument", why, {
     hint: `Give --format, one of ${Object.keys(exportFormats).join(", ")}.`,
   });

@@ -6,6 +6,8 @@ export interface FailureOptions {
   readonly json: boolean;
   /** With stack and causes. */
   readonly debug: boolean;
+  /** A hint as it is told: with commands that work where this one does. */
+  readonly hintText: (hint: string) => string;
   /** Takes text for standard error; takes secrets out itself. */
   readonly write: (text: string) => void;
 }
@@ -17,8 +19,9 @@ export function reportFailure(thrown: unknown, options: FailureOptions): number 
   }
   const error = RunvaultError.from(thrown);
   const status = exitOf(error);
+  const hint = error.hint === undefined ? undefined : options.hintText(error.hint);
   if (options.json) {
-    const { code, message, place, hint } = error;
+    const { code, message, place } = error;
     const debug = options.debug ? { stack: stackOf(error) } : {};
     options.write(
       `${JSON.stringify({ error: { code, message, place, hint: hint ?? null, exit: status, ...debug } })}\n`,
@@ -30,7 +33,7 @@ export function reportFailure(thrown: unknown, options: FailureOptions): number 
   if (place !== "") lines.push(`  at: ${place}`);
   if (error.code === "internal")
     lines.push("  This is a bug in runvault: report it with the output of --debug.");
-  if (error.hint !== undefined) lines.push(`  hint: ${visible(error.hint)}`);
+  if (hint !== undefined) lines.push(`  hint: ${visible(hint)}`);
   if (options.debug) lines.push(continued(stackOf(error)));
   options.write(`${lines.join("\n")}\n`);
   return status;

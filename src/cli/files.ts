@@ -46,12 +46,12 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const { committedParquet, requireWhole } = await import("../analytics/committed-parquet.ts");
   const { shortfallOf } = await import("../analytics/shortfall.ts");
   const { WholeFiles } = await import("../archive/whole-files.ts");
-  const { byTypes, refuseMixedTypes } = await import("../analytics/typed-parquet.ts");
+  const { refuseMixedTypes } = await import("../analytics/typed-parquet.ts");
   const archive = await openArchive(values.archive);
   const { manifestsOf } = await import("./manifests-of.ts");
   const manifests = await manifestsOf(archive, runs);
   const committed = committedParquet(archive, manifests, table, values.allowIncomplete);
-  refuseMixedTypes(table, byTypes(committed));
+  refuseMixedTypes(table, committed);
   await requireWhole(new WholeFiles(archive), committed, session.signal);
   const files = committed.map(({ file, instance, run, bucket, rows, bytes, sha256 }) => {
     return { file, instance, run, bucket, rows, bytes, sha256 };

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { formatTime, int64Max, int64Min, parseTime } from "../model/time.ts";
 
 /** For `--help`. */
-export const instantHelp = "RFC 3339, UNIX nanoseconds, or a number with its unit, such as 1640995200s";
+export const instantHelp =
+  "RFC 3339, its date alone (UTC), UNIX nanoseconds, or a number with its unit, such as 1640995200s";
 
 const unitNs: Readonly<Record<string, bigint>> = { ns: 1n, us: 1_000n, ms: 1_000_000n, s: 1_000_000_000n };
 
@@ -10,7 +11,7 @@ const unitNs: Readonly<Record<string, bigint>> = { ns: 1n, us: 1_000n, ms: 1_000
 const leastBare = 10n ** 15n;
 
 /**
- * A time as people write it → nanoseconds: RFC 3339, UNIX nanoseconds, or a number with its unit. A bare number that may
+ * A time as people write it → nanoseconds: RFC 3339, its date alone, UNIX nanoseconds, or a number with its unit. A bare number that may
  * well be meant in another unit is refused.
  */
 export const instant = z.string().transform((text, context) => {
@@ -29,7 +30,7 @@ export const instant = z.string().transform((text, context) => {
     return parseTime(text);
   } catch {
     context.addIssue(
-      "must be a time: RFC 3339 such as 2022-01-01T00:00:00Z, UNIX nanoseconds, or a number with its unit (ns, us, ms, s)",
+      "must be a time: RFC 3339 such as 2022-01-01T00:00:00Z, its date alone (UTC), UNIX nanoseconds, or a number with its unit (ns, us, ms, s)",
     );
     return z.NEVER;
   }

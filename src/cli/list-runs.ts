@@ -1,12 +1,12 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { openArchive } from "../archive/archive.ts";
 import { acceptedAside, attemptReason, attemptText } from "../archive/attempt-text.ts";
-import { type FoundRun, foundRuns } from "../archive/found-runs.ts";
+import { consistentRuns, type FoundRun } from "../archive/found-runs.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { committedBytes } from "../archive/manifest-files.ts";
 import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
 import { byteText } from "../model/byte-text.ts";
-import { exit, RunvaultError } from "../model/error.ts";
+import { RunvaultError, worstExit } from "../model/error.ts";
 import { countText, plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { formatTime } from "../model/time.ts";
@@ -56,20 +56,23 @@ export async function listRuns(
   const archive = await openArchive(values.archive, { scratch: values.scratch });
   // throws where a folder is a link
   await archive.manifestFiles();
+  const statuses: number[] = [];
+  const pendings = await pendingWork(archive, (error) => statuses.push(session.failure(error)));
   const work = new Map(
-    (await pendingWork(archive))
+    pendings
       .filter((one) => instanceId === undefined || one.instanceId === instanceId)
       .map((one) => [formatRun(one), one]),
   );
   const runs: ListedRun[] = [];
-  let status: number = exit.done;
   for await (const found of foundOf(archive, instanceId)) {
     const pending = work.get(formatRun(found.run)) ?? null;
     work.delete(formatRun(found.run));
     if (found.manifest !== null) runs.push(listedOf(found.manifest, pending));
     else {
-      const place = { file: found.file };
-      status = session.failure(new RunvaultError("archive_damaged", found.damage!, { place }));
+      const { message, file, hint } = found.damage!;
+      statuses.push(
+        session.failure(new RunvaultError("archive_damaged", message, { place: { file }, hint })),
+      );
       runs.push({ ...uncommitted(found.run, "damaged"), pending });
     }
   }
@@ -84,7 +87,7 @@ export async function listRuns(
       ? `${JSON.stringify({ runs: shown.map((run) => runJson(run, command)) }, null, 2)}\n`
       : textOf(shown, runs.length, values, session),
   );
-  return status;
+  return worstExit(statuses);
 }
 
 async function* foundOf(
@@ -92,7 +95,7 @@ async function* foundOf(
   instanceId: string | undefined,
 ): AsyncGenerator<FoundRun> {
   try {
-    yield* foundRuns(archive, instanceId === undefined ? [] : [{ instanceId }]);
+    yield* consistentRuns(archive, instanceId === undefined ? [] : [{ instanceId }]);
   } catch (error) {
     // something of it may be pending
     if (!(error instanceof RunvaultError) || error.code !== "not_archived") throw error;

@@ -1,5 +1,7 @@
 import type { Scrubber } from "../model/scrubber.ts";
 import { visible, visibleColouredLines, visibleLines } from "../model/visible-text.ts";
+import { commandsToCopy, type Folders } from "./command-to-copy.ts";
+import { commandsInText } from "./commands-in-text.ts";
 import { reportFailure } from "./failure.ts";
 import type { GlobalValues } from "./global-values.ts";
 import { createLog } from "./log.ts";
@@ -7,12 +9,15 @@ import { painter } from "./painter.ts";
 import { backToBarLine, leaveBarLine, showProgress } from "./progress.ts";
 import type { Session } from "./session.ts";
 import type { Terminal } from "./terminal.ts";
+import { wrapLines } from "./wrap-lines.ts";
 
 export interface SessionOptions {
   readonly globals: GlobalValues;
   readonly terminal: Terminal;
   readonly scrubber: Scrubber;
   readonly signal: AbortSignal;
+  /** The folders that the command was given; null for one that takes none. */
+  readonly folders: Folders | null;
   /** Takes text for standard error; takes secrets out itself. */
   readonly write: (text: string) => void;
   /** Told true when a bar takes the terminal's last line, false when it gave it back. */
@@ -21,10 +26,11 @@ export interface SessionOptions {
 
 /** What a command works with, by the options that every command has. */
 export function openSession(options: SessionOptions): Session {
-  const { terminal, scrubber, signal, globals, write, onBar } = options;
+  const { terminal, scrubber, signal, globals, folders, write, onBar } = options;
   const { json, quiet, verbose, debug, logFormat } = globals;
   let log: Session["log"] | undefined;
   let bar = false;
+  const toCopy = hintTextOf(folders, terminal);
   return {
     terminal,
     scrubber,
@@ -35,6 +41,7 @@ export function openSession(options: SessionOptions): Session {
       log ??= createLog({ format: logFormat, level: verbose ? "debug" : quiet ? "error" : "warn", write });
       return log;
     },
+    toCopy,
     say: write,
     paint: painter(terminal.hasColours && !json),
     print: async (text) => {
@@ -49,9 +56,9 @@ export function openSession(options: SessionOptions): Session {
       }
     },
     note: (text) => {
-      if (!quiet) write(`${visible(text)}\n`);
+      if (!quiet) write(wrapLines(`${visible(text)}\n`, json ? null : terminal.columns));
     },
-    failure: (thrown) => reportFailure(thrown, { json, debug, write }),
+    failure: (thrown) => reportFailure(thrown, { json, debug, hintText: toCopy, write }),
     progress: () =>
       showProgress({
         style: quiet ? "off" : terminal.stderrIsTerminal && !json ? "bar" : "lines",
@@ -63,4 +70,11 @@ export function openSession(options: SessionOptions): Session {
         },
       }),
   };
+}
+
+/** How hints are told by a command that was given these folders. */
+export function hintTextOf(folders: Folders | null, terminal: Terminal): (hint: string) => string {
+  if (folders === null) return (hint) => hint;
+  const command = commandsToCopy(folders, { terminal });
+  return (hint) => commandsInText(hint, command);
 }

@@ -48,6 +48,19 @@ export const ageMs = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** The same where what is that old goes for good: `1m` may be meant as a month, so minutes are written `1min`. */
+export const removalAgeMs = z
+  .string()
+  .transform((text, context) => {
+    const [, count] = /^(\d+(?:\.\d+)?)m$/.exec(text) ?? [];
+    if (count === undefined) return text;
+    context.addIssue(
+      `is ambiguous: ${text} may be minutes or months; write ${count}min, or days, such as 30d`,
+    );
+    return z.NEVER;
+  })
+  .pipe(ageMs);
+
 /** `5%` → 0.05; above zero, at most all. */
 export const percentage = z.string().transform((text, context) => {
   const share = /^\d+(\.\d+)?%$/.test(text) ? Number(text.slice(0, -1)) / 100 : Number.NaN;

@@ -6,6 +6,7 @@ import { type Format, isTextFormat } from "../analytics/format.ts";
 import { openQuery, type QueryResult } from "../analytics/query.ts";
 import { render } from "../analytics/render.ts";
 import { openArchive } from "../archive/archive.ts";
+import { Disposables } from "../model/disposables.ts";
 import { exit } from "../model/error.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { Session } from "./session.ts";
@@ -52,7 +53,7 @@ const terminalRows = 1_000;
 export async function answerQuery(work: QueryWork, session: Session): Promise<QueryAnswer> {
   const { format, to } = work;
   const archive = await openArchive(work.archive);
-  await using folders = new AsyncDisposableStack();
+  await using folders = new Disposables();
   let parquetFile = to?.aside;
   if (format === "parquet" && to === null) {
     const folder = await makeTemporaryFolder("query");

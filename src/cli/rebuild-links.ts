@@ -35,7 +35,9 @@ export async function rebuildLinks(
   for (const run of named) {
     session.signal.throwIfAborted();
     try {
-      linked.push({ ...run, ...(await linksOf(archive, run)) });
+      const one = { ...run, ...(await linksOf(archive, run)) };
+      linked.push(one);
+      if (!session.json && one.made > 0) await session.print(lineOf(one));
     } catch (thrown) {
       session.signal.throwIfAborted();
       const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
@@ -48,7 +50,7 @@ export async function rebuildLinks(
   await session.print(
     session.json
       ? `${JSON.stringify({ exit: status, made, runs: linked }, null, 2)}\n`
-      : `${linked.map(lineOf).join("")}${grouped(made)} ${plural(made, "link")} made, of ${countText(linked.length, "run")}\n`,
+      : `${grouped(made)} ${plural(made, "link")} made, of ${countText(linked.length, "run")}\n`,
   );
   return status;
 }
@@ -62,7 +64,7 @@ async function linksOf(archive: Archive, run: RunRef): Promise<Pick<Linked, "lin
   return { links: tableNames.flatMap((name) => linkedParquet(manifest, name)).length, made };
 }
 
-/** Nothing of a run whose links are as they should be: after a restore that is most. */
+/** Of a run whose links are as they should be nothing is told: after a restore that is most. */
 function lineOf({ links, made, ...run }: Linked): string {
-  return made === 0 ? "" : `${visible(formatRun(run))}  ${made} of ${countText(links, "link")} made\n`;
+  return `${visible(formatRun(run))}  ${made} of ${countText(links, "link")} made\n`;
 }

@@ -70,10 +70,15 @@ export async function rebuildRuns(
 ): Promise<number> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
   const step = killStep(session.terminal.env);
-  const result =
+  const work =
     values.widen === undefined
-      ? await doWork(archive, await plainWork(archive, runs, values.tables, step, session), step, session)
-      : await widenArchive(archive, values.widen, step, session);
+      ? await plainWork(archive, runs, values.tables, step, session)
+      : await wideningWork(archive, values.widen, step);
+  // an archive takes hours: what is done is told at once, and stands where the command is stopped
+  const tell = async (report: RunReport) => {
+    if (!session.json) await session.print(`${visible(lineOf(report))}\n`);
+  };
+  const result = await doWork(archive, work, step, session, tell);
   const { unfinished } = result;
   const command = commandsToCopy(values, session);
   const goOn = unfinished.length === 0 ? null : commandToGoOn(archive, unfinished, command);
@@ -81,7 +86,8 @@ export async function rebuildRuns(
     const { reports, ...rest } = result;
     await session.print(`${JSON.stringify({ ...rest, goOn, runs: reports.map(jsonOf) }, null, 2)}\n`);
   } else {
-    await session.print(textOf(result, goOn));
+    const rest = restText(result, goOn);
+    if (rest !== "") await session.print(rest);
   }
   return result.exit;
 }
@@ -93,7 +99,7 @@ export async function widenArchive(
   step: (name: string) => void,
   session: Session,
 ): Promise<Result> {
-  return await doWork(archive, await wideningWork(archive, wanted, step), step, session);
+  return await doWork(archive, await wideningWork(archive, wanted, step), step, session, async () => {});
 }
 
 async function doWork(
@@ -101,6 +107,7 @@ async function doWork(
   work: Work,
   step: (name: string) => void,
   session: Session,
+  tell: (report: RunReport) => Promise<void>,
 ): Promise<Result> {
   await using duckdb = new JobDuckDB();
   const reports: RunReport[] = [];
@@ -110,6 +117,7 @@ async function doWork(
       progress.run(formatRun(run), reports.length + 1, work.runs.length);
       const report = await rebuildOne(archive, run, work.tables, step, session, duckdb, progress);
       reports.push(report);
+      await tell(report);
       if (report.error?.scope === "job") break;
     }
   }
@@ -232,9 +240,9 @@ function commandToGoOn(archive: Archive, unfinished: readonly TableName[], comma
   return command("rebuild", ...columns);
 }
 
-function textOf({ reports, notTried, unfinished }: Result, goOn: string | null): string {
+/** What there is to tell behind the runs that were rebuilt. */
+function restText({ reports, notTried, unfinished }: Result, goOn: string | null): string {
   const lines = [
-    ...reports.map(lineOf),
     ...notTried.map((run) => `${formatRun(run)}  not tried`),
     ...(unfinished.length === 0
       ? []
@@ -242,7 +250,8 @@ function textOf({ reports, notTried, unfinished }: Result, goOn: string | null):
           `the types of ${unfinished.join(", ")} are not yet changed in all runs: \`${goOn}\` finishes the change`,
         ]),
   ];
-  return lines.length === 0 ? "nothing to rebuild\n" : `${lines.map(visible).join("\n")}\n`;
+  if (lines.length === 0) return reports.length === 0 ? "nothing to rebuild\n" : "";
+  return `${lines.map(visible).join("\n")}\n`;
 }
 
 function lineOf(report: RunReport): string {

@@ -1,14 +1,18 @@
+import { join } from "node:path";
 import { type Archive, openArchive } from "../archive/archive.ts";
-import { formerBytes } from "../archive/former-files.ts";
-import { type FoundRun, foundRuns } from "../archive/found-runs.ts";
+import { consistentRuns, type FoundRun } from "../archive/found-runs.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { committedBytes } from "../archive/manifest-files.ts";
+import { ownFoldersOf } from "../archive/own-names.ts";
 import { pendingWork } from "../archive/pending-work.ts";
+import { lstatOrNull, requireRealFolder } from "../archive/real-folder.ts";
 import { removeRun, requireRemovable } from "../archive/remove.ts";
+import { holdingsOf } from "../archive/table-view.ts";
+import { entriesIn } from "../archive/verify-places.ts";
 import { byteText } from "../model/byte-text.ts";
 import { exit, RunvaultError, worstExit } from "../model/error.ts";
-import { plural } from "../model/plural.ts";
+import { countText, plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
+import { tableNames } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import { visible } from "../model/visible-text.ts";
 import { killStep } from "./kill-step.ts";
@@ -24,13 +28,16 @@ interface Values {
   readonly dryRun: boolean;
 }
 
-/** A run to be removed, with the bytes of its files. */
-interface Chosen extends RunRef {
+/** Clocks and time zones may be off by less. */
+const nsPerDay = 86_400_000_000_000n;
+
+/** A run that was removed, or would be, with the bytes of its files. */
+interface Removed extends RunRef {
   readonly bytes: number;
 }
 
 /** A run that is old enough, and stays. */
-interface Spared extends Chosen {
+interface Spared extends Removed {
   readonly state: string;
 }
 
@@ -41,20 +48,13 @@ export async function removeNamed(
   session: Session,
 ): Promise<number> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
-  const pending = await pendingBytes(archive);
-  const chosen: Chosen[] = [];
-  for (const run of named) {
-    // one that cannot be read is removed all the same
-    const manifest = await archive.manifest(run).catch(() => null);
-    const committed = manifest === null ? 0 : await bytesOf(archive, manifest);
-    chosen.push({ ...run, bytes: committed + (pending.get(formatRun(run)) ?? 0) });
-  }
-  return await removeChosen(archive, chosen, null, values, session);
+  return await removeChosen(archive, named, null, values, session);
 }
 
 /**
  * Removes the runs that ended so many milliseconds ago, of the instances named or of all. Only what is COMPLETE goes by
- * its age alone: a run that goes on, or of which rows are missing, may still be needed here.
+ * its age alone: a run that goes on, or of which rows are missing, may still be needed here. Of what cannot be read, or
+ * contradicts itself, nothing is COMPLETE.
  */
 export async function removeOlder(
   ageMs: number,
@@ -65,49 +65,86 @@ export async function removeOlder(
   const archive = await openArchive(values.archive, { scratch: values.scratch });
   // throws where a folder is a link
   await archive.manifestFiles();
-  const before = wallClock() - BigInt(ageMs) * 1_000_000n;
-  const pending = await pendingBytes(archive);
-  const chosen: Chosen[] = [];
-  const spared: Spared[] = [];
+  const now = wallClock();
+  const before = now - BigInt(ageMs) * 1_000_000n;
   const statuses: number[] = [];
+  // a job refuses to remove anything where there is one
+  const work = await pendingWork(archive, () => {});
+  const pending = new Set(work.map(formatRun));
+  const chosen: RunRef[] = [];
+  const spared: Spared[] = [];
+  let future = 0;
   const choices = [...new Set(instances)].map((instanceId) => ({ instanceId }));
-  for await (const found of foundRuns(archive, choices)) {
+  for await (const found of consistentRuns(archive, choices)) {
     session.signal.throwIfAborted();
     const { manifest } = found;
     if (manifest === null) {
       statuses.push(session.failure(unreadable(found)));
       continue;
     }
-    if (endOf(manifest) > before) continue;
+    const end = endOf(manifest);
+    if (end > now + nsPerDay) future += 1;
+    if (end > before) continue;
     const { instanceId, runId } = manifest;
-    const work = pending.get(formatRun(manifest));
-    const run = { instanceId, runId, bytes: (await bytesOf(archive, manifest)) + (work ?? 0) };
-    const state = work === undefined ? manifest.state : "pending";
+    const run = { instanceId, runId };
+    const state = pending.has(formatRun(manifest)) ? "pending" : manifest.state;
     if (values.anyState || state === "COMPLETE") chosen.push(run);
-    else spared.push({ ...run, state });
+    else {
+      try {
+        spared.push({ ...run, bytes: await bytesOf(archive, run), state });
+      } catch (error) {
+        statuses.push(session.failure(error));
+      }
+    }
+  }
+  if (future > 0) {
+    const [was, their] =
+      future === 1 ? ["was", "its end or its rows are"] : ["were", "their ends or rows are"];
+    session.note(
+      `${countText(future, "run")} ${was} kept because ${their} in the future; name a run to remove it`,
+    );
   }
   return worstExit([...statuses, await removeChosen(archive, chosen, spared, values, session)]);
 }
 
-/** When a run ended, in nanoseconds; where nothing says so, when it was last committed: it had not ended before. */
-function endOf({ run, committedAt }: Manifest): bigint {
-  if (run.ended !== null) return BigInt(run.ended);
+/**
+ * When a run ended, in nanoseconds: at the end that its gateway says, but no earlier than it started and than its newest
+ * row. A gateway that says 1970 for want of an end makes no run old. Where it says no end, or nothing bears it out, when
+ * the run was last committed.
+ */
+function endOf({ run, tables, committedAt }: Manifest): bigint {
+  const held = Object.values(tables).flatMap(holdingsOf);
+  const newest = held.flatMap(({ parquet }) => parquet.map(({ last }) => last.ts));
+  const shown = [...(run.started === null ? [] : [run.started]), ...newest];
+  if (run.ended !== null && shown.length > 0) {
+    return [run.ended, ...shown].map(BigInt).reduce((a, b) => (a > b ? a : b));
+  }
   const committedMs = Date.parse(committedAt);
   // of a time that nobody can read nothing is old enough
   return Number.isNaN(committedMs) ? wallClock() : BigInt(committedMs) * 1_000_000n;
 }
 
-/** What goes from the disk with a committed run. */
-async function bytesOf(archive: Archive, manifest: Manifest): Promise<number> {
-  return committedBytes(manifest) + (await formerBytes(archive, manifest));
+/**
+ * What goes from the disk with a run: the bytes of its files as they are, whatever a manifest says of them, and whether or
+ * not there is one. Links in `tables/` are the same files again, and a journal is none that a commit takes up.
+ */
+async function bytesOf({ layout }: Archive, run: RunRef): Promise<number> {
+  const linked = new Set<string>(tableNames.map((table) => layout.tableDir(table, run)));
+  let bytes = 0;
+  for (const { folder, isOwn } of ownFoldersOf(layout, run)) {
+    if (linked.has(folder) || !(await requireRealFolder(layout, folder))) continue;
+    for (const { name } of await entriesIn(folder)) {
+      if (!isOwn(name) || name === "journal.ndjson") continue;
+      const found = await lstatOrNull(join(folder, name));
+      if (found?.isFile()) bytes += found.size;
+    }
+  }
+  return bytes;
 }
 
-async function pendingBytes(archive: Archive): Promise<Map<string, number>> {
-  return new Map((await pendingWork(archive)).map((work) => [formatRun(work), work.bytes]));
-}
-
-function unreadable({ file, damage }: FoundRun): RunvaultError {
-  return new RunvaultError("archive_damaged", `${damage}; the age of its run is unknown`, {
+function unreadable({ damage }: FoundRun): RunvaultError {
+  const { message, file } = damage!;
+  return new RunvaultError("archive_damaged", `${message}; the age of its run is unknown`, {
     place: { file },
     hint: "Name the run to remove it; otherwise it is kept.",
   });
@@ -116,22 +153,24 @@ function unreadable({ file, damage }: FoundRun): RunvaultError {
 /** `spared` is null where none could be. */
 async function removeChosen(
   archive: Archive,
-  chosen: readonly Chosen[],
+  chosen: readonly RunRef[],
   spared: readonly Spared[] | null,
   { dryRun }: Values,
   session: Session,
 ): Promise<number> {
   const statuses: number[] = [];
-  const done: Chosen[] = [];
+  const done: Removed[] = [];
   for (const run of chosen) {
     try {
       session.signal.throwIfAborted();
-      if (dryRun) await requireRemovable(archive, run);
-      else {
+      await requireRemovable(archive, run);
+      const { instanceId, runId } = run;
+      const removed = { instanceId, runId, bytes: await bytesOf(archive, run) };
+      if (!dryRun) {
         const foreign = await removeRun(archive, run, { step: killStep(session.terminal.env) });
         for (const path of foreign) session.note(`kept ${path}: the archive did not make it`);
       }
-      done.push(run);
+      done.push(removed);
     } catch (error) {
       session.signal.throwIfAborted();
       statuses.push(session.failure(error));

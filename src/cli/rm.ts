@@ -3,7 +3,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
-import { ageMs } from "./option-values.ts";
+import { removalAgeMs } from "./option-values.ts";
 import { parseInstance, parseRun, runArgumentHelp } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 
@@ -11,7 +11,7 @@ const schema = z.object({
   ...archiveShape,
   ...scratchShape,
   runs: z.array(z.string()).default([]),
-  olderThan: ageMs.optional(),
+  olderThan: removalAgeMs.optional(),
   anyState: z.boolean().default(false),
   dryRun: z.boolean().default(false),
 });
@@ -36,7 +36,8 @@ export const rmCommand = commandEntry({
       .addOption(scratchOption())
       .option(
         "--older-than <age>",
-        "runs that ended longer ago than AGE, such as 90d; if their end is unknown, runs last committed longer ago",
+        "runs that ended longer ago than AGE, such as 90d; a run ended no earlier than its newest row, and if its end is " +
+          "unknown, when it was last committed",
       )
       .option(
         "--any-state",

@@ -190,8 +190,8 @@ function stoppedBy(by: NodeJS.Signals, signal: AbortSignal): unknown {
  */
 function spawnLimited(module: string, memoryBytes: number, temporary: string): ChildProcess {
   const script = join(import.meta.dirname, `${module}${extname(import.meta.filename)}`);
-  // room for what is loaded at the start: less would be collected three times meanwhile
-  const own = [process.execPath, ...process.execArgv, "--min-semi-space-size=16", script, temporary];
+  // room for what is loaded at the start: less would be collected meanwhile, or once nothing else is to do
+  const own = [process.execPath, ...process.execArgv, "--min-semi-space-size=24", script, temporary];
   // a limit that is lower already, and may not be raised, stays
   const limited = [
     "-c",

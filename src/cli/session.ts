@@ -18,6 +18,8 @@ export interface Session {
   readonly globals: GlobalValues;
   /** Colours what reports say of states, where standard output shows colours. */
   readonly paint: Painter;
+  /** A text from below the command line, with commands that work in the folders of this one. */
+  toCopy(text: string): string;
   /** Text for standard error, as it stands. */
   say(text: string): void;
   /**

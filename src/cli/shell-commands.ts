@@ -104,13 +104,17 @@ const commands: readonly ShellCommand[] = [
 
 export const commandNames: readonly string[] = commands.flatMap(({ names }) => names);
 
+/** What people type to leave any shell; no statement of SQL is one of these words. */
+const leaving = /^\s*(?:quit|exit)\s*;?\s*$/i;
+
 /** Whether a line is a command of the shell's own, where no statement has begun. */
 export function isShellCommand(line: string): boolean {
-  return /^\s*[.\\]/.test(line);
+  return /^\s*[.\\]/.test(line) || leaving.test(line);
 }
 
 /** Does what a line says to the state. Throws `invalid_argument` for what it does not know. */
 export function runShellCommand(line: string, state: ShellState): ShellAction {
+  if (leaving.test(line)) return { kind: "quit" };
   const [, name = "", text = ""] = /^\s*(\S+)\s*(.*?)\s*$/.exec(line) ?? [];
   const command = commands.find(({ names }) => names.includes(name));
   if (command !== undefined) return command.run(text, state);

@@ -7,6 +7,7 @@ import { formOf, isShellCommand, runShellCommand, type ShellState } from "./shel
 import { readSqlFile, type SqlText } from "./sql-text.ts";
 import { StatementReader } from "./statement-reader.ts";
 import type { StatementRunner } from "./statement-runner.ts";
+import { wrapLines } from "./wrap-lines.ts";
 import { writtenText } from "./written-text.ts";
 
 /** Files that read one another; a file that reads itself would go on for ever. */
@@ -47,7 +48,9 @@ export class ShellSession {
       reader.skip();
       const action = runShellCommand(text, this.#state);
       if (action.kind === "quit") this.#hasQuit = true;
-      if (action.kind === "say") await this.#session.print(action.text);
+      if (action.kind === "say") {
+        await this.#session.print(wrapLines(action.text, this.#session.terminal.columns));
+      }
       if (action.kind === "sql") return await this.#run({ text: action.text, file, line: 1 });
       if (action.kind === "read") return await this.#read(action.file, depth + 1);
       return exit.done;

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
+import { formatTime, type Nanoseconds } from "../model/time.ts";
 import { faultGrammar, faultKinds } from "../serve/fault.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
@@ -68,7 +69,10 @@ export const simulateCommand = commandEntry({
         "--bars <file>",
         "trade on the bars of FILE.csv[.gz] (timestamp,open,high,low,close[,volume]) instead of generated ones",
       )
-      .option("--growing", "the last run of every instance is still growing, as the clock advances")
+      .option(
+        "--growing",
+        "the last run of every instance begins on 2024-01-01 and grows as the clock advances; --clock says where it is",
+      )
       .addOption(
         new Option(
           "--clock <clock>",
@@ -173,6 +177,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ),
   );
   session.signal.throwIfAborted();
+  tellGrown(world, clock(), session);
   using _renewal = renewTokensOnHangup(values, tokens, session);
   const served = await serve({
     source: world,
@@ -201,6 +206,16 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   }
   // being stopped is how a server ends its work
   return exit.done;
+}
+
+/** Who asks for growing runs and gets finished ones is to know why. */
+function tellGrown(world: Simulator, now: Nanoseconds, session: Session): void {
+  const [first, ...others] = world.growing();
+  if (first === undefined || [first, ...others].some(({ complete }) => complete > now)) return;
+  const begin = `${formatTime(first.started).slice(0, 19)}Z`;
+  session.note(
+    `no run grows any more: by the clock all have ended; --clock '${begin}*60' begins where they do, sixty times as fast`,
+  );
 }
 
 /** Opens a world with progress shown while it is rendered. */

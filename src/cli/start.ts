@@ -1,11 +1,13 @@
 import { keepCompiled } from "./compile-cache.ts";
+import { withoutLanguages } from "./without-languages.ts";
 
 /** Runs the process's own command line. */
 export async function start(): Promise<void> {
   keepCompiled(process.env);
   const { runCommandLine, knownCommands, processTerminal } = await loadCommandLine();
   const argv = process.argv.slice(2);
-  process.exitCode = await runCommandLine(argv, processTerminal(), await knownCommands(argv));
+  const commands = await withoutLanguages(() => knownCommands(argv));
+  process.exitCode = await runCommandLine(argv, processTerminal(), commands);
 }
 
 /** Behind the cache, from which these are to come. */

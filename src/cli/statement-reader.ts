@@ -1,8 +1,5 @@
+import { sqlParts } from "../analytics/sql-parts.ts";
 import { mostSqlBytes, type SqlText, sqlTooLong } from "./sql-text.ts";
-
-/** Texts, names and comments, in which a semicolon ends nothing, and words; one that is not closed goes to the end. */
-const parts =
-  /[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*('|$)|'[^']*(?:''[^']*)*('|$)|"[^"]*(?:""[^"]*)*("|$)|--[^\n]*|\/\*.*?(\*\/|$)|\$(\w*)\$.*?(\$\5\$|$)|\w+|./gsy;
 
 /** Statements that end with a semicolon, out of lines as they come; none is looked at again with each of its lines. */
 export class StatementReader {
@@ -83,9 +80,8 @@ export class StatementReader {
     let from = 0;
     let to = rest.length;
     this.#isWithin = this.#seen !== "";
-    for (const match of rest.matchAll(parts)) {
-      const { 0: part, index } = match;
-      if (part === ";") {
+    for (const { index, kind, closer } of sqlParts(rest)) {
+      if (kind === "semicolon") {
         const text = this.#seen + rest.slice(from, index);
         const [blank] = /^(?:\s*\n)?/.exec(text)!;
         const ahead = lineEnds(blank);
@@ -98,10 +94,10 @@ export class StatementReader {
         this.#isWithin = false;
         from = index + 1;
       } else {
-        this.#closer = closerOf(match);
-        if (this.#closer !== null) to = index;
-        else if (part.trim() !== "" && !/^(?:--|\/\*)/.test(part)) this.#isEmpty = false;
-        this.#isWithin ||= part.trim() !== "";
+        this.#closer = closer;
+        if (closer !== null) to = index;
+        else if (kind === "other") this.#isEmpty = false;
+        this.#isWithin ||= kind !== "blank";
       }
     }
     if (this.#isWithin) {
@@ -110,13 +106,6 @@ export class StatementReader {
     } else this.clear();
     return found;
   }
-}
-
-/** What closes a part that is open; null for one that is not. */
-function closerOf([part, escaped, text, name, comment, tag, tagged]: RegExpMatchArray): string | null {
-  if (comment === "") return "*/";
-  if (tagged === "") return `$${tag}$`;
-  return [escaped, text, name].includes("") ? (part!.startsWith('"') ? '"' : "'") : null;
 }
 
 function lineEnds(text: string): number {

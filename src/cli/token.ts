@@ -1,7 +1,7 @@
 import { text } from "node:stream/consumers";
 import type { Command } from "commander";
 import { z } from "zod";
-import { exit } from "../model/error.ts";
+import { exit, RunvaultError } from "../model/error.ts";
 import { commandEntry } from "./command-entry.ts";
 import { nonEmpty } from "./option-values.ts";
 import type { Session } from "./session.ts";
@@ -43,8 +43,13 @@ Example:
 
 async function printLine(values: z.output<typeof schema>, session: Session): Promise<number> {
   const { tokenLine } = await import("../serve/token-list.ts");
-  if (process.stdin.isTTY) session.note("type the token, then Enter and Ctrl-D");
-  const token = (await text(process.stdin)).trim();
+  if (session.terminal.stdinIsTerminal) session.note("type the token, then Enter and Ctrl-D");
+  const token = (await text(session.terminal.stdin)).trim();
+  if (token === "") {
+    throw new RunvaultError("invalid_argument", "there is no token on standard input", {
+      hint: "Make one with `openssl rand -hex 32 > FILE`, and give it to this command with `< FILE`.",
+    });
+  }
   session.scrubber.add(token);
   await session.print(tokenLine(token, values.name, values.instance));
   return exit.done;

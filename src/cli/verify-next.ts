@@ -2,6 +2,7 @@ import type { VerifyReport } from "../archive/verify-report.ts";
 import { damagedHint } from "../archive/whole-files.ts";
 import { type ErrorCode, usualHints } from "../model/error.ts";
 import type { CommandToCopy } from "./command-to-copy.ts";
+import { commandsInText } from "./commands-in-text.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Repair } from "./verify-repair.ts";
 
@@ -22,6 +23,12 @@ export function isGone(code: ErrorCode): boolean {
 
 /** What to do about what a report says; undefined where there is nothing to do. */
 export function nextOf(report: RunReport, command: CommandToCopy): string | undefined {
+  const next = remedyOf(report, command);
+  return next === undefined ? undefined : commandsInText(next, command);
+}
+
+function remedyOf(report: RunReport, command: CommandToCopy): string | undefined {
+  if (report.remedy !== null) return report.remedy;
   if (report.damaged) return nextOfDamage(report, command);
   if (report.unproven) {
     const hasSetAside = report.checks.some(({ check }) => check === "quarantine");

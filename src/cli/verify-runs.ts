@@ -51,7 +51,7 @@ export async function verifyRuns(
   const archive = await openArchive(values.archive, { scratch: values.scratch });
   const command = commandsToCopy(values, session);
   await using gateway = await gatewayToAsk(values, session);
-  const pending = (await pendingWork(archive)).filter((work) => isChosen(work, chosen));
+  const pending = (await pendingWork(archive, forPlaces)).filter((work) => isChosen(work, chosen));
   const scope = await scopeOf(archive, chosen, values).catch((error: unknown) => {
     throw pending.length === 0 ? error : onlyPending(error, command, pending[0]!);
   });
@@ -78,6 +78,9 @@ export async function verifyRuns(
   await session.print(text);
   return status;
 }
+
+/** Links are told with the other places of the archive. */
+function forPlaces(): void {}
 
 function isChosen({ instanceId, runId }: PendingWork, chosen: readonly RunChoice[]): boolean {
   const names = (one: RunChoice) =>
@@ -160,7 +163,8 @@ async function collected(
   let unreachable: ErrorCode | null = null;
   const reported = verifyArchive(archive, { ...options, runs: scope.found, leftovers: all });
   for await (const first of reported) {
-    const repaired = repair && first.damaged && first.generation !== null;
+    // what stands in the way of reading a run stands in the way of its repair
+    const repaired = repair && first.damaged && first.generation !== null && first.remedy === null;
     const mended = repaired ? await repairRun(archive, first.run, duckdb, command, session) : null;
     // what was made anew is looked at like everything else
     const again = mended?.changed ? await verifyRun(archive, first.run, options) : first;

@@ -6,7 +6,7 @@ import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
-import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
+import { type SliceWork, segmentsOf } from "./fetch-slice.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
 import { firstTime, lastTime } from "./survey.ts";
 import { asked, eachLine, isRefusal } from "./table-asks.ts";
@@ -16,7 +16,7 @@ export interface HeldComparison {
   readonly table: Table;
   /** Contiguous, in order. */
   readonly windows: readonly HeldWindow[];
-  readonly work: Omit<SliceWork, "store" | "startOver">;
+  readonly work: SliceWork;
   /** The text of a segment that is held. */
   readonly read: (segment: Segment) => Promise<Buffer>;
   /** Hears of each window whose rows are the same at the source. */
@@ -130,33 +130,19 @@ async function equalSlice(input: HeldComparison, clean: Clean): Promise<number> 
   const expected =
     work.countRows === undefined ? undefined : windows.reduce((sum, { rows }) => sum + rows, 0);
   const held = new HeldBytes(input, clean);
-  // ends the answer once it is known to be another
-  const halt = new AbortController();
-  try {
-    await fetchSlice(
-      { run, table, bucket: "", from: first.from, to: last.to, expected },
-      {
-        ...work,
-        signal: AbortSignal.any([work.signal, halt.signal]),
-        startOver: async () => {
-          held.giveUp();
-          halt.abort("the rows are in another order");
-        },
-        store: async (_draft, text, release) => {
-          try {
-            await held.compare(await clean(text));
-            if (held.differs) halt.abort("the rows are others");
-          } finally {
-            release();
-          }
-        },
-      },
-    );
-    await held.end(true);
-  } catch (error) {
-    if (!held.differs) throw error;
+  const slice = { run, table, bucket: "", from: first.from, to: last.to, expected };
+  for await (const event of segmentsOf(slice, work)) {
+    if (event.kind === "segment") {
+      try {
+        await held.compare(await clean(event.text));
+      } finally {
+        event.release();
+      }
+    } else if (event.kind === "restart") held.giveUp();
+    else await held.end(true);
+    // known to be others: the rest is not asked for
+    if (held.differs) break;
   }
-  work.signal.throwIfAborted();
   return held.equal;
 }
 
@@ -255,19 +241,15 @@ async function askAlone(
   for (const segment of segments) if (segment.rows > 0) await held.add(await read(segment));
   let there = new LineHash(table);
   const expected = work.countRows === undefined ? undefined : rows;
-  await fetchSlice(
-    { run, table, bucket: "", from, to, expected },
-    {
-      ...work,
-      startOver: async () => {
-        there = new LineHash(table);
-      },
-      store: async (_draft, text, release) => {
-        await there.add(text);
-        release();
-      },
-    },
-  );
+  for await (const event of segmentsOf({ run, table, bucket: "", from, to, expected }, work)) {
+    if (event.kind === "restart") there = new LineHash(table);
+    if (event.kind !== "segment") continue;
+    try {
+      await there.add(event.text);
+    } finally {
+      event.release();
+    }
+  }
   return { isSame: held.text === there.text, rows: there.rows };
 }
 

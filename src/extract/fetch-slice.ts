@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Segment } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import { countText } from "../model/plural.ts";
-import { withRetries } from "../model/retry.ts";
+import { piecesWithRetries } from "../model/retry.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 import type { FilterName, Table } from "../model/table.ts";
@@ -54,17 +54,30 @@ export interface SliceWork {
   readonly signal: AbortSignal;
   /** Rows in any bounds by the gateway's facts; undefined where it has none, or they ignore bounds. */
   readonly countRows: ((from: Nanoseconds, to: Nanoseconds) => Promise<number>) | undefined;
-  /** Takes a segment; resolves when it is accepted, not when it is stored. Calls `release` when done with the text. */
-  readonly store: (draft: SegmentDraft, text: Buffer, release: () => void) => Promise<void>;
-  /** Forgets the segments stored of this slice: it starts over. */
-  readonly startOver: () => Promise<void>;
   readonly onRows: (rows: number, bytes: number) => void;
   /** Takes note of every answer that ended whole. */
   readonly seen: SeenSource;
 }
 
-/** What a slice came to. */
-export interface FetchedSlice {
+/** What a slice gives as it is fetched: its segments in order, and at last what it came to. */
+export type SliceEvent = FetchedSegment | SliceRestart | SliceEnd;
+
+/** A segment whose text its taker gives back: until then the buffer under it is not filled again. */
+export interface FetchedSegment {
+  readonly kind: "segment";
+  readonly draft: SegmentDraft;
+  readonly text: Buffer;
+  readonly release: () => void;
+}
+
+/** The slice starts over: what came of it before is to be dropped. */
+export interface SliceRestart {
+  readonly kind: "restart";
+}
+
+/** All of the slice is here. */
+export interface SliceEnd {
+  readonly kind: "end";
   readonly rows: number;
   /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
   readonly openEnd: OpenEnd | null;
@@ -83,29 +96,56 @@ export interface OpenEnd extends Window {
  * share its last ts_event are dropped and asked for again from exactly that timestamp. So segments are disjoint, and
  * nothing is ever de-duplicated.
  *
+ * Whoever asks for the next segment before the one in hand is written keeps the network going meanwhile; buffers that
+ * are not given back hold it up. Whoever stops ends the answer under way.
+ *
  * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
  * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole.
  */
-export async function fetchSlice(slice: Slice, work: SliceWork): Promise<FetchedSlice> {
+export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
   try {
-    return await fetchSorted(slice, work);
+    try {
+      yield* sortedSegments(slice, work);
+    } catch (error) {
+      if (!(error instanceof OutOfOrder)) throw error;
+      yield { kind: "restart" };
+      yield* unsortedSegments(slice, work);
+    }
   } catch (error) {
-    if (!(error instanceof OutOfOrder)) throw error;
-    await work.startOver();
-    return await fetchUnsorted(slice, work);
+    throw place(error, slice);
   }
 }
 
-async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice> {
+async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
+  const text = gather(slice, work, false);
+  const cuts = sortedCuts(slice, work, text);
+  let { from } = slice;
+  try {
+    for (;;) {
+      const step = await cuts.next();
+      if (step.done === true) {
+        yield { kind: "end", rows: text.totalRows, openEnd: step.value };
+        return;
+      }
+      const to = step.value.next ?? slice.to;
+      yield segmentOf(slice, step.value, { from, to }, true);
+      from = to;
+    }
+  } finally {
+    await cuts.return(null);
+    text.discard();
+  }
+}
+
+/** The slice in cuts, and where it may not be whole. */
+async function* sortedCuts(
+  slice: Slice,
+  work: SliceWork,
+  text: SegmentText,
+): AsyncGenerator<Cut, OpenEnd | null> {
   const { from, to, expected, table } = slice;
   const { seen } = work;
-  let start = from;
-  const text = gather(slice, work, false, async (cut, release) => {
-    const end = cut.next ?? to;
-    await work.store(draftOf(slice, cut, start, end, true), cut.text, release);
-    start = end;
-  });
-  const asker = new Asker(slice, work, () => text);
+  const asker = new Asker(slice, work);
   const asks = asksOf(slice, work);
   /** The group that a whole answer ended with: dropped, and asked for again. */
   let held: { ts: Nanoseconds; rows: number; answerRows: number; isLimited: boolean } | undefined;
@@ -125,76 +165,71 @@ async function fetchSorted(slice: Slice, work: SliceWork): Promise<FetchedSlice>
     return several;
   };
   let furthest: Nanoseconds | undefined;
-  const cuts: AfterCut = {
-    progressed: () => {
-      const reached = text.lastTs;
-      if (reached === undefined || (furthest !== undefined && reached <= furthest)) return false;
-      furthest = reached;
-      return true;
-    },
-    // whole groups are kept, the last one is asked for again
-    goOn: async () => {
-      const several = hasSeveral(false);
-      ask = text.dropLastGroup()?.ts ?? ask;
-      if (several) held = undefined;
-      return ask;
-    },
+  const progressed = () => {
+    const reached = text.lastTs;
+    if (reached === undefined || (furthest !== undefined && reached <= furthest)) return false;
+    furthest = reached;
+    return true;
   };
-  try {
-    for (;;) {
-      await asker.ask(ask, limit, cuts);
-      const several = hasSeveral(true);
-      const { rows, first } = text.answer;
-      if (expected !== undefined && text.totalRows === expected) break;
-      if (rows === 0) break;
-      const last = text.lastTs;
-      // an answer of lines that are no rows begins where it was asked for, behind every row
-      if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
-      if (several || held === undefined || rows > held.rows) {
-        // more than one group, the first look at this one, or more of it than before: is there anything behind?
-        const isLimited = limit !== undefined && rows >= leastLimit;
-        held = { ...text.dropLastGroup()!, answerRows: rows, isLimited };
-        ask = held.ts;
-        // a limit that was raised stays, for with a lower one the group may come short
-        if (!several) limit = Math.max(leastLimit, rows * 4);
-        continue;
-      }
-      // one group alone, and the same rows again
-      const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
-      const wanted = await work.countRows?.(group.from, group.to);
-      if (wanted === undefined) {
-        if (!(await anyFrom(slice, work, group.to))) {
-          // an answer that held others ahead of the whole group was not cut in it
-          const bytes = text.lastGroup().byteLength;
-          const isWhole =
-            held.answerRows > rows ||
-            (await isWholeBehind(asks, text, group, seen)) ||
-            // one that this command's answers speak for stays open, for a cap may show later
-            (rows > 1 &&
-              !seen.gaveMoreThan(table.name, rows, bytes) &&
-              (await appendPaged(slice, work, text, group, undefined)));
-          if (!isWhole) openEnd = { ...group, bytes, isCapped: seen.isRouteCapped(table.name) };
-          break;
-        }
-        seen.foundCap(table.name);
-        if (!(await appendPaged(slice, work, text, group, undefined))) throw tooFew(group, undefined, true);
-      } else if (wanted > rows) {
-        await appendSplit(slice, work, text, group, wanted);
-      } else {
-        // lines that are no rows and not counted here lie behind the group, and come again from there
-        text.dropTail(rows - wanted);
-      }
-      if (group.to >= to) break;
-      held = undefined;
-      limit = undefined;
-      ask = group.to;
+  // of an answer that was cut whole groups are kept, the last one is asked for again
+  const goOn = () => {
+    const several = hasSeveral(false);
+    ask = text.dropLastGroup()?.ts ?? ask;
+    if (several) held = undefined;
+  };
+  for (;;) {
+    yield* asker.ask((attempt) => {
+      if (attempt > 1) goOn();
+      return asker.answer(text, ask, limit);
+    }, progressed);
+    const several = hasSeveral(true);
+    const { rows, first } = text.answer;
+    if (expected !== undefined && text.totalRows === expected) break;
+    if (rows === 0) break;
+    const last = text.lastTs;
+    // an answer of lines that are no rows begins where it was asked for, behind every row
+    if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
+    if (several || held === undefined || rows > held.rows) {
+      // more than one group, the first look at this one, or more of it than before: is there anything behind?
+      const isLimited = limit !== undefined && rows >= leastLimit;
+      held = { ...text.dropLastGroup()!, answerRows: rows, isLimited };
+      ask = held.ts;
+      // a limit that was raised stays, for with a lower one the group may come short
+      if (!several) limit = Math.max(leastLimit, rows * 4);
+      continue;
     }
-    await text.finish();
-    return { rows: text.totalRows, openEnd };
-  } catch (error) {
-    text.discard();
-    throw place(error, table, slice);
+    // one group alone, and the same rows again
+    const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
+    const wanted = await work.countRows?.(group.from, group.to);
+    if (wanted === undefined) {
+      if (!(await anyFrom(slice, work, group.to))) {
+        // an answer that held others ahead of the whole group was not cut in it
+        const bytes = text.lastGroup().byteLength;
+        const isWhole =
+          held.answerRows > rows ||
+          (await isWholeBehind(asks, text, group, seen)) ||
+          // one that this command's answers speak for stays open, for a cap may show later
+          (rows > 1 &&
+            !seen.gaveMoreThan(table.name, rows, bytes) &&
+            (yield* appendPaged(slice, work, text, group, undefined)));
+        if (!isWhole) openEnd = { ...group, bytes, isCapped: seen.isRouteCapped(table.name) };
+        break;
+      }
+      seen.foundCap(table.name);
+      if (!(yield* appendPaged(slice, work, text, group, undefined))) throw tooFew(group, undefined, true);
+    } else if (wanted > rows) {
+      yield* appendSplit(slice, work, text, group, wanted);
+    } else {
+      // lines that are no rows and not counted here lie behind the group, and come again from there
+      text.dropTail(rows - wanted);
+    }
+    if (group.to >= to) break;
+    held = undefined;
+    limit = undefined;
+    ask = group.to;
   }
+  yield* text.finish();
+  return openEnd;
 }
 
 /**
@@ -237,13 +272,13 @@ function asksOf({ run, table }: Slice, { source, retry, signal }: SliceWork): Ta
  * The rows of a capped group, part by part: split by the first filter whose parts sum to the facts. Throws
  * `timestamp_capped` where no filter parts the rows finely enough.
  */
-async function appendSplit(
+async function* appendSplit(
   slice: Slice,
   work: SliceWork,
   text: SegmentText,
   group: Group,
   wanted: number,
-): Promise<void> {
+): AsyncGenerator<Cut, void> {
   const known: (Filters | undefined)[] = (await rowsOf(text.lastGroup(), mostAnswerLines)) ?? [];
   for (const resource of await resourcesOf(slice, work)) known.push(resource);
   for (const filter of slice.table.filters) {
@@ -258,10 +293,10 @@ async function appendSplit(
     const rows = lines.filter((row) => row !== undefined);
     if (rows.length < wanted) throw withoutOrder(group);
     text.dropLastGroup();
-    await text.push(Buffer.concat(inKeyOrder(rows).flatMap(({ line }) => [line, Buffer.from("\n")])));
+    yield* text.push(Buffer.concat(inKeyOrder(rows).flatMap(({ line }) => [line, Buffer.from("\n")])));
     return;
   }
-  if (await appendPaged(slice, work, text, group, wanted)) return;
+  if (yield* appendPaged(slice, work, text, group, wanted)) return;
   // an answer that stops short of a timestamp with rows behind it was capped; one that does not was just not agreed with
   throw tooFew(group, wanted, await anyFrom(slice, work, group.to));
 }
@@ -271,20 +306,20 @@ async function appendSplit(
  * or where these are not proven to be all: by the facts' count, or without facts by a row behind the group that came in
  * the same listing, for a listing that just ends may have been cut short, too.
  */
-async function appendPaged(
+async function* appendPaged(
   slice: Slice,
   work: SliceWork,
   text: SegmentText,
   group: Group,
   wanted: number | undefined,
-): Promise<boolean> {
+): AsyncGenerator<Cut, boolean> {
   const asks = asksOf(slice, work);
   const pages = await askSmall(asks, () => pagesOf(asks, group, work.mostBytes, wanted === undefined));
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
   text.dropLastGroup();
-  await text.push(pages);
+  yield* text.push(pages);
   return true;
 }
 
@@ -320,38 +355,33 @@ function inKeyOrder(rows: readonly GroupRow[]): GroupRow[] {
 }
 
 /** Any order, one answer: every row of the slice at once, or none. */
-async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<FetchedSlice> {
-  const { from, to, expected, table } = slice;
+async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
+  const { from, expected } = slice;
   if (expected === undefined) {
-    throw place(
-      new RunvaultError(
-        "row_order",
-        "rows come out of key order, and there are no storage facts to prove them complete",
-        {
-          hint: "Have the gateway send rows in the order of (ts_event, seq), or serve storage facts.",
-        },
-      ),
-      table,
-      slice,
+    throw new RunvaultError(
+      "row_order",
+      "rows come out of key order, and there are no storage facts to prove them complete",
+      {
+        hint: "Have the gateway send rows in the order of (ts_event, seq), or serve storage facts.",
+      },
     );
   }
-  const gatherAll = () =>
-    gather(slice, work, true, (cut, release) =>
-      work.store(draftOf(slice, cut, from, to, false), cut.text, release),
-    );
-  let text = gatherAll();
-  const asker = new Asker(slice, work, () => text);
-  try {
-    await asker.ask(from, undefined, {
+  let text = gather(slice, work, true);
+  const asker = new Asker(slice, work);
+  const segments = async function* (cuts: AsyncGenerator<Cut, void>): AsyncGenerator<SliceEvent, void> {
+    for await (const cut of cuts) yield segmentOf(slice, cut, slice, false);
+  };
+  const attempt = async function* (number: number): AsyncGenerator<SliceEvent, void> {
+    if (number > 1) {
       // what came out of order is of no use to the next answer
-      progressed: () => false,
-      goOn: async () => {
-        text.discard();
-        await work.startOver();
-        text = gatherAll();
-        return from;
-      },
-    });
+      text.discard();
+      text = gather(slice, work, true);
+      yield { kind: "restart" };
+    }
+    yield* segments(asker.answer(text, from, undefined));
+  };
+  try {
+    yield* asker.ask(attempt, () => false);
     if (text.totalRows !== expected) {
       throw new RunvaultError(
         "row_order",
@@ -361,77 +391,52 @@ async function fetchUnsorted(slice: Slice, work: SliceWork): Promise<FetchedSlic
         },
       );
     }
-    await text.finish();
-    return { rows: text.totalRows, openEnd: null };
-  } catch (error) {
+    yield* segments(text.finish());
+    yield { kind: "end", rows: text.totalRows, openEnd: null };
+  } finally {
     text.discard();
-    throw place(error, table, slice);
   }
-}
-
-/** What becomes of an answer that was cut. */
-interface AfterCut {
-  /** Whether it brought anything new. */
-  readonly progressed: () => boolean;
-  /** Makes ready for the next answer, and gives where that one is to begin. */
-  readonly goOn: () => Promise<Nanoseconds>;
 }
 
 /** Asks for rows, and bears what is transient. */
 class Asker {
   readonly #slice: Slice;
   readonly #work: SliceWork;
-  /** What takes the rows of the next answer in. */
-  readonly #text: () => SegmentText;
   /** The largest limit the source took, and the smallest it refused. */
   #taken: number | undefined;
   #refused = Number.POSITIVE_INFINITY;
   readonly #mostRows: number;
+  /** Bytes of the answer under way. */
+  #received = 0;
 
-  constructor(slice: Slice, work: SliceWork, text: () => SegmentText) {
+  constructor(slice: Slice, work: SliceWork) {
     this.#slice = slice;
     const { expected, isFinal = false } = slice;
     this.#mostRows = isFinal && expected !== undefined ? 10 * expected + 100_000 : Number.POSITIVE_INFINITY;
     this.#work = work;
-    this.#text = text;
   }
 
-  /** An answer that ended whole, into the text; before it those that were cut. */
-  async ask(from: Nanoseconds, wanted: number | undefined, { progressed, goOn }: AfterCut): Promise<void> {
+  /** What comes of an answer that ended whole, and of those before it that were cut. */
+  async *ask<T>(
+    attempt: (number: number) => AsyncGenerator<T, void>,
+    progressed: () => boolean,
+  ): AsyncGenerator<T, void> {
     const { retry, signal } = this.#work;
-    let received = 0;
-    const countBytes = (bytes: number) => {
-      received += bytes;
-    };
     // what came before the first byte the source has already asked for again
     const again = (error: RunvaultError) =>
-      error.retry === "again" && (received > 0 || error.code === "stream_cut");
-    await withRetries(
-      async (attempt) => {
-        const start = attempt === 1 ? from : await goOn();
-        received = 0;
-        await this.#answer(start, wanted, countBytes);
-      },
-      retry,
-      signal,
-      { again, progressed },
-    );
+      error.retry === "again" && (this.#received > 0 || error.code === "stream_cut");
+    yield* piecesWithRetries(attempt, retry, signal, { again, progressed });
   }
 
   /**
    * One answer's rows, into the text. Where the source refuses so large a limit, it is asked with the largest that it
    * took, or without any.
    */
-  async #answer(
-    from: Nanoseconds,
-    wanted: number | undefined,
-    countBytes: (bytes: number) => void,
-  ): Promise<void> {
+  async *answer(text: SegmentText, from: Nanoseconds, wanted: number | undefined): AsyncGenerator<Cut, void> {
     const { source, signal, onRows, seen } = this.#work;
-    const { run, table, to } = this.#slice;
-    const text = this.#text();
+    const { run, table, to, expected } = this.#slice;
     const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
-    let received = 0;
+    this.#received = 0;
     text.beginAnswer(from);
     try {
       for await (const chunk of source.rows({
@@ -442,22 +447,22 @@ class Asker {
         signal,
       })) {
         const before = text.answer.rows;
-        received += chunk.byteLength;
-        countBytes(chunk.byteLength);
-        await text.push(chunk);
+        this.#received += chunk.byteLength;
+        yield* text.push(chunk);
         onRows(text.answer.rows - before, chunk.byteLength);
-        if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, this.#slice.expected);
+        if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
       }
-      await text.endAnswer();
+      yield* text.endAnswer();
       const { rows, first, isRowFirst } = text.answer;
       const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
-      seen.answered(table.name, rows, received, span);
+      seen.answered(table.name, rows, this.#received, span);
     } catch (thrown) {
       if (thrown instanceof OutOfOrder) throw thrown;
       const error = RunvaultError.from(thrown);
-      if (limit !== undefined && limit !== this.#taken && received === 0 && isRefusal(error)) {
+      if (limit !== undefined && limit !== this.#taken && this.#received === 0 && isRefusal(error)) {
         this.#refused = limit;
-        return await this.#answer(from, this.#taken, countBytes);
+        yield* this.answer(text, from, this.#taken);
+        return;
       }
       throw error;
     }
@@ -465,35 +470,20 @@ class Asker {
   }
 }
 
-function gather(
-  slice: Slice,
-  work: SliceWork,
-  unsorted: boolean,
-  emit: (cut: Cut, release: () => void) => Promise<void>,
-): SegmentText {
-  const { pool, segmentBytes, mostBytes } = work;
-  return new SegmentText({
-    run: slice.run,
-    ...asked(slice.from, slice.to),
-    segmentBytes,
-    mostBytes,
-    unsorted,
-    allocate: () => pool.acquire(),
-    release: (buffer) => pool.release(buffer),
-    emit: (cut, buffer) => emit(cut, () => pool.release(buffer)),
-  });
+function gather(slice: Slice, { pool, segmentBytes, mostBytes }: SliceWork, unsorted: boolean): SegmentText {
+  const { run, from, to } = slice;
+  return new SegmentText({ run, ...asked(from, to), segmentBytes, mostBytes, unsorted, pool });
 }
 
-function draftOf(slice: Slice, cut: Cut, from: Nanoseconds, to: Nanoseconds, sorted: boolean): SegmentDraft {
-  return {
-    bucket: slice.bucket,
-    from: from.toString(),
-    to: to.toString(),
-    rows: cut.rows,
-    bytes: cut.text.byteLength,
-    longestLine: cut.longestLine,
-    sorted,
-  };
+function segmentOf(
+  { bucket }: Slice,
+  { text, release, rows, longestLine }: Cut,
+  { from, to }: Window,
+  sorted: boolean,
+): FetchedSegment {
+  const [begin, end] = [from.toString(), to.toString()];
+  const draft = { bucket, from: begin, to: end, rows, bytes: text.byteLength, longestLine, sorted };
+  return { kind: "segment", draft, text, release };
 }
 
 function withoutTimes(rows: number): RunvaultError {
@@ -529,9 +519,9 @@ function vanished(slice: Slice, ts: Nanoseconds): RunvaultError {
   });
 }
 
-function place(error: unknown, table: Table, slice: Slice): unknown {
+function place(error: unknown, slice: Slice): unknown {
   if (!(error instanceof RunvaultError)) return error;
-  return error.at({ ...placeOf(slice), table: table.name });
+  return error.at({ ...placeOf(slice), table: slice.table.name });
 }
 
 function placeOf(slice: Slice) {

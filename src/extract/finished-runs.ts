@@ -124,13 +124,13 @@ async function remarksOf({ instanceId, runs }: NamedInstance): Promise<ListFindi
       listDoubt(
         instanceId,
         [run.runId],
-        `${run.runId} ${remark}, and nothing else says whether it has ended: it was not archived`,
+        `${run.runId}: ${remark}, and nothing else says whether it has ended: it was not archived`,
         `If this status means that a run has ended, set --finished-status ${run.status}; or name the run as INSTANCE/RUN.`,
       ),
     );
   }
   for (const [remark, runIds] of notes)
-    findings.push(listNote(instanceId, runIds, `${idsText(runIds)} ${remark}`));
+    findings.push(listNote(instanceId, runIds, `${idsText(runIds)}: ${remark}`));
   return findings;
 }
 

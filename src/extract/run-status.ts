@@ -47,11 +47,11 @@ export function standingOf(
   const isFinal = final || (finished && !marksFinal);
 
   const remarks: string[] = [];
-  if (!known) remarks.push(`has the unknown status ${JSON.stringify(status)}`);
-  if (saysRunning && final) remarks.push("is marked final although its status is RUNNING");
-  else if (saysRunning && hasEnded) remarks.push("has an end in the past although its status is RUNNING");
-  if (backwards) remarks.push("ended before it started");
-  if (finished && !isFinal) remarks.push("has ended, but rows may still be added");
+  if (!known) remarks.push(`unknown status ${JSON.stringify(status)}`);
+  if (saysRunning && final) remarks.push("marked final although the status is RUNNING");
+  else if (saysRunning && hasEnded) remarks.push("an end in the past although the status is RUNNING");
+  if (backwards) remarks.push("an end before the start");
+  if (finished && !isFinal) remarks.push("ended, but rows may still be added");
   return {
     finished,
     final: isFinal,

@@ -1,18 +1,17 @@
 import { RunvaultError } from "../model/error.ts";
 import { longestLineBytes } from "../model/line.ts";
 import { rowText } from "../model/operator-text.ts";
-import { isDeeper } from "../model/outside-json.ts";
 import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Nanoseconds } from "../model/time.ts";
-import { int64Max, int64Min, nsPerSecond } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
+import { type Instant, instantOf, toNanoseconds } from "../row/instant.ts";
+import { isBlank, parseObject } from "../row/line-object.ts";
+import { RowKeyReader } from "../row/row-key-reader.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
+import type { BufferPool } from "./buffer-pool.ts";
 
 const newline = 10;
-const quote = 34;
-const openBrace = 123;
-const closeBrace = 125;
 
 /** Lines that are no rows that an answer may have, beside one for each row, and those as long as rows are. */
 const mostOddLines = 10_000;
@@ -21,6 +20,8 @@ const leastRowBytes = 128;
 /** A run of whole timestamp groups, cut off the front of the text. */
 export interface Cut {
   readonly text: Buffer;
+  /** Gives the buffer under the text back to where it came from. To be called once, by whoever has the cut. */
+  readonly release: () => void;
   readonly rows: number;
   readonly longestLine: number;
   /** The ts_event of the first row behind the cut; undefined at the end. */
@@ -51,11 +52,8 @@ export interface SegmentTextOptions {
   readonly mostBytes: number;
   /** Rows are taken in any order; cuts fall on any line end. */
   readonly unsorted: boolean;
-  /** Takes a buffer of at least `segmentBytes` for the text; given back with the cut that holds it. */
-  readonly allocate: () => Promise<Buffer>;
-  readonly release: (buffer: Buffer) => void;
-  /** Receives each cut as soon as it is whole. The buffer under it is the receiver's to release. */
-  readonly emit: (cut: Cut, buffer: Buffer) => Promise<void>;
+  /** Where buffers for the text come from, of at least `segmentBytes`. */
+  readonly pool: Pick<BufferPool, "acquire" | "release">;
 }
 
 /**
@@ -63,19 +61,15 @@ export interface SegmentTextOptions {
  * order of every row on the way. Where a cut falls depends on the rows alone, not on how the bytes arrived, so that an
  * interrupted job cuts where an undisturbed one does.
  *
- * The usual line starts with run_id, instance_id, seq and ts_event as the canonical line has them; these are read in
- * place without making a string. Any other line is parsed as JSON. A line that is no row at all may stand at the
- * timestamp ahead of it or at the one behind, so it joins both to one group, which is dropped and asked for again as
- * one; the conversion decides what becomes of the line.
+ * A line that is no row at all may stand at the timestamp ahead of it or at the one behind, so it joins both to one
+ * group, which is dropped and asked for again as one; the conversion decides what becomes of the line.
  */
 export class SegmentText {
   readonly #options: SegmentTextOptions;
-  readonly #prefix: Words;
-  readonly #tsKey = wordsOf('","ts_event":"');
+  readonly #key: RowKeyReader;
   readonly #from: Instant | undefined;
   readonly #to: Instant | undefined;
   #buffer: Buffer | undefined;
-  #view: DataView | undefined;
   /**
    * Bytes filled, bytes scanned (always a line start), where the last group starts, and where the next line is read:
    * behind what is scanned and the blank lines that are left out, which are closed up once for many.
@@ -114,20 +108,13 @@ export class SegmentText {
   #oddBytes = 0;
   #firstOdd = "";
   readonly #turns = new Turns();
-  // the key of the line being read, filled by #readKey: two numbers each, since neither fits into one exactly
-  #tsHigh = 0;
-  #tsLow = 0;
-  #seqHigh = 0;
-  #seqLow = 0;
   /** Rows taken in, dropped ones not counted. */
   totalRows = 0;
   answer: AnswerStats = emptyAnswer();
 
   constructor(options: SegmentTextOptions) {
     this.#options = options;
-    const { instanceId, runId } = options.run;
-    const ids = `{"run_id":${JSON.stringify(runId)},"instance_id":${JSON.stringify(instanceId)},"seq":"`;
-    this.#prefix = wordsOf(ids);
+    this.#key = new RowKeyReader(options.run);
     this.#from = options.from === undefined ? undefined : instantOf(options.from);
     this.#to = options.to === undefined ? undefined : instantOf(options.to);
   }
@@ -142,14 +129,14 @@ export class SegmentText {
     this.#beginGroup(this.#scanned);
   }
 
-  /** Takes bytes of the answer in. Resolves when the cuts they led to have been received. */
-  async push(chunk: Uint8Array): Promise<void> {
-    let buffer = this.#buffer ?? this.#use(await this.#options.allocate());
+  /** Takes bytes of the answer in, and gives each cut that they lead to as soon as it is whole. */
+  async *push(chunk: Uint8Array): AsyncGenerator<Cut, void> {
+    let buffer = this.#buffer ?? this.#use(await this.#options.pool.acquire());
     if (this.#end + chunk.byteLength > buffer.byteLength) buffer = this.#grow(this.#end + chunk.byteLength);
     buffer.set(chunk, this.#end);
     this.#end += chunk.byteLength;
     if (this.#atAnswerStart && this.#end - this.#scanned >= 3) this.#stripByteOrderMark();
-    await this.#scan();
+    yield* this.#scan();
     this.#closeUp();
   }
 
@@ -157,7 +144,7 @@ export class SegmentText {
    * Ends an answer that the source ended whole. A last line without its line end is taken when it is a row; else the
    * answer was cut inside it: throws `stream_cut`.
    */
-  async endAnswer(): Promise<void> {
+  async *endAnswer(): AsyncGenerator<Cut, void> {
     const rest = this.#end - this.#scanned;
     if (rest === 0) return;
     if (
@@ -168,7 +155,7 @@ export class SegmentText {
         hint: "Run the same command again; if it stays so, the gateway or a proxy truncates its answers.",
       });
     }
-    await this.push(Buffer.from("\n"));
+    yield* this.push(Buffer.from("\n"));
   }
 
   /**
@@ -212,14 +199,14 @@ export class SegmentText {
   }
 
   /** Cuts off all that is left. */
-  async finish(): Promise<void> {
-    if (this.#rows > 0) await this.#cut(this.#scanned, this.#rows, undefined);
+  async *finish(): AsyncGenerator<Cut, void> {
+    if (this.#rows > 0) yield await this.#cut(this.#scanned, this.#rows, undefined);
     this.discard();
   }
 
   /** Lets go of the buffer and of what is in it. */
   discard(): void {
-    if (this.#buffer !== undefined) this.#options.release(this.#buffer);
+    if (this.#buffer !== undefined) this.#options.pool.release(this.#buffer);
     this.#buffer = undefined;
     this.#cutBack(0);
     this.#groupStart = 0;
@@ -227,13 +214,14 @@ export class SegmentText {
     this.#longest = this.#groupLongest = 0;
   }
 
-  async #scan(): Promise<void> {
+  async *#scan(): AsyncGenerator<Cut, void> {
     const { segmentBytes, unsorted } = this.#options;
     // what stood in the buffer before is no part of the text
     let filled = this.#buffer!.subarray(0, this.#end);
     const cut = async (bytes: number, rows: number, next: Nanoseconds | undefined) => {
-      await this.#cut(bytes, rows, next);
+      const made = await this.#cut(bytes, rows, next);
       filled = this.#buffer!.subarray(0, this.#end);
+      return made;
     };
     for (;;) {
       const at = this.#unread;
@@ -253,7 +241,7 @@ export class SegmentText {
         this.#unread = lineEnd + 1;
         continue;
       }
-      const isRow = this.#readKey(at, lineEnd);
+      const isRow = this.#key.read(at, lineEnd);
       // where the line is to stand
       const start = this.#scanned;
       const stop = start + length + 1;
@@ -264,21 +252,21 @@ export class SegmentText {
         if (order < 0 && !unsorted) throw new OutOfOrder("a row comes before the row ahead of it");
         if (order === 0) throw this.#duplicate();
         newGroup ||=
-          this.#groupTail === 0 && (this.#tsLow !== this.#lastLow || this.#tsHigh !== this.#lastHigh);
+          this.#groupTail === 0 && (this.#key.tsLow !== this.#lastLow || this.#key.tsHigh !== this.#lastHigh);
       }
       // where one timestamp's rows outgrew the segment, the cut falls where they end
       if ((newGroup || unsorted) && start > segmentBytes) {
-        await cut(start, this.#rows, this.#newGroupTs(isRow));
+        yield await cut(start, this.#rows, this.#newGroupTs(isRow));
         continue;
       }
       if (newGroup) {
         if (stop > segmentBytes && start > 0) {
-          await cut(start, this.#rows, this.#newGroupTs(isRow));
+          yield await cut(start, this.#rows, this.#newGroupTs(isRow));
           continue;
         }
         this.#beginGroup(start);
-        this.#groupHigh = isRow ? this.#tsHigh : this.#asked.high;
-        this.#groupLow = isRow ? this.#tsLow : this.#asked.low;
+        this.#groupHigh = isRow ? this.#key.tsHigh : this.#asked.high;
+        this.#groupLow = isRow ? this.#key.tsLow : this.#asked.low;
         // the same group asked for again has the same ahead of it
         if (this.#anyRow && (this.#groupLow !== this.#lastLow || this.#groupHigh !== this.#lastHigh)) {
           this.#beforeHigh = this.#lastHigh;
@@ -287,18 +275,18 @@ export class SegmentText {
         if (this.answer.rows > 0) this.#inFirstGroup = false;
         else Object.assign(this.answer, { first: this.#groupTs(), isRowFirst: isRow });
       } else if (stop > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
-        if (unsorted) await cut(start, this.#rows, undefined);
-        else await cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
+        if (unsorted) yield await cut(start, this.#rows, undefined);
+        else yield await cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
         continue;
       } else if (stop > this.#options.mostBytes) {
         throw this.#groupTooLarge();
       }
       if (isRow) {
         this.#anyRow = true;
-        this.#lastHigh = this.#tsHigh;
-        this.#lastLow = this.#tsLow;
-        this.#lastSeqHigh = this.#seqHigh;
-        this.#lastSeqLow = this.#seqLow;
+        this.#lastHigh = this.#key.tsHigh;
+        this.#lastLow = this.#key.tsLow;
+        this.#lastSeqHigh = this.#key.seqHigh;
+        this.#lastSeqLow = this.#key.seqLow;
         this.#groupTail = 0;
       } else {
         this.#setAside(at, lineEnd);
@@ -361,7 +349,7 @@ export class SegmentText {
 
   /** Where the group has to be asked for that the line being read begins. */
   #newGroupTs(isRow: boolean): Nanoseconds {
-    return isRow ? this.#keyTs() : toNanoseconds(this.#asked);
+    return isRow ? this.#key.ts : toNanoseconds(this.#asked);
   }
 
   /** ts_event of the newest row held; undefined when none was ever held. */
@@ -375,17 +363,17 @@ export class SegmentText {
     return toNanoseconds({ high: this.#beforeHigh, low: this.#beforeLow });
   }
 
-  async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<void> {
+  async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<Cut> {
+    const { pool } = this.#options;
     this.#closeUp();
     const full = this.#buffer!;
     const rest = this.#end - bytes;
     const all = rows === this.#rows;
     const longestLine = all ? Math.max(this.#longest, this.#groupLongest) : this.#longest;
-    const cut = { text: full.subarray(0, bytes), rows, longestLine, next };
     if (next === undefined && rest === 0) {
       this.#buffer = undefined;
     } else {
-      let fresh = await this.#options.allocate();
+      let fresh = await pool.acquire();
       if (rest > fresh.byteLength) fresh = Buffer.allocUnsafe(rest + 64 * 1024);
       full.copy(fresh, 0, bytes, this.#end);
       this.#use(fresh);
@@ -398,7 +386,7 @@ export class SegmentText {
     this.#rows -= rows;
     this.#longest = 0;
     if (all) this.#groupRows = this.#groupTail = this.#groupLongest = 0;
-    await this.#options.emit(cut, full);
+    return { text: full.subarray(0, bytes), release: () => pool.release(full), rows, longestLine, next };
   }
 
   #grow(needed: number): Buffer {
@@ -412,7 +400,7 @@ export class SegmentText {
 
   #use(buffer: Buffer): Buffer {
     this.#buffer = buffer;
-    this.#view = viewOf(buffer);
+    this.#key.use(buffer);
     return buffer;
   }
 
@@ -426,84 +414,9 @@ export class SegmentText {
     this.#searched = 0;
   }
 
-  /** Reads ts_event and seq of a line; false where it is no row. Throws where it is another run's. */
-  #readKey(start: number, end: number): boolean {
-    return this.#readKeyInPlace(start, end) || this.#readKeySlowly(start, end);
-  }
-
-  /**
-   * Reads the key of the usual line: this run's ids, a seq of at most 15 digits, a ts_event of 19. False for any other
-   * line, which may be a row all the same.
-   */
-  #readKeyInPlace(start: number, end: number): boolean {
-    const view = this.#view!;
-    const seqAt = start + this.#prefix.length;
-    // longer than the key's longest form, so that no index below runs past the line
-    if (seqAt + 60 >= end || !standsAt(view, start, this.#prefix)) return false;
-    let at = seqAt;
-    let seq = 0;
-    for (let four = 0; at < seqAt + 12; at += 4) {
-      four = fourDigits(view, at);
-      if (four < 0) break;
-      seq = seq * 10_000 + four;
-    }
-    for (; at < seqAt + 15; at++) {
-      const digit = view.getUint8(at) - 48;
-      if (digit < 0 || digit > 9) break;
-      seq = seq * 10 + digit;
-    }
-    if (at === seqAt || !standsAt(view, at, this.#tsKey)) return false;
-    const tsAt = at + this.#tsKey.length;
-    const a = fourDigits(view, tsAt);
-    const b = fourDigits(view, tsAt + 4);
-    const c = fourDigits(view, tsAt + 8);
-    const d = fourDigits(view, tsAt + 12);
-    // the last three digits, and the one ahead of them a second time
-    const e = fourDigits(view, tsAt + 15);
-    if ((a | b | c | d | e) < 0 || view.getUint8(tsAt + 19) !== quote) return false;
-    const seconds = a * 1_000_000 + b * 100 + Math.floor(c / 100);
-    const rest = (c % 100) * 10_000_000 + d * 1000 + (e % 1000);
-    if (seconds > latest.high || (seconds === latest.high && rest > latest.low)) return false;
-    this.#seqHigh = 0;
-    this.#seqLow = seq;
-    this.#tsHigh = seconds;
-    this.#tsLow = rest;
-    return true;
-  }
-
-  #readKeySlowly(start: number, end: number): boolean {
-    const row = parseObject(this.#buffer!, start, end);
-    if (row === null) return false;
-    const { instanceId, runId } = this.#options.run;
-    if (
-      (typeof row.run_id === "string" && row.run_id !== runId) ||
-      (typeof row.instance_id === "string" && row.instance_id !== instanceId)
-    ) {
-      throw new RunvaultError(
-        "history_identity_conflict",
-        `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${this.#buffer!.toString("utf8", start, end)}`)}`,
-        {
-          hint: "Report it to the gateway's operator: it answered with another run's rows. Nothing of this table was taken.",
-        },
-      );
-    }
-    if (typeof row.ts_event !== "string" || !/^-?\d{1,19}$/.test(row.ts_event)) return false;
-    if (typeof row.seq !== "string" || !/^\d{1,20}$/.test(row.seq)) return false;
-    const ts = BigInt(row.ts_event);
-    // no time that any window could ask for
-    if (ts < int64Min || ts > int64Max) return false;
-    const instant = instantOf(ts);
-    this.#tsHigh = instant.high;
-    this.#tsLow = instant.low;
-    const seq = BigInt(row.seq);
-    this.#seqHigh = Number(seq / 1_000_000_000_000_000n);
-    this.#seqLow = Number(seq % 1_000_000_000_000_000n);
-    return true;
-  }
-
   #checkBounds(): void {
-    const high = this.#tsHigh;
-    const low = this.#tsLow;
+    const high = this.#key.tsHigh;
+    const low = this.#key.tsLow;
     const from = this.#from;
     const to = this.#to;
     const early = from !== undefined && (high < from.high || (high === from.high && low < from.low));
@@ -511,7 +424,7 @@ export class SegmentText {
     if (!early && !late) return;
     throw new RunvaultError(
       "history_identity_conflict",
-      `a row at ${this.#keyTs()} lies outside the window asked for, [${this.#options.from ?? ""}, ${this.#options.to ?? ""})`,
+      `a row at ${this.#key.ts} lies outside the window asked for, [${this.#options.from ?? ""}, ${this.#options.to ?? ""})`,
       {
         hint: "Report it to the gateway's operator: it does not keep to time bounds. Nothing of this table was taken.",
       },
@@ -522,20 +435,16 @@ export class SegmentText {
   #compareToLast(): number {
     if (!this.#anyRow) return 1;
     return (
-      this.#tsHigh - this.#lastHigh ||
-      this.#tsLow - this.#lastLow ||
-      this.#seqHigh - this.#lastSeqHigh ||
-      this.#seqLow - this.#lastSeqLow
+      this.#key.tsHigh - this.#lastHigh ||
+      this.#key.tsLow - this.#lastLow ||
+      this.#key.seqHigh - this.#lastSeqHigh ||
+      this.#key.seqLow - this.#lastSeqLow
     );
   }
 
-  #keyTs(): Nanoseconds {
-    return toNanoseconds({ high: this.#tsHigh, low: this.#tsLow });
-  }
-
   #duplicate(): RunvaultError {
-    const seq = BigInt(this.#seqHigh) * 1_000_000_000_000_000n + BigInt(this.#seqLow);
-    return new RunvaultError("duplicate_row", `two rows share ts_event ${this.#keyTs()} and seq ${seq}`, {
+    const { ts, seq } = this.#key;
+    return new RunvaultError("duplicate_row", `two rows share ts_event ${ts} and seq ${seq}`, {
       hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. Nothing is de-duplicated here.",
     });
   }
@@ -564,87 +473,6 @@ export class SegmentText {
   }
 }
 
-/** An int64 of nanoseconds as two exact numbers: whole seconds, rounded towards zero, and the rest. */
-interface Instant {
-  readonly high: number;
-  readonly low: number;
-}
-
-function instantOf(ns: Nanoseconds): Instant {
-  return { high: Number(ns / nsPerSecond), low: Number(ns % nsPerSecond) };
-}
-
-function toNanoseconds(instant: Instant): Nanoseconds {
-  return BigInt(instant.high) * nsPerSecond + BigInt(instant.low);
-}
-
 function emptyAnswer(): AnswerStats {
   return { rows: 0, first: undefined, isRowFirst: false, firstRows: 0 };
-}
-
-function viewOf(buffer: Buffer): DataView {
-  return new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
-}
-
-/** The latest time that fits into int64. */
-const latest: Instant = instantOf(int64Max);
-
-/** A constant text, as the four-byte words that it is compared by. */
-interface Words {
-  readonly words: Int32Array;
-  /** Bytes of the text, four at least. */
-  readonly length: number;
-}
-
-function wordsOf(text: string): Words {
-  const bytes = Buffer.from(text);
-  const { length } = bytes;
-  const words = new Int32Array(Math.ceil(length / 4));
-  // the last word overlaps the one ahead of it where the length is no multiple of four
-  for (let i = 0; i < words.length; i++) words[i] = bytes.readInt32LE(Math.min(i * 4, length - 4));
-  return { words, length };
-}
-
-/** True when the text stands at `at`, byte for byte. */
-function standsAt(view: DataView, at: number, { words, length }: Words): boolean {
-  const last = words.length - 1;
-  for (let i = 0; i < last; i++) if (view.getInt32(at + i * 4, true) !== words[i]) return false;
-  return view.getInt32(at + length - 4, true) === words[last];
-}
-
-/** The number that four digits at `at` write; -1 where one of the four bytes is no digit. */
-function fourDigits(view: DataView, at: number): number {
-  // a digit's byte is 0x30 to 0x39: what is left of it is at most 9, and stays below 16 with 6 added
-  const digits = view.getInt32(at, true) ^ 0x30303030;
-  if (((digits | (digits + 0x06060606)) & 0xf0f0f0f0) !== 0) return -1;
-  // neighbours become tens and ones, in the first and the third byte
-  const pairs = (Math.imul(digits, 10) + (digits >>> 8)) & 0x00ff00ff;
-  return (pairs & 0xff) * 100 + (pairs >>> 16);
-}
-
-function isBlank(buffer: Buffer, start: number, end: number): boolean {
-  for (let i = start; i < end; i++) {
-    if (!isSpace(buffer[i])) return false;
-  }
-  return true;
-}
-
-function isSpace(byte: number | undefined): boolean {
-  return byte === 13 || byte === 32 || byte === 9;
-}
-
-/** The object that some bytes are as JSON; null where they are none, or one that is nested too deep to be a row. */
-function parseObject(bytes: Buffer, start: number, end: number): Record<string, unknown> | null {
-  // most of what is no object shows at its ends, where finding out costs nothing; the parser's error costs ten rows
-  let first = start;
-  while (isSpace(bytes[first])) first++;
-  let last = end - 1;
-  while (isSpace(bytes[last])) last--;
-  if (bytes[first] !== openBrace || bytes[last] !== closeBrace) return null;
-  if (isDeeper(bytes.subarray(first, last + 1))) return null;
-  try {
-    return JSON.parse(bytes.toString("utf8", first, last + 1)) as Record<string, unknown>;
-  } catch {
-    return null;
-  }
 }

@@ -5,7 +5,7 @@ import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
-import { fetchSlice, type SliceWork } from "./fetch-slice.ts";
+import { type FetchedSegment, type OpenEnd, type SliceWork, segmentsOf } from "./fetch-slice.ts";
 import type { Window } from "./held-window.ts";
 import { isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
 
@@ -24,33 +24,32 @@ export async function surveyTable(
   table: Table,
   windows: readonly Window[],
   until: Nanoseconds | undefined,
-  work: Omit<SliceWork, "store" | "startOver" | "countRows">,
+  work: Omit<SliceWork, "countRows">,
 ): Promise<SurveyRecord> {
   const hash = createHash("sha256");
   let rows = 0;
   let first: string | null = null;
   let last: string | null = null;
-  const storing: SliceWork = {
-    ...work,
-    countRows: undefined,
-    startOver: async () => {},
-    store: async (draft, text, release) => {
+  const add = async ({ draft, text, release }: FetchedSegment) => {
+    try {
       // as conversion leaves the lines that are stored
       for await (const piece of piecesWithoutOddZeros(text, table)) hash.update(piece);
       rows += draft.rows;
       first ??= await firstTime(text);
       last = (await lastTime(text)) ?? last;
+    } finally {
       release();
-    },
+    }
   };
   const openEnds: SurveyRecord["openEnds"] = [];
   const slice = { run, table, bucket: "", expected: undefined };
   const passOver = async ({ from, to }: Window): Promise<void> => {
     const before = rows;
     try {
-      const { openEnd } = await fetchSlice({ ...slice, from, to }, storing);
-      if (openEnd !== null)
-        openEnds.push({ ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() });
+      for await (const event of segmentsOf({ ...slice, from, to }, { ...work, countRows: undefined })) {
+        if (event.kind === "segment") await add(event);
+        else if (event.kind === "end" && event.openEnd !== null) openEnds.push(recordOf(event.openEnd));
+      }
     } catch (error) {
       // some answer no more than a month at once; what is not bounded has no halves
       const isBounded = from > int64Min && to < int64Max;
@@ -70,6 +69,10 @@ export async function surveyTable(
     largest: work.seen.largestOf(table.name),
     openEnds,
   };
+}
+
+function recordOf(openEnd: OpenEnd): SurveyRecord["openEnds"][number] {
+  return { ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() };
 }
 
 /** ts_event of the first line that tells one; null where none does. */

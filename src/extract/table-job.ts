@@ -32,7 +32,7 @@ import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "./commit
 import { compareHeld, type DifferingWindow } from "./compare-held.ts";
 import { requireRoom } from "./disk-need.ts";
 import { fetchBuckets } from "./fetch-buckets.ts";
-import { fetchSlice, type Slice, type SliceWork } from "./fetch-slice.ts";
+import { type FetchedSegment, type Slice, type SliceWork, segmentsOf } from "./fetch-slice.ts";
 import { comparableHash, type GatewayHash, gatewayHash } from "./hashed.ts";
 import {
   contiguous,
@@ -72,7 +72,7 @@ export interface RunContext {
   readonly committed: Manifest["tables"];
   readonly slices: PQueue;
   readonly converter: BucketConverter;
-  readonly work: Omit<SliceWork, "store" | "startOver" | "countRows" | "onRows">;
+  readonly work: Omit<SliceWork, "countRows" | "onRows">;
   readonly sliceRows: number;
   readonly acceptShrink: boolean;
   readonly acceptQuarantine: boolean;
@@ -1175,35 +1175,20 @@ export class TableJob {
     // a slice of a survey's plan: nothing counts its rows
     const isUncounted = pending.held.of(name).survey !== null && slice.expected === undefined;
     let firstRow: string | null | undefined;
-    let rows: number;
+    let rows = 0;
     const writes: Promise<void>[] = [];
     const unjournalled: Awaited<ReturnType<Pending["writeSegment"]>>[] = [];
-    let failure: unknown;
-    const store: SliceWork["store"] = async (draft, text, release) => {
-      if (firstRow === undefined) firstRow = await firstTime(text);
-      if (failure !== undefined) {
+    const write = async ({ draft, text, release }: FetchedSegment) => {
+      try {
+        await requireRoom(pending.folder, 0);
+        const segment = await pending.writeSegment(name, draft, text);
+        if (draft.sorted) await pending.addSegments(name, [segment]);
+        else unjournalled.push(segment);
+      } finally {
         release();
-        throw failure;
       }
-      const write = async () => {
-        try {
-          await requireRoom(pending.folder, 0);
-          const segment = await pending.writeSegment(name, draft, text);
-          if (draft.sorted) await pending.addSegments(name, [segment]);
-          else unjournalled.push(segment);
-        } catch (error) {
-          failure = error;
-          throw error;
-        } finally {
-          release();
-        }
-      };
-      const writing = write();
-      // awaited below, once the slice is here; until then nobody listens
-      writing.catch(() => {});
-      writes.push(writing);
     };
-    const startOver = async () => {
+    const dropAll = async () => {
       await Promise.all(writes);
       unjournalled.length = 0;
       const { from, to } = slice;
@@ -1212,15 +1197,28 @@ export class TableJob {
         .segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
       await pending.dropSegments(name, stale);
     };
+    let hasFailed = false;
+    const fetching = {
+      ...work,
+      signal,
+      countRows: this.#countRows,
+      onRows: (rows: number, bytes: number) => onRows(this.table, rows, bytes),
+    };
     try {
-      ({ rows } = await fetchSlice(slice, {
-        ...work,
-        signal,
-        countRows: this.#countRows,
-        store,
-        startOver,
-        onRows: (rows, bytes) => onRows(this.table, rows, bytes),
-      }));
+      for await (const event of segmentsOf(slice, fetching)) {
+        if (event.kind === "restart") await dropAll();
+        else if (event.kind === "end") rows = event.rows;
+        else {
+          if (firstRow === undefined) firstRow = await firstTime(event.text);
+          // not awaited here: the next rows come in while these are compressed and synced
+          const writing = write(event);
+          writing.catch(() => {
+            hasFailed = true;
+          });
+          writes.push(writing);
+          if (hasFailed) break;
+        }
+      }
     } finally {
       await Promise.allSettled(writes);
     }

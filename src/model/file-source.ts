@@ -37,6 +37,15 @@ export interface FileList {
   readonly withheld: readonly WithheldFiles[];
 }
 
+/** What there is of a table, over all runs. */
+export interface TableFiles {
+  readonly table: TableName;
+  readonly runs: number;
+  readonly files: number;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
 export interface FilesAsked {
   /** Of this table alone. */
   readonly table?: TableName | undefined;
@@ -62,6 +71,8 @@ export interface FileSource {
    * `archive_damaged` where the list would not be whole.
    */
   list(asked: FilesAsked): Promise<FileList>;
+  /** What lists of the tables have that have files at all. Throws `archive_damaged` as a list does. */
+  sums(asked: Pick<FilesAsked, "mayAsk">): Promise<readonly TableFiles[]>;
   /**
    * Opens a file that a list named within the last hour, or that still is what a list names. Throws `gone` where it was
    * replaced longer ago, else what asking for rows of its table does; and `archive_damaged`.

@@ -19,27 +19,64 @@ export async function withRetries<T>(
   attempt: (number: number) => Promise<T>,
   policy: RetryPolicy,
   signal: AbortSignal,
-  { again = ({ retry }) => retry === "again", progressed = () => false }: RetryRules = {},
+  rules: RetryRules = {},
 ): Promise<T> {
-  let failures = 0;
+  return await repeater(policy, signal, rules)(attempt);
+}
+
+/**
+ * The same for an attempt that gives its result piece by piece: pieces are passed on as they come, and one that fails
+ * after some is repeated as one that fails at once is. Whoever stops taking them ends the attempt.
+ */
+export async function* piecesWithRetries<T, R>(
+  attempt: (number: number) => AsyncGenerator<T, R>,
+  policy: RetryPolicy,
+  signal: AbortSignal,
+  rules: RetryRules = {},
+): AsyncGenerator<T, R> {
+  const repeat = repeater(policy, signal, rules);
+  let pieces: AsyncGenerator<T, R> | undefined;
   try {
-    return await pRetry(attempt, {
-      // counted here: p-retry can leave progress out of its count, but not begin to count anew
-      retries: Number.POSITIVE_INFINITY,
-      minTimeout: 0, // the wait is ours: full jitter and Retry-After are not among p-retry's
-      signal,
-      shouldRetry: async ({ error }) => {
-        if (!(error instanceof RunvaultError) || !again(error)) return false;
-        failures = progressed() ? 1 : failures + 1;
-        if (failures > policy.retries) return false;
-        const delayMs = backoffMs(failures, error.retryAfterMs, policy);
-        policy.onRetry({ attempt: failures, delayMs, error });
-        await sleep(delayMs, undefined, { signal });
-        return true;
-      },
-    });
-  } catch (thrown) {
-    // a wait that was cut short throws its own error; why it was cut short is the news
-    throw signal.aborted ? signal.reason : thrown;
+    for (;;) {
+      const step = await repeat(async (number) => {
+        if (pieces === undefined || number > 1) pieces = attempt(number);
+        return await pieces.next();
+      });
+      if (step.done === true) return step.value;
+      yield step.value;
+    }
+  } finally {
+    await pieces?.return(undefined as R);
   }
+}
+
+/** Runs attempts, and counts their failures over all of them. */
+function repeater(
+  policy: RetryPolicy,
+  signal: AbortSignal,
+  { again = ({ retry }) => retry === "again", progressed = () => false }: RetryRules,
+): <T>(attempt: (number: number) => Promise<T>) => Promise<T> {
+  let failures = 0;
+  return async (attempt) => {
+    try {
+      return await pRetry(attempt, {
+        // counted here: p-retry can leave progress out of its count, but not begin to count anew
+        retries: Number.POSITIVE_INFINITY,
+        minTimeout: 0, // the wait is ours: full jitter and Retry-After are not among p-retry's
+        signal,
+        shouldRetry: async ({ error }) => {
+          if (!(error instanceof RunvaultError) || !again(error)) return false;
+          failures = progressed() ? 1 : failures + 1;
+          if (failures > policy.retries) return false;
+          const delayMs = backoffMs(failures, error.retryAfterMs, policy);
+          policy.onRetry({ attempt: failures, delayMs, error });
+          await sleep(delayMs, undefined, { signal });
+          return true;
+        },
+      });
+    } catch (thrown) {
+      // a wait that was cut short throws its own error; why it was cut short is the news
+      throw signal.aborted ? signal.reason : thrown;
+    }
+  };
 }

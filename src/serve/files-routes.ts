@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { RunvaultError } from "../model/error.ts";
 import type { FileSource, ListedFile, OpenFile } from "../model/file-source.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
-import { isTableName, type TableName, tableHint, tableNames } from "../model/table.ts";
+import { isTableName, type TableName, tableHint } from "../model/table.ts";
 import { acceptedType } from "./accepted-rows.ts";
 import { askedRange, type FileRange } from "./byte-range.ts";
 import { resolveRun } from "./history-documents.ts";
@@ -58,22 +58,8 @@ export function filesRoutes(app: FastifyInstance, options: FilesRoutesOptions): 
   const giveTables = async (request: FastifyRequest, reply: FastifyReply) => {
     queryOf(request);
     using _slot = slots?.take();
-    const list = await files.list({ mayAsk });
-    const tables = tableNames.flatMap((table) => {
-      const own = list.files.filter((file) => file.table === table);
-      if (own.length === 0) return [];
-      const sum = (of: (file: ListedFile) => number) => own.reduce((before, file) => before + of(file), 0);
-      return [
-        {
-          table,
-          url: `${base(request)}/${table}`,
-          runs: new Set(own.map(({ instance, run }) => JSON.stringify([instance, run]))).size,
-          files: own.length,
-          rows: sum(({ rows }) => rows),
-          bytes: sum(({ bytes }) => bytes),
-        },
-      ];
-    });
+    const sums = await files.sums({ mayAsk });
+    const tables = sums.map(({ table, ...sum }) => ({ table, url: `${base(request)}/${table}`, ...sum }));
     return answer(request, reply, jsonType, JSON.stringify({ tables }));
   };
 

@@ -20,18 +20,35 @@ const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
 const maxHeadBytes = http.maxHeaderSize;
 /** Room for the answers under way of one session; a page is 4 MiB. */
 const sessionMegabytes = 512;
+/** How often it is looked whether the end of an answer was sent; usually it was at once. */
+const endLookMs = 10;
 
 // Node's types have fields where what is there are none
-type Base = Omit<http2.Http2ServerResponse, "destroyed" | "destroy" | "setHeader" | "writableNeedDrain">;
+type Base = Omit<
+  http2.Http2ServerResponse,
+  "destroyed" | "destroy" | "setHeader" | "writableNeedDrain" | "writeContinue"
+>;
 const Base = http2.Http2ServerResponse as unknown as new (...given: readonly unknown[]) => Base;
 
-const { setHeader } = http2.Http2ServerResponse.prototype;
+const { setHeader, writeContinue } = http2.Http2ServerResponse.prototype;
 
 /**
  * A response that tells as one of HTTP/1.1 does whether it is over, and how a cut one ended: without this a client could
  * take it for whole.
  */
 class Response extends Base {
+  constructor(...given: readonly unknown[]) {
+    super(...given);
+    let isTold = false;
+    this.once("close", () => {
+      isTold = true;
+    });
+    // Node says nothing of the end of an answer to HEAD that was cut
+    this.stream.once("close", () => {
+      if (!isTold) this.emit("close");
+    });
+  }
+
   get destroyed(): boolean {
     return this.stream.destroyed || this.stream.closed;
   }
@@ -42,6 +59,11 @@ class Response extends Base {
 
   destroy(): void {
     this.stream.close(http2.constants.NGHTTP2_INTERNAL_ERROR);
+  }
+
+  /** A stream may be over before its request is heard of; Node would throw where nobody catches it. */
+  writeContinue(): void {
+    if (!this.destroyed) writeContinue.call(this);
   }
 
   /** HTTP/2 has no header `connection`: a session that is to close takes no more requests, and ends with those it has. */
@@ -66,21 +88,38 @@ export function newHttp2Server(handler: http.RequestListener, limits: Http2Limit
       streamResetBurst: 200,
       streamResetRate: 50,
     },
-    handler as unknown as (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => void,
+    (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => {
+      // of a stream that is over by now nobody hears the end, and would wait for it
+      const answer = response as unknown as http.ServerResponse<http.IncomingMessage> & {
+        req: http.IncomingMessage;
+      };
+      if (!answer.destroyed) handler(request as unknown as http.IncomingMessage, answer);
+    },
   );
   server.on("session", (session) => endIdle(session, limits));
-  // without this Node would say it to a client that has reset the stream meanwhile, too: an error that nobody can catch
-  server.on("checkContinue", (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => {
-    if (response.stream.destroyed) return;
-    response.writeContinue();
-    server.emit("request", request, response);
-  });
   server.on("request", ({ stream }) => {
     if (stream.endAfterHeaders) return;
     const late = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), limits.requestMs);
     for (const event of ["end", "close"]) stream.once(event, () => clearTimeout(late));
+    // the response tells its own `finish` only once the stream is closed
+    stream.once("finish", () => dropBody(stream));
   });
   return server;
+}
+
+/**
+ * Ends a stream whose answer is on its way: the rest of a body that was not read to its end nobody wants. Only behind the
+ * end of the answer, or clients take it for cut (RFC 9113, 8.1), and Node does not say when that was sent.
+ */
+function dropBody(stream: http2.Http2Stream): void {
+  // a request that was given up takes no more, and would hold the stream for good
+  stream.removeAllListeners("data").resume();
+  const close = () => {
+    if (stream.destroyed) return;
+    if (stream.state.localClose === 1) stream.close(http2.constants.NGHTTP2_NO_ERROR);
+    else setTimeout(close, endLookMs);
+  };
+  setImmediate(close);
 }
 
 /** Node's own timer of a session starts anew with every frame, a ping too. */

@@ -1,3 +1,4 @@
+import { METHODS, type RequestListener } from "node:http";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { RunvaultError } from "../model/error.ts";
 import { errorAnswer, isForOwner, requestError } from "./envelope.ts";
@@ -17,31 +18,39 @@ export interface AppOptions extends Omit<HttpServerOptions, "tls"> {
 /** A server without routes, whose errors are in the envelope of their plane. Throws what `tlsOptions` throws. */
 export function newApp({ tls, exposesHead, onError, ...http }: AppOptions): FastifyInstance {
   const secure = tls && tlsOptions(tls);
+  /** The answer to a request that no hook is run for; told here. */
+  const refusal = (
+    asked: { readonly method: string; readonly url: string; readonly ip: string },
+    error: RunvaultError,
+  ) => {
+    const { status, headers, body } = errorAnswer(planeOf(asked.url), error);
+    const text = JSON.stringify(body);
+    const bytes = Buffer.byteLength(text);
+    const answered = { status, ending: "whole", rows: 0, bytes } as const;
+    http.onRefused({ method: asked.method, path: pathOf(asked), query: {}, ...answered }, asked.ip);
+    return { status, headers: { ...headers, "content-type": "application/json; charset=utf-8" }, text };
+  };
+  /** HTTP/2 takes any word for a method; fastify answers one that HTTP has not without its hooks, which also let callers in. */
+  const knownAlone =
+    (handler: RequestListener): RequestListener =>
+    (request, response) => {
+      const { method = "", url = "", socket } = request;
+      if (METHODS.includes(method)) return handler(request, response);
+      const error = new RunvaultError("invalid_argument", "the request's method is none of HTTP");
+      const { status, headers, text } = refusal({ method: "", url, ip: socket.remoteAddress ?? "" }, error);
+      response.writeHead(status, headers).end(text);
+    };
   const app = fastify({
-    serverFactory: (handler) => newHttpServer(handler, { tls: secure, ...http }),
+    serverFactory: (handler) => newHttpServer(knownAlone(handler), { tls: secure, ...http }),
     // the server has its own, which also knows what is on its way
     clientErrorHandler: () => {},
     exposeHeadRoutes: exposesHead,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },
     frameworkErrors: (thrown: Error, request: FastifyRequest, reply: FastifyReply) => {
-      const { status, headers, body } = errorAnswer(planeOf(request.url), frameworkError(thrown));
       closeRefusedUpgrade(request, reply);
-      const text = JSON.stringify(body);
-      // no hook is run for these
-      http.onRefused(
-        {
-          method: request.method,
-          path: pathOf(request),
-          query: {},
-          status,
-          ending: "whole",
-          rows: 0,
-          bytes: Buffer.byteLength(text),
-        },
-        request.ip,
-      );
-      void reply.code(status).headers(headers).type("application/json; charset=utf-8").send(text);
+      const { status, headers, text } = refusal(request, frameworkError(thrown));
+      void reply.code(status).headers(headers).send(text);
     },
     // routes do not care which of the two servers they hang on, but fastify's types do
   }) as unknown as FastifyInstance;

@@ -144,7 +144,7 @@ export function openApiDocument({ name, version, routes, hasTokens, forms }: Ope
       description:
         "History of trading runs, and the control and live planes. 64-bit integers are strings, times UNIX nanoseconds in " +
         "UTC, exact numbers decimal strings, empty where absent. Instances and runs are named by exact ids. A parameter " +
-        "that a route does not name is refused. The same is to be had over RPC, which the protobuf packages describe.",
+        "that a route does not name is refused. The same is available over RPC, as the protobuf packages describe.",
     },
     servers: [{ url: "/" }],
     ...(hasTokens ? { security: [{ bearer: [] }] } : { security: [] }),

@@ -2,8 +2,8 @@ import type { FastifyRequest } from "fastify";
 import type { RawQuery } from "./row-query.ts";
 
 /** The path of a request without its query. */
-export function pathOf(request: FastifyRequest): string {
-  return request.url.split("?", 1)[0] ?? request.url;
+export function pathOf({ url }: Pick<FastifyRequest, "url">): string {
+  return url.split("?", 1)[0] ?? url;
 }
 
 /** The parameters of a request as they came; of a target that is no URL there are none. */

@@ -25,7 +25,7 @@ const overview = {
 };
 
 /** What there is to begin with; only what is served is told. */
-const beginnings = ["health", "doctor", "instances", "history/instances", "metrics", "discovery"];
+const beginnings = ["health", "doctor", "instances", "history/instances", "files", "metrics", "discovery"];
 
 /** What this is, at the origin and at the base address, and the document of the REST side. */
 export function serviceRoutes(app: FastifyInstance, options: ServiceRoutesOptions): void {
@@ -47,7 +47,7 @@ export function serviceRoutes(app: FastifyInstance, options: ServiceRoutesOption
         version,
         kind,
         about:
-          "History of trading runs. /openapi.json describes every route; RPC is as the protobuf packages say.",
+          "History of trading runs. /openapi.json describes every route; the protobuf packages describe the RPC side.",
         transports,
         links: { openapi: "/openapi.json", ...Object.fromEntries(links) },
       };

@@ -56,6 +56,8 @@ export interface Simulator extends HistorySource, ControlPlane {
   instances(): Promise<readonly (InstanceEntry & InstanceState)[]>;
   /** When a run of the rendered world happens, whatever the clock says: what a clock for a growing run is set by. */
   span(run: RunRef): RunSpan;
+  /** The spans of the runs that grow as the clock advances, begun or not. */
+  growing(): readonly RunSpan[];
 }
 
 /**
@@ -69,6 +71,10 @@ export async function openSimulator(
 ): Promise<Simulator> {
   const options = simulatorOptions(given);
   return simulatorOf(await openWorld(options, watch), options);
+}
+
+function spanOf(run: WorldRun): RunSpan {
+  return { started: BigInt(run.started), ended: BigInt(run.ended), complete: BigInt(run.complete) };
 }
 
 function simulatorOf(world: World, options: SimulatorOptions): Simulator {
@@ -269,8 +275,9 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
         ({ instanceId, runId }) => instanceId === ref.instanceId && runId === ref.runId,
       );
       if (run === undefined) throw runNotFound(ref);
-      return { started: BigInt(run.started), ended: BigInt(run.ended), complete: BigInt(run.complete) };
+      return spanOf(run);
     },
+    growing: () => world.runs.filter(({ growing }) => growing).map(spanOf),
     async instances() {
       const states = await control.instances();
       return Promise.all(

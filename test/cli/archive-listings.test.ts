@@ -267,7 +267,7 @@ describe("rm", () => {
     const { status, stdout } = await command("rm", "--dry-run", names.whole, names.stopped);
     expect(status).toBe(0);
     expect(stdout).toMatch(
-      /^would remove alpha\/2022-01-01 {2}[\d.]+ kB\nwould remove alpha\/2022-01-04 {2}1\.5 kB\nwould remove 2 runs, [\d.]+ kB\n$/,
+      /^would remove alpha\/2022-01-01 {2}[\d.]+ kB\nwould remove alpha\/2022-01-04 {2}[\d.]+ kB\nwould remove 2 runs, [\d.]+ kB\n$/,
     );
     expect((await command("rm", "--dry-run", "alpha/nope")).status).toBe(2);
     expect((await readdir(dir, { recursive: true })).sort()).toEqual(before);
@@ -281,6 +281,7 @@ describe("rm", () => {
 
   test.each([
     [["--older-than", "90d", names.whole], "is a run"],
+    [["--older-than", "1m"], "is ambiguous: 1m may be minutes or months; write 1min, or days, such as 30d"],
     [["--any-state", names.whole], "--any-state needs --older-than"],
     [[], "no run is named"],
     [["--older-than", "90d", "delta"], 'the archive has no runs of instance "delta"'],
@@ -288,6 +289,22 @@ describe("rm", () => {
     const { status, stderr } = await command("rm", ...args);
     expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
+});
+
+test.each([
+  [
+    ["export", "fills", "--out", "x.csv", "--instance", "a"],
+    "unknown option '--instance'\n  hint: `runvault export --help` shows every option.",
+  ],
+  [["files"], "missing required argument 'table'\n  hint: `runvault files --help` shows every option."],
+  [
+    ["--nonsense"],
+    "unknown option '--nonsense'\n  hint: `runvault --help` and `runvault COMMAND --help` list",
+  ],
+  [["nonsense", "export"], "unknown command 'nonsense'\n  hint: `runvault --help` and"],
+])("%j is told where its options are listed", async (args, message) => {
+  const { status, stderr } = await runInside(args);
+  expect([status, stderr]).toEqual([2, expect.stringContaining(message)]);
 });
 
 test("help for a command that is not there suggests one", async () => {

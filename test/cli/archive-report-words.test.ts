@@ -45,6 +45,21 @@ test("a job that fetched nothing has no rate", () => {
   expect(reportText(report({ rows: 8, bytes: 9 }, { seconds: 0 }), whole)).not.toContain("rows/s");
 });
 
+test("rows that were fetched more than once are told as such", () => {
+  const certificate = { rows: 5, quarantined: 0, gatewayRows: null, proof: "counted" };
+  const bars = {
+    ...{ state: "COMPLETE", proven: { state: "COMPLETE", certificate, drift: [] } },
+    attempt: { outcome: "ok", holding: null, notes: [], error: null },
+  };
+  const here = { ...manifest, tables: { bars } } as unknown as Manifest;
+  expect(reportText(report({ rows: 8, bytes: 9, manifest: here }), form)).toContain(
+    "  8 rows fetched, some of them again, 9 B in 4.0 s\n",
+  );
+  expect(reportText(report({ rows: 5, bytes: 9, manifest: here }), form)).toContain(
+    "  5 rows, 9 B in 4.0 s\n",
+  );
+});
+
 test("a warning is told below its run's line, and what is from outside is escaped", () => {
   const warned = report({ changed: false, warnings: ["the document \u001b[31m cannot be had"] });
   expect(reportText(warned, { ...form, nameColumns: 8 })).toBe(

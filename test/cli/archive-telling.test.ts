@@ -214,7 +214,9 @@ describe("--dry-run", () => {
     const { status, stdout, stderr } = await plan(...all);
     expect(status).toBe(3);
     expect(stderr).toContain("runvault: run_not_found: ");
-    expect(stdout).toMatch(/^i1\/r1 {2}up to date\ni1\/r2 {2}failed: run_not_found\n\ni1\/r3 {2}FINISHED\n/);
+    expect(stdout).toMatch(
+      /^i1\/r1 {2}up to date\ni1\/r2 {2}failed: run_not_found\n\ni1\/r3 {2}status FINISHED\n/,
+    );
     expect(stdout).toMatch(
       /\n4 runs: 1 up to date, 2 to fetch, 1 failed; 6 rows in 2 slices, .* of text\nabout .* of disk needed by what could be planned, .* free; nothing was fetched\n$/,
     );
@@ -237,7 +239,7 @@ describe("--dry-run", () => {
     await runInside([...night(dir), "i1/r1"]);
     const { stdout } = await runInside([...finished(dir), "--dry-run"]);
     expect(plain(stdout)).toMatch(
-      /^i1\/r1 {2}up to date\ni1\/r2 {2}FINISHED {2}3 rows in 1 slice, about SIZE of disk\ni1\/r3 /,
+      /^i1\/r1 {2}up to date\ni1\/r2 {2}status FINISHED {2}3 rows in 1 slice, about SIZE\ni1\/r3 /,
     );
     await runInside(finished(dir));
     expect((await runInside([...finished(dir), "--dry-run"])).stdout).toMatch(

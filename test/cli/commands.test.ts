@@ -81,7 +81,7 @@ describe("runvault query", () => {
 describe("runvault runs and files", () => {
   it("list runs with states, in names that can be given back", async () => {
     const { stdout } = await runInside(["runs", ...here()]);
-    expect(stdout).toMatch(/^a%2Fb\/12 +COMPLETE +0 +[\d.]+ kB +2026-01-01 00:00$/m);
+    expect(stdout).toMatch(/^a%2Fb\/12 +COMPLETE +3 +[\d.]+ kB +2026-01-01 00:00$/m);
     expect(stdout).toMatch(/^c\/x +INCOMPLETE/m);
     const json = JSON.parse((await runInside(["runs", "a%2Fb", ...here(), "--json"])).stdout);
     expect(json.runs).toMatchObject([

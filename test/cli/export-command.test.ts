@@ -113,6 +113,19 @@ test("a run named twice is exported once, and files lists it once", async () => 
   expect(files.stdout.trim().split("\n")).toHaveLength(1);
 });
 
+test("a run where tables are named is told where runs go", async () => {
+  const { status, stderr } = await runInside([
+    "export",
+    "fills",
+    "a/1",
+    "--archive",
+    folder,
+    "--out",
+    "x.csv",
+  ]);
+  expect([status, stderr]).toEqual([2, expect.stringContaining("runs are chosen by --run INSTANCE/RUN.")]);
+});
+
 test("a table that was never archived is not just empty", async () => {
   const { status, stderr } = await runInside(args("orders", "-f", "csv", "-o", "-"));
   expect(status).toBe(0);

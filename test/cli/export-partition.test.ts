@@ -53,8 +53,14 @@ describe("the format, where it is not given,", () => {
   test.each([
     [["fills", "--out", "x.xls"], "the format is not clear from the file name: x.xls"],
     [["fills", "--out", "x"], "the format is not clear from the file name: x"],
-    [["fills", "orders", "--out", "x.parquet"], "a folder has no file ending"],
-    [["fills", "--partition", "run", "--out", "x.parquet"], "a folder has no file ending"],
+    [
+      ["fills", "orders", "--out", "x.parquet"],
+      "several tables go to a folder, and a folder has no file ending",
+    ],
+    [
+      ["fills", "--partition", "run", "--out", "x.parquet"],
+      "--partition writes to a folder, and a folder has no file ending",
+    ],
     [["fills", "--out", "-"], "standard output has no file ending"],
   ])("has to be given: %j", async (args, message) => {
     const { status, stderr } = await exporting(...args);

@@ -208,6 +208,7 @@ describe("failures", () => {
     const status = reportFailure(thrown, {
       json: false,
       debug: false,
+      hintText: (hint) => hint,
       ...options,
       write: (part) => (text += part),
     });

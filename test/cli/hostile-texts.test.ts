@@ -184,18 +184,11 @@ describe("texts from outside are shown, and do nothing", () => {
 });
 
 test("token prints a line that is JSON, whatever the name", async () => {
-  const { stdin } = process;
-  Object.defineProperty(process, "stdin", {
-    value: Readable.from(["0123456789abcdef-own"]),
-    configurable: true,
+  const { stdout } = await runInside(["token", hostile, "--instance", hostile], {
+    stdin: Readable.from(["0123456789abcdef-own"]),
   });
-  try {
-    const { stdout } = await runInside(["token", hostile, "--instance", hostile]);
-    expect(obeyed(stdout)).toEqual([]);
-    expect(JSON.parse(stdout)).toMatchObject({ name: hostile, instances: [hostile] });
-  } finally {
-    Object.defineProperty(process, "stdin", { value: stdin, configurable: true });
-  }
+  expect(obeyed(stdout)).toEqual([]);
+  expect(JSON.parse(stdout)).toMatchObject({ name: hostile, instances: [hostile] });
 });
 
 test("rows for programs are as they are stored", async () => {

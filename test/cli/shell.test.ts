@@ -68,6 +68,19 @@ describe("a shell that reads standard input", () => {
     });
   });
 
+  test.each(["exit", "quit;", "EXIT ;"])(
+    "ends at %s, as other shells do, where no statement has begun",
+    async (word) => {
+      expect(await shell(`SELECT 1 AS a;\n${word}\nSELECT 2;`, "-f", "csv")).toEqual({
+        status: 0,
+        stdout: "a\n1\n",
+        stderr: "",
+      });
+      const within = await shell(`SELECT 1 AS\n${word.replace(/ ?;/, "")}\n;`, "-f", "csv");
+      expect(within.stdout.toLowerCase()).toMatch(/^(exit|quit)\n1\n$/);
+    },
+  );
+
   test("says what --strict means of a statement, and ends there", async () => {
     const { status, stdout } = await shell(
       "SELECT count(*) AS n FROM orders; SELECT 1;",
@@ -133,6 +146,12 @@ describe("commands of the shell", () => {
     for (const name of [".tables", ".schema", ".format", "\\x", ".output", ".read", ".timing", ".quit"]) {
       expect(stdout).toContain(name);
     }
+    const narrow = await runInside(["shell", "--archive", built.dir], {
+      stdin: Readable.from([".help"]),
+      columns: 80,
+    });
+    expect(narrow.stdout).toMatch(/arrow,\n? +arrow-stream/);
+    expect(Math.max(...narrow.stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 
   test("a file that reads itself comes to an end", async () => {

@@ -110,7 +110,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
   });
 
   test("leads on with --strict to what archives a table that never was", async () => {
-    const archived = "`runvault archive alpha/2022-01-01 --tables equity`";
+    const archived = `\`runvault archive --archive ${dir} alpha/2022-01-01 --tables equity\``;
     const never = await runInside([...command("equity"), "--strict", "--quiet"]);
     expect(never.stderr).toContain("not everything requested is proven: 1 table left out\n");
     expect(never.stderr).toContain(
@@ -118,7 +118,9 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
     );
     // of what was tried, `runs` knows more
     const tried = await runInside([...command("bars"), "--strict", "--quiet"]);
-    expect(tried.stderr).toContain("hint: `runvault runs` says why; archive what it names again");
+    expect(tried.stderr).toContain(
+      `hint: \`runvault runs --archive ${dir}\` says why; archive what it names again`,
+    );
     expect(tried.stderr).not.toContain("never archived");
   });
 
@@ -157,7 +159,7 @@ describe.each(Object.entries(commands))("%s", (name, command) => {
       const strict = await runInside([...args, "--strict"]);
       expect([strict.status, strict.stderr]).toEqual([
         4,
-        expect.stringContaining("`runvault archive INSTANCE/RUN`"),
+        expect.stringContaining(`\`runvault archive --archive ${empty} INSTANCE/RUN\``),
       ]);
     } finally {
       await rm(empty, { recursive: true, force: true });
@@ -212,8 +214,8 @@ test("a query hints at the tables never archived, and at `runs` for the others",
   expect(status).toBe(4);
   expect(stderr).toContain("not everything requested is proven: 3 tables left out, 1 table behind\n");
   expect(stderr).toContain(
-    "hint: equity, metrics were never archived for alpha/2022-01-01: `runvault archive alpha/2022-01-01 --tables equity,metrics`. " +
-      "For the rest, `runvault runs` says why;",
+    `hint: equity, metrics were never archived for alpha/2022-01-01: \`runvault archive --archive ${dir} alpha/2022-01-01 --tables equity,metrics\`. ` +
+      `For the rest, \`runvault runs --archive ${dir}\` says why;`,
   );
 });
 

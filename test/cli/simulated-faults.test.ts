@@ -22,6 +22,50 @@ test.each([
   );
 });
 
+test.each([
+  [
+    [],
+    "no run grows any more: by the clock all have ended; --clock '2024-01-01T00:00:00Z*60' begins where they do",
+  ],
+  [["--clock", "2023-12-31T00:00:00Z"], null],
+  [["--clock", "2024-01-01T00:30:00Z"], null],
+])("runvault simulate --growing %j says whether anything still grows", async (clock, note) => {
+  const folder = await mkdtemp(join(tmpdir(), "runvault-growing-"));
+  try {
+    const running = startInside([
+      ...["simulate", "--growing", "--rows", "500", "--runs", "1", "--cache", folder],
+      ...clock,
+    ]);
+    await running.firstLine();
+    running.signal("SIGTERM");
+    const { stderr } = await running.finished;
+    if (note === null) expect(stderr).not.toContain("grows");
+    else expect(stderr).toContain(note);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("what is told besides fits a narrow terminal", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "runvault-narrow-"));
+  try {
+    const running = startInside(
+      ["simulate", "--growing", "--rows", "500", "--runs", "1", "--cache", folder],
+      {
+        columns: 60,
+      },
+    );
+    await running.firstLine();
+    running.signal("SIGINT");
+    const { stderr } = await running.finished;
+    expect(stderr).toContain("no run grows any more");
+    expect(stderr).toContain("Stopping (press Ctrl-C again to stop at once).");
+    expect(stderr.split("\n").filter((line) => line.length > 60)).toEqual([]);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
 test("runvault simulate has both kinds, and refuses a fault in an instance that is not there", async () => {
   const folder = await mkdtemp(join(tmpdir(), "runvault-faults-"));
   try {

@@ -4,12 +4,13 @@ import { linesIn, rowsWithin } from "../../src/extract/table-asks.ts";
 import { retryPolicy } from "../../src/model/retry-policy.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { tableNamed } from "../../src/model/table.ts";
+import { cutText } from "../fixtures/source/cut-text.ts";
 import { longestTurnMs, processorMs } from "../fixtures/source/longest-turn.ts";
 
 const run = { instanceId: "a", runId: "run-1" };
 const MiB = 1 << 20;
 
-function textOf(cuts: Buffer[] = []): SegmentText {
+function textOf(): SegmentText {
   const text = new SegmentText({
     run,
     from: undefined,
@@ -17,19 +18,19 @@ function textOf(cuts: Buffer[] = []): SegmentText {
     segmentBytes: 8 * MiB,
     mostBytes: 64 * MiB,
     unsorted: false,
-    allocate: async () => Buffer.alloc(8 * MiB),
-    release: () => {},
-    emit: async (cut) => void cuts.push(Buffer.from(cut.text)),
+    pool: { acquire: async () => Buffer.alloc(8 * MiB), release: () => {} },
   });
   text.beginAnswer(0n);
   return text;
 }
 
-async function push(text: SegmentText, answer: string, chunkBytes = MiB): Promise<void> {
+/** Takes an answer in, and gives the text of the cuts that come of it. */
+async function push(text: SegmentText, answer: string, chunkBytes = MiB): Promise<string> {
   const bytes = Buffer.from(answer);
+  let cut = "";
   for (let at = 0; at < bytes.byteLength; at += chunkBytes)
-    await text.push(bytes.subarray(at, at + chunkBytes));
-  await text.endAnswer();
+    cut += await cutText(text.push(bytes.subarray(at, at + chunkBytes)));
+  return cut + (await cutText(text.endAnswer()));
 }
 
 const row = (i: number) =>
@@ -45,33 +46,27 @@ it("blank lines ahead of rows cost what their bytes do", async () => {
 
 it("blank lines between rows leave the text and nothing else", async () => {
   for (const chunkBytes of [7, 100, 5000, MiB]) {
-    const cuts: Buffer[] = [];
-    const text = textOf(cuts);
+    const text = textOf();
     const lines = Array.from({ length: 300 }, (_, i) => `${" \t\n\r\n".repeat(i % 3)}${row(i)}`);
-    await push(text, lines.join(""), chunkBytes);
-    await text.finish();
-    expect(Buffer.concat(cuts).toString()).toBe(rows(300));
+    const cut = await push(text, lines.join(""), chunkBytes);
+    expect(cut + (await cutText(text.finish()))).toBe(rows(300));
   }
 });
 
 it("a byte order mark that comes byte by byte hides no line end behind it", async () => {
-  const cuts: Buffer[] = [];
-  const text = textOf(cuts);
-  await push(text, `\ufeff\n${row(0)}`, 1);
-  await text.finish();
-  expect(Buffer.concat(cuts).toString()).toBe(row(0));
+  const text = textOf();
+  const cut = await push(text, `\ufeff\n${row(0)}`, 1);
+  expect(cut + (await cutText(text.finish()))).toBe(row(0));
   expect(text.lastTs).toBe(1_640_995_200_000_000_000n);
 });
 
 it("the last group of an answer with blank lines is dropped and asked for again as any other", async () => {
-  const cuts: Buffer[] = [];
-  const text = textOf(cuts);
-  await push(text, `${row(0)}\n\n${row(1)}\n${row(2)}\n \n`);
+  const text = textOf();
+  let cut = await push(text, `${row(0)}\n\n${row(1)}\n${row(2)}\n \n`);
   expect(text.dropLastGroup()).toEqual({ ts: 1_640_995_200_000_000_002n, rows: 1 });
   text.beginAnswer(1_640_995_200_000_000_002n);
-  await push(text, `\n\n${row(2)}\n${row(3)}`);
-  await text.finish();
-  expect(Buffer.concat(cuts).toString()).toBe(rows(4));
+  cut += await push(text, `\n\n${row(2)}\n${row(3)}`);
+  expect(cut + (await cutText(text.finish()))).toBe(rows(4));
 });
 
 it("a line in many small chunks is searched once", async () => {
@@ -102,10 +97,10 @@ it.each([
   ],
 ])("an answer of %s ends, and says what came", async (_, line, message) => {
   const text = textOf();
-  await text.push(Buffer.from(row(0)));
+  await cutText(text.push(Buffer.from(row(0))));
   const chunk = Buffer.from(line.repeat(Math.ceil(MiB / line.length)));
   const pushAll = async () => {
-    for (let i = 0; i < 200; i++) await text.push(chunk);
+    for (let i = 0; i < 200; i++) await cutText(text.push(chunk));
   };
   await expect(pushAll()).rejects.toMatchObject({ code: "malformed_row", message });
 });

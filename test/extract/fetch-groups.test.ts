@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
-import { fetchSlice, type SliceWork } from "../../src/extract/fetch-slice.ts";
+import type { SliceWork } from "../../src/extract/fetch-slice.ts";
 import { showWholeEnd } from "../../src/extract/proof/capped-end.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
@@ -8,6 +8,7 @@ import type { RowRequest } from "../../src/model/source.ts";
 import { type TableName, tableNamed } from "../../src/model/table.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
+import { takenSlice } from "../fixtures/source/taken-slice.ts";
 
 const run = { instanceId: "alpha", runId: "r-1" };
 const start = 1_640_995_200_000_000_000n;
@@ -25,7 +26,6 @@ async function fetched(
   const seen = new SeenSource();
   if (how.seesLarger) seen.answered("bars", 100_000, 1 << 30);
   const table = "fills";
-  const lines: string[] = [];
   const work: SliceWork = {
     source,
     pool: new BufferPool(3, 5000),
@@ -34,20 +34,19 @@ async function fetched(
     retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: facts ? async (from, to) => source.rowsWithin(table, { from, to }).length : undefined,
-    store: async (draft, text, release) => {
-      const stored = text.toString("utf8").split("\n").slice(0, -1);
-      expect(draft.rows).toBe(stored.length);
-      lines.push(...stored);
-      release();
-    },
-    startOver: async () => void lines.splice(0),
     onRows: () => {},
     seen,
   };
   const expected = facts ? source.rowsWithin(table, {}).length : undefined;
   const bounds = { from: start, to: start + 1_000_000n };
   const named = tableNamed(table);
-  const { openEnd } = await fetchSlice({ run, table: named, bucket: "all", ...bounds, expected }, work);
+  const slice = { run, table: named, bucket: "all", ...bounds, expected };
+  const { segments, openEnd } = await takenSlice(slice, work);
+  const lines = segments.flatMap(({ draft, text }) => {
+    const stored = text.split("\n").slice(0, -1);
+    expect(draft.rows).toBe(stored.length);
+    return stored;
+  });
   if (openEnd !== null) await showWholeEnd({ ...work, run, table: named }, openEnd, mostBytes, work.seen);
   return lines;
 }

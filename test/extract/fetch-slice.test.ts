@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
-import { fetchSlice, type SegmentDraft, type SliceWork } from "../../src/extract/fetch-slice.ts";
+import type { SegmentDraft, SliceWork } from "../../src/extract/fetch-slice.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
+import { takenSlice } from "../fixtures/source/taken-slice.ts";
 
 const run = { instanceId: "alpha", runId: "r-1" };
 const table = tableNamed("factors");
@@ -18,7 +19,6 @@ async function fetched(
   const rows = rowsAt(run, "factors", times);
   const source = new ArraySource(run, new Map([["factors", rows]]), manners);
   const segmentBytes = options.segmentBytes ?? 2000;
-  const stored: { draft: SegmentDraft; text: string }[] = [];
   const work: SliceWork = {
     source,
     pool: new BufferPool(3, segmentBytes + 1024),
@@ -29,16 +29,12 @@ async function fetched(
     countRows: manners.literal
       ? undefined
       : async (from, to) => source.rowsWithin("factors", { from, to }).length,
-    store: async (draft, text, release) => {
-      stored.push({ draft, text: text.toString("utf8") });
-      release();
-    },
-    startOver: async () => void stored.splice(0),
     onRows: () => {},
     seen: new SeenSource(),
   };
   const expected = options.expected ? rows.length : undefined;
-  await fetchSlice({ run, table, bucket: "all", from: 0n, to: 1000n, expected }, work);
+  const slice = { run, table, bucket: "all", from: 0n, to: 1000n, expected };
+  const { segments: stored } = await takenSlice(slice, work);
   return {
     stored,
     lines: stored.map(({ text }) => text).join(""),
@@ -73,13 +69,11 @@ async function endless(expected: number, isFinal: boolean) {
     retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: async () => expected,
-    store: async (_draft, _text, release) => release(),
-    startOver: async () => {},
     onRows: () => {},
     seen: new SeenSource(),
   };
   const slice = { run, table, bucket: "all", from: 0n, to: 1_000_000n, expected, isFinal };
-  const error = await fetchSlice(slice, work).catch((thrown: unknown) => thrown);
+  const error = await takenSlice(slice, work).catch((thrown: unknown) => thrown);
   return { given, error };
 }
 
@@ -205,7 +199,6 @@ describe("fetching a slice", () => {
 });
 
 async function fetchFrom(source: ArraySource, expected: number, from = 0n): Promise<SegmentDraft[]> {
-  const drafts: SegmentDraft[] = [];
   const work: SliceWork = {
     source,
     pool: new BufferPool(3, 4096),
@@ -214,14 +207,9 @@ async function fetchFrom(source: ArraySource, expected: number, from = 0n): Prom
     retry: quickRetry({ retries: 2 }),
     signal: new AbortController().signal,
     countRows: undefined,
-    store: async (draft, _text, release) => {
-      drafts.push(draft);
-      release();
-    },
-    startOver: async () => void drafts.splice(0),
     onRows: () => {},
     seen: new SeenSource(),
   };
-  await fetchSlice({ run, table, bucket: "all", from, to: 1000n, expected }, work);
-  return drafts;
+  const { segments } = await takenSlice({ run, table, bucket: "all", from, to: 1000n, expected }, work);
+  return segments.map(({ draft }) => draft);
 }

@@ -413,7 +413,7 @@ test("a list of many runs with a remark each is gone through once, and lets the 
       notes.push(...(await found({ REST: one(many) })).notes);
     });
   });
-  expect(notes).toEqual([expect.stringContaining("and 59996 more has ended, but rows may still be added")]);
+  expect(notes).toEqual([expect.stringContaining("and 59996 more: ended, but rows may still be added")]);
   expect(turns).toBeGreaterThanOrEqual(5);
   expect(spent).toBeLessThan(5000);
 });

@@ -37,7 +37,7 @@ test("lists, and what is wrong, are counted apart", () => {
   const findings = [
     ...many(11, (i) => wrong("a", `r${i}`)),
     ...many(12, (i) => wrong("b", `r${i}`)),
-    ...many(13, (i) => listDoubt("a", [`r${i}`], "has the unknown status X", "")),
+    ...many(13, (i) => listDoubt("a", [`r${i}`], "unknown status X", "")),
     ...many(14, (i) => listNote("a", [`r${i}`], "is odd")),
   ];
   const rest = firstOfMany(findings).filter(({ count }) => count !== undefined);

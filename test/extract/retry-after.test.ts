@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
-import { fetchSlice, type SliceWork } from "../../src/extract/fetch-slice.ts";
+import type { SliceWork } from "../../src/extract/fetch-slice.ts";
 import { showWholeEnd } from "../../src/extract/proof/capped-end.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
@@ -21,6 +21,7 @@ import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 import { fail, pageOf, scriptedRun, send, servePages } from "../fixtures/source/rpc-scripted-pages.ts";
+import { takenSlice } from "../fixtures/source/taken-slice.ts";
 
 /** The longest wait that is done here. */
 const capMs = 20;
@@ -50,7 +51,6 @@ async function fetched(
 ) {
   const { retry, told, signal } = cappedPolicy(how.retries ?? 2);
   await using opened = typeof source === "function" ? source(retry) : source;
-  const lines: string[] = [];
   const { counted, until = 1000n } = how;
   const work: SliceWork = {
     source: opened,
@@ -60,17 +60,13 @@ async function fetched(
     retry,
     signal,
     countRows: counted && (async (from, to) => counted.rowsWithin("fills", { from, to }).length),
-    store: async (_draft, text, release) => {
-      lines.push(...text.toString("utf8").split("\n").slice(0, -1));
-      release();
-    },
-    startOver: async () => void lines.splice(0),
     onRows: () => {},
     seen: new SeenSource(),
   };
   const expected = counted?.rowsWithin("fills", {}).length;
   const slice = { run: scriptedRun, table: tableNamed("fills"), bucket: "all", from: 0n, to: until };
-  const { openEnd } = await fetchSlice({ ...slice, expected }, work);
+  const { segments, openEnd } = await takenSlice({ ...slice, expected }, work);
+  const lines = segments.flatMap(({ text }) => text.split("\n").slice(0, -1));
   if (openEnd !== null) {
     // asks the parts, which prove nothing by themselves
     const shown = showWholeEnd({ ...slice, source: opened, retry, signal }, openEnd, 64 << 20, work.seen);

@@ -46,7 +46,7 @@ test.each<Case>([
     "is final and running",
     { status: "RUNNING", final: true },
     true,
-    { finished: true, final: true, remark: /final although its status is RUNNING/ },
+    { finished: true, final: true, remark: /final although the status is RUNNING/ },
   ],
   [
     "runs on after its end",
@@ -55,7 +55,7 @@ test.each<Case>([
     {
       finished: true,
       final: false,
-      remark: /end in the past although its status is RUNNING.*still be added/,
+      remark: /end in the past although the status is RUNNING.*still be added/,
     },
   ],
   ["runs towards an end", { status: "RUNNING", ended: future }, true, { finished: false, final: false }],
@@ -63,7 +63,7 @@ test.each<Case>([
     "ended before it started",
     { status: "RUNNING", started: 950n, ended: past },
     true,
-    { finished: false, final: false, remark: /ended before it started/ },
+    { finished: false, final: false, remark: /an end before the start/ },
   ],
   ["has the operator's word", { status: "stopped" }, false, { finished: true, final: true }],
   [

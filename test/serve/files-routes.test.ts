@@ -44,6 +44,13 @@ describe("lists", () => {
     expect(tables[0]).toMatchObject({ bytes: size, url: `${served.server.url}/files/fills` });
   });
 
+  test("are among what the origin says there is", async () => {
+    const { links } = (await (await fetch(new URL("/", served.server.url))).json()) as {
+      links: Record<string, string>;
+    };
+    expect(new URL(links["files"]!, served.server.url).href).toBe(`${served.server.url}/files`);
+  });
+
   test("say of each file what the manifest does", async () => {
     const { files, withheld } = await served.list("fills");
     expect(withheld).toEqual([]);

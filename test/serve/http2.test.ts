@@ -13,6 +13,7 @@ import {
   getHead,
   getHealth,
   Http2Session,
+  literal,
   ping,
   preface,
   rawConnection,
@@ -165,6 +166,88 @@ test("a session that asks nothing, and a request that does not come whole, are e
   expect((await slow.ask(health)).status).toBe(200);
 });
 
+test.each(["application/json", "application/grpc"])(
+  "a call of %s that is answered before its body came whole is reset, behind its end",
+  async (type) => {
+    const server = await served();
+    const { socket, frames } = await rawConnection(server);
+    const ask = [
+      Buffer.of(0x83, 0x86),
+      literal(":authority", "h"),
+      literal(":path", "/example.history.v1.HistoryService/ListInstances"),
+      literal("content-type", type),
+    ];
+    socket.write(Buffer.concat([preface, settings, frame(1, 4, 1, Buffer.concat(ask))]));
+    // more than a message may have, of which the half is read
+    const part = frame(0, 0, 1, Buffer.alloc(16_000, type.endsWith("json") ? " " : "\xff"));
+    for (let sent = 0; sent < 4; sent += 1) socket.write(part);
+    await sleep(50);
+    socket.write(frame(0, 0, 1, Buffer.alloc(9000, " ")));
+    const reset = { type: 3, code: http2.constants.NGHTTP2_NO_ERROR };
+    await expect.poll(() => frames().at(-1), { timeout: 5000 }).toMatchObject(reset);
+    const isEnd = ({ type, flags }: { type: number; flags: number }) => type <= 1 && (flags & 1) === 1;
+    expect(frames().filter(isEnd).length).toBe(1);
+    socket.destroy();
+    // else a server that stops would wait for this answer as long as it waits at all
+    expect(await server.drain(5000)).toBe(0);
+  },
+);
+
+test("no answer stays open of clients that leave in the middle of their requests", async () => {
+  const server = await served();
+  const call = { ":method": "POST", "content-type": "application/json" };
+  const leave = async (afterMs: number) => {
+    const client = session(server);
+    client
+      .request("/example.history.v1.HistoryService/ListInstances", call, false)
+      .end(Buffer.alloc(200_000, " "));
+    await sleep(afterMs);
+    await client[Symbol.asyncDispose]();
+  };
+  await Promise.all(Array.from({ length: 40 }, (_, index) => leave(index % 10)));
+  // a server that stops would wait for them as long as it waits at all
+  expect(await server.drain(5000)).toBe(0);
+});
+
+test("a request that is taken back while it waits to be told to go on ends nobody's server", async () => {
+  const thrown: unknown[] = [];
+  const note = (error: unknown) => thrown.push(error);
+  process.on("uncaughtException", note);
+  const server = await served();
+  const { socket } = await rawConnection(server);
+  const head = [
+    Buffer.of(0x83, 0x86),
+    literal(":authority", "h"),
+    literal(":path", health),
+    literal("expect", "100-continue"),
+  ];
+  socket.write(Buffer.concat([preface, settings, frame(1, 4, 1, Buffer.concat(head)), reset(1)]));
+  await sleep(200);
+  socket.destroy();
+  expect((await session(server).ask(health)).status).toBe(200);
+  process.off("uncaughtException", note);
+  expect(thrown).toEqual([]);
+});
+
+test("a method that HTTP has not is refused, and logged, as over HTTP/1.1", async () => {
+  const log: RequestLogEntry[] = [];
+  const errors: RunvaultError[] = [];
+  const server = await served({
+    onRequest: (entry) => log.push(entry),
+    onError: (error) => errors.push(error),
+  });
+  const client = session(server);
+  for (const path of [health, rows, "/nope"]) {
+    const answer = await client.ask(path, { ":method": "FETCH" });
+    expect([answer.status, JSON.parse(answer.body).error.message]).toEqual([
+      400,
+      "the request's method is none of HTTP",
+    ]);
+  }
+  expect(log.map(({ status }) => status)).toEqual([400, 400, 400]);
+  expect(errors).toEqual([]);
+});
+
 test("a session ends with the last that its client says, whatever is under way", async () => {
   const server = await served();
   const { socket, closed } = await rawConnection(server);
@@ -228,6 +311,27 @@ test.each([
     socket.destroy();
   }
   expect(errors).toEqual([]);
+});
+
+test("nothing is kept of requests that are given up, whenever that is", async () => {
+  const server = await served();
+  for (const end of [reset(79), noFrame]) {
+    const { socket, closed } = await rawConnection(server);
+    const heads = Array.from({ length: 40 }, (_, index) => getHead(2 * index + 1, rows));
+    socket.write(Buffer.concat([preface, settings, ...heads, end]));
+    await sleep(20);
+    socket.destroy();
+    await closed;
+  }
+  const client = session(server);
+  const method = { ":method": "HEAD" };
+  for (const wait of [0, 1, 5, 20]) {
+    const streams = [rows, health, "/nope"].map((path) => client.request(path, method));
+    await sleep(wait);
+    for (const stream of streams) stream.close(http2.constants.NGHTTP2_CANCEL);
+  }
+  expect((await client.ask(health)).status).toBe(200);
+  expect(await server.drain(2000)).toBe(0);
 });
 
 const many = <T>(times: number, make: (index: number) => T) =>

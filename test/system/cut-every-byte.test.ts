@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
-import { fetchSlice } from "../../src/extract/fetch-slice.ts";
+import { type SliceEvent, segmentsOf } from "../../src/extract/fetch-slice.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
 import { tableNamed } from "../../src/model/table.ts";
@@ -105,7 +105,16 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
       opened.arm([`${kind}@factors:${at}`]);
       const stored: Buffer[] = [];
       const slice = { run, table: tableNamed("factors"), bucket: "all", from: start, to: start + 10n };
-      const { rows: count } = await fetchSlice(
+      const take = async (events: AsyncIterable<SliceEvent>) => {
+        for await (const event of events) {
+          if (event.kind === "restart") throw new Error("these rows are in order");
+          if (event.kind === "end") return event;
+          stored.push(Buffer.from(event.text));
+          event.release();
+        }
+        throw new Error("the slice has no end");
+      };
+      const events = segmentsOf(
         { ...slice, expected: literal ? undefined : rows.length },
         {
           source: opened.gateway,
@@ -117,17 +126,11 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
           countRows: literal
             ? undefined
             : async (from, to) => opened.source.rowsWithin("factors", { from, to }).length,
-          startOver: async () => {
-            throw new Error("these rows are in order");
-          },
-          store: async (_draft, text, release) => {
-            stored.push(Buffer.from(text));
-            release();
-          },
           onRows: () => {},
           seen: new SeenSource(),
         },
-      ).catch((error: unknown) => ({ rows: -1, error }));
+      );
+      const { rows: count } = await take(events).catch((error: unknown) => ({ rows: -1, error }));
       const text = Buffer.concat(stored).toString();
       if (!canTell(kind, at)) {
         expect({ at, text }).toEqual({ at, text: "" });

@@ -27,8 +27,10 @@ async function exchange(bytes: Buffer): Promise<string> {
   socket.on("data", (part) => {
     text += part;
   });
+  // `once` of events would fail where the server closes ahead of the last byte, and the answer would go unread
+  const closed = new Promise((resolve) => socket.once("close", resolve));
   socket.write(bytes);
-  await Promise.race([once(socket, "close"), sleep(5000)]);
+  await Promise.race([closed, sleep(5000)]);
   const isOpen = !socket.destroyed;
   socket.destroy();
   return isOpen ? `still open: ${text}` : text;

@@ -22,32 +22,51 @@ beforeEach(async () => {
 describe("a command loads what it uses", () => {
   // the ecosystem's largest first: each alone takes longer to load than a command may to start
   const heavy = ["@duckdb/node-api", "@bufbuild/protobuf", "undici", "fastify", "apache-arrow", "pino"];
+  const languages = "zod's languages";
 
   it.each([
     ["--version", ["--version"], [...heavy, "zod", "cli-progress"]],
     ["--help", ["--help"], [...heavy, "zod", "cli-progress"]],
     ["completing a command", ["complete", "--", "ex"], [...heavy, "zod", "cli-progress"]],
-    ["completing an option", ["complete", "--", "archive", "--f"], heavy],
-    ["query, beside the process of its statement", ["query", "SELECT 1"], [...heavy, "cli-progress"]],
+    ["completing an option", ["complete", "--", "archive", "--f"], [...heavy, languages]],
     [
-      "runs",
-      ["runs"],
-      ["@duckdb/node-api", "@bufbuild/protobuf", "undici", "fastify", "apache-arrow", "pino"],
+      "query, beside the process of its statement",
+      ["query", "SELECT 1"],
+      [...heavy, languages, "cli-progress"],
     ],
+    ["runs", ["runs"], [...heavy, languages]],
   ])("%s", async (_, args, unused) => {
-    const file = join(folder, "modules");
+    const { main } = await modulesOf(args);
+    expect(main).toContain("commander");
+    expect(main.filter((name) => unused.includes(name))).toEqual([]);
+  });
+
+  it("the process of a statement", async () => {
+    const { apart } = await modulesOf(["query", "SELECT 1"]);
+    expect(apart).toContain("@duckdb/node-api");
+    const others = heavy.filter((name) => name !== "@duckdb/node-api");
+    const converting = ["archive/convert.js", "archive/segment.js"];
+    const unused = [...others, ...converting, languages, "commander", "cli-progress"];
+    expect(apart.filter((name) => unused.includes(name))).toEqual([]);
+  });
+
+  /** What a command loads, and the process of its statement, if it has one. */
+  async function modulesOf(args: readonly string[]): Promise<{ main: string[]; apart: string[] }> {
     const preload = ["--import", inProject("test/fixtures/command/told-modules.mjs")];
     const { finished } = start(args, {
-      TOLD_MODULES: file,
+      TOLD_MODULES: folder,
       NODE_OPTIONS: preload.join("="),
       RUNVAULT_ARCHIVE: built.dir,
     });
     const { status, stderr } = await finished;
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-    const loaded = (await readFile(file, "utf8")).split("\n");
-    expect(loaded).toContain("commander");
-    expect(loaded.filter((name) => unused.includes(name))).toEqual([]);
-  });
+    const told = async (program: string) => (await readFile(join(folder, program), "utf8")).split("\n");
+    const names = await readdir(folder);
+    return {
+      main: await told("main"),
+      apart: names.includes("query-apart") ? await told("query-apart") : [],
+    };
+  }
 });
 
 describe("an older Node", () => {

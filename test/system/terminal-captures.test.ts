@@ -78,7 +78,7 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
 
   const unproven = (columns: number, colour: (state: string) => string) => [
     `alpha-1/2022-01-01-001  ${colour("INCOMPLETE")}  generation 1`,
-    "  1,291 rows, 594.5 kB in TIME (RATE)",
+    "  1,291 rows fetched, some of them again, 594.5 kB in TIME (RATE)",
     "  table   state       rows  gateway  proof",
     "  ------  ----------  ----  -------  -------",
     `  fills   ${colour("INCOMPLETE")}   209      212  none`,
@@ -109,9 +109,9 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
     const url = await simulated();
     expect((await archiving(url, columns, [...finished, "--dry-run"])).shown).toBe(
       [
-        "alpha-1/2022-01-01-001  FINISHED  2,780 rows in 8 slices, about 223.6 kB of disk",
-        "alpha-1/2022-01-02-002  FINISHED  2,707 rows in 8 slices, about 215.6 kB of disk",
-        "alpha-1/2022-01-03-003  FAILED    1,729 rows in 8 slices, about 140.8 kB of disk",
+        "alpha-1/2022-01-01-001  status FINISHED  2,780 rows in 8 slices, about 223.6 kB",
+        "alpha-1/2022-01-02-002  status FINISHED  2,707 rows in 8 slices, about 215.6 kB",
+        "alpha-1/2022-01-03-003  status FAILED    1,729 rows in 8 slices, about 140.8 kB",
         "",
         "3 runs: 3 to fetch; 7,216 rows in 24 slices, 2.9 MB of text",
         "about 579.9 kB of disk needed, SPACE free; nothing was fetched",
@@ -120,7 +120,7 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
     const named = ["alpha-1/2022-01-01-001", "--tables", "fills,orders", "--dry-run"];
     expect((await archiving(url, columns, named)).shown).toBe(
       [
-        "alpha-1/2022-01-01-001  FINISHED",
+        "alpha-1/2022-01-01-001  status FINISHED",
         "  table   slices  rows      text     disk",
         "  ------  ------  ----  --------  -------",
         "  fills        1   209   99.7 kB  19.9 kB",

@@ -44,6 +44,12 @@ afterAll(async () => {
 const commands: readonly (readonly string[])[] = [
   ["runs"],
   ["runs", "--json"],
+  ["runs", "--wide", "--state", "COMPLETE,pending"],
+  ["info"],
+  ["verify", "alpha-1"],
+  ["rm", "--older-than", "0s", "--any-state", "--dry-run"],
+  ["rm", "--older-than", "0s"],
+  ["rebuild", "--links"],
   ["verify"],
   ["verify", "--deep", "--repair"],
   ["query", "SELECT count(*), sum(price) FROM fills"],

@@ -1,5 +1,5 @@
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { availableParallelism, loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -27,7 +27,7 @@ const longestMs = 10_000;
 /** Of the server's memory at its peak: its code, DuckDB's threads, and what a few answers hold. */
 const mostMib = 700;
 /** More at the peak of the second half than at that of the first: what its allocators happen to keep. */
-const mostMoreMib = 128;
+const mostMoreMib = 100;
 
 const token = "t0ken-that-must-n0t-be-t0ld-to-anyb0dy";
 const headers = { authorization: `Bearer ${token}` };
@@ -152,11 +152,13 @@ async function attack({ server, url, world, folder }: Attacked): Promise<Record<
   expect(faults, faults.join("\n\n")).toEqual([]);
   const mib = peakMibOf(pid);
   expect(server.child.exitCode).toBe(null);
-  // a session of HTTP/2 that was left in the middle may be there until its timers end it
-  await expect.poll(() => openFilesOf(pid), { timeout: 90_000 }).toBeLessThanOrEqual(files + 2);
+  // every client has gone; what said too little to be answered may stay for the 20 s that a head has
+  await expect.poll(() => openFilesOf(pid), { timeout: 25_000 }).toBeLessThanOrEqual(files + 2);
   await watch[Symbol.asyncDispose]();
   const { failed, slowestMs } = watch;
-  expect({ failed, isSlow: slowestMs > 1000 }, `${slowestMs} ms`).toEqual({ failed: 0, isSlow: false });
+  // a second, and as many times that as the machine has more to do than processors
+  const mostMs = 1000 * Math.max(1, loadavg()[0]! / availableParallelism());
+  expect({ failed, isSlow: slowestMs > mostMs }, `${slowestMs} ms`).toEqual({ failed: 0, isSlow: false });
   expect(mib).toBeLessThan(mostMib);
   expect(mib - halfMib).toBeLessThan(mostMoreMib);
   const seconds = processorSecondsOf(pid);
@@ -191,8 +193,9 @@ function faultsOf({ plane }: HostileRequest, outcome: Outcome, folder: string): 
   const isDocumented = (status: number) =>
     documented.includes(status) ||
     (plane === "rpc" && text.includes(`{"code":"${documentedOfConnect[status]}"`));
-  // files of Parquet say by what they were written; over HTTP/2 their head is compressed
-  const said = /application\/vnd\.apache\.parquet|PAR1/.test(text) ? text.replaceAll("DuckDB", "") : text;
+  // files of Parquet say by what they were written; heads of HTTP/2 are packed, so that their type is not to be read there
+  const isParquet = /application\/vnd\.apache\.parquet|PAR1/.test(text);
+  const said = isParquet ? text.replaceAll("DuckDB", "") : text;
   const leaks = [...leaksIn(said, folder), ...(text.includes(token) ? ["the token"] : [])];
   return [
     ...leaks.map((leak) => `tells ${leak}`),

@@ -1,0 +1,32 @@
+/** Texts, names and comments, in which a semicolon ends nothing, and words; one that is not closed goes to the end. */
+const parts =
+  /[eE]'[^'\\]*(?:(?:\\.|'')[^'\\]*)*('|$)|'[^']*(?:''[^']*)*('|$)|"[^"]*(?:""[^"]*)*("|$)|--[^\n]*|\/\*.*?(\*\/|$)|\$(\w*)\$.*?(\$\5\$|$)|\w+|./gsy;
+
+/** A piece of SQL that is one for whoever looks for the end of a statement. */
+export interface SqlPart {
+  readonly text: string;
+  readonly index: number;
+  readonly kind: "semicolon" | "comment" | "blank" | "other";
+  /** What would close it, where nothing does; null for one that is closed. */
+  readonly closer: string | null;
+}
+
+/** SQL in its parts, one behind the other. */
+export function* sqlParts(sql: string): Generator<SqlPart> {
+  for (const match of sql.matchAll(parts)) {
+    const text = match[0];
+    yield { text, index: match.index, kind: kindOf(text), closer: closerOf(match) };
+  }
+}
+
+function kindOf(text: string): SqlPart["kind"] {
+  if (text === ";") return "semicolon";
+  if (/^(?:--|\/\*)/.test(text)) return "comment";
+  return text.trim() === "" ? "blank" : "other";
+}
+
+function closerOf([part, escaped, text, name, comment, tag, tagged]: RegExpMatchArray): string | null {
+  if (comment === "") return "*/";
+  if (tagged === "") return `$${tag}$`;
+  return [escaped, text, name].includes("") ? (part!.startsWith('"') ? '"' : "'") : null;
+}

@@ -1,0 +1,166 @@
+import { RunvaultError } from "../model/error.ts";
+import { rowText } from "../model/operator-text.ts";
+import type { RunRef } from "../model/source.ts";
+import { int64Max, int64Min } from "../model/time.ts";
+import { type Instant, instantOf, toNanoseconds } from "./instant.ts";
+import { parseObject } from "./line-object.ts";
+
+/**
+ * Reads the key of one line after the other out of a buffer: its ts_event and seq, as two numbers each, since neither
+ * fits into one exactly.
+ *
+ * The usual line starts with run_id, instance_id, seq and ts_event as the canonical line has them; these are read in
+ * place without making a string. Any other line is parsed as JSON.
+ */
+export class RowKeyReader {
+  /** ts_event of the line read last, as an `Instant` has it. */
+  tsHigh = 0;
+  tsLow = 0;
+  /** Its seq: what is above 10^15, and the rest. */
+  seqHigh = 0;
+  seqLow = 0;
+  readonly #run: RunRef;
+  readonly #prefix: Words;
+  readonly #tsKey = wordsOf('","ts_event":"');
+  #buffer: Buffer = Buffer.alloc(0);
+  #view = viewOf(this.#buffer);
+
+  /** Lines of other runs are refused. */
+  constructor(run: RunRef) {
+    this.#run = run;
+    const { instanceId, runId } = run;
+    const ids = `{"run_id":${JSON.stringify(runId)},"instance_id":${JSON.stringify(instanceId)},"seq":"`;
+    this.#prefix = wordsOf(ids);
+  }
+
+  /** Lines are in this buffer from now on. */
+  use(buffer: Buffer): void {
+    this.#buffer = buffer;
+    this.#view = viewOf(buffer);
+  }
+
+  get ts(): bigint {
+    return toNanoseconds({ high: this.tsHigh, low: this.tsLow });
+  }
+
+  get seq(): bigint {
+    return BigInt(this.seqHigh) * 1_000_000_000_000_000n + BigInt(this.seqLow);
+  }
+
+  /** Reads ts_event and seq of a line; false where it is no row. Throws where it is another run's. */
+  read(start: number, end: number): boolean {
+    return this.#readInPlace(start, end) || this.#readSlowly(start, end);
+  }
+
+  /**
+   * Reads the key of the usual line: this run's ids, a seq of at most 15 digits, a ts_event of 19. False for any other
+   * line, which may be a row all the same.
+   */
+  #readInPlace(start: number, end: number): boolean {
+    const view = this.#view;
+    const seqAt = start + this.#prefix.length;
+    // longer than the key's longest form, so that no index below runs past the line
+    if (seqAt + 60 >= end || !standsAt(view, start, this.#prefix)) return false;
+    let at = seqAt;
+    let seq = 0;
+    for (let four = 0; at < seqAt + 12; at += 4) {
+      four = fourDigits(view, at);
+      if (four < 0) break;
+      seq = seq * 10_000 + four;
+    }
+    for (; at < seqAt + 15; at++) {
+      const digit = view.getUint8(at) - 48;
+      if (digit < 0 || digit > 9) break;
+      seq = seq * 10 + digit;
+    }
+    if (at === seqAt || !standsAt(view, at, this.#tsKey)) return false;
+    const tsAt = at + this.#tsKey.length;
+    const a = fourDigits(view, tsAt);
+    const b = fourDigits(view, tsAt + 4);
+    const c = fourDigits(view, tsAt + 8);
+    const d = fourDigits(view, tsAt + 12);
+    // the last three digits, and the one ahead of them a second time
+    const e = fourDigits(view, tsAt + 15);
+    if ((a | b | c | d | e) < 0 || view.getUint8(tsAt + 19) !== quote) return false;
+    const seconds = a * 1_000_000 + b * 100 + Math.floor(c / 100);
+    const rest = (c % 100) * 10_000_000 + d * 1000 + (e % 1000);
+    if (seconds > latest.high || (seconds === latest.high && rest > latest.low)) return false;
+    this.seqHigh = 0;
+    this.seqLow = seq;
+    this.tsHigh = seconds;
+    this.tsLow = rest;
+    return true;
+  }
+
+  #readSlowly(start: number, end: number): boolean {
+    const row = parseObject(this.#buffer, start, end);
+    if (row === null) return false;
+    const { instanceId, runId } = this.#run;
+    if (
+      (typeof row.run_id === "string" && row.run_id !== runId) ||
+      (typeof row.instance_id === "string" && row.instance_id !== instanceId)
+    ) {
+      throw new RunvaultError(
+        "history_identity_conflict",
+        `a row belongs to ${rowText(`${String(row.instance_id)}/${String(row.run_id)}: ${this.#buffer.toString("utf8", start, end)}`)}`,
+        {
+          hint: "Report it to the gateway's operator: it answered with another run's rows. Nothing of this table was taken.",
+        },
+      );
+    }
+    if (typeof row.ts_event !== "string" || !/^-?\d{1,19}$/.test(row.ts_event)) return false;
+    if (typeof row.seq !== "string" || !/^\d{1,20}$/.test(row.seq)) return false;
+    const ts = BigInt(row.ts_event);
+    // no time that any window could ask for
+    if (ts < int64Min || ts > int64Max) return false;
+    const instant = instantOf(ts);
+    this.tsHigh = instant.high;
+    this.tsLow = instant.low;
+    const seq = BigInt(row.seq);
+    this.seqHigh = Number(seq / 1_000_000_000_000_000n);
+    this.seqLow = Number(seq % 1_000_000_000_000_000n);
+    return true;
+  }
+}
+
+function viewOf(buffer: Buffer): DataView {
+  return new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+}
+
+const quote = 34;
+
+/** The latest time that fits into int64. */
+const latest: Instant = instantOf(int64Max);
+
+/** A constant text, as the four-byte words that it is compared by. */
+interface Words {
+  readonly words: Int32Array;
+  /** Bytes of the text, four at least. */
+  readonly length: number;
+}
+
+function wordsOf(text: string): Words {
+  const bytes = Buffer.from(text);
+  const { length } = bytes;
+  const words = new Int32Array(Math.ceil(length / 4));
+  // the last word overlaps the one ahead of it where the length is no multiple of four
+  for (let i = 0; i < words.length; i++) words[i] = bytes.readInt32LE(Math.min(i * 4, length - 4));
+  return { words, length };
+}
+
+/** True when the text stands at `at`, byte for byte. */
+function standsAt(view: DataView, at: number, { words, length }: Words): boolean {
+  const last = words.length - 1;
+  for (let i = 0; i < last; i++) if (view.getInt32(at + i * 4, true) !== words[i]) return false;
+  return view.getInt32(at + length - 4, true) === words[last];
+}
+
+/** The number that four digits at `at` write; -1 where one of the four bytes is no digit. */
+function fourDigits(view: DataView, at: number): number {
+  // a digit's byte is 0x30 to 0x39: what is left of it is at most 9, and stays below 16 with 6 added
+  const digits = view.getInt32(at, true) ^ 0x30303030;
+  if (((digits | (digits + 0x06060606)) & 0xf0f0f0f0) !== 0) return -1;
+  // neighbours become tens and ones, in the first and the third byte
+  const pairs = (Math.imul(digits, 10) + (digits >>> 8)) & 0x00ff00ff;
+  return (pairs & 0xff) * 100 + (pairs >>> 16);
+}

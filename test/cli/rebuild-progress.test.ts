@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { openSession } from "../../src/cli/open-session.ts";
+import type { Progress } from "../../src/cli/progress.ts";
+import { rebuildRuns } from "../../src/cli/rebuild-runs.ts";
+import type { Terminal } from "../../src/cli/terminal.ts";
+import { createScrubber } from "../../src/model/scrubber.ts";
+import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { ArraySource } from "../fixtures/source/array-source.ts";
+
+const second = { ...worldRun, runId: "2022-01-02" };
+
+let under: ArchiveUnderTest;
+beforeAll(async () => {
+  under = await ArchiveUnderTest.create();
+});
+afterAll(() => under[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await under.renew();
+  await archiveWorld(under.archive.dir, new ArraySource(second, smallWorld(4, second)));
+});
+
+/** Rebuilds all runs; gives what was printed and shown of the progress, in its order. */
+async function rebuilt(): Promise<string[]> {
+  const told: string[] = [];
+  let rows = 0;
+  const progress: Progress = {
+    expect: (all) => {
+      told.push(`of ${all} rows`);
+      rows = 0;
+    },
+    add: (count, bytes) => {
+      expect(bytes).toBeGreaterThan(0);
+      rows += count;
+    },
+    on: () => {},
+    run: (what, number, of) => void told.push(`${what}, ${number} of ${of}`),
+    [Symbol.dispose]: () => void told.push("shown no more"),
+  };
+  const terminal = { env: {}, hasColours: false, columns: null } as unknown as Terminal;
+  const session = openSession({
+    terminal,
+    folders: { archive: under.archive.dir },
+    globals: { json: false, jsonLines: false, quiet: false, verbose: false, debug: false, logFormat: "text" },
+    scrubber: createScrubber(),
+    signal: new AbortController().signal,
+    write: (text) => void told.push(text),
+  });
+  const status = await rebuildRuns(
+    [],
+    { archive: under.archive.dir },
+    {
+      ...session,
+      progress: () => progress,
+      print: async (text) => {
+        if (rows > 0) told.push(`${rows} rows done`);
+        told.push(text.replace(/, [^,]*\n/, "\n"));
+        return true;
+      },
+    },
+  );
+  expect(status).toBe(0);
+  return told;
+}
+
+test("rebuild shows each run and how many of its rows are done, and tells of it when it is", async () => {
+  const told = await rebuilt();
+  const first = told.indexOf("alpha/2022-01-01, 1 of 2");
+  const next = told.indexOf("alpha/2022-01-02, 2 of 2");
+  expect([first, next > first]).toEqual([0, true]);
+  for (const [from, name] of [
+    [first, "alpha/2022-01-01"],
+    [next, "alpha/2022-01-02"],
+  ] as const) {
+    const rows = /^of (\d+) rows$/.exec(told[from + 1]!)![1];
+    expect(told[from + 2]).toBe(`${rows} rows done`);
+    expect(told[from + 3]).toMatch(new RegExp(`^${name} {2}generation 2: ${rows} rows, `));
+  }
+  expect(told.at(-1)).toBe("shown no more");
+});

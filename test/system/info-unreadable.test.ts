@@ -1,0 +1,36 @@
+import { spawnSync } from "node:child_process";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { expect, test } from "vitest";
+import { ArchiveUnderTest, worldRun } from "../fixtures/archive/archived-world.ts";
+import { start } from "../fixtures/command/command-process.ts";
+import { requires, unprivilegedUser } from "../fixtures/command/requirement.ts";
+
+test.skipIf(!requires("unprivileged"))(
+  "info says which folder it cannot read, and counts the rest",
+  async () => {
+    await using made = await ArchiveUnderTest.create(["fills"]);
+    await made.renew();
+    const own = dirname(made.archive.layout.cacheFile(worldRun));
+    const other = dirname(made.archive.layout.cacheFile({ ...worldRun, instanceId: "beta" }));
+    for (const [folder, bytes] of [
+      [own, 3],
+      [other, 5],
+    ] as const) {
+      await mkdir(folder, { recursive: true });
+      await writeFile(`${folder}/more.json`, Buffer.alloc(bytes));
+    }
+    // what a new archive has is its owner's alone
+    spawnSync("chmod", ["-R", "a+rX", made.folder]);
+    await chmod(other, 0o000);
+    const { finished } = start(["info", "--json", "--archive", made.archive.dir], {}, [], unprivilegedUser);
+    const { status, stdout, stderr } = await finished;
+    expect(status).toBe(7);
+    expect(JSON.parse(stderr)).toMatchObject({
+      error: { code: "storage_forbidden", place: { file: other } },
+    });
+    const { bytes, runs } = JSON.parse(stdout);
+    expect(runs).toBe(1);
+    expect(bytes.cache).toBeGreaterThanOrEqual(3);
+  },
+);
