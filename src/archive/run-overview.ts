@@ -10,6 +10,7 @@ import { filesOf } from "./manifest-files.ts";
 import { manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { misplacedInstances } from "./real-folder.ts";
+import { sizesBelow } from "./storage/sizes-below.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
 import { damageOf } from "./verify-report.ts";
 
@@ -162,17 +163,17 @@ export class RunOverviews {
   async #faultsOf(manifest: Manifest): Promise<string[]> {
     const { layout, store } = this.#archive;
     const faults: string[] = [];
-    const sizes = sizesOf(manifest);
+    let sizes: ReadonlyMap<string, number>;
+    try {
+      sizes = await sizesBelow(store, layout.committedKey(manifest, "data"));
+    } catch (error) {
+      return [damageOf(error)];
+    }
+    const promisedSizes = sizesOf(manifest);
     for (const file of filesOf(manifest).data) {
-      let size: number | null;
-      try {
-        size = (await store.head(layout.committedKey(manifest, "data", file)))?.size ?? null;
-      } catch (error) {
-        faults.push(`${file}: ${damageOf(error)}`);
-        continue;
-      }
-      const promised = sizes.get(file);
-      if (size === null) faults.push(`${file} is missing`);
+      const size = sizes.get(layout.committedKey(manifest, "data", file));
+      const promised = promisedSizes.get(file);
+      if (size === undefined) faults.push(`${file} is missing`);
       else if (promised !== undefined && size !== promised) {
         faults.push(`${file} has ${size} bytes, not ${promised}`);
       }

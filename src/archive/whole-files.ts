@@ -11,7 +11,9 @@ import { hashObject } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
 import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder } from "./real-folder.ts";
+import { sizesBelow } from "./storage/sizes-below.ts";
 import type { Store, StoredObject } from "./storage/store.ts";
+import { damageOf } from "./verify-report.ts";
 
 /** A file as the manifest of its run promises it. No two files of a run share a name. */
 export interface CommittedFile {
@@ -98,16 +100,28 @@ export class WholeFiles {
 
   /** Those that are missing, have another size, or were found to have other bytes: what shows without hashing the rest. */
   async lostOf<File extends CommittedFile>(run: RunRef, files: readonly File[]): Promise<File[]> {
-    const known = await this.#knownOf(run);
-    const isSuspect = async (file: File) => {
-      const seen = known.get(file.file);
-      return (
-        (seen !== undefined && seen.sha256 !== file.sha256) || (await this.#found(run, file)).fault !== null
-      );
-    };
-    const found = await Promise.all(files.map((file) => this.#queue.add(() => isSuspect(file))));
-    const suspects = files.filter((_, index) => found[index]);
+    const [known, sizes] = await Promise.all([this.#knownOf(run), this.#sizesOf(run, files)]);
+    const suspects = files.filter(({ folder, file, storedBytes, sha256 }) => {
+      const seen = known.get(file);
+      const isOther = seen !== undefined && seen.sha256 !== sha256;
+      return isOther || sizes.get(this.#layout.committedKey(run, folder, file)) !== storedBytes;
+    });
     return suspects.length === 0 ? [] : await this.damagedOf(run, suspects);
+  }
+
+  /** By key, the sizes of what is in the folders of these files. */
+  async #sizesOf(run: RunRef, files: readonly CommittedFile[]): Promise<ReadonlyMap<string, number>> {
+    const folders = [...new Set(files.map(({ folder }) => folder))];
+    const sizes = folders.map(async (folder) => {
+      try {
+        return await sizesBelow(this.#store, this.#layout.committedKey(run, folder));
+      } catch (error) {
+        // what stands in the way of the folder is told of each file
+        damageOf(error);
+        return [];
+      }
+    });
+    return new Map((await Promise.all(sizes)).flatMap((own) => [...own]));
   }
 
   async #faults(

@@ -7,7 +7,6 @@ import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import { diffArchives } from "../../src/archive/diff.ts";
 import { hashFile } from "../../src/archive/file-hash.ts";
 import { removeRun } from "../../src/archive/remove.ts";
-import { markOf } from "../../src/archive/storage/file-mark.ts";
 import { verifyPlaces } from "../../src/archive/verify-places.ts";
 import { ArchiveUnderTest, failedChecks, reportOf, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
@@ -102,7 +101,10 @@ describe("a damaged file breaks statements on its table alone", () => {
 
 describe("what is remembered of files", () => {
   const cacheFile = () => under.archive.layout.cacheFile(worldRun);
-  const entry = async () => ({ mark: await markOf(parquet), ...(await hashFile(parquet)) });
+  const entry = async () => {
+    const { layout, store } = under.archive;
+    return { mark: (await store.head(layout.keyOf(parquet)))!.token, ...(await hashFile(parquet)) };
+  };
 
   async function remember(seen: unknown): Promise<void> {
     await mkdir(dirname(cacheFile()), { recursive: true });

@@ -1,5 +1,6 @@
+import type { BigIntStats } from "node:fs";
 import { link, lstat, readdir, realpath, rm } from "node:fs/promises";
-import { dirname, join, relative, sep } from "node:path";
+import { basename, dirname, join, relative, sep } from "node:path";
 import { RunvaultError } from "../../model/error.ts";
 import { openArchiveFile, readOpened } from "../archive-file.ts";
 import {
@@ -16,7 +17,6 @@ import {
 import type { Layout } from "../layout.ts";
 import { permissionsAt } from "../permissions.ts";
 import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "../real-folder.ts";
-import { fileMark, markOf } from "./file-mark.ts";
 import type { Body, ByteSpan, NewObject, Store, StoredObject } from "./store.ts";
 
 /** The files of an archive in its folder. Keys are paths below it; only regular files in real folders are objects. */
@@ -44,26 +44,21 @@ export class FolderStore implements Store {
   async head(key: string): Promise<StoredObject | null> {
     const path = this.#path(key);
     if (!(await this.#isInside(path))) return null;
-    const found = await lstat(path, { bigint: true }).catch((error: unknown) => {
-      if (isMissing(error)) return null;
-      throw RunvaultError.from(error, { place: { file: path } });
-    });
+    const found = await lstatExactly(path);
     if (found === null) return null;
     if (!found.isFile()) throw misplaced(path, found, "file");
-    const { size, mtimeNs, ctimeNs } = found;
-    // anybody may set the one
-    const modifiedAt = mtimeNs > ctimeNs ? mtimeNs : ctimeNs;
-    return { key, size: Number(size), modifiedAt, token: fileMark(found) };
+    return storedObject(key, found);
   }
 
   async *list(prefix: string): AsyncGenerator<StoredObject> {
-    for (const name of await this.names(prefix)) {
-      const key = `${prefix}${name}`;
-      if (name.endsWith("/")) yield* this.list(key);
-      else if (asideOwner(name) === null) {
-        const found = await this.head(key);
-        // removed since the folder was read
-        if (found !== null) yield found;
+    const names = await this.names(prefix);
+    for (let at = 0; at < names.length; at += atOnce) {
+      const some = names.slice(at, at + atOnce);
+      // the folder was looked at with its names
+      const found = await Promise.all(some.map((name) => this.#objectIn(prefix, name)));
+      for (const [index, name] of some.entries()) {
+        if (name.endsWith("/")) yield* this.list(`${prefix}${name}`);
+        else if (found[index] !== null) yield found[index]!;
       }
     }
   }
@@ -86,21 +81,26 @@ export class FolderStore implements Store {
     const mode = await this.#makeFolder(folder);
     if (!(await this.#create(path, body, mode, written))) return null;
     await syncFolder(folder);
-    return await markOf(path);
+    return await tokenAt(path);
   }
 
-  /** One sync a folder, whatever the number of its files. */
+  /** One look at a folder and one sync of it, whatever the number of its files. */
   async putAllIfAbsent(objects: Iterable<NewObject>): Promise<string[]> {
-    const modes = new Map<string, number>();
+    const folders = new Map<string, { readonly mode: number; readonly names: ReadonlySet<string> }>();
     const taken: string[] = [];
     for (const { key, body } of objects) {
       const path = this.#path(key);
       const folder = dirname(path);
-      const mode = modes.get(folder) ?? (await this.#makeFolder(folder));
-      modes.set(folder, mode);
-      if (!(await this.#create(path, body, mode))) taken.push(key);
+      let known = folders.get(folder);
+      if (known === undefined) {
+        const mode = await this.#makeFolder(folder);
+        known = { mode, names: new Set(await readdir(folder)) };
+        folders.set(folder, known);
+      }
+      if (known.names.has(basename(path))) taken.push(key);
+      else await this.#move(path, body, known.mode);
     }
-    for (const folder of modes.keys()) await syncFolder(folder);
+    for (const folder of folders.keys()) await syncFolder(folder);
     return taken;
   }
 
@@ -114,7 +114,7 @@ export class FolderStore implements Store {
     // whoever replaces holds the run's lock, or the archive's: nobody comes between this look and the rename
     if ((await this.head(key))?.token !== token) return null;
     await replaceFile(path, body, (await permissionsAt(this.#layout, path)).file, written);
-    return await markOf(path);
+    return await tokenAt(path);
   }
 
   /** Of a symbolic link the link goes. Folders that are empty then go, too, but for the archive's own. */
@@ -161,35 +161,33 @@ export class FolderStore implements Store {
     return (await permissionsAt(this.#layout, folder)).file;
   }
 
-  /** False where something has the name already. */
-  async #create(path: string, body: Body, mode: number, written?: () => void): Promise<boolean> {
-    if (body instanceof Uint8Array) {
-      const aside = await writeAside(path, body, mode);
-      try {
-        written?.();
-        return await this.#give(aside, path);
-      } finally {
-        await rm(aside, { force: true });
-      }
-    }
-    await setFileBits(body.syncedFile, mode);
-    written?.();
-    return await this.#give(body.syncedFile, path);
+  async #objectIn(prefix: string, name: string): Promise<StoredObject | null> {
+    if (name.endsWith("/") || asideOwner(name) !== null) return null;
+    const key = `${prefix}${name}`;
+    // null where it was removed since the folder was read
+    const found = await lstatExactly(this.#path(key));
+    return found?.isFile() ? storedObject(key, found) : null;
   }
 
-  /** The name is taken by whoever is first, where the file system has links; else it is looked at ahead of the rename. */
-  async #give(file: string, path: string): Promise<boolean> {
+  /** A file under a name that nobody else gives one to meanwhile. */
+  async #move(path: string, body: Body, mode: number): Promise<void> {
+    const from = body instanceof Uint8Array ? await writeAside(path, body, mode) : body.syncedFile;
+    await moveFile(from, path, mode);
+  }
+
+  /** False where something has the name already, whoever was first: where the file system has links, nobody comes between. */
+  async #create(path: string, body: Body, mode: number, written?: () => void): Promise<boolean> {
+    const isBytes = body instanceof Uint8Array;
+    const from = isBytes ? await writeAside(path, body, mode) : body.syncedFile;
+    let isGiven = false;
     try {
-      await link(file, path);
-      await rm(file);
-      return true;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
-      if (!hasNoLinks(error)) throw RunvaultError.from(error, { place: { file: path } });
+      if (!isBytes) await setFileBits(from, mode);
+      written?.();
+      isGiven = await linkOrMove(from, path);
+      return isGiven;
+    } finally {
+      if (isBytes || isGiven) await rm(from, { force: true });
     }
-    if ((await lstatOrNull(path)) !== null) return false;
-    await moveFile(file, path);
-    return true;
   }
 
   #path(key: string): string {
@@ -199,4 +197,48 @@ export class FolderStore implements Store {
     }
     return path;
   }
+}
+
+/** Names of a folder that are looked at at once. */
+const atOnce = 64;
+
+/** Gives a file this name, and may leave it its own; false where something has the name. */
+async function linkOrMove(file: string, path: string): Promise<boolean> {
+  try {
+    await link(file, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    if (!hasNoLinks(error)) throw RunvaultError.from(error, { place: { file: path } });
+  }
+  if ((await lstatOrNull(path)) !== null) return false;
+  await moveFile(file, path);
+  return true;
+}
+
+async function lstatExactly(path: string): Promise<BigIntStats | null> {
+  try {
+    return await lstat(path, { bigint: true });
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw RunvaultError.from(error, { place: { file: path } });
+  }
+}
+
+function storedObject(key: string, found: BigIntStats): StoredObject {
+  const { size, mtimeNs, ctimeNs } = found;
+  // anybody may set the one
+  const modifiedAt = mtimeNs > ctimeNs ? mtimeNs : ctimeNs;
+  return { key, size: Number(size), modifiedAt, token: tokenOf(found) };
+}
+
+/** Null where the file was removed meanwhile. */
+async function tokenAt(path: string): Promise<string | null> {
+  const found = await lstatExactly(path);
+  return found === null ? null : tokenOf(found);
+}
+
+/** Tells a file from the one that replaces it, and from itself after a write. */
+function tokenOf({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
+  return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
 }

@@ -15,7 +15,10 @@ export interface Store {
   get(key: string, most: number, range?: ByteSpan): Promise<Buffer | null>;
   /** What is known of an object without its bytes; null where there is none. */
   head(key: string): Promise<StoredObject | null>;
-  /** The objects whose keys begin with the prefix, which ends with a slash, in the order of their keys' bytes. */
+  /**
+   * The objects whose keys begin with the prefix, which ends with a slash, in the order of their keys' bytes. What stands
+   * there and is no object is left out.
+   */
   list(prefix: string): AsyncIterable<StoredObject>;
   /**
    * What stands right below a prefix, "" or one that ends with a slash, in the order of names' bytes: what is no object as
@@ -29,8 +32,8 @@ export interface Store {
    */
   putIfAbsent(key: string, body: Body, written?: () => void): Promise<string | null>;
   /**
-   * The same for several, and may store each before it takes the next from the iterable. Gives the keys that were taken:
-   * the others are stored whatever becomes of these.
+   * The same for several, by whoever alone puts below their prefixes: a job has its run's lock. May store each before it
+   * takes the next from the iterable. Gives the keys that were taken: the others are stored whatever becomes of these.
    */
   putAllIfAbsent(objects: Iterable<NewObject>): Promise<string[]>;
   /**
