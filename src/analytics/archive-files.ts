@@ -1,6 +1,6 @@
 import { basename, join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
-import { openArchiveFile } from "../archive/archive-file.ts";
+import { openRegularFile } from "../archive/archive-file.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
 import { isMissing } from "../archive/durable.ts";
 import { isKept } from "../archive/former-files.ts";
@@ -184,10 +184,14 @@ export class ArchiveFiles implements FileSource {
   }
 
   async #openWhole(run: RunRef, file: CommittedFile): Promise<OpenFile> {
-    const { layout } = this.#archive;
-    const path = join(layout.dataDir(run), file.file);
-    const { handle } = await openArchiveFile(layout, path, file.storedBytes).catch((error: unknown) => {
-      throw isMissing(error) ? missingFile(path, error) : error;
+    const { layout, store } = this.#archive;
+    const key = layout.committedKey(run, "data", file.file);
+    const open = async () => {
+      const path = await store.localFile(key);
+      return { path, ...(await openRegularFile(path, file.storedBytes)) };
+    };
+    const { handle, path } = await open().catch((error: unknown) => {
+      throw isMissing(error) ? missingFile(store.nameOf(key), error) : error;
     });
     try {
       const opened = await handle.stat();

@@ -1,4 +1,4 @@
-import { basename, join, resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import type { ExactTypes } from "../archive/convert-types.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
@@ -8,6 +8,7 @@ import type { TableName } from "../model/table.ts";
 
 /** A committed Parquet file of one table of one run. */
 export interface CommittedParquet {
+  readonly key: string;
   /** Absolute path. */
   readonly file: string;
   readonly instance: string;
@@ -27,7 +28,7 @@ export interface CommittedParquet {
 
 /** The committed files of a table in the manifests given: what is proven, unless what later attempts brought is allowed. */
 export function committedParquet(
-  archive: Pick<Archive, "layout">,
+  { layout, store }: Pick<Archive, "layout" | "store">,
   manifests: readonly Manifest[],
   table: TableName,
   allowIncomplete: boolean,
@@ -35,8 +36,10 @@ export function committedParquet(
   return manifests.flatMap((manifest) => {
     const entry = shownView(manifest.tables[table], allowIncomplete);
     if (entry === undefined) return [];
+    const keyOf = (file: string) => layout.committedKey(manifest, "data", file);
     return entry.parquet.map(({ file, bucket, rows, storedBytes, sha256, first, last }) => ({
-      file: resolve(join(archive.layout.dataDir(manifest), file)),
+      key: keyOf(file),
+      file: resolve(store.nameOf(keyOf(file))),
       instance: manifest.instanceId,
       run: manifest.runId,
       bucket,

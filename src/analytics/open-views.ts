@@ -1,7 +1,9 @@
 import { rm } from "node:fs/promises";
+import { resolve } from "node:path";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import type { Manifest } from "../archive/manifest.ts";
 import { overtaken } from "../archive/overtaken.ts";
+import type { Store } from "../archive/storage/store.ts";
 import { WholeFiles } from "../archive/whole-files.ts";
 import type { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -64,7 +66,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     // DuckDB looks for a missing file as for a glob, which a locked query may not
     const refused = known.message.startsWith("Permission Error");
     if (known.code !== "archive_damaged" && !refused) return known;
-    const missing = refused ? await firstMissing(pathsOf(shown)) : null;
+    const missing = refused ? await firstMissing(archive.store, shown) : null;
     if (refused && missing === null) return known;
     const later = await overtaken(archive, manifests, error);
     return later ?? (missing === null ? known : missingFile(missing, error));
@@ -91,12 +93,13 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     await createViews(connection, archive, manifests);
     signal?.throwIfAborted();
     const showOne = async (name: TableName, until: AbortSignal | undefined) => {
-      const groups = files.get(name) ?? [];
+      const committed = files.get(name) ?? [];
       await requireWhole(
         whole,
-        groups.flatMap((group) => group.files),
+        committed.flatMap((group) => group.files),
         until,
       );
+      const groups = await Promise.all(committed.map((group) => localGroup(archive.store, group)));
       await showRows(connection, archive, tableNamed(name), groups);
       shown.set(name, groups);
     };
@@ -132,4 +135,10 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     await close();
     throw await errorOf(error);
   }
+}
+
+/** The same files by their paths on this machine. */
+async function localGroup(store: Store, { exactTypes, files }: TypedParquet): Promise<TypedParquet> {
+  const local = files.map(async (file) => ({ ...file, file: resolve(await store.localFile(file.key)) }));
+  return { exactTypes, files: await Promise.all(local) };
 }

@@ -1,11 +1,11 @@
-import { stat } from "node:fs/promises";
 import type { Archive } from "../archive/archive.ts";
-import { isMissing } from "../archive/durable.ts";
 import type { Manifest } from "../archive/manifest.ts";
+import type { Store } from "../archive/storage/store.ts";
+import { damageOf } from "../archive/verify-report.ts";
 import { damagedHint } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tables } from "../model/table.ts";
-import { committedParquet } from "./committed-parquet.ts";
+import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";
 import { byTypes, type TypedParquet } from "./typed-parquet.ts";
 
 /** One state of an archive: manifests, and by table the files they name, in the order of runs and of time. */
@@ -19,7 +19,7 @@ export interface PresentFiles {
  * replaced a file; one that stays missing is for whoever wants its table.
  */
 export async function presentFiles(
-  archive: Pick<Archive, "layout" | "exactTypes" | "refresh">,
+  archive: Pick<Archive, "layout" | "store" | "exactTypes" | "refresh">,
   readManifests: () => Promise<readonly Manifest[]>,
   allowIncomplete: boolean,
 ): Promise<PresentFiles> {
@@ -32,7 +32,7 @@ export async function presentFiles(
     for (const { name } of tables) {
       files.set(name, byTypes(committedParquet(archive, manifests, name, allowIncomplete)));
     }
-    const missing = await firstMissing(pathsOf(files));
+    const missing = await firstMissing(archive.store, files);
     // a commit between the reading of the manifests and here replaces files; then the new manifests name others
     if (missing === null || missing === missingBefore) return { manifests, files };
     missingBefore = missing;
@@ -49,18 +49,17 @@ export function missingFile(file: string, cause?: unknown): RunvaultError {
 
 /** Every file, in the order of tables, runs and time. */
 export function pathsOf(files: PresentFiles["files"]): string[] {
-  return [...files.values()].flat().flatMap((group) => group.files.map(({ file }) => file));
+  return filesIn(files).map(({ file }) => file);
 }
 
-/** The first of these files that is not there. */
-export async function firstMissing(paths: readonly string[]): Promise<string | null> {
-  for (const path of paths) {
-    try {
-      await stat(path);
-    } catch (error) {
-      if (isMissing(error)) return path;
-      throw RunvaultError.from(error, { place: { file: path } });
-    }
+/** The first of these files that is not there. What is something else, its reader is told. */
+export async function firstMissing(store: Store, files: PresentFiles["files"]): Promise<string | null> {
+  for (const { key, file } of filesIn(files)) {
+    if ((await store.head(key).catch(damageOf)) === null) return file;
   }
   return null;
+}
+
+function filesIn(files: PresentFiles["files"]): CommittedParquet[] {
+  return [...files.values()].flat().flatMap((group) => group.files);
 }

@@ -22,6 +22,7 @@ import type { Archive } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
 import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
+import { localFiles } from "./local-files.ts";
 import type { Manifest, ParquetFile } from "./manifest.ts";
 import { ManifestCache } from "./manifest-cache.ts";
 import { overtaken } from "./overtaken.ts";
@@ -344,8 +345,7 @@ class ArchiveSource implements HistorySource {
     const parquet = this.#parquetOf(asked);
     const signal = AbortSignal.any([this.#closed.signal, ...(request.signal ? [request.signal] : [])]);
     await this.#requireWhole(asked.manifest, parquet, signal);
-    const keyOf = this.#keyOf(asked.manifest);
-    const files = await Promise.all(parquet.map((file) => this.#archive.store.localFile(keyOf(file))));
+    const files = await localFiles(this.#archive, asked.manifest, parquet);
     const duckdb = await this.#openDuckDB();
     return await ParquetReading.open(duckdb, {
       table,

@@ -10,6 +10,7 @@ import { canonicalLineSql } from "./canonical-sql.ts";
 import { firstDifference, type LineDifference } from "./diff-lines.ts";
 import { compareManifests, compareTables } from "./diff-manifest.ts";
 import { duckDBError, openDuckDB } from "./duckdb.ts";
+import { localFiles } from "./local-files.ts";
 import type { Manifest } from "./manifest.ts";
 import { rowHashWithin } from "./row-hash-within.ts";
 import { readSegment } from "./segment.ts";
@@ -222,10 +223,7 @@ function unreadable(
 }
 
 async function parquetFiles({ archive, manifest }: Side, name: TableName): Promise<string[]> {
-  const { layout, store } = archive;
-  const parquet = latestView(manifest.tables[name])?.parquet ?? [];
-  const keys = parquet.map(({ file }) => layout.committedKey(manifest, "data", file));
-  return await Promise.all(keys.map((key) => store.localFile(key)));
+  return await localFiles(archive, manifest, latestView(manifest.tables[name])?.parquet ?? []);
 }
 
 async function manifestsOf(

@@ -1,13 +1,13 @@
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { RunvaultError, usualHints } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { instanceNotArchived, notArchived } from "../model/usual-errors.ts";
 import { type Archive, misplacedManifest } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
 import type { Manifest } from "./manifest.ts";
+import { manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { requireRealFolder } from "./real-folder.ts";
-import { namesIn } from "./verify-files.ts";
 import { checkManifest } from "./verify-manifest.ts";
 import { CheckList, damageOf } from "./verify-report.ts";
 
@@ -38,7 +38,7 @@ export async function* foundRuns(
   chosen: readonly RunChoice[] = [],
 ): AsyncGenerator<FoundRun> {
   if (chosen.length === 0) {
-    for (const folder of await namesIn(archive.layout.runsDir)) yield* runsIn(archive, folder);
+    for (const file of await manifestPaths(archive.layout, archive.store)) yield* runAt(archive, file);
   }
   for (const { instanceId, runId } of chosen) {
     if (runId === undefined) yield* runsOf(archive, instanceId);
@@ -48,9 +48,12 @@ export async function* foundRuns(
 
 async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<FoundRun> {
   let isAny = false;
-  for await (const found of runsIn(archive, archive.layout.instanceFolder(instanceId))) {
-    isAny = true;
-    yield found;
+  const { layout, store } = archive;
+  for (const file of await manifestPaths(layout, store, layout.instanceFolder(instanceId))) {
+    for await (const found of runAt(archive, file)) {
+      isAny = true;
+      yield found;
+    }
   }
   if (isAny) return;
   // in the place of its folder may be something else
@@ -61,27 +64,21 @@ async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<Fou
   throw instanceNotArchived(instanceId);
 }
 
-/** The runs of the instances whose folder has this name. */
-async function* runsIn({ layout, store }: Archive, folder: string): AsyncGenerator<FoundRun> {
-  for (const name of await namesIn(join(layout.runsDir, folder))) {
-    if (name.startsWith(".") || !name.endsWith(".json")) continue;
-    const file = join(layout.runsDir, folder, name);
-    const named = { instanceId: idOf(folder), runId: idOf(name.slice(0, -".json".length)) };
-    try {
-      const bytes = await store.get(layout.keyOf(file), mostBytes.manifest);
-      // removed since it was listed
-      if (bytes === null) continue;
-      const manifest = parseManifest(bytes.toString("utf8"), file);
-      const run = { instanceId: manifest.instanceId, runId: manifest.runId };
-      if (layout.manifestFile(run) === file) {
-        yield { run, file, manifest, damage: null };
-        continue;
-      }
+/** The run whose manifest has this path; none where it was removed since it was listed. */
+async function* runAt({ layout, store }: Archive, file: string): AsyncGenerator<FoundRun> {
+  const idIn = (name: string) => layout.idOf(name) ?? name;
+  const named = { instanceId: idIn(basename(dirname(file))), runId: idIn(basename(file, ".json")) };
+  try {
+    const bytes = await store.get(layout.keyOf(file), mostBytes.manifest);
+    if (bytes === null) return;
+    const manifest = parseManifest(bytes.toString("utf8"), file);
+    const run = { instanceId: manifest.instanceId, runId: manifest.runId };
+    if (layout.manifestFile(run) === file) yield { run, file, manifest, damage: null };
+    else
       yield { run: named, file, manifest: null, damage: damageIn(misplacedManifest(manifest, file), file) };
-    } catch (error) {
-      const damage = damageIn(RunvaultError.from(error, { place: { file } }), file);
-      yield { run: named, file, manifest: null, damage };
-    }
+  } catch (error) {
+    const damage = damageIn(RunvaultError.from(error, { place: { file } }), file);
+    yield { run: named, file, manifest: null, damage };
   }
 }
 
@@ -129,12 +126,4 @@ function contradictionIn(manifest: Manifest): string | null {
   const fault = list.checks.find(({ level }) => level === "damaged");
   if (fault === undefined) return null;
   return fault.table === null ? fault.detail : `${fault.table}: ${fault.detail}`;
-}
-
-function idOf(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
 }

@@ -1,16 +1,18 @@
-import { chmod, readdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { chmod } from "node:fs/promises";
+import { dirname, join, relative } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
 import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { tolerated } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
-import { isMissing } from "./durable.ts";
+import type { Archive } from "./archive.ts";
 import type { Layout } from "./layout.ts";
+import { manifestPaths } from "./manifest-paths.ts";
 import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./real-folder.ts";
 import { literal } from "./sql.ts";
+import { namesIn } from "./verify-files.ts";
 
 /**
  * Holds a run for one job: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed
@@ -51,37 +53,35 @@ export async function lockRunInTurn(
  * Holds all runs that are archived or ever had a job, so that none is under way. Throws `locked` and holds none where
  * another job has one of them.
  */
-export async function lockAllRuns(layout: Layout): Promise<AsyncDisposable> {
+export async function lockAllRuns({
+  layout,
+  store,
+}: Pick<Archive, "layout" | "store">): Promise<AsyncDisposable> {
   await using locks = new Disposables();
   const files = new Set([
-    ...(await filesIn(layout.locksDir, ".duckdb")),
+    ...(await lockFilesIn(layout)),
     // a copy of an archive may come without its locks
-    ...(await filesIn(layout.runsDir, ".json")),
+    ...(await manifestPaths(layout, store)).map((manifest) => lockOf(layout, manifest)),
   ]);
   for (const file of files) {
-    const path = join(layout.locksDir, `${file}.duckdb`);
-    locks.use(await lockFile(layout, path, "is working on a run of this archive", {}));
+    locks.use(await lockFile(layout, file, "is working on a run of this archive", {}));
   }
   return locks.move();
 }
 
-/** The runs that have a file below a folder, as `instance/run` in the names that paths have. */
-async function filesIn(root: string, suffix: string): Promise<string[]> {
+/** The locks of runs that ever had a job. */
+async function lockFilesIn({ locksDir }: Layout): Promise<string[]> {
   const found: string[] = [];
-  for (const instance of await namesIn(root)) {
-    for (const name of await namesIn(join(root, instance)))
-      if (name.endsWith(suffix)) found.push(join(instance, name.slice(0, -suffix.length)));
+  for (const instance of await namesIn(locksDir)) {
+    for (const name of await namesIn(join(locksDir, instance)))
+      if (name.endsWith(".duckdb") && !name.startsWith(".")) found.push(join(locksDir, instance, name));
   }
   return found;
 }
 
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return (await readdir(folder)).filter((name) => !name.startsWith("."));
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw RunvaultError.from(error, { place: { file: folder } });
-  }
+/** The lock of the run whose manifest has this path. */
+function lockOf({ locksDir, runsDir }: Layout, manifest: string): string {
+  return join(locksDir, relative(runsDir, manifest).replace(/\.json$/, ".duckdb"));
 }
 
 async function lockFile(

@@ -2,14 +2,17 @@ import { join } from "node:path";
 import type { Layout } from "./layout.ts";
 import type { Store } from "./storage/store.ts";
 
-/** Where the manifests of all runs are, unread. Links in the place of instances' folders are for `linkedInstances`. */
-export async function manifestPaths(layout: Layout, store: Store): Promise<string[]> {
+/**
+ * Where the manifests of all runs are, unread, or of those of the instance whose folder has this name. What stands in the
+ * place of an instance's folder is for `misplacedInstances`.
+ */
+export async function manifestPaths(layout: Layout, store: Store, instance?: string): Promise<string[]> {
   const runs = `${layout.keyOf(layout.runsDir)}/`;
   const paths: string[] = [];
-  for (const instance of await store.names(runs)) {
-    if (!instance.endsWith("/")) continue;
-    for (const name of await store.names(`${runs}${instance}`)) {
-      if (!name.startsWith(".") && name.endsWith(".json")) paths.push(join(layout.runsDir, instance, name));
+  for (const folder of await store.names(runs)) {
+    if (!folder.endsWith("/") || (instance !== undefined && folder !== `${instance}/`)) continue;
+    for (const name of await store.names(`${runs}${folder}`)) {
+      if (!name.startsWith(".") && name.endsWith(".json")) paths.push(join(layout.runsDir, folder, name));
     }
   }
   return paths;

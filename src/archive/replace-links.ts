@@ -6,13 +6,13 @@ import type { Archive } from "./archive.ts";
 import { linkedParquet } from "./commit.ts";
 import { isMissing, linkOrCopy, removeIfEmpty, syncFolder } from "./durable.ts";
 import type { Layout } from "./layout.ts";
+import { localFiles } from "./local-files.ts";
 import type { Manifest } from "./manifest.ts";
 import { ownFiles } from "./own-names.ts";
 import type { Step } from "./pending.ts";
 import {
   lstatOrNull,
   makeRealFolder,
-  requireRealFile,
   requireRealFolder,
   requireRealFolders,
   requireReplaceable,
@@ -31,7 +31,7 @@ export async function replaceLinks(
   manifests: readonly Manifest[],
   step: Step,
 ): Promise<void> {
-  const swap = new Swap(archive.layout, name, manifests);
+  const swap = new Swap(archive, name, manifests);
   await swap.settle();
   await swap.requirePlace();
   try {
@@ -65,15 +65,18 @@ class Swap {
   readonly folder: string;
   readonly next: string;
   readonly former: string;
+  readonly #archive: Archive;
   readonly #layout: Layout;
   readonly #name: TableName;
   readonly #manifests: readonly Manifest[];
 
-  constructor(layout: Layout, name: TableName, manifests: readonly Manifest[]) {
+  constructor(archive: Archive, name: TableName, manifests: readonly Manifest[]) {
+    const { layout } = archive;
     const aside = layout.tablesAside(name);
     this.folder = layout.tablesDir(name);
     this.next = join(aside, "next");
     this.former = join(aside, "former");
+    this.#archive = archive;
     this.#layout = layout;
     this.#name = name;
     this.#manifests = manifests;
@@ -97,11 +100,10 @@ class Swap {
       const files = linkedParquet(manifest, this.#name);
       const dir = this.#layout.runDir(this.next, manifest);
       if (files.length > 0) await makeRealFolder(this.#layout, dir);
-      for (const { file, bucket } of files) {
-        const committed = join(this.#layout.dataDir(manifest), file);
-        // a link to somewhere else would be linked, or what it points to copied
-        await requireRealFile(committed);
-        await linkOrCopy(committed, join(dir, `${bucket}.parquet`));
+      // throws where a link to somewhere else would be linked, or what it points to copied
+      const committed = await localFiles(this.#archive, manifest, files);
+      for (const [index, { bucket }] of files.entries()) {
+        await linkOrCopy(committed[index]!, join(dir, `${bucket}.parquet`));
       }
     }
   }

@@ -6,6 +6,7 @@ import type { Archive } from "./archive.ts";
 import { openRegularFile } from "./archive-file.ts";
 import { parquetType } from "./convert-types.ts";
 import { duckDBError } from "./duckdb.ts";
+import { localFiles } from "./local-files.ts";
 import type { Holding, Manifest } from "./manifest.ts";
 import { fileList, parquetRows } from "./sql.ts";
 import { faultOfFile, faultOfSize, type IsRead, promisedFiles, wholeText } from "./verify-files.ts";
@@ -52,8 +53,10 @@ export async function checkParquet(
     readRows += parquet.rows;
     readFiles++;
     try {
-      for (const fault of await rowFaults(connection, path, parquet)) rows.push(fault);
-      for (const fault of await typeFaults(connection, path, name, table)) types.push(fault);
+      const [local = path] = await localFiles(archive, manifest, [parquet]);
+      const faultAt = (detail: string): Fault => ({ detail, files: [path] });
+      for (const detail of await rowFaults(connection, local, parquet)) rows.push(faultAt(detail));
+      for (const detail of await typeFaults(connection, local, name, table)) types.push(faultAt(detail));
     } catch (error) {
       damaged.add(path);
       rows.push({ detail: duckDBError(error, "DuckDB cannot read it").message, files: [path] });
@@ -70,10 +73,10 @@ async function rowFaults(
   connection: DuckDBConnection,
   path: string,
   parquet: Holding["parquet"][number],
-): Promise<Fault[]> {
-  const faults: Fault[] = [];
+): Promise<string[]> {
+  const faults: string[] = [];
   const must = (holds: boolean, detail: string) => {
-    if (!holds) faults.push({ detail, files: [path] });
+    if (!holds) faults.push(detail);
   };
   const from = fileList([path]);
   const reader = await connection.runAndReadAll(
@@ -109,7 +112,7 @@ async function typeFaults(
   path: string,
   name: TableName,
   { exactTypes }: Holding,
-): Promise<Fault[]> {
+): Promise<string[]> {
   const reader = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${parquetRows([path])}`);
   const found = reader.getRows().map(([column, type]) => `${column} ${type}`);
   const wanted = tableNamed(name).columns.map((column) => `${column.name} ${typeOf(column, exactTypes)}`);
@@ -121,7 +124,7 @@ async function typeFaults(
     ...(missing.length === 0 ? [] : [`it lacks ${missing.join(", ")}`]),
     ...(extra.length === 0 ? [] : [`it has ${extra.join(", ")}`]),
   ];
-  return [{ detail: parts.join("; "), files: [path] }];
+  return [parts.join("; ")];
 }
 
 function typeOf(column: Parameters<typeof parquetType>[0], exactTypes: Record<string, string>): string {

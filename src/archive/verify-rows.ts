@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { countText } from "../model/plural.ts";
 import { lineHash } from "../model/row-hash.ts";
@@ -7,6 +6,7 @@ import type { Archive } from "./archive.ts";
 import { canonicalLineSql } from "./canonical-sql.ts";
 import { lineLimitBytes } from "./careful.ts";
 import { duckDBError } from "./duckdb.ts";
+import { localFiles } from "./local-files.ts";
 import type { Holding, Manifest, ParquetFile, Segment } from "./manifest.ts";
 import { shownLines } from "./shown-line.ts";
 import { fileList, identifier, literal, parquetRows } from "./sql.ts";
@@ -16,7 +16,8 @@ import type { CheckList, Fault } from "./verify-report.ts";
 
 interface TableRows {
   readonly list: CheckList;
-  readonly dir: string;
+  /** The path of a committed file on this machine. */
+  readonly pathOf: (file: string) => string;
   readonly manifest: Manifest;
   readonly name: TableName;
   readonly table: Holding;
@@ -97,7 +98,7 @@ async function compareBucket(
   parquet: ParquetFile,
   segments: readonly Segment[],
 ): Promise<BucketRows> {
-  const { connection, dir, manifest } = input;
+  const { connection, pathOf, manifest } = input;
   const pairs = pairsSql(input, parquet, segments);
   const foreign = `run_id IS DISTINCT FROM ${literal(manifest.runId)} OR instance_id IS DISTINCT FROM ${literal(manifest.instanceId)}`;
   const reader = await connection.runAndReadAll(
@@ -108,7 +109,7 @@ async function compareBucket(
     FROM (SELECT *, line IS DISTINCT FROM stored AS differs, CAST('0x' || left(md5(line), 16) AS UBIGINT) AS hash FROM (${pairs}))
     GROUP BY filename`,
   );
-  const bySegment = new Map(segments.map((segment) => [join(dir, segment.file), segment]));
+  const bySegment = new Map(segments.map((segment) => [pathOf(segment.file), segment]));
   const bounds: Fault[] = [];
   const identity: Fault[] = [];
   let parquetHash = 0n;
@@ -116,7 +117,7 @@ async function compareBucket(
   let differing = 0n;
   for (const [file, , first, last, strangers, stranger, different, all, equal] of reader.getRows()) {
     const segment = bySegment.get(String(file));
-    const files = segment === undefined ? [join(dir, parquet.file)] : [join(dir, parquet.file), String(file)];
+    const files = segment === undefined ? [pathOf(parquet.file)] : [pathOf(parquet.file), String(file)];
     if (
       segment !== undefined &&
       ((first as bigint) < BigInt(segment.from) || (last as bigint) >= BigInt(segment.to))
@@ -145,7 +146,7 @@ async function compareBucket(
  * are the same rows when they say the same.
  */
 async function compareDiffering(
-  { connection, name, dir, signal }: TableRows,
+  { connection, name, pathOf, signal }: TableRows,
   parquet: ParquetFile,
   pairs: string,
 ): Promise<{ segmentHash: bigint; lines: Fault[] }> {
@@ -168,7 +169,7 @@ async function compareDiffering(
       const at = row === null ? "beyond its last row" : `at row ${(row as bigint) + 1n}`;
       example = {
         detail: `${at}: Parquet has ${shown[0] ?? "nothing"}, but the segment has ${shown[1] ?? "nothing"}`,
-        files: [join(dir, parquet.file), ...(file === null ? [] : [String(file)])],
+        files: [pathOf(parquet.file), ...(file === null ? [] : [String(file)])],
       };
     }
   }
@@ -188,9 +189,9 @@ async function compareDiffering(
  * SQL that lays the lines of a bucket's segments beside the rows of its Parquet file, by position. Both scans keep
  * their order, and nothing is held in memory but for segments that came unsorted.
  */
-function pairsSql({ name, dir }: TableRows, parquet: ParquetFile, segments: readonly Segment[]): string {
+function pairsSql({ name, pathOf }: TableRows, parquet: ParquetFile, segments: readonly Segment[]): string {
   const table = tableNamed(name);
-  const files = fileList(segments.map(({ file }) => join(dir, file)));
+  const files = fileList(segments.map(({ file }) => pathOf(file)));
   const longest = segments.reduce((most, { longestLine }) => Math.max(most, longestLine), 0);
   // room for the line end, and no less than a buffer that reads well
   const objectBytes = Math.max(Math.min(longest, lineLimitBytes) + 16, 1 << 20);
@@ -199,19 +200,19 @@ function pairsSql({ name, dir }: TableRows, parquet: ParquetFile, segments: read
   const stored = sorted
     ? lines
     : `(SELECT filename, json FROM ${lines} ORDER BY CAST(json->>'ts_event' AS BIGINT), CAST(json->>'seq' AS UBIGINT))`;
-  const rows = parquetRows([join(dir, parquet.file)], ", file_row_number = true");
+  const rows = parquetRows([pathOf(parquet.file)], ", file_row_number = true");
   return `SELECT s.filename AS filename, CAST(s.json AS VARCHAR) AS stored, ${canonicalLineSql(table, "p.")} AS line,
     p.file_row_number AS "row", epoch_ns(p.ts_event) AS ts, p.run_id AS run_id, p.instance_id AS instance_id
     FROM ${stored} s POSITIONAL JOIN ${rows} p`;
 }
 
 /** Keys rise over all files of the table, and no seq stands twice. */
-async function checkOrder({ list, name, dir, table, connection }: TableRows): Promise<void> {
+async function checkOrder({ list, name, pathOf, table, connection }: TableRows): Promise<void> {
   if (table.parquet.length === 0) {
     list.add(name, "order", "ok", "no rows");
     return;
   }
-  const files = table.parquet.map(({ file }) => join(dir, file));
+  const files = table.parquet.map(({ file }) => pathOf(file));
   const from = parquetRows(files);
   const reader = await connection.runAndReadAll(
     `SELECT count(*) FILTER (ts < ts_before OR (ts = ts_before AND seq < seq_before)), count(*) FILTER (seq <= seq_before)
@@ -265,13 +266,12 @@ export async function checkFills(
     );
     return;
   }
-  const dir = archive.layout.dataDir(manifest);
-  const scan = (table: Holding) => parquetRows(table.parquet.map(({ file }) => join(dir, file)));
+  const scan = async ({ parquet }: Holding) => parquetRows(await localFiles(archive, manifest, parquet));
   const column = identifier("client_order_id");
   const missing =
     orders.parquet.length === 0
-      ? `${scan(fills)} f`
-      : `${scan(fills)} f ANTI JOIN ${scan(orders)} o ON f.${column} = o.${column}`;
+      ? `${await scan(fills)} f`
+      : `${await scan(fills)} f ANTI JOIN ${await scan(orders)} o ON f.${column} = o.${column}`;
   const reader = await connection.runAndReadAll(
     `SELECT count(*), min(${column}), min(seq) FROM (SELECT * FROM ${missing})`,
   );
@@ -287,6 +287,6 @@ export async function checkFills(
   }
 }
 
-function filesOf({ dir }: TableRows, parquet: ParquetFile, segments: readonly Segment[]): string[] {
-  return [parquet, ...segments].map(({ file }) => join(dir, file));
+function filesOf({ pathOf }: TableRows, parquet: ParquetFile, segments: readonly Segment[]): string[] {
+  return [parquet, ...segments].map(({ file }) => pathOf(file));
 }

@@ -9,6 +9,7 @@ import type { Archive } from "./archive.ts";
 import { interruptOn } from "./duckdb.ts";
 import { type FoundRun, foundRuns } from "./found-runs.ts";
 import { JobDuckDB } from "./job-duckdb.ts";
+import { localFiles } from "./local-files.ts";
 import type { Holding, Manifest, Segment } from "./manifest.ts";
 import { everyFile } from "./manifest-files.ts";
 import { ownFiles } from "./own-names.ts";
@@ -104,7 +105,7 @@ export async function verifyRun(
       if (!deep) continue;
       await checkRows({
         list,
-        dir: archive.layout.dataDir(manifest),
+        pathOf: await pathsOf(archive, manifest, [...table.parquet, ...view.segments]),
         manifest,
         name,
         // its Parquet may be made of segments that are proven, too
@@ -211,7 +212,9 @@ async function* verifyLeftovers(archive: Archive): AsyncGenerator<VerifyReport> 
   const data = await leftData(archive);
   for (const run of [...left.keys(), ...[...data.keys()].filter((one) => !left.has(one))]) {
     const [instance = "", name = ""] = run.split(sep);
-    const list = new CheckList({ instanceId: idOf(instance), runId: idOf(name) }, archive.dir);
+    const { layout } = archive;
+    const idIn = (own: string) => layout.idOf(own) ?? own;
+    const list = new CheckList({ instanceId: idIn(instance), runId: idIn(name) }, archive.dir);
     for (const [table, folder] of left.get(run) ?? [])
       list.add(table, "links", "notice", "files of a run that is not archived", [folder]);
     // of a run whose removal was stopped its links are told, which go first
@@ -254,12 +257,14 @@ async function foldersIn(folder: string): Promise<string[]> {
   return (await entriesIn(folder)).filter((entry) => entry.isDirectory()).map(({ name }) => name);
 }
 
-function idOf(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
+async function pathsOf(
+  archive: Archive,
+  run: RunRef,
+  files: readonly { readonly file: string }[],
+): Promise<(file: string) => string> {
+  const paths = await localFiles(archive, run, files);
+  const byName = new Map(files.map(({ file }, index) => [file, paths[index]!]));
+  return (file) => byName.get(file)!;
 }
 
 function rowsOf(manifest: Manifest): number {

@@ -31,7 +31,7 @@ export async function startWidening(archive: Archive, wanted: WantedTypes, step:
   const exactTypes = widenedTypes(archive, wanted);
   const changed = tableNames.filter((name) => !sameTypes(archive.exactTypes(name), exactTypes[name]));
   if (changed.length === 0) return;
-  await using _runs = await lockAllRuns(archive.layout);
+  await using _runs = await lockAllRuns(archive);
   const widening = {
     ...wideningOf(archive),
     ...Object.fromEntries(
@@ -91,7 +91,7 @@ async function swapTables(archive: Archive, step: Step): Promise<readonly Manife
   await archive.refresh();
   // jobs that are under way matter only once there is something to do
   if (readyTables(archive, await archive.manifests()).length === 0) return null;
-  await using _runs = await lockAllRuns(archive.layout);
+  await using _runs = await lockAllRuns(archive);
   const manifests = await archive.manifests();
   const ready = readyTables(archive, manifests);
   for (const name of ready) await replaceLinks(archive, name, manifests, step);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
 import { lockAllRuns, lockArchive, lockRun } from "../../src/archive/lock.ts";
+import { FolderStore } from "../../src/archive/storage/folder-store.ts";
 
 let folder: string;
 let layout: Layout;
@@ -23,7 +24,7 @@ test("a run is one job's until that gives it back, whatever else is locked meanw
   await using _archive = await lockArchive(layout);
   const refusal = { code: "locked", message: expect.stringContaining(`pid ${process.pid}`) };
   await expect(lockRun(layout, run)).rejects.toMatchObject(refusal);
-  await expect(lockAllRuns(layout)).rejects.toMatchObject(refusal);
+  await expect(lockAllRuns({ layout, store: new FolderStore(layout) })).rejects.toMatchObject(refusal);
   await lock[Symbol.asyncDispose]();
   await using _again = await lockRun(layout, run);
 });
@@ -32,11 +33,13 @@ test("all runs at once are those that ever had a job, and none stays locked wher
   const runs = ["a", "b", "c"].map((runId) => ({ ...run, runId }));
   for (const each of runs) await (await lockRun(layout, each))[Symbol.asyncDispose]();
   {
-    await using _all = await lockAllRuns(layout);
+    await using _all = await lockAllRuns({ layout, store: new FolderStore(layout) });
     for (const each of runs) await expect(lockRun(layout, each)).rejects.toMatchObject({ code: "locked" });
   }
   await using _last = await lockRun(layout, runs[2]!);
-  await expect(lockAllRuns(layout)).rejects.toMatchObject({ code: "locked" });
+  await expect(lockAllRuns({ layout, store: new FolderStore(layout) })).rejects.toMatchObject({
+    code: "locked",
+  });
   for (const each of runs.slice(0, 2)) await (await lockRun(layout, each))[Symbol.asyncDispose]();
 });
 
