@@ -5,9 +5,10 @@ import { instanceNotArchived, notArchived } from "../model/usual-errors.ts";
 import { type Archive, misplacedManifest } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
 import type { Manifest } from "./manifest.ts";
-import { manifestPaths } from "./manifest-paths.ts";
+import { isManifestName, manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
-import { requireRealFolder } from "./real-folder.ts";
+import { misplacedInstances, requireRealFolder } from "./real-folder.ts";
+import { namesIn } from "./verify-files.ts";
 import { checkManifest } from "./verify-manifest.ts";
 import { CheckList, damageOf } from "./verify-report.ts";
 
@@ -38,7 +39,7 @@ export async function* foundRuns(
   chosen: readonly RunChoice[] = [],
 ): AsyncGenerator<FoundRun> {
   if (chosen.length === 0) {
-    for (const file of await manifestPaths(archive.layout, archive.store)) yield* runAt(archive, file);
+    for (const file of await pathsIn(archive)) yield* runAt(archive, file);
   }
   for (const { instanceId, runId } of chosen) {
     if (runId === undefined) yield* runsOf(archive, instanceId);
@@ -48,8 +49,7 @@ export async function* foundRuns(
 
 async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<FoundRun> {
   let isAny = false;
-  const { layout, store } = archive;
-  for (const file of await manifestPaths(layout, store, layout.instanceFolder(instanceId))) {
+  for (const file of await pathsIn(archive, archive.layout.instanceFolder(instanceId))) {
     for await (const found of runAt(archive, file)) {
       isAny = true;
       yield found;
@@ -62,6 +62,17 @@ async function* runsOf(archive: Archive, instanceId: string): AsyncGenerator<Fou
     join(archive.layout.runsDir, archive.layout.instanceFolder(instanceId)),
   );
   throw instanceNotArchived(instanceId);
+}
+
+/** Every manifest, or those of an instance, and those behind a link in its place: of their runs it is told that they are damaged. */
+async function pathsIn({ layout, store }: Archive, instance?: string): Promise<string[]> {
+  const paths = await manifestPaths(layout, store, instance);
+  for (const { folder } of await misplacedInstances(layout)) {
+    if (instance !== undefined && folder !== instance) continue;
+    const names = (await namesIn(join(layout.runsDir, folder))).filter(isManifestName);
+    paths.push(...names.map((name) => join(layout.runsDir, folder, name)));
+  }
+  return paths.sort();
 }
 
 /** The run whose manifest has this path; none where it was removed since it was listed. */

@@ -12,8 +12,12 @@ export async function manifestPaths(layout: Layout, store: Store, instance?: str
   for (const folder of await store.names(runs)) {
     if (!folder.endsWith("/") || (instance !== undefined && folder !== `${instance}/`)) continue;
     for (const name of await store.names(`${runs}${folder}`)) {
-      if (!name.startsWith(".") && name.endsWith(".json")) paths.push(join(layout.runsDir, folder, name));
+      if (isManifestName(name)) paths.push(join(layout.runsDir, folder, name));
     }
   }
   return paths;
+}
+
+export function isManifestName(name: string): boolean {
+  return !name.startsWith(".") && name.endsWith(".json");
 }
