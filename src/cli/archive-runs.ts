@@ -6,6 +6,7 @@ import type { RunWatcher } from "../extract/run/run-watcher.ts";
 import { worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
+import { version } from "../model/version.ts";
 import { planRuns } from "./archive-dry-run.ts";
 import { exitOf, type RunReport } from "./archive-report.ts";
 import { type ArchiveMeans, settingsOf } from "./archive-settings.ts";
@@ -17,7 +18,6 @@ import { exitsOf, tellFindings } from "./list-findings.ts";
 import type { Progress } from "./progress.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
-import { version } from "./version.ts";
 
 /** Archives the runs one after another. One that fails does not keep the others from being archived. */
 export async function archiveAll(

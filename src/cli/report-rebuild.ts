@@ -14,6 +14,7 @@ import { exit, worstExit } from "../model/error.ts";
 import { countText, plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
+import { version } from "../model/version.ts";
 import { visible } from "../model/visible-text.ts";
 import { type CommandToCopy, commandsToCopy } from "./command-to-copy.ts";
 import { killStep } from "./kill-step.ts";
@@ -21,7 +22,6 @@ import { manifestsOf } from "./manifests-of.ts";
 import { grouped, tookText } from "./number-text.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
-import { version } from "./version.ts";
 
 interface Values {
   readonly archive: string;
