@@ -6,7 +6,7 @@ const ranks = [
   ["serve", "extract", "analytics"],
   ["report"],
   ["pipeline"],
-  ["cli"],
+  ["cli", "library"],
 ];
 
 const rooms = ranks.flat();

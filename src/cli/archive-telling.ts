@@ -1,4 +1,5 @@
 import type { ListFinding } from "../extract/list-finding.ts";
+import type { ArchiveTarget } from "../extract/run/choose-runs.ts";
 import { exit } from "../model/error.ts";
 import { plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
@@ -7,7 +8,6 @@ import type { RunReport } from "./archive-report.ts";
 import { reportJson } from "./archive-report-json.ts";
 import { reportText } from "./archive-report-text.ts";
 import { ArchiveTotals } from "./archive-totals.ts";
-import type { ArchiveTarget } from "./archive-values.ts";
 import { findingJson } from "./list-findings.ts";
 import { grouped } from "./number-text.ts";
 import type { ReportForm } from "./report-form.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import type { ArchiveTarget } from "../extract/run/choose-runs.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { RunRef } from "../model/source.ts";
 import { archiveShape, scratchShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";
 import {
@@ -53,11 +53,6 @@ export const archiveSchema = z.object({
 });
 
 export type ArchiveValues = z.output<typeof archiveSchema>;
-
-/** What to archive: the runs named, or every finished run of the instances named (of all when undefined). */
-export type ArchiveTarget =
-  | { readonly kind: "runs"; readonly runs: readonly RunRef[] }
-  | { readonly kind: "finished"; readonly instances: readonly string[] | undefined };
 
 /** Reads the arguments together with --all and --finished. Throws `invalid_argument` where they do not fit. */
 export function archiveTarget(values: Pick<ArchiveValues, "runs" | "all" | "finished">): ArchiveTarget {

@@ -1,6 +1,7 @@
 import { Command, CommanderError, Option } from "commander";
 import { exit, RunvaultError } from "../model/error.ts";
 import { createScrubber } from "../model/scrubber.ts";
+import { version } from "../model/version.ts";
 import { visibleLines } from "../model/visible-text.ts";
 import { reportFailure } from "./failure.ts";
 import { listenForInterrupt } from "./interrupt.ts";
@@ -11,7 +12,6 @@ import { hintTextOf, openSession } from "./open-session.ts";
 import { parseError } from "./parse-error.ts";
 import { aboveBar } from "./progress.ts";
 import type { Terminal } from "./terminal.ts";
-import { version } from "./version.ts";
 import { wrapLines } from "./wrap-lines.ts";
 
 /**

@@ -1,7 +1,8 @@
 import { byteText } from "../model/byte-text.ts";
+import { durationText } from "../model/duration-text.ts";
 import { plural } from "../model/plural.ts";
 import { columnsOf, cutMiddle } from "./fit-line.ts";
-import { durationText, grouped } from "./number-text.ts";
+import { grouped } from "./number-text.ts";
 
 /** How far a job is, at a moment. */
 export interface Course {

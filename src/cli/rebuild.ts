@@ -69,6 +69,6 @@ async function rebuild(values: RebuildValues, session: Session): Promise<number>
     const { rebuildLinks } = await import("./rebuild-links.ts");
     return await rebuildLinks(runs, values, session);
   }
-  const { rebuildRuns } = await import("./rebuild-runs.ts");
-  return await rebuildRuns(runs, values, session);
+  const { reportRebuild } = await import("./report-rebuild.ts");
+  return await reportRebuild(runs, values, session);
 }

@@ -2,12 +2,13 @@ import { type Command, Option } from "commander";
 import { pino } from "pino";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
+import { version } from "../model/version.ts";
 import { visible } from "../model/visible-text.ts";
+import { isLoopback } from "../serve/loopback.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { LogFile } from "./log-file.ts";
-import { isLoopback } from "./loopback.ts";
 import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import {
   addServeOptions,
@@ -20,7 +21,6 @@ import {
   tokensFrom,
 } from "./serve-options.ts";
 import type { Session } from "./session.ts";
-import { version } from "./version.ts";
 
 const origin = z
   .string()

@@ -3,13 +3,14 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { formatTime, type Nanoseconds } from "../model/time.ts";
+import { version } from "../model/version.ts";
 import { faultGrammar, faultKinds } from "../serve/fault.ts";
+import { isLoopback } from "../serve/loopback.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { readTokenFile } from "./gateway-options.ts";
-import { isLoopback } from "./loopback.ts";
 import { wholeNumber } from "./option-values.ts";
 import { formatRun } from "./run-argument.ts";
 import {
@@ -27,7 +28,6 @@ import type { Session } from "./session.ts";
 import { clockFrom } from "./simulated-clock.ts";
 import { parseFaults } from "./simulated-faults.ts";
 import { cacheFolder } from "./user-folder.ts";
-import { version } from "./version.ts";
 import { wrapped } from "./wrap-lines.ts";
 
 const schema = z.object({

@@ -6,10 +6,10 @@ import { rebuildRun } from "../extract/rebuild-run.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
+import { version } from "../model/version.ts";
 import type { CommandToCopy } from "./command-to-copy.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
-import { version } from "./version.ts";
 
 /** What became of a damaged run. */
 export interface Repair {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openSession } from "../../src/cli/open-session.ts";
 import type { Progress } from "../../src/cli/progress.ts";
-import { rebuildRuns } from "../../src/cli/rebuild-runs.ts";
+import { reportRebuild } from "../../src/cli/report-rebuild.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { createScrubber } from "../../src/model/scrubber.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
@@ -45,7 +45,7 @@ async function rebuilt(): Promise<string[]> {
     signal: new AbortController().signal,
     write: (text) => void told.push(text),
   });
-  const status = await rebuildRuns(
+  const status = await reportRebuild(
     [],
     { archive: under.archive.dir },
     {

@@ -1,0 +1,166 @@
+import type { Archive } from "../../archive/archive.ts";
+import { JobDuckDB } from "../../archive/job-duckdb.ts";
+import type { Manifest } from "../../archive/manifest.ts";
+import type { Step } from "../../archive/pending.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { RunRef } from "../../model/source.ts";
+import type { TableName } from "../../model/table.ts";
+import { wallClock } from "../../model/time.ts";
+import { openRecord, type RebuildScope, removeRecord } from "../rebuild-record.ts";
+import { type RebuildOutcome, rebuildRun } from "../rebuild-run.ts";
+import type { RunWatcher } from "../run/run-watcher.ts";
+import {
+  finishWidening,
+  runsOfOtherTypes,
+  startWidening,
+  tidyInterrupted,
+  unfinishedTables,
+} from "../widen.ts";
+import type { WantedTypes } from "../widened-types.ts";
+
+/** What is rebuilt, and up to which generation of each run; null: what is not in the archive's types. */
+export interface RebuildWork {
+  readonly runs: readonly (RunRef & { readonly upTo: number | null })[];
+  readonly tables: readonly TableName[] | undefined;
+  /** Whether it is a change of types. */
+  readonly widens: boolean;
+  /** When the rebuild began that this one continues; null where it begins now. */
+  readonly since: string | null;
+  /** Forgets what an interruption would have to know. */
+  readonly done: () => Promise<void>;
+}
+
+/** What one run came to. Without the manifest, which names every file of its run: over many runs that adds up. */
+export interface RebuiltRun extends RunRef {
+  readonly outcome: (Omit<RebuildOutcome, "manifest"> & Pick<Manifest, "generation" | "state">) | null;
+  readonly seconds: number;
+  readonly error: RunvaultError | null;
+}
+
+/** What all runs came to. */
+export interface RebuiltRuns {
+  readonly notTried: readonly RunRef[];
+  /** Tables whose types are not changed in all runs yet. */
+  readonly unfinished: readonly TableName[];
+  /** Why a change of types could not be ended; null where nothing failed. */
+  readonly error: RunvaultError | null;
+}
+
+export interface RebuildMeans {
+  readonly signal: AbortSignal;
+  /** Version of this program, for the manifests. */
+  readonly tool: string;
+  readonly step: Step;
+  readonly watcher?: RunWatcher;
+}
+
+/** The rebuild of these runs, in the order in which it began; one that was stopped goes on where it was. */
+export async function plainRebuild(
+  archive: Archive,
+  manifests: readonly Manifest[],
+  scope: RebuildScope,
+  step: Step,
+): Promise<RebuildWork> {
+  const runs = manifests.map(({ instanceId, runId, generation }) => ({ instanceId, runId, generation }));
+  const startedAt = new Date().toISOString();
+  const { record, resumed } = await openRecord(archive, scope, { startedAt, runs }, step);
+  const there = new Set(runs.map(keyOf));
+  return {
+    // runs removed since are no part of it any more
+    runs: record.runs
+      .filter((run) => there.has(keyOf(run)))
+      .map(({ generation, ...run }) => ({ ...run, upTo: generation })),
+    tables: scope.tables,
+    widens: false,
+    since: resumed ? record.startedAt : null,
+    done: () => removeRecord(archive, scope),
+  };
+}
+
+/** A change of types in all runs. Throws as `startWidening` does, with nothing changed. */
+export async function wideningRebuild(
+  archive: Archive,
+  wanted: WantedTypes,
+  step: Step,
+): Promise<RebuildWork> {
+  await startWidening(archive, wanted, step);
+  await tidyInterrupted(archive);
+  const runs = (await runsOfOtherTypes(archive)).map(({ instanceId, runId }) => ({
+    instanceId,
+    runId,
+    upTo: null,
+  }));
+  // what is left to do shows in the manifests
+  return { runs, tables: undefined, widens: true, since: null, done: async () => {} };
+}
+
+/**
+ * Rebuilds runs one after another, and yields each once it is done; then ends a change of types that every run has. One
+ * that fails does not keep the others from being rebuilt, unless it is the job itself that cannot go on. Throws the
+ * signal's reason.
+ */
+export async function* rebuildRuns(
+  archive: Archive,
+  work: RebuildWork,
+  means: RebuildMeans,
+): AsyncGenerator<RebuiltRun, RebuiltRuns> {
+  await using duckdb = new JobDuckDB();
+  let tried = 0;
+  let isWhole = true;
+  for (const run of work.runs) {
+    means.watcher?.run?.(run, ++tried, work.runs.length);
+    const rebuilt = await rebuildOne(archive, run, work.tables, duckdb, means);
+    yield rebuilt;
+    isWhole &&= rebuilt.error === null;
+    if (rebuilt.error?.scope === "job") break;
+  }
+  const notTried = work.runs.slice(tried).map(({ instanceId, runId }) => ({ instanceId, runId }));
+  if (isWhole) await work.done();
+  const error = await endWidening(archive, work, means);
+  return { notTried, unfinished: unfinishedTables(archive), error };
+}
+
+async function endWidening(
+  archive: Archive,
+  { widens }: RebuildWork,
+  { step, signal }: RebuildMeans,
+): Promise<RunvaultError | null> {
+  try {
+    await finishWidening(archive, step, signal);
+    return null;
+  } catch (thrown) {
+    signal.throwIfAborted();
+    const error = RunvaultError.from(thrown);
+    // another command's change of types is that command's affair
+    return !widens && error.code === "locked" ? null : error;
+  }
+}
+
+async function rebuildOne(
+  archive: Archive,
+  { upTo, ...run }: RebuildWork["runs"][number],
+  tables: readonly TableName[] | undefined,
+  duckdb: JobDuckDB,
+  { signal, tool, step, watcher = {} }: RebuildMeans,
+): Promise<RebuiltRun> {
+  const startedMs = performance.now();
+  const seconds = () => Math.round(performance.now() - startedMs) / 1000;
+  try {
+    signal.throwIfAborted();
+    const { manifest, ...made } = await rebuildRun({
+      ...{ archive, run, tables, upTo, clock: wallClock, signal, tool, duckdb, step },
+      onPlan: (rows) => watcher.expect?.(rows),
+      onRows: (rows, bytes) => watcher.rows?.(rows, bytes),
+    });
+    const { generation, state } = manifest;
+    return { ...run, outcome: { generation, state, ...made }, seconds: seconds(), error: null };
+  } catch (thrown) {
+    signal.throwIfAborted();
+    const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
+    return { ...run, outcome: null, seconds: seconds(), error };
+  }
+}
+
+function keyOf({ instanceId, runId }: RunRef): string {
+  return JSON.stringify([instanceId, runId]);
+}

@@ -1,0 +1,77 @@
+import { openArchive as openArchiveIn } from "../archive/archive.ts";
+import { consistentRuns } from "../archive/found-runs.ts";
+import type { TableState } from "../archive/manifest.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { HistorySource, RunRef } from "../model/source.ts";
+import type { TableName } from "../model/table.ts";
+
+export type { TableState } from "../archive/manifest.ts";
+export { RunvaultError } from "../model/error.ts";
+export type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
+export type { TableName } from "../model/table.ts";
+
+/** A committed run. */
+export interface CommittedRun extends RunRef {
+  /** COMPLETE where every table is proven whole. */
+  readonly state: TableState;
+  /** The gateway's word for how the run ended, such as FINISHED. */
+  readonly status: string;
+  /** Nanoseconds since 1970 UTC; null where the gateway said none. */
+  readonly started: bigint | null;
+  readonly ended: bigint | null;
+  /** Rises with every commit of the run, from 1. */
+  readonly generation: number;
+  readonly tables: Readonly<
+    Partial<Record<TableName, { readonly state: TableState; readonly rows: number }>>
+  >;
+}
+
+/** An archive folder. */
+export interface RunArchive {
+  readonly folder: string;
+  /**
+   * The committed runs, by instance and run, or those of one instance. Throws `archive_damaged` where a manifest cannot be
+   * used, and `not_archived` for an instance of which there is nothing.
+   */
+  runs(instanceId?: string): AsyncIterable<CommittedRun>;
+  /** The rows and documents, as a gateway would answer; dispose it when you are done. Proven rows alone, unless incomplete ones are allowed. */
+  source(options?: { readonly allowIncomplete?: boolean }): Promise<HistorySource>;
+}
+
+/** Opens an archive folder for reading. Throws `not_an_archive` where there is none. */
+export async function openArchive(folder: string): Promise<RunArchive> {
+  const archive = await openArchiveIn(folder);
+  return {
+    folder,
+    async *runs(instanceId) {
+      for await (const { manifest, damage } of consistentRuns(
+        archive,
+        instanceId === undefined ? [] : [{ instanceId }],
+      )) {
+        if (manifest === null) {
+          const { message, file, hint } = damage!;
+          throw new RunvaultError("archive_damaged", message, { place: { file }, hint });
+        }
+        const { run } = manifest;
+        const tables = Object.entries(manifest.tables).map(([name, { state, proven }]) => {
+          return [name, { state, rows: proven?.certificate?.rows ?? 0 }];
+        });
+        yield {
+          instanceId: manifest.instanceId,
+          runId: manifest.runId,
+          state: manifest.state,
+          status: run.status,
+          started: run.started === null ? null : BigInt(run.started),
+          ended: run.ended === null ? null : BigInt(run.ended),
+          generation: manifest.generation,
+          tables: Object.fromEntries(tables),
+        };
+      }
+    },
+    async source(options = {}) {
+      // DuckDB, which most callers do without
+      const { openArchiveSource } = await import("../archive/archive-source.ts");
+      return openArchiveSource(archive, options);
+    },
+  };
+}

@@ -1,0 +1,116 @@
+import { JobDuckDB } from "../archive/job-duckdb.ts";
+import type { TableState } from "../archive/manifest.ts";
+import type { ArchiveSettings } from "../extract/archive-run.ts";
+import {
+  type ArchivedRun,
+  type ArchiveRunsJob,
+  archiveRuns as archiveChosen,
+} from "../extract/run/archive-runs.ts";
+import { openBudget } from "../extract/run/budget.ts";
+import { type ArchiveTarget, chooseRuns } from "../extract/run/choose-runs.ts";
+import type { RunWatcher } from "../extract/run/run-watcher.ts";
+import { openGateway } from "../gateway/open-gateway.ts";
+import type { GatewayOptions } from "../gateway/options.ts";
+import type { TransportChoice } from "../gateway/transport-choice.ts";
+import type { RunvaultError } from "../model/error.ts";
+import { retryPolicy } from "../model/retry-policy.ts";
+import type { RunRef } from "../model/source.ts";
+import type { TableName } from "../model/table.ts";
+import { wallClock } from "../model/time.ts";
+import { version } from "../model/version.ts";
+
+export type { TableState } from "../archive/manifest.ts";
+export { RunvaultError } from "../model/error.ts";
+export type { RunRef } from "../model/source.ts";
+
+export interface ArchiveOptions {
+  /** Address of the gateway, or its address with what else its client is to know. */
+  readonly gateway: string | (GatewayOptions & { readonly transport?: TransportChoice });
+  /** Folder of the archive; it is made for the first run that the gateway knows. */
+  readonly archive: string;
+  /** The runs to archive. Default: every finished run of the instances. */
+  readonly runs?: readonly RunRef[];
+  /** Whose finished runs are archived where none is named. Default: all. */
+  readonly instances?: readonly string[];
+  /** All tables unless given. */
+  readonly tables?: readonly TableName[];
+  readonly settings?: Partial<ArchiveSettings>;
+  /** Ends the work early; what was fetched is kept for the next time. */
+  readonly signal?: AbortSignal;
+  readonly watcher?: RunWatcher;
+}
+
+/** What one run came to. */
+export interface RunResult extends RunRef {
+  /** Null where an error ended the run before it was committed. */
+  readonly state: TableState | null;
+  /** False where the archive already held all there is. */
+  readonly changed: boolean;
+  /** Rows and bytes that were fetched. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** By table, what the archive holds of it now. */
+  readonly tables: Readonly<
+    Partial<Record<TableName, { readonly state: TableState; readonly rows: number }>>
+  >;
+  readonly error: RunvaultError | null;
+}
+
+/**
+ * Archives runs, and yields each once it is committed. A run that fails has its error in its result and does not keep the
+ * others from being archived. Throws RunvaultErrors where the job as a whole cannot go on, and, behind the last run,
+ * where the gateway's lists leave doubt about which runs there are.
+ */
+export async function* archiveRuns(options: ArchiveOptions): AsyncGenerator<RunResult, void> {
+  const { signal = new AbortController().signal, settings = {}, watcher = {} } = options;
+  const { transport = "auto", ...gatewayOptions } =
+    typeof options.gateway === "string" ? { baseUrl: options.gateway } : options.gateway;
+  const retry = gatewayOptions.retry ?? retryPolicy();
+  await using gateway = openGateway({ ...gatewayOptions, retry }, transport);
+  await using duckdb = new JobDuckDB();
+  using budget = openBudget({}, gateway);
+  const target: ArchiveTarget =
+    options.runs === undefined
+      ? { kind: "finished", instances: options.instances }
+      : { kind: "runs", runs: options.runs };
+  const means = { folder: options.archive, target, types: {}, retry, signal };
+  const settled = () => wallClock() - (settings.settleNs ?? 60_000_000_000n);
+  const chosen = await chooseRuns({ ...means, source: gateway, isMoved: false, isDry: false, settled });
+  const job: ArchiveRunsJob = {
+    ...{ ...means, budget, duckdb, settings, watcher, clock: wallClock, empty: [], step: () => {} },
+    tables: options.tables,
+    tool: `runvault ${version()}`,
+  };
+  const errors = chosen.findings.flatMap(({ error }) => error ?? []);
+  for await (const event of archiveChosen(chosen, job)) {
+    if (event.kind === "run") yield resultOf(event.run);
+    else if (event.kind === "error") errors.push(event.error);
+    else errors.push(...event.findings.flatMap(({ error }) => error ?? []));
+  }
+  if (errors.length === 1) throw errors[0]!;
+  if (errors.length > 1) throw new AggregateError(errors, errors.map(({ message }) => message).join("; "));
+}
+
+/** Archives one run. Throws the error that ended it. */
+export async function archiveRun(
+  options: Omit<ArchiveOptions, "runs" | "instances"> & { readonly run: RunRef },
+): Promise<RunResult> {
+  let result: RunResult | undefined;
+  for await (const one of archiveRuns({ ...options, runs: [options.run] })) result = one;
+  if (result?.error) throw result.error;
+  return result!;
+}
+
+function resultOf({ instanceId, runId, outcome, error }: ArchivedRun): RunResult {
+  if (outcome === null) {
+    return { instanceId, runId, state: null, changed: false, rows: 0, bytes: 0, tables: {}, error };
+  }
+  const { manifest, changed, rows, bytes } = outcome;
+  const tables = Object.entries(manifest.tables).map(([name, { state, proven }]) => {
+    return [name, { state, rows: proven?.certificate?.rows ?? 0 }];
+  });
+  return {
+    ...{ instanceId, runId, state: manifest.state, changed, rows, bytes, error: null },
+    tables: Object.fromEntries(tables),
+  };
+}

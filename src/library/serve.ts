@@ -1,0 +1,79 @@
+import { ArchiveFiles } from "../analytics/archive-files.ts";
+import { parquetForms } from "../analytics/parquet-forms.ts";
+import { openArchive } from "../archive/archive.ts";
+import { archiveControl } from "../archive/archive-control.ts";
+import { openArchiveSource } from "../archive/archive-source.ts";
+import { RunvaultError } from "../model/error.ts";
+import { version } from "../model/version.ts";
+import { isLoopback } from "../serve/loopback.ts";
+import { type ServeOptions, serve } from "../serve/server.ts";
+
+export { RunvaultError } from "../model/error.ts";
+
+export interface ServeArchiveOptions
+  extends Pick<
+    ServeOptions,
+    "token" | "hostNames" | "origins" | "limits" | "tls" | "transports" | "onRequest" | "onError"
+  > {
+  /** Default 127.0.0.1. An address that others can reach needs a token. */
+  readonly host?: string;
+  /** Default 0, any free port. */
+  readonly port?: number;
+  /** Serves what the latest attempts brought, proven or not, in place of what is proven. Default false. */
+  readonly allowIncomplete?: boolean;
+}
+
+/** A server of an archive; disposing it cuts what is under way. */
+export interface ServedArchive extends AsyncDisposable {
+  /** Ends in /api/v1. */
+  readonly url: string;
+  readonly port: number;
+  /** Takes no requests from now on, and waits so many milliseconds for answers to end; gives how many have not. */
+  drain(withinMs: number): Promise<number>;
+}
+
+/**
+ * Serves an archive on the gateway's interface, REST and RPC, as `runvault serve` does. Throws `not_an_archive`, and
+ * `invalid_argument` where the address cannot be listened on, or others could reach it without a token.
+ */
+export async function serveArchive(
+  folder: string,
+  { host = "127.0.0.1", port = 0, allowIncomplete = false, ...options }: ServeArchiveOptions = {},
+): Promise<ServedArchive> {
+  if (options.token === undefined && !isLoopback(host)) {
+    throw new RunvaultError(
+      "invalid_argument",
+      `other machines can reach ${host}, and no token is required`,
+      {
+        hint: "Give a token, or serve on 127.0.0.1.",
+      },
+    );
+  }
+  const archive = await openArchive(folder);
+  const { onError } = options;
+  const source = openArchiveSource(archive, {
+    ...{ allowIncomplete, forms: parquetForms },
+    ...(onError === undefined ? {} : { onDamage: onError }),
+  });
+  try {
+    const served = await serve({
+      ...{ compress: true, ...options, source, host, port },
+      files: new ArchiveFiles(archive, { allowIncomplete }),
+      control: archiveControl(archive, { source, version: version(), allowIncomplete }),
+      about: { name: "runvault serve", version: version(), kind: "archive" },
+      forms: ["ndjson", ...(Object.keys(parquetForms) as (keyof typeof parquetForms)[])],
+    });
+    return {
+      url: served.url,
+      port: served.port,
+      drain: (withinMs) => served.drain(withinMs),
+      [Symbol.asyncDispose]: async () => {
+        await served.close();
+        await source[Symbol.asyncDispose]();
+      },
+    };
+  } catch (error) {
+    await source[Symbol.asyncDispose]();
+    throw error;
+  }
+}

@@ -1,0 +1,33 @@
+import { openGateway as openGatewayAt } from "../gateway/open-gateway.ts";
+import type { GatewayOptions } from "../gateway/options.ts";
+import type { TransportChoice } from "../gateway/transport-choice.ts";
+import type { HistorySource } from "../model/source.ts";
+
+export { RunvaultError } from "../model/error.ts";
+export type {
+  HistorySource,
+  InstanceEntry,
+  RowRequest,
+  RunEntry,
+  RunRef,
+  StorageFacts,
+  TableFacts,
+} from "../model/source.ts";
+export type { TableName } from "../model/table.ts";
+
+export interface OpenGatewayOptions extends Omit<GatewayOptions, "baseUrl"> {
+  /** `rest`, `rpc`, or `auto`, which takes of each what it does best. Default `auto`. */
+  readonly transport?: TransportChoice;
+}
+
+/**
+ * A gateway as a source of history; nothing is sent yet. Times are nanoseconds since 1970 UTC as bigints, rows come as
+ * NDJSON bytes in the order of (ts_event, seq). Dispose it to close its connections. Throws `invalid_argument` for an
+ * address or options that do not hold; its methods throw RunvaultErrors, after the retries that the client does by itself.
+ */
+export function openGateway(
+  url: string,
+  { transport = "auto", ...options }: OpenGatewayOptions = {},
+): HistorySource {
+  return openGatewayAt({ ...options, baseUrl: url }, transport);
+}
