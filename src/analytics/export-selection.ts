@@ -1,8 +1,7 @@
-import { timestampMax, timestampMin } from "../archive/convert-types.ts";
 import { identifier, literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type FilterName, filterNames, type Table } from "../model/table.ts";
-import type { TimeBounds } from "../model/time.ts";
+import { type TimeBounds, timestampMax, timestampMin } from "../model/time.ts";
 import { doubleSql } from "./double-sql.ts";
 import type { DecimalForm } from "./export-format.ts";
 

@@ -4,7 +4,7 @@ import { literal } from "../archive/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { type TableName, tableNames } from "../model/table.ts";
-import { doublesOf } from "./double-sql.ts";
+import { doublesOf } from "./double-view-name.ts";
 import { sqlParts } from "./sql-parts.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. It

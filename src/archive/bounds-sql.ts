@@ -1,5 +1,4 @@
-import type { TimeBounds } from "../model/time.ts";
-import { timestampMax, timestampMin } from "./convert-types.ts";
+import { type TimeBounds, timestampMax, timestampMin } from "../model/time.ts";
 
 /** Tests of `ts_event` for rows within the bounds. Bounds outside what a timestamp can be are open, or leave nothing. */
 export function boundsSql({ from, to }: TimeBounds): string[] {

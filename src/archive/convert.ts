@@ -5,6 +5,7 @@ import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { startsWithByteOrderMark } from "./byte-order-mark.ts";
 import { lineLimitBytes } from "./careful.ts";
+import { columnType } from "./column-type.ts";
 import {
   fitsSql,
   guardSql,
@@ -15,7 +16,7 @@ import {
 } from "./convert-guard.ts";
 import { checkLine, type LineRules, shorten, withoutOddZeros } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
-import { type ExactTypes, parquetType } from "./convert-types.ts";
+import type { ExactTypes } from "./convert-types.ts";
 import { driftOf } from "./drift.ts";
 import { duckDBError } from "./duckdb.ts";
 import { rowGroupRows } from "./row-group-rows.ts";
@@ -187,7 +188,7 @@ function copySql(input: ConvertInput, shapes: readonly Shape[], sorted: boolean)
         : column.name === "instance_id"
           ? literal(input.instanceId)
           : typedSql(column, input, shapes);
-    return `CAST(${value} AS ${parquetType(column, input.exactTypes)}) AS ${identifier(column.name)}`;
+    return `CAST(${value} AS ${columnType(column, input.exactTypes)}) AS ${identifier(column.name)}`;
   });
   const rows = `SELECT ${columns.join(", ")} FROM ${linesSql(input, shapes)}`;
   const names = input.table.columns.map(({ name }) => identifier(name)).join(", ");

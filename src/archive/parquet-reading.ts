@@ -3,7 +3,8 @@ import { RunvaultError } from "../model/error.ts";
 import type { FilterName, Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { boundsSql } from "./bounds-sql.ts";
-import { type ExactTypes, parquetType } from "./convert-types.ts";
+import { columnType } from "./column-type.ts";
+import type { ExactTypes } from "./convert-types.ts";
 import { duckDBError, type OpenDuckDB } from "./duckdb.ts";
 import { identifier, literal, parquetRows } from "./sql.ts";
 import { CutStream, countedStream, type RowChunk } from "./whole-stream.ts";
@@ -60,7 +61,7 @@ export class ParquetReading implements Disposable {
     const columns = list ?? table.columns.map(({ name }) => identifier(name)).join(", ");
     if (files.length === 0) {
       const nulls = table.columns.map(
-        (column) => `NULL::${parquetType(column, exactTypes)} AS ${identifier(column.name)}`,
+        (column) => `NULL::${columnType(column, exactTypes)} AS ${identifier(column.name)}`,
       );
       return `SELECT ${columns} FROM (SELECT ${nulls.join(", ")}) WHERE false`;
     }

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { countText } from "../model/plural.ts";
-import { type TableName, tableNamed } from "../model/table.ts";
+import { type Column, type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { openArchiveFile } from "./archive-file.ts";
-import { parquetType } from "./convert-types.ts";
+import { columnType } from "./column-type.ts";
 import { duckDBError } from "./duckdb.ts";
 import type { Layout } from "./layout.ts";
 import type { Holding, Manifest } from "./manifest.ts";
@@ -125,10 +125,10 @@ async function typeFaults(
   return [{ detail: parts.join("; "), files: [path] }];
 }
 
-function typeOf(column: Parameters<typeof parquetType>[0], exactTypes: Record<string, string>): string {
+function typeOf(column: Column, exactTypes: Record<string, string>): string {
   if (column.kind === "exact" && exactTypes[column.name] === undefined)
     return "of a type the manifest does not name";
-  return parquetType(column, exactTypes);
+  return columnType(column, exactTypes);
 }
 
 async function checkQuarantine(
