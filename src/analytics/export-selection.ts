@@ -1,8 +1,8 @@
-import { identifier, literal } from "../archive/sql.ts";
+import { doubleSql } from "../duckdb/double-sql.ts";
+import { identifier, literal } from "../duckdb/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type FilterName, filterNames, type Table } from "../model/table.ts";
 import { type TimeBounds, timestampMax, timestampMin } from "../model/time.ts";
-import { doubleSql } from "./double-sql.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /** Which rows of the tables, and how their decimals are given. */

@@ -1,8 +1,8 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { duckDBError } from "../archive/duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { identifier } from "../archive/sql.ts";
-import { CutStream, countedStream, type RowChunk } from "../archive/whole-stream.ts";
+import { duckDBError } from "../duckdb/open-duckdb.ts";
+import { identifier } from "../duckdb/sql.ts";
+import { CutStream, countedStream, type RowChunk } from "../duckdb/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";

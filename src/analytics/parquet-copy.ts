@@ -6,8 +6,8 @@ import {
   type DuckDBType,
   DuckDBTypeId,
 } from "@duckdb/node-api";
-import { rowGroupRows } from "../archive/row-group-rows.ts";
-import { identifier, literal } from "../archive/sql.ts";
+import { rowGroupRows } from "../duckdb/row-group-rows.ts";
+import { identifier, literal } from "../duckdb/sql.ts";
 import { uniqueNames } from "./unique-names.ts";
 
 /** As the archive's own files: small row groups; no dictionaries (a limit of 0) where there are doubles, for DuckDB's take -0 for 0. */

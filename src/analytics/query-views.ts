@@ -1,12 +1,12 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
-import { columnType } from "../archive/column-type.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { identifier, literal, parquetRows } from "../archive/sql.ts";
+import { columnType } from "../duckdb/column-type.ts";
+import { doubleSql } from "../duckdb/double-sql.ts";
+import { identifier, literal, parquetRows } from "../duckdb/sql.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import { type Column, type Table, tables } from "../model/table.ts";
 import { timestampMax, timestampMin } from "../model/time.ts";
-import { doubleSql } from "./double-sql.ts";
 import { doublesOf } from "./double-view-name.ts";
 import type { TypedParquet } from "./typed-parquet.ts";
 

@@ -1,6 +1,6 @@
 import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/node-api";
-import { fileList, literal } from "../archive/sql.ts";
-import { CutStream, markedStream, type RowChunk } from "../archive/whole-stream.ts";
+import { fileList, literal } from "../duckdb/sql.ts";
+import { CutStream, markedStream, type RowChunk } from "../duckdb/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";

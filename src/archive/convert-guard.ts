@@ -1,10 +1,10 @@
+import { canonicalDoubleSql, escapedStringSql, joinLiterals, quotedInJson } from "../duckdb/canonical-sql.ts";
+import { columnType, wholeType } from "../duckdb/column-type.ts";
+import { identifier, literal } from "../duckdb/sql.ts";
+import { exactType, holds } from "../model/exact-types.ts";
 import type { Column } from "../model/table.ts";
 import { timestampMax, timestampMin } from "../model/time.ts";
-import { canonicalDoubleSql, escapedStringSql, joinLiterals, quotedInJson } from "./canonical-sql.ts";
-import { columnType, wholeType } from "./column-type.ts";
 import { type LineRules, type Member, valueGrammar } from "./convert-line.ts";
-import { exactType, holds } from "./convert-types.ts";
-import { identifier, literal } from "./sql.ts";
 
 /**
  * The SQL side of the guard. The relation it works on has `line`, the text of a line, `j`, a struct of VARCHAR with the

@@ -1,11 +1,15 @@
 import { rm, stat } from "node:fs/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { columnType } from "../duckdb/column-type.ts";
+import { duckDBError } from "../duckdb/open-duckdb.ts";
+import { rowGroupRows } from "../duckdb/row-group-rows.ts";
+import { fileList, identifier, literal, parquetRows } from "../duckdb/sql.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { startsWithByteOrderMark } from "./byte-order-mark.ts";
 import { lineLimitBytes } from "./careful.ts";
-import { columnType } from "./column-type.ts";
 import {
   fitsSql,
   guardSql,
@@ -16,11 +20,7 @@ import {
 } from "./convert-guard.ts";
 import { checkLine, type LineRules, shorten, withoutOddZeros } from "./convert-line.ts";
 import { rowError } from "./convert-row-error.ts";
-import type { ExactTypes } from "./convert-types.ts";
 import { driftOf } from "./drift.ts";
-import { duckDBError } from "./duckdb.ts";
-import { rowGroupRows } from "./row-group-rows.ts";
-import { fileList, identifier, literal, parquetRows } from "./sql.ts";
 
 /** A segment as conversion needs to know it. */
 export interface SegmentInput {

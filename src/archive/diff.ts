@@ -1,20 +1,20 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { canonicalLineSql } from "../duckdb/canonical-sql.ts";
+import { duckDBError, openDuckDB } from "../duckdb/open-duckdb.ts";
+import { rowHashWithin } from "../duckdb/row-hash-within.ts";
+import { parquetRows } from "../duckdb/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { canonicalLineSql } from "./canonical-sql.ts";
 import { firstDifference, type LineDifference } from "./diff-lines.ts";
 import { compareManifests, compareTables } from "./diff-manifest.ts";
-import { duckDBError, openDuckDB } from "./duckdb.ts";
 import type { Manifest } from "./manifest.ts";
-import { rowHashWithin } from "./row-hash-within.ts";
 import { readSegment } from "./segment.ts";
-import { parquetRows } from "./sql.ts";
 import { latestView, type TableView } from "./table-view.ts";
 import { inData, WholeFiles } from "./whole-files.ts";
 

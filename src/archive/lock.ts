@@ -2,6 +2,7 @@ import { chmod, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import { literal } from "../duckdb/sql.ts";
 import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { tolerated } from "../model/make-folder.ts";
@@ -10,7 +11,6 @@ import { isMissing } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./real-folder.ts";
-import { literal } from "./sql.ts";
 
 /**
  * Holds a run for one job: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed

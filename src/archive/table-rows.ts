@@ -1,9 +1,9 @@
 import { join } from "node:path";
+import type { RowPiece } from "../duckdb/parquet-reading.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef, TableFacts } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";
 import type { Holding, ParquetFile, Segment } from "./manifest.ts";
-import type { RowPiece } from "./parquet-reading.ts";
 import { type AheadBudget, readAhead } from "./read-ahead.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
 import type { SegmentTexts } from "./segment-texts.ts";

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { columnType } from "../duckdb/column-type.ts";
+import { duckDBError } from "../duckdb/open-duckdb.ts";
+import { fileList, parquetRows } from "../duckdb/sql.ts";
 import { countText } from "../model/plural.ts";
 import { type Column, type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { openArchiveFile } from "./archive-file.ts";
-import { columnType } from "./column-type.ts";
-import { duckDBError } from "./duckdb.ts";
 import type { Layout } from "./layout.ts";
 import type { Holding, Manifest } from "./manifest.ts";
-import { fileList, parquetRows } from "./sql.ts";
 import { faultOfFile, faultOfSize, type IsRead, promisedFiles, wholeText } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 import { countLines } from "./verify-segments.ts";

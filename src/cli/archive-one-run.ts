@@ -1,12 +1,12 @@
 import type { Archive } from "../archive/archive.ts";
-import { holds } from "../archive/convert-types.ts";
-import type { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { exampleSetAside, type SetAside } from "../archive/set-aside.ts";
 import { toldView } from "../archive/table-view.ts";
+import type { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { type ArchiveJob, archiveRun, type RunOutcome } from "../extract/archive-run.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { exit, RunvaultError } from "../model/error.ts";
+import { holds } from "../model/exact-types.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { exitOf, type RunReport } from "./archive-report.ts";

@@ -1,7 +1,7 @@
 import { type Archive, findArchive, openArchive } from "../archive/archive.ts";
-import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Step } from "../archive/pending.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
+import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { finishedRuns, type HeldRuns, type RunToArchive } from "../extract/finished-runs.ts";
 import { firstOfMany } from "../extract/first-of-many.ts";
 import { type ListFinding, listNote } from "../extract/list-finding.ts";

@@ -1,6 +1,6 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
-import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
+import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { openRecord, type RebuildScope, removeRecord } from "../extract/rebuild-record.ts";
 import { type RebuildOutcome, rebuildRun } from "../extract/rebuild-run.ts";
 import {

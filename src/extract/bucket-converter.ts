@@ -1,12 +1,12 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { type BadLine, carefulSegment } from "../archive/careful.ts";
 import { convertBucket } from "../archive/convert.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
 import { Drift, driftOf } from "../archive/drift.ts";
 import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";
 import type { Pending, Step } from "../archive/pending.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { requireRoom } from "./disk-need.ts";

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Decimal, tableFromIPC, type Vector } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { canonicalLineSql } from "../../src/archive/canonical-sql.ts";
-import { columnType } from "../../src/archive/column-type.ts";
-import { identifier, literal } from "../../src/archive/sql.ts";
+import { canonicalLineSql } from "../../src/duckdb/canonical-sql.ts";
+import { columnType } from "../../src/duckdb/column-type.ts";
+import { identifier, literal } from "../../src/duckdb/sql.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
 import { type Table, tableNamed, tableNames } from "../../src/model/table.ts";
 import {

@@ -1,8 +1,8 @@
 import { access } from "node:fs/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { canonicalLineSql, rowHashSql } from "../../src/archive/canonical-sql.ts";
-import { fileList } from "../../src/archive/sql.ts";
+import { canonicalLineSql, rowHashSql } from "../../src/duckdb/canonical-sql.ts";
+import { fileList } from "../../src/duckdb/sql.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
 import { rowHash } from "../../src/model/row-hash.ts";
 import { type Column, type Table, tableNamed, tables } from "../../src/model/table.ts";

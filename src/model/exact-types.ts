@@ -1,5 +1,5 @@
-import { RunvaultError } from "../model/error.ts";
-import type { Table } from "../model/table.ts";
+import { RunvaultError } from "./error.ts";
+import type { Table } from "./table.ts";
 
 /** A DECIMAL column type: `precision` digits in all, `scale` of them after the point. */
 export interface DecimalType {

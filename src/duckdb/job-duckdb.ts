@@ -1,5 +1,5 @@
 import { makeFolder } from "../model/make-folder.ts";
-import { type DuckDBOptions, type OpenDuckDB, openDuckDB } from "./duckdb.ts";
+import { type DuckDBOptions, type OpenDuckDB, openDuckDB } from "./open-duckdb.ts";
 import { literal } from "./sql.ts";
 
 /** What a job's DuckDB may take unless the operator says otherwise. */

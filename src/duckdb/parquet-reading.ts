@@ -1,11 +1,11 @@
 import type { DuckDBConnection, DuckDBType } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import type { FilterName, Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { boundsSql } from "./bounds-sql.ts";
 import { columnType } from "./column-type.ts";
-import type { ExactTypes } from "./convert-types.ts";
-import { duckDBError, type OpenDuckDB } from "./duckdb.ts";
+import { duckDBError, type OpenDuckDB } from "./open-duckdb.ts";
 import { identifier, literal, parquetRows } from "./sql.ts";
 import { CutStream, countedStream, type RowChunk } from "./whole-stream.ts";
 
