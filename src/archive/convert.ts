@@ -1,7 +1,7 @@
 import { rm, stat } from "node:fs/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { columnType } from "../duckdb/column-type.ts";
-import { duckDBError } from "../duckdb/open-duckdb.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
 import { rowGroupRows } from "../duckdb/row-group-rows.ts";
 import { fileList, identifier, literal, parquetRows } from "../duckdb/sql.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";

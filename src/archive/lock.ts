@@ -1,7 +1,8 @@
 import { chmod, readdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { openDuckDB } from "../duckdb/open-duckdb.ts";
 import { literal } from "../duckdb/sql.ts";
 import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
@@ -140,8 +141,8 @@ let taken = 0;
 
 /** The DuckDB that holds all locks of this process: opening one for each would take longer than many a job. */
 function lockingDuckDB(): Promise<DuckDBConnection> {
-  locking ??= DuckDBInstance.create(":memory:", { threads: "1" })
-    .then((instance) => instance.connect())
+  locking ??= openDuckDB({ threads: 1 })
+    .then(({ connection }) => connection)
     .catch((error: unknown) => {
       // the next lock tries again
       locking = undefined;

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { columnType } from "../duckdb/column-type.ts";
-import { duckDBError } from "../duckdb/open-duckdb.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
 import { fileList, parquetRows } from "../duckdb/sql.ts";
 import { countText } from "../model/plural.ts";
 import { type Column, type TableName, tableNamed } from "../model/table.ts";

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { canonicalLineSql } from "../duckdb/canonical-sql.ts";
-import { duckDBError } from "../duckdb/open-duckdb.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
 import { fileList, identifier, literal, parquetRows } from "../duckdb/sql.ts";
 import { countText } from "../model/plural.ts";
 import { lineHash } from "../model/row-hash.ts";

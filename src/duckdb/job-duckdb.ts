@@ -5,6 +5,9 @@ import { literal } from "./sql.ts";
 /** What a job's DuckDB may take unless the operator says otherwise. */
 export const usualMeans = { memoryLimitMb: 320, threads: 2 };
 
+/** What a job's DuckDB may take, and where it spills. */
+export type JobMeans = Required<Pick<DuckDBOptions, "memoryLimitMb" | "threads" | "tempDirectory">>;
+
 /**
  * One DuckDB for one job after another: opening it takes longer than converting or verifying a small run does. Each
  * job has its own limits, and a folder of its own to spill to. One that cannot go on to the next job's folder, because
@@ -14,7 +17,7 @@ export class JobDuckDB implements AsyncDisposable {
   #opened: OpenDuckDB | undefined;
 
   /** DuckDB for a job, which has it until the next job asks for it, and leaves it open. */
-  async forJob(options: Omit<DuckDBOptions, "file">): Promise<OpenDuckDB> {
+  async forJob(options: JobMeans): Promise<OpenDuckDB> {
     const { memoryLimitMb, threads, tempDirectory } = options;
     if (this.#opened !== undefined) {
       await makeFolder(tempDirectory);

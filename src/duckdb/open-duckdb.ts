@@ -1,18 +1,24 @@
 import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
-import { RunvaultError } from "../model/error.ts";
 import { makeFolder } from "../model/make-folder.ts";
+import { duckDBError } from "./duckdb-error.ts";
+import { fileList, literal } from "./sql.ts";
 
 export interface DuckDBOptions {
-  /** What DuckDB may hold in memory before it spills to `tempDirectory`, in MiB. */
-  readonly memoryLimitMb: number;
+  /** What DuckDB may hold in memory before it spills, in MiB; what it takes by itself unless it is given. */
+  readonly memoryLimitMb?: number;
   readonly threads: number;
-  /** Folder for spilled data; made when it is missing. */
-  readonly tempDirectory: string;
-  /** Database file; in memory unless set. */
-  readonly file?: string;
+  /** Folder for spilled data; made when it is missing. Without one nothing is spilled. */
+  readonly tempDirectory?: string;
+  /** Has times written as UTC, whatever the machine's zone; loading the zones takes a millisecond. */
+  readonly utc?: boolean;
+  /**
+   * Locks DuckDB up for SQL of people: it reads and writes these files and no others, and neither this nor any other
+   * setting can be changed.
+   */
+  readonly onlyFiles?: readonly string[] | undefined;
 }
 
-/** An open DuckDB with one connection, and more on demand; close it with `await using` or `close()`. */
+/** An open DuckDB in memory with one connection, and more on demand; close it with `await using` or `close()`. */
 export interface OpenDuckDB extends AsyncDisposable {
   readonly instance: DuckDBInstance;
   /** Runs one query at a time. A query that still runs when DuckDB is closed crashes the process. */
@@ -23,42 +29,58 @@ export interface OpenDuckDB extends AsyncDisposable {
 }
 
 /**
- * Opens DuckDB with everything that matters set: no extension is ever downloaded, memory and threads are bounded,
- * spilled data has its folder, and rows keep the order of their files. Throws `internal` when it cannot be opened.
+ * Opens DuckDB, here alone, with everything that matters set: no extension is ever downloaded, no secret is read from
+ * the user's folder, memory and threads are bounded, spilled data has its folder, and rows keep the order of their
+ * files. Throws `internal` when it cannot be opened.
  */
 export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
-  await makeFolder(options.tempDirectory);
+  const { memoryLimitMb, threads, tempDirectory, utc = false, onlyFiles } = options;
+  if (tempDirectory !== undefined) await makeFolder(tempDirectory);
+  const connections: DuckDBConnection[] = [];
+  let instance: DuckDBInstance | undefined;
+  const close = () => {
+    for (const connection of connections) connection.closeSync();
+    instance?.closeSync();
+  };
   try {
-    const instance = await DuckDBInstance.create(options.file ?? ":memory:", {
+    const opened = await DuckDBInstance.create(":memory:", {
       autoinstall_known_extensions: "false",
       autoload_known_extensions: "false",
-      memory_limit: `${options.memoryLimitMb}MiB`,
-      threads: String(options.threads),
-      temp_directory: options.tempDirectory,
+      allow_persistent_secrets: "false",
+      ...(memoryLimitMb === undefined ? {} : { memory_limit: `${memoryLimitMb}MiB` }),
+      threads: String(threads),
+      temp_directory: tempDirectory ?? "",
       preserve_insertion_order: "true",
       // a conversion's buffers go back to the system at once, not when the next one wants them
       allocator_flush_threshold: "16MiB",
     });
-    const connections: DuckDBConnection[] = [];
+    instance = opened;
     const connect = async () => {
-      const connection = await instance.connect();
+      const connection = await opened.connect();
       connections.push(connection);
       return connection;
     };
-    const close = () => {
-      for (const connection of connections) connection.closeSync();
-      instance.closeSync();
-    };
-    return {
-      instance,
-      connection: await connect(),
-      connect,
-      close,
-      [Symbol.asyncDispose]: async () => close(),
-    };
+    const connection = await connect();
+    const settings = [
+      ...(utc ? ["SET TimeZone = 'UTC'"] : []),
+      ...(onlyFiles === undefined ? [] : lockSql(onlyFiles)),
+    ];
+    if (settings.length > 0) await connection.run(settings.join(";\n"));
+    return { instance, connection, connect, close, [Symbol.asyncDispose]: async () => close() };
   } catch (thrown) {
+    close();
     throw duckDBError(thrown, "DuckDB could not be opened");
   }
+}
+
+function lockSql(files: readonly string[]): string[] {
+  // as they stand and as readers of Parquet write them: DuckDB compares the text of a path, before it looks for globs
+  const paths = files.length === 0 ? "[]" : `[${files.map(literal).join(", ")}, ${fileList(files).slice(1)}`;
+  return [
+    `SET allowed_paths = ${paths}`,
+    "SET enable_external_access = false",
+    "SET lock_configuration = true",
+  ];
 }
 
 /** Interrupts whatever statement runs when the signal aborts, until disposed. */
@@ -69,25 +91,4 @@ export function interruptOn(
   const interrupt = () => connection.interrupt();
   signal?.addEventListener("abort", interrupt);
   return { [Symbol.dispose]: () => signal?.removeEventListener("abort", interrupt) };
-}
-
-/**
- * What DuckDB threw as a RunvaultError. DuckDB's Node errors carry their class only as the first words of the message
- * ("IO Error: …"), so that is where it is read.
- */
-export function duckDBError(thrown: unknown, doing: string): RunvaultError {
-  if (thrown instanceof RunvaultError) return thrown;
-  const text = thrown instanceof Error ? thrown.message : String(thrown);
-  const firstLine = text.split("\n")[0] ?? text;
-  const failed = (code: "storage_full" | "storage_read_only" | "storage_forbidden" | "storage_failed") =>
-    new RunvaultError(code, `${doing}: ${firstLine}`, { cause: thrown });
-  if (/No space left on device|failed to offload|max_temp_directory_size/i.test(text))
-    return failed("storage_full");
-  if (/Read-only file system/i.test(text)) return failed("storage_read_only");
-  if (/Permission denied/i.test(text)) return failed("storage_forbidden");
-  if (text.startsWith("IO Error")) return failed("storage_failed");
-  const hint = text.startsWith("Out of Memory Error")
-    ? { hint: "Free some memory; query and export take --memory and --threads." }
-    : undefined;
-  return new RunvaultError("internal", `${doing}: ${firstLine}`, { cause: thrown, ...hint });
 }
