@@ -1,6 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { dictionaryLimit } from "../archive/convert.ts";
+import { dictionaryLimit } from "../archive/convert/duckdb-form.ts";
 import { pathName } from "../archive/layout.ts";
 import { literal } from "../duckdb/sql.ts";
 import type { RowChunk } from "../duckdb/whole-stream.ts";

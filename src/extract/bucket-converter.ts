@@ -1,6 +1,6 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { type BadLine, carefulSegment } from "../archive/careful.ts";
-import { convertBucket } from "../archive/convert.ts";
+import { convertBucket } from "../archive/convert/duckdb-form.ts";
 import { Drift, driftOf } from "../archive/drift.ts";
 import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";

@@ -1,15 +1,15 @@
 import { rm, stat } from "node:fs/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { columnType } from "../duckdb/column-type.ts";
-import { duckDBError } from "../duckdb/duckdb-error.ts";
-import { rowGroupRows } from "../duckdb/row-group-rows.ts";
-import { fileList, identifier, literal, parquetRows } from "../duckdb/sql.ts";
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type { ExactTypes } from "../model/exact-types.ts";
-import type { Table } from "../model/table.ts";
-import type { Nanoseconds } from "../model/time.ts";
-import { startsWithByteOrderMark } from "./byte-order-mark.ts";
-import { lineLimitBytes } from "./careful.ts";
+import { columnType } from "../../duckdb/column-type.ts";
+import { duckDBError } from "../../duckdb/duckdb-error.ts";
+import { rowGroupRows } from "../../duckdb/row-group-rows.ts";
+import { fileList, identifier, literal, parquetRows } from "../../duckdb/sql.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import type { ExactTypes } from "../../model/exact-types.ts";
+import type { Table } from "../../model/table.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { startsWithByteOrderMark } from "../byte-order-mark.ts";
+import { lineLimitBytes } from "../careful.ts";
 import {
   fitsSql,
   guardSql,
@@ -17,10 +17,10 @@ import {
   transformStructure,
   typedSql,
   wholeNumbersSql,
-} from "./convert-guard.ts";
-import { checkLine, type LineRules, shorten, withoutOddZeros } from "./convert-line.ts";
-import { rowError } from "./convert-row-error.ts";
-import { driftOf } from "./drift.ts";
+} from "../convert-guard.ts";
+import { checkLine, type LineRules, shorten, withoutOddZeros } from "../convert-line.ts";
+import { rowError } from "../convert-row-error.ts";
+import { driftOf } from "../drift.ts";
 
 /** A segment as conversion needs to know it. */
 export interface SegmentInput {
