@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { dictionaryLimit } from "../archive/convert/duckdb-form.ts";
 import { pathName } from "../archive/layout.ts";
+import { dictionaryLimit, parquetOptions } from "../duckdb/parquet-options.ts";
 import { literal } from "../duckdb/sql.ts";
 import type { RowChunk } from "../duckdb/whole-stream.ts";
 import { Disposables } from "../model/disposables.ts";
@@ -15,7 +15,6 @@ import { ExportFile } from "./export-file.ts";
 import { type ExportFormat, exportFormats, type Partition, type StreamFormat } from "./export-format.ts";
 import { csvHeader, csvLineSql, lineText, ndjsonLineSql } from "./export-lines.ts";
 import type { ExportSession } from "./export-session.ts";
-import { parquetOptions } from "./parquet-copy.ts";
 import { longestStringsSql, stringPieces } from "./string-pieces.ts";
 
 export interface ExportTarget {

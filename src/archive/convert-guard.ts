@@ -4,15 +4,13 @@ import { identifier, literal } from "../duckdb/sql.ts";
 import { exactType, holds } from "../model/exact-types.ts";
 import type { Column } from "../model/table.ts";
 import { timestampMax, timestampMin } from "../model/time.ts";
-import { type LineRules, type Member, valueGrammar } from "./convert-line.ts";
+import type { Shape } from "./convert/convert-segments.ts";
+import { type LineRules, valueGrammar } from "./convert-line.ts";
 
 /**
  * The SQL side of the guard. The relation it works on has `line`, the text of a line, `j`, a struct of VARCHAR with the
  * fields that DuckDB's JSON reader found in it, `n`, a struct of its whole numbers as such, and `file`.
  */
-
-/** The keys of a line in the order in which they stand, as a line that is proper but not canonical taught them. */
-export type Shape = readonly Member[];
 
 /** The struct of VARCHAR that json_transform reads a line into, as the JSON text it wants. */
 export function transformStructure(columns: readonly Column[]): string {

@@ -2,6 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
+import { duckDBConverter } from "../archive/convert/duckdb-form.ts";
 import { requireDistinctSeq } from "../archive/distinct-seq.ts";
 import { lockRun } from "../archive/lock.ts";
 import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
@@ -246,7 +247,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   });
   using _interrupt = interruptOn(signal, duckdb);
   await using converter = new BucketConverter(
-    duckdb.connection,
+    duckDBConverter(duckdb.connection),
     (table) => exactTypes(table.name),
     step,
     "aside",

@@ -1,5 +1,6 @@
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
+import { duckDBConverter } from "../archive/convert/duckdb-form.ts";
 import { driftOf } from "../archive/drift.ts";
 import { lockRun } from "../archive/lock.ts";
 import { lostFiles, namesOf } from "../archive/lost-files.ts";
@@ -114,7 +115,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     tempDirectory: archive.layout.stagingDir(run),
   });
   await using converter = new BucketConverter(
-    duckdb.connection,
+    duckDBConverter(duckdb.connection),
     (table) => exactTypes(table.name),
     step,
     "refuse",
