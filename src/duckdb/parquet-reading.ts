@@ -1,13 +1,15 @@
 import type { DuckDBConnection, DuckDBType } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
 import type { ExactTypes } from "../model/exact-types.ts";
+import type { FilterValue } from "../model/row-request.ts";
 import type { Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
+import { requestCancelled } from "../model/usual-errors.ts";
 import { columnType } from "./column-type.ts";
 import { duckDBError } from "./duckdb-error.ts";
 import type { OpenDuckDB } from "./open-duckdb.ts";
 import { identifier, parquetRows } from "./sql.ts";
-import { type FilterValue, whereSql } from "./where-sql.ts";
+import { whereSql } from "./where-sql.ts";
 import { CutStream, countedStream, type RowChunk } from "./whole-stream.ts";
 
 export interface ParquetQuery {
@@ -139,9 +141,7 @@ export class ParquetReading implements Disposable {
 
   #failure(thrown: unknown): RunvaultError {
     const { signal } = this.#query;
-    if (signal?.aborted) {
-      return new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
-    }
+    if (signal?.aborted) return requestCancelled(signal.reason);
     const error = duckDBError(thrown, "Parquet cannot be read");
     const text = thrown instanceof Error ? thrown.message : "";
     // what is neither the disk's nor the memory's fault is the file's

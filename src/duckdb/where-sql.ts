@@ -1,9 +1,6 @@
-import type { FilterName } from "../model/table.ts";
+import type { FilterValue } from "../model/row-request.ts";
 import { type TimeBounds, timestampMax, timestampMin } from "../model/time.ts";
 import { identifier, literal } from "./sql.ts";
-
-/** A filter and the one value that its column must have. */
-export type FilterValue = readonly [FilterName, string];
 
 /** The WHERE clause for rows within bounds and filters, with a blank ahead; empty where every row is wanted. */
 export function whereSql(bounds: TimeBounds, filters: readonly FilterValue[] = []): string {

@@ -9,6 +9,11 @@ export interface TimeBounds {
   readonly to?: Nanoseconds | undefined;
 }
 
+/** Whether a time lies within the bounds. */
+export function isWithin(time: Nanoseconds, { from, to }: TimeBounds): boolean {
+  return (from === undefined || time >= from) && (to === undefined || time < to);
+}
+
 export const nsPerSecond = 1_000_000_000n;
 export const int64Max = 9_223_372_036_854_775_807n;
 export const int64Min = -9_223_372_036_854_775_808n;
