@@ -2,6 +2,7 @@
 const ranks = [
   ["model", "gen"],
   ["row"],
+  ["duckdb"],
   ["gateway", "simulator", "archive"],
   ["serve", "extract", "analytics"],
   ["report"],

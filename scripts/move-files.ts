@@ -17,7 +17,8 @@ const moves = new Map(pairs.filter(([old]) => old.includes("/")));
 const names = new Map(pairs.filter(([old]) => !old.includes("/")));
 
 const isText = (file: string) => /\.(?:[cm]?[jt]s|json|md|patch|yaml|toml)$/.test(file);
-const tracked = () => execFileSync("git", ["ls-files", "-z"], { encoding: "utf8" }).split("\0").filter(Boolean);
+const tracked = () =>
+  execFileSync("git", ["ls-files", "-z"], { encoding: "utf8" }).split("\0").filter(Boolean);
 
 /** Where each file was before, by where it is now. */
 const formerly = new Map<string, string>();
@@ -47,11 +48,13 @@ function asBuilt(source: string, target: string): string {
   return target.endsWith(".js") ? built.replace(/\.ts$/, ".js") : built;
 }
 
-const importPattern = /(\bfrom |\bimport |\bimport\(\s*|\bimport\.meta\.resolve\(|\bnew URL\(|\bvi\.mock\()"(\.[^"]*)"/g;
+const importPattern =
+  /(\bfrom |\bimport |\bimport\(\s*|\bimport\.meta\.resolve\(|\bnew URL\(|\bvi\.mock\()"(\.[^"]*)"/g;
 const pathPattern = /(?<![\w./-])(src|dist|test)\/[\w./-]+/g;
 /** What is built, by its path below dist/. */
 const builtPattern = /(?<=")[\w-]+\/[\w./-]+\.js(?=")/g;
-const namePattern = names.size === 0 ? null : new RegExp(`(?<![\\w$-])(?:${[...names.keys()].join("|")})(?![\\w$-])`, "g");
+const namePattern =
+  names.size === 0 ? null : new RegExp(`(?<![\\w$-])(?:${[...names.keys()].join("|")})(?![\\w$-])`, "g");
 
 /** Any path from the project's root, in documents, patches and strings. */
 function pathNow(path: string): string {
@@ -65,10 +68,14 @@ for (const file of tracked()) {
   const before = readFileSync(file, "utf8");
   let text = before;
   if (/\.[cm]?[jt]s$/.test(file))
-    text = text.replace(importPattern, (_, head: string, specifier: string) => `${head}"${specifierNow(specifier, file)}"`);
+    text = text.replace(
+      importPattern,
+      (_, head: string, specifier: string) => `${head}"${specifierNow(specifier, file)}"`,
+    );
   // a patch has the path behind a/ and b/
   text = text.replace(/(?<=^(?:---|\+\+\+) [ab]\/)\S+/gm, pathNow).replace(pathPattern, pathNow);
   text = text.replace(builtPattern, (path) => pathNow(`dist/${path}`).slice("dist/".length));
-  if (namePattern !== null && !file.endsWith(".json")) text = text.replace(namePattern, (name) => names.get(name)!);
+  if (namePattern !== null && !file.endsWith(".json"))
+    text = text.replace(namePattern, (name) => names.get(name)!);
   if (text !== before) writeFileSync(file, text);
 }

@@ -1,7 +1,6 @@
 import { basename, join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
 import { openRegularFile } from "../archive/archive-file.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
 import { isMissing } from "../archive/durable.ts";
 import { isKept } from "../archive/former-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
@@ -11,6 +10,7 @@ import { lstatOrNull } from "../archive/real-folder.ts";
 import { servedTable } from "../archive/served-table.ts";
 import { type CommittedFile, inData, WholeFiles } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import type {
   FileList,
   FileSource,

@@ -1,6 +1,6 @@
 import { type Data, Field, makeData, RecordBatch, Schema, Struct } from "apache-arrow";
-import { isValid, RawStrings, rawVector } from "../archive/raw-vector.ts";
-import type { RowChunk } from "../archive/whole-stream.ts";
+import { isValid, RawStrings, rawVector } from "../duckdb/raw-vector.ts";
+import type { RowChunk } from "../duckdb/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type ArrowColumn, arrowColumn } from "./arrow-type.ts";
 import { textCell } from "./cell.ts";

@@ -1,9 +1,9 @@
 import { basename, resolve } from "node:path";
 import type { Archive } from "../archive/archive.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { shownView } from "../archive/table-view.ts";
 import type { WholeFiles } from "../archive/whole-files.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import type { TableName } from "../model/table.ts";
 
 /** A committed Parquet file of one table of one run. */

@@ -1,4 +1,4 @@
-import { identifier, literal } from "../archive/sql.ts";
+import { identifier, literal } from "../duckdb/sql.ts";
 import type { Table, TableName } from "../model/table.ts";
 import type { ExportSession } from "./export-session.ts";
 import { createDoubleView, createRuns } from "./query-views.ts";

@@ -4,12 +4,12 @@ import {
   canonicalValueSql,
   joinLiterals,
   quotedInJson,
-} from "../archive/canonical-sql.ts";
-import { RawStrings } from "../archive/raw-vector.ts";
-import { identifier, literal } from "../archive/sql.ts";
-import type { RowChunk } from "../archive/whole-stream.ts";
+} from "../duckdb/canonical-sql.ts";
+import { doubleSql } from "../duckdb/double-sql.ts";
+import { RawStrings } from "../duckdb/raw-vector.ts";
+import { identifier, literal } from "../duckdb/sql.ts";
+import type { RowChunk } from "../duckdb/whole-stream.ts";
 import type { Column, Table } from "../model/table.ts";
-import { doubleSql } from "./double-sql.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /**

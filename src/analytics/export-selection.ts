@@ -1,9 +1,9 @@
-import { timestampMax, timestampMin } from "../archive/convert-types.ts";
-import { identifier, literal } from "../archive/sql.ts";
+import { doubleSql } from "../duckdb/double-sql.ts";
+import { identifier } from "../duckdb/sql.ts";
+import { whereSql } from "../duckdb/where-sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type FilterName, filterNames, type Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
-import { doubleSql } from "./double-sql.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /** Which rows of the tables, and how their decimals are given. */
@@ -26,23 +26,14 @@ export function refuseWrongFilters(tables: readonly Table[], selection: ExportSe
 }
 
 /** The WHERE clause of a table, with a blank ahead; empty where every row is wanted. */
-export function whereSql({ filters, from, to }: ExportSelection): string {
-  const conditions = filterNames.flatMap((name) => {
-    const value = filters[name];
-    return value === undefined ? [] : [`${identifier(name)} = ${literal(value)}`];
-  });
-  // bounds outside of what a timestamp holds cannot be written as one
-  if (from !== undefined && from > timestampMin) {
-    conditions.push(from > timestampMax ? "false" : `ts_event >= ${timestampSql(from)}`);
-  }
-  if (to !== undefined && to <= timestampMax) {
-    conditions.push(to <= timestampMin ? "false" : `ts_event < ${timestampSql(to)}`);
-  }
-  return conditions.length === 0 ? "" : ` WHERE ${conditions.join(" AND ")}`;
-}
-
-function timestampSql(ns: bigint): string {
-  return `make_timestamp_ns(${ns}::BIGINT)`;
+export function selectionSql({ filters, ...bounds }: ExportSelection): string {
+  return whereSql(
+    bounds,
+    filterNames.flatMap((name) => {
+      const value = filters[name];
+      return value === undefined ? [] : [[name, value] as const];
+    }),
+  );
 }
 
 /** The columns of a table as a SELECT list, with the decimals in the form wanted. */

@@ -1,13 +1,13 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { duckDBError } from "../archive/duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { identifier } from "../archive/sql.ts";
-import { CutStream, countedStream, type RowChunk } from "../archive/whole-stream.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
+import { identifier } from "../duckdb/sql.ts";
+import { CutStream, countedStream, type RowChunk } from "../duckdb/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { exportHint } from "./export-file.ts";
-import { columnsSql, type ExportSelection, whereSql } from "./export-selection.ts";
+import { columnsSql, type ExportSelection, selectionSql } from "./export-selection.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
 import type { ResultColumn } from "./query.ts";
@@ -74,7 +74,7 @@ export class ExportSession implements AsyncDisposable {
    * keeps it. `list` is the SELECT list; every column unless it is given.
    */
   rowsSql(table: Table, list = columnsSql(table, this.selection.decimals)): string {
-    return `SELECT ${list} FROM memory.main.${identifier(table.name)}${whereSql(this.selection)}`;
+    return `SELECT ${list} FROM memory.main.${identifier(table.name)}${selectionSql(this.selection)}`;
   }
 
   /** Name and type of the columns that a SELECT gives. */

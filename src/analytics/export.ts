@@ -1,9 +1,9 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { dictionaryLimit } from "../archive/convert.ts";
 import { pathName } from "../archive/layout.ts";
-import { literal } from "../archive/sql.ts";
-import type { RowChunk } from "../archive/whole-stream.ts";
+import { dictionaryLimit, parquetOptions } from "../duckdb/parquet-options.ts";
+import { literal } from "../duckdb/sql.ts";
+import type { RowChunk } from "../duckdb/whole-stream.ts";
 import { Disposables } from "../model/disposables.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
@@ -15,7 +15,6 @@ import { ExportFile } from "./export-file.ts";
 import { type ExportFormat, exportFormats, type Partition, type StreamFormat } from "./export-format.ts";
 import { csvHeader, csvLineSql, lineText, ndjsonLineSql } from "./export-lines.ts";
 import type { ExportSession } from "./export-session.ts";
-import { parquetOptions } from "./parquet-copy.ts";
 import { longestStringsSql, stringPieces } from "./string-pieces.ts";
 
 export interface ExportTarget {

@@ -1,15 +1,16 @@
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
-import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Manifest } from "../archive/manifest.ts";
 import { overtaken } from "../archive/overtaken.ts";
 import type { Store } from "../archive/storage/store.ts";
 import { WholeFiles } from "../archive/whole-files.ts";
+import { keepByteOrderMarks } from "../duckdb/byte-order-marks.ts";
+import { type OpenDuckDB, openDuckDB } from "../duckdb/open-duckdb.ts";
 import type { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
-import { keepByteOrderMarks } from "./byte-order-marks.ts";
 import { requireWhole } from "./committed-parquet.ts";
 import { firstMissing, missingFile, pathsOf, presentFiles } from "./present-files.ts";
 import { asQueryError } from "./query-error.ts";
@@ -25,6 +26,8 @@ export interface ViewOptions {
   /** Memory DuckDB may use before it spills to the temporary folder, in MiB. */
   readonly memoryLimitMb: number;
   readonly threads: number;
+  /** For SQL of people: locks DuckDB to the committed files, which it reads, and to these. */
+  readonly lockedButFor?: readonly string[];
   /** Ends the opening early. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -56,7 +59,7 @@ export interface OpenViews extends AsyncDisposable {
 /** Opens the views of an archive. */
 export async function openViews(archive: QueryArchive, options: ViewOptions): Promise<OpenViews> {
   keepByteOrderMarks();
-  const { readManifests, allowIncomplete, memoryLimitMb, threads, signal } = options;
+  const { readManifests, allowIncomplete, memoryLimitMb, threads, lockedButFor, signal } = options;
   const { manifests, files } = await presentFiles(archive, readManifests, allowIncomplete);
   const every = pathsOf(files);
   signal?.throwIfAborted();
@@ -73,23 +76,15 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
   };
   const shown = new Map<TableName, readonly TypedParquet[]>();
   const whole = new WholeFiles(archive);
-  let instance: DuckDBInstance | undefined;
+  let duckdb: OpenDuckDB | undefined;
   const close = async () => {
-    instance?.closeSync();
+    duckdb?.close();
     await rm(spill, { recursive: true, force: true });
   };
   try {
-    instance = await DuckDBInstance.create(":memory:", {
-      autoinstall_known_extensions: "false",
-      autoload_known_extensions: "false",
-      allow_persistent_secrets: "false",
-      memory_limit: `${memoryLimitMb}MiB`,
-      threads: String(threads),
-      temp_directory: spill,
-      preserve_insertion_order: "true",
-    });
-    const connection = await instance.connect();
-    await connection.run("SET TimeZone = 'UTC'");
+    const onlyFiles = lockedButFor && [...every, ...lockedButFor];
+    duckdb = await openDuckDB({ memoryLimitMb, threads, tempDirectory: spill, utc: true, onlyFiles });
+    const { connection } = duckdb;
     await createViews(connection, archive, manifests);
     signal?.throwIfAborted();
     const showOne = async (name: TableName, until: AbortSignal | undefined) => {
@@ -126,10 +121,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
       files: every,
       errorOf,
       shortfall: (names) => shortfallOf(manifests, names, allowIncomplete),
-      [Symbol.asyncDispose]: async () => {
-        connection.closeSync();
-        await close();
-      },
+      [Symbol.asyncDispose]: close,
     };
   } catch (error) {
     await close();

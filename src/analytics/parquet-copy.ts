@@ -6,14 +6,9 @@ import {
   type DuckDBType,
   DuckDBTypeId,
 } from "@duckdb/node-api";
-import { rowGroupRows } from "../archive/row-group-rows.ts";
-import { identifier, literal } from "../archive/sql.ts";
+import { parquetOptions, usualDictionaryLimit } from "../duckdb/parquet-options.ts";
+import { identifier, literal } from "../duckdb/sql.ts";
 import { uniqueNames } from "./unique-names.ts";
-
-/** As the archive's own files: small row groups; no dictionaries (a limit of 0) where there are doubles, for DuckDB's take -0 for 0. */
-export function parquetOptions(dictionaryLimit: number): string {
-  return `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, ROW_GROUP_SIZE ${rowGroupRows}, DICTIONARY_SIZE_LIMIT ${dictionaryLimit}, WRITE_BLOOM_FILTER false, USE_TMP_FILE false`;
-}
 
 /** Writes the rows of a SELECT, which is safe inside parentheses, as a Parquet file that has every value exactly. */
 export function parquetCopySql(
@@ -27,7 +22,7 @@ export function parquetCopySql(
     ({ type }, index) => `CAST(c${index} AS ${parquetType(type)}) AS ${identifier(names[index]!)}`,
   );
   const hasDoubles = columns.some(({ type }) => /DOUBLE|FLOAT/.test(parquetType(type)));
-  return `COPY (SELECT ${list.join(", ")} FROM (\n${select}\n) q(${places})) TO ${literal(file)} (${parquetOptions(hasDoubles ? 0 : 256)})`;
+  return `COPY (SELECT ${list.join(", ")} FROM (\n${select}\n) q(${places})) TO ${literal(file)} (${parquetOptions(hasDoubles ? 0 : usualDictionaryLimit)})`;
 }
 
 /**

@@ -1,5 +1,5 @@
-import type { ParquetForm, ParquetReading, RowPiece } from "../archive/parquet-reading.ts";
-import type { RowChunk } from "../archive/whole-stream.ts";
+import type { ParquetForm, ParquetReading, RowPiece } from "../duckdb/parquet-reading.ts";
+import type { RowChunk } from "../duckdb/whole-stream.ts";
 import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
 import { arrowIpc } from "./arrow-ipc.ts";
 import { csvHeader, csvLineSql, lineText } from "./export-lines.ts";

@@ -1,4 +1,4 @@
-import { duckDBError } from "../archive/duckdb.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { viewColumns } from "./view-columns.ts";

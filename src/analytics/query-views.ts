@@ -1,10 +1,13 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
-import { timestampMax, timestampMin } from "../archive/convert-types.ts";
 import type { Manifest } from "../archive/manifest.ts";
-import { identifier, literal, parquetRows } from "../archive/sql.ts";
+import { columnType } from "../duckdb/column-type.ts";
+import { doubleSql } from "../duckdb/double-sql.ts";
+import { identifier, literal, parquetRows } from "../duckdb/sql.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import { type Column, type Table, tables } from "../model/table.ts";
-import { doubleSql, doublesOf } from "./double-sql.ts";
+import { timestampMax, timestampMin } from "../model/time.ts";
+import { doublesOf } from "./double-view-name.ts";
 import type { TypedParquet } from "./typed-parquet.ts";
 
 /** The part of an archive that queries need. */
@@ -55,12 +58,8 @@ function doubleViewSql(table: Table): string[] {
   return [`CREATE VIEW ${identifier(doublesOf(table.name))} AS SELECT * REPLACE (${doubles}) FROM ${from}`];
 }
 
-function tableSql(
-  table: Table,
-  types: Readonly<Record<string, string>>,
-  groups: readonly TypedParquet[],
-): string {
-  const typed = (column: Column) => `CAST(${identifier(column.name)} AS ${sqlType(column, types)})`;
+function tableSql(table: Table, types: ExactTypes, groups: readonly TypedParquet[]): string {
+  const typed = (column: Column) => `CAST(${identifier(column.name)} AS ${columnType(column, types)})`;
   if (groups.length === 0) return `${rowSql(table, types, "NULL")} WHERE false`;
   // the casts change no value: the archive's types hold those of every group, which differ only while one is widened
   const columns = table.columns.map((column) => `${typed(column)} AS ${identifier(column.name)}`);
@@ -73,30 +72,11 @@ function tableSql(
 }
 
 /** One row of a table, with the same value in every column. */
-function rowSql(table: Table, types: Readonly<Record<string, string>>, value: string): string {
+function rowSql(table: Table, types: ExactTypes, value: string): string {
   const columns = table.columns.map(
-    (column) => `CAST(${value} AS ${sqlType(column, types)}) AS ${identifier(column.name)}`,
+    (column) => `CAST(${value} AS ${columnType(column, types)}) AS ${identifier(column.name)}`,
   );
   return `SELECT ${columns.join(", ")}`;
-}
-
-function sqlType(column: Column, types: Readonly<Record<string, string>>): string {
-  switch (column.kind) {
-    case "uint64":
-      return "UBIGINT";
-    case "int64":
-      return "BIGINT";
-    case "uint32":
-      return "UINTEGER";
-    case "timestamp":
-      return "TIMESTAMP_NS";
-    case "exact":
-      return types[column.name] ?? "DECIMAL(18,9)";
-    case "double":
-      return "DOUBLE";
-    case "string":
-      return "VARCHAR";
-  }
 }
 
 /** Columns of the `runs` view before those of the tables: name, type, value as SQL. */

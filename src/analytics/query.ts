@@ -1,6 +1,5 @@
 import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/node-api";
-import { fileList, literal } from "../archive/sql.ts";
-import { CutStream, markedStream, type RowChunk } from "../archive/whole-stream.ts";
+import { CutStream, markedStream, type RowChunk } from "../duckdb/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";
@@ -63,26 +62,15 @@ export interface Query extends AsyncDisposable {
  */
 export async function openQuery(archive: QueryArchive, options: QueryOptions = {}): Promise<Query> {
   const { allowIncomplete = false, memoryLimitMb = 1024, timeoutMs = 300_000, threads = 4, signal } = options;
-  const readManifests = () => archive.manifests();
-  const views = await openViews(archive, { readManifests, allowIncomplete, memoryLimitMb, threads, signal });
-  try {
-    const { connection, files } = views;
-    const { parquetFile } = options;
-    const written = parquetFile === undefined ? [] : [parquetFile];
-    await connection.run(`SET allowed_paths = ${allowedPaths([...files, ...written])}`);
-    await connection.run("SET enable_external_access = false");
-    await connection.run("SET lock_configuration = true");
-    return new LockedQuery(views, timeoutMs);
-  } catch (error) {
-    await views[Symbol.asyncDispose]();
-    throw await views.errorOf(error);
-  }
-}
-
-/** The files as they stand and as the views write them: DuckDB compares the text of a path, before it looks for globs. */
-function allowedPaths(files: readonly string[]): string {
-  if (files.length === 0) return "[]";
-  return `[${files.map(literal).join(", ")}, ${fileList(files).slice(1)}`;
+  const views = await openViews(archive, {
+    readManifests: () => archive.manifests(),
+    allowIncomplete,
+    memoryLimitMb,
+    threads,
+    lockedButFor: options.parquetFile === undefined ? [] : [options.parquetFile],
+    signal,
+  });
+  return new LockedQuery(views, timeoutMs);
 }
 
 class LockedQuery implements Query {

@@ -1,6 +1,6 @@
 import { DuckDBTypeId } from "@duckdb/node-api";
-import { inlineBytes } from "../archive/raw-vector.ts";
-import { identifier } from "../archive/sql.ts";
+import { inlineBytes } from "../duckdb/raw-vector.ts";
+import { identifier } from "../duckdb/sql.ts";
 import type { Table } from "../model/table.ts";
 import type { ResultColumn } from "./query.ts";
 

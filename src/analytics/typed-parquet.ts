@@ -1,5 +1,5 @@
-import { type ExactTypes, sameTypes } from "../archive/convert-types.ts";
 import { RunvaultError } from "../model/error.ts";
+import { type ExactTypes, sameTypes } from "../model/exact-types.ts";
 import type { TableName } from "../model/table.ts";
 import type { CommittedParquet } from "./committed-parquet.ts";
 

@@ -1,5 +1,5 @@
 import { tables } from "../model/table.ts";
-import { doublesOf } from "./double-sql.ts";
+import { doublesOf } from "./double-view-name.ts";
 import { runColumnNames } from "./query-views.ts";
 
 /** Every name that a query may read from, with its columns. */

@@ -1,7 +1,12 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
+import { canonicalLineSql, rowHashSql } from "../duckdb/canonical-sql.ts";
+import { type OpenDuckDB, openDuckDB } from "../duckdb/open-duckdb.ts";
+import { parquetLines } from "../duckdb/parquet-lines.ts";
+import { type ParquetForm, ParquetReading, type RowPiece } from "../duckdb/parquet-reading.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { AcceptedRows, RowAnswer, RowForm } from "../model/row-answer.ts";
+import { checkedRows, type FilterValue } from "../model/row-request.ts";
 import { fieldsFingerprint } from "../model/schema-fingerprint.ts";
 import type {
   DocumentKind,
@@ -14,20 +19,16 @@ import type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-import { type FilterName, type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { TimeBounds } from "../model/time.ts";
-import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
+import { instanceNotFound, refuseWhenAborted, runNotFound } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
-import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
-import { type OpenDuckDB, openDuckDB } from "./duckdb.ts";
 import { localFiles } from "./local-files.ts";
 import type { Manifest, ParquetFile } from "./manifest.ts";
 import { ManifestCache } from "./manifest-cache.ts";
 import { overtaken } from "./overtaken.ts";
-import { parquetLines } from "./parquet-lines.ts";
-import { type ParquetForm, ParquetReading, type RowPiece } from "./parquet-reading.ts";
 import type { AheadBudget } from "./read-ahead.ts";
 import { type Overview, RunOverviews } from "./run-overview.ts";
 import { readFrame, sha256Of } from "./segment.ts";
@@ -72,7 +73,7 @@ interface AskedRows {
   readonly table: Table;
   readonly held: TableView;
   readonly buckets: readonly TableBucket[];
-  readonly filters: readonly (readonly [FilterName, string])[];
+  readonly filters: readonly FilterValue[];
   readonly request: RowRequest;
 }
 
@@ -277,12 +278,7 @@ class ArchiveSource implements HistorySource {
   }
 
   async #asked(request: RowRequest): Promise<AskedRows> {
-    const { limit } = request;
-    const table = tableNamed(request.table);
-    const filters = filtersOf(request, table);
-    if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1)) {
-      throw new RunvaultError("invalid_argument", `limit must be a whole number above zero, not ${limit}`);
-    }
+    const { table, filters } = checkedRows(request);
     refuseWhenAborted(request.signal);
     const manifest = await this.#manifestOf(request);
     const held = servedTable(manifest, table.name, this.#options.allowIncomplete === true);
@@ -576,25 +572,10 @@ function stretchesOf(
   return stretches;
 }
 
-function filtersOf(request: RowRequest, table: Table): (readonly [FilterName, string])[] {
-  const given = Object.entries(request.filters ?? {}) as [FilterName, string | undefined][];
-  return given.flatMap(([name, value]) => {
-    if (value === undefined) return [];
-    if (!table.filters.includes(name)) throw filterRefused(name, table);
-    return [[name, value] as const];
-  });
-}
-
 function placeOf({ instanceId: instance, runId: run }: RunRef, table: TableName) {
   return { instance, run, table };
 }
 
 function damaged(message: string, file: string, cause?: unknown): RunvaultError {
   return new RunvaultError("archive_damaged", message, { cause, place: { file } });
-}
-
-function refuseWhenAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted) {
-    throw new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
-  }
 }

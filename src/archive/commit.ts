@@ -1,10 +1,10 @@
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { sameTypes } from "../model/exact-types.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
-import { sameTypes } from "./convert-types.ts";
 import { isMissing, linkOrCopy } from "./durable.ts";
 import { formerFiles, isKept, stayingFiles } from "./former-files.ts";
 import { type Holding, type Manifest, manifestText, type ParquetFile } from "./manifest.ts";

@@ -1,16 +1,16 @@
+import { canonicalDoubleSql, escapedStringSql, joinLiterals, quotedInJson } from "../duckdb/canonical-sql.ts";
+import { columnType, wholeType } from "../duckdb/column-type.ts";
+import { identifier, literal } from "../duckdb/sql.ts";
+import { exactType, holds } from "../model/exact-types.ts";
 import type { Column } from "../model/table.ts";
-import { canonicalDoubleSql, escapedStringSql, joinLiterals, quotedInJson } from "./canonical-sql.ts";
-import { type LineRules, type Member, valueGrammar } from "./convert-line.ts";
-import { exactType, holds, parquetType, timestampMax, timestampMin } from "./convert-types.ts";
-import { identifier, literal } from "./sql.ts";
+import { timestampMax, timestampMin } from "../model/time.ts";
+import type { Shape } from "./convert/convert-segments.ts";
+import { type LineRules, valueGrammar } from "./convert-line.ts";
 
 /**
  * The SQL side of the guard. The relation it works on has `line`, the text of a line, `j`, a struct of VARCHAR with the
  * fields that DuckDB's JSON reader found in it, `n`, a struct of its whole numbers as such, and `file`.
  */
-
-/** The keys of a line in the order in which they stand, as a line that is proper but not canonical taught them. */
-export type Shape = readonly Member[];
 
 /** The struct of VARCHAR that json_transform reads a line into, as the JSON text it wants. */
 export function transformStructure(columns: readonly Column[]): string {
@@ -20,20 +20,13 @@ export function transformStructure(columns: readonly Column[]): string {
 /** The struct of a line's whole numbers, cast once for all who need them. `TRY_CAST` where a cast may not raise. */
 export function wholeNumbersSql(columns: readonly Column[], cast: "CAST" | "TRY_CAST"): string {
   const fields = columns.flatMap((column) => {
-    const type = wholeTypes[column.kind];
+    const type = wholeType(column);
     return type === undefined
       ? []
       : [`${identifier(column.name)} := ${cast}(${field(column.name)} AS ${type})`];
   });
   return `struct_pack(${fields.join(", ")})`;
 }
-
-const wholeTypes: Partial<Record<Column["kind"], string>> = {
-  uint64: "UBIGINT",
-  int64: "BIGINT",
-  timestamp: "BIGINT",
-  uint32: "UINTEGER",
-};
 
 /**
  * SQL that is true where the row can be stored exactly; never NULL-safe by itself: compare with IS TRUE.
@@ -67,7 +60,7 @@ function identitySql({ runId, instanceId }: LineRules): string {
 function wholeGrammarSql({ table }: LineRules): string {
   return grammarSql(
     table.columns.flatMap((column) =>
-      wholeTypes[column.kind] === undefined
+      wholeType(column) === undefined
         ? []
         : [{ column, pattern: column.kind.startsWith("uint") ? valueGrammar.uint : valueGrammar.int }],
     ),
@@ -97,7 +90,7 @@ function grammarSql(columns: readonly { column: Column; pattern: string }[]): st
 /** SQL for the value of a column in its Parquet type. Raises where it does not fit; grammar is the guard's part. */
 export function typedSql(column: Column, rules: LineRules, shapes: readonly Shape[]): string {
   const text = field(column.name);
-  const type = parquetType(column, rules.exactTypes);
+  const type = columnType(column, rules.exactTypes);
   switch (column.kind) {
     case "exact":
       return decimalSql(text, type, exactType(rules.exactTypes, column.name).precision);
@@ -145,9 +138,7 @@ export function fitsSql(rules: LineRules): string {
       case "timestamp":
         return [timestampRange(column)];
       case "exact":
-        return [
-          `(${text} = '' OR TRY_CAST(${text} AS ${parquetType(column, rules.exactTypes)}) IS NOT NULL)`,
-        ];
+        return [`(${text} = '' OR TRY_CAST(${text} AS ${columnType(column, rules.exactTypes)}) IS NOT NULL)`];
       case "double":
         return [`TRY_CAST(${text} AS DOUBLE) IS NOT NULL`];
       default:
@@ -193,7 +184,7 @@ function renderedValueSql(column: Column): string {
     const double = `CAST(${text} AS DOUBLE)`;
     return `CASE WHEN ${double} = 0 AND contains(line, ${literal(`${JSON.stringify(column.name)}:-0`)}) THEN '-0' ELSE ${canonicalDoubleSql(double)} END`;
   }
-  if (wholeTypes[column.kind] !== undefined) return wholeNumber(column);
+  if (wholeType(column) !== undefined) return wholeNumber(column);
   return column.freeText ? escapedStringSql(text) : text;
 }
 

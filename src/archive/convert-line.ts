@@ -1,6 +1,7 @@
+import { type ExactTypes, exactType } from "../model/exact-types.ts";
 import type { Column, Table } from "../model/table.ts";
+import { timestampMax, timestampMin } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
-import { type ExactTypes, exactType, timestampMax, timestampMin } from "./convert-types.ts";
 
 /** What a segment's lines are checked against. */
 export interface LineRules {

@@ -1,20 +1,23 @@
 import { rm } from "node:fs/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { canonicalLineSql } from "../duckdb/canonical-sql.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
+import { openDuckDB } from "../duckdb/open-duckdb.ts";
+import { RawStrings } from "../duckdb/raw-vector.ts";
+import { rowHashWithin } from "../duckdb/row-hash-within.ts";
+import { parquetRows } from "../duckdb/sql.ts";
+import { CutStream, countedStream } from "../duckdb/whole-stream.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed, tableNames } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { canonicalLineSql } from "./canonical-sql.ts";
 import { firstDifference, type LineDifference } from "./diff-lines.ts";
 import { compareManifests, compareTables } from "./diff-manifest.ts";
-import { duckDBError, openDuckDB } from "./duckdb.ts";
 import { localFiles } from "./local-files.ts";
 import type { Manifest } from "./manifest.ts";
-import { rowHashWithin } from "./row-hash-within.ts";
 import { readSegment } from "./segment.ts";
-import { parquetRows } from "./sql.ts";
 import { latestView, type TableView } from "./table-view.ts";
 import { inData, WholeFiles } from "./whole-files.ts";
 
@@ -181,19 +184,19 @@ async function* parquetText(
 ): AsyncGenerator<Uint8Array> {
   const files = await parquetFiles(side, name);
   if (files.length === 0) return;
-  let seen = 0;
+  const promised = sumOf(latestView(side.manifest.tables[name])?.parquet ?? []);
   const result = await side.connection.stream(
-    `SELECT ${canonicalLineSql(tableNamed(name))} FROM ${parquetRows(files)}`,
+    `SELECT ${canonicalLineSql(tableNamed(name), "", "\n")} FROM ${parquetRows(files)}`,
   );
-  for await (const rows of result.yieldRows()) {
-    signal?.throwIfAborted();
-    seen += rows.length;
-    if (rows.length > 0) yield Buffer.from(rows.map(([line]) => `${line}\n`).join(""));
+  try {
+    for await (const { chunk, rows } of countedStream(result, promised)) {
+      signal?.throwIfAborted();
+      yield new RawStrings(chunk, 0).joined(rows);
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof CutStream)) throw thrown;
+    throw unreadable(side, name, `only ${thrown.rows} of ${promised} rows could be read`);
   }
-  // a stream of DuckDB's client that fails ends as if it were whole
-  const promised = latestView(side.manifest.tables[name])?.parquet.reduce((sum, { rows }) => sum + rows, 0);
-  if (seen === promised) return;
-  throw unreadable(side, name, `only ${seen} of ${promised} rows could be read`);
 }
 
 async function rowHashOf(side: Side, name: TableName): Promise<string | null> {
@@ -250,5 +253,9 @@ function refOf({ instanceId, runId }: RunRef): RunRef {
 }
 
 function rowsOf(table: TableView | undefined): number | null {
-  return table === undefined ? null : table.segments.reduce((sum, { rows }) => sum + rows, 0);
+  return table === undefined ? null : sumOf(table.segments);
+}
+
+function sumOf(files: readonly { readonly rows: number }[]): number {
+  return files.reduce((sum, { rows }) => sum + rows, 0);
 }

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { type ExactTypes, sameTypes } from "../model/exact-types.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
-import { type ExactTypes, sameTypes } from "./convert-types.ts";
 import { isMissing, sizeOf } from "./durable.ts";
 import { hashObject } from "./file-hash.ts";
 import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";

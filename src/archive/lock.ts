@@ -1,7 +1,9 @@
 import { chmod } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { type DuckDBConnection, DuckDBInstance } from "@duckdb/node-api";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { openDuckDB } from "../duckdb/open-duckdb.ts";
+import { literal } from "../duckdb/sql.ts";
 import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { tolerated } from "../model/make-folder.ts";
@@ -11,7 +13,6 @@ import type { Layout } from "./layout.ts";
 import { manifestPaths } from "./manifest-paths.ts";
 import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./real-folder.ts";
-import { literal } from "./sql.ts";
 import { namesIn } from "./verify-files.ts";
 
 /**
@@ -140,8 +141,8 @@ let taken = 0;
 
 /** The DuckDB that holds all locks of this process: opening one for each would take longer than many a job. */
 function lockingDuckDB(): Promise<DuckDBConnection> {
-  locking ??= DuckDBInstance.create(":memory:", { threads: "1" })
-    .then((instance) => instance.connect())
+  locking ??= openDuckDB({ threads: 1 })
+    .then(({ connection }) => connection)
     .catch((error: unknown) => {
       // the next lock tries again
       locking = undefined;

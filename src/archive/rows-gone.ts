@@ -1,5 +1,5 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { parquetRows } from "./sql.ts";
+import { parquetRows } from "../duckdb/sql.ts";
 
 /** How many rows of some Parquet files of a table have a seq that no row of others has, which may be in none. */
 export async function countGone(

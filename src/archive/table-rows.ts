@@ -1,8 +1,9 @@
+import type { RowPiece } from "../duckdb/parquet-reading.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef, TableFacts } from "../model/source.ts";
-import type { TimeBounds } from "../model/time.ts";
+import { isWithin, type TimeBounds } from "../model/time.ts";
+import { refuseWhenAborted } from "../model/usual-errors.ts";
 import type { Holding, ParquetFile, Segment } from "./manifest.ts";
-import type { RowPiece } from "./parquet-reading.ts";
 import { type AheadBudget, readAhead } from "./read-ahead.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
 import type { SegmentTexts } from "./segment-texts.ts";
@@ -62,9 +63,7 @@ export async function* segmentLines(
   let left = limit ?? Number.POSITIVE_INFINITY;
   const read = (segment: Segment) => texts.read(keyOf(segment), segment);
   for await (const [segment, text] of readAhead(segments, ({ bytes }) => bytes, ahead, read)) {
-    if (signal?.aborted) {
-      throw new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
-    }
+    refuseWhenAborted(signal);
     const span = spanIn(text, segment, run, bounds);
     const rows = Math.min(span.rows, left);
     const end = rows < span.rows ? endOfLines(text, span.start, rows) : span.end;
@@ -86,7 +85,7 @@ export function knownRows(
   let rows = 0;
   let isExact = true;
   for (const segment of buckets.flatMap(({ segments }) => segments)) {
-    if (isWithin(segment, bounds)) rows += segment.rows;
+    if (liesWithin(segment, bounds)) rows += segment.rows;
     else if (overlaps(segment, bounds)) isExact = false;
     if (limit !== undefined && rows >= limit) return limit;
   }
@@ -100,7 +99,7 @@ export function knownBytes(
   limit: number | undefined,
 ): number | undefined {
   const inside = buckets.flatMap(({ segments }) => segments).filter((segment) => overlaps(segment, bounds));
-  if (!buckets.every(isSorted) || !inside.every((segment) => isWithin(segment, bounds))) return undefined;
+  if (!buckets.every(isSorted) || !inside.every((segment) => liesWithin(segment, bounds))) return undefined;
   const rows = inside.reduce((sum, segment) => sum + segment.rows, 0);
   return rows > (limit ?? rows) ? undefined : inside.reduce((sum, segment) => sum + segment.bytes, 0);
 }
@@ -114,7 +113,7 @@ export function wholeSegment(
   const inside = buckets.flatMap(({ segments }) => segments).filter((segment) => overlaps(segment, bounds));
   const [segment, ...others] = firstWithRows(inside, bounds, limit);
   if (segment === undefined || others.length > 0) return undefined;
-  const isWhole = segment.sorted && isWithin(segment, bounds) && (limit ?? segment.rows) >= segment.rows;
+  const isWhole = segment.sorted && liesWithin(segment, bounds) && (limit ?? segment.rows) >= segment.rows;
   return isWhole && buckets.every(isSorted) ? segment : undefined;
 }
 
@@ -127,7 +126,7 @@ function firstWithRows(
   if (limit === undefined) return segments;
   let certain = 0;
   for (const [i, segment] of segments.entries()) {
-    if (isWithin(segment, bounds)) certain += segment.rows;
+    if (liesWithin(segment, bounds)) certain += segment.rows;
     if (certain >= limit) return segments.slice(0, i + 1);
   }
   return segments;
@@ -158,7 +157,7 @@ export async function countRows(
     const { parquet } = bucket;
     if (parquet !== undefined && parquet.rows === bucket.rows) {
       const ends = { first: BigInt(parquet.first.ts), last: BigInt(parquet.last.ts) };
-      if (inBounds(ends.first, bounds) && inBounds(ends.last, bounds)) {
+      if (isWithin(ends.first, bounds) && isWithin(ends.last, bounds)) {
         add({ rows: bucket.rows, ...ends });
         continue;
       }
@@ -201,7 +200,8 @@ async function countSegments(
   };
   const inside = segments.filter((segment) => overlaps(segment, bounds));
   let rows = 0;
-  for (const segment of inside) rows += isWithin(segment, bounds) ? segment.rows : (await look(segment)).rows;
+  for (const segment of inside)
+    rows += liesWithin(segment, bounds) ? segment.rows : (await look(segment)).rows;
   let first: bigint | undefined;
   for (let i = 0; i < inside.length && first === undefined; i++) first = (await look(inside[i]!)).first;
   let last: bigint | undefined;
@@ -210,7 +210,7 @@ async function countSegments(
 }
 
 function spanIn(text: Buffer, segment: Segment, run: RunRef, bounds: TimeBounds): LineSpan {
-  if (isWithin(segment, bounds)) return { start: 0, end: text.byteLength, rows: segment.rows };
+  if (liesWithin(segment, bounds)) return { start: 0, end: text.byteLength, rows: segment.rows };
   try {
     return linesWithin(text, run, bounds);
   } catch (error) {
@@ -218,15 +218,11 @@ function spanIn(text: Buffer, segment: Segment, run: RunRef, bounds: TimeBounds)
   }
 }
 
-function inBounds(time: bigint, { from, to }: TimeBounds): boolean {
-  return (from === undefined || time >= from) && (to === undefined || time < to);
-}
-
 function overlaps(segment: Segment, { from, to }: TimeBounds): boolean {
   return (from === undefined || BigInt(segment.to) > from) && (to === undefined || BigInt(segment.from) < to);
 }
 
-function isWithin(segment: Segment, { from, to }: TimeBounds): boolean {
+function liesWithin(segment: Segment, { from, to }: TimeBounds): boolean {
   return (
     (from === undefined || BigInt(segment.from) >= from) && (to === undefined || BigInt(segment.to) <= to)
   );

@@ -1,6 +1,6 @@
+import type { ExactTypes } from "../model/exact-types.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import type { ExactTypes } from "./convert-types.ts";
 
 /** The types as they are now: those of one job are the same from its first bucket to its commit. */
 export function typesNow(archive: Archive): (table: TableName) => ExactTypes {

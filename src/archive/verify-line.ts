@@ -33,6 +33,11 @@ export function normalizedLine(table: Table, line: string): string | null {
   }
 }
 
+/** What a stored line is told by from others: what it says, or, where it is no row, the line itself. */
+export function comparableLine(table: Table, line: string): string {
+  return normalizedLine(table, line) ?? line;
+}
+
 /** A decimal without zeros at its ends; the empty string stays. Null where it is no decimal. */
 export function canonicalDecimal(text: string): string | null {
   if (text === "") return "";

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { columnType } from "../duckdb/column-type.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
+import { fileList, parquetRows } from "../duckdb/sql.ts";
 import { countText } from "../model/plural.ts";
-import { type TableName, tableNamed } from "../model/table.ts";
+import { type Column, type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { openRegularFile } from "./archive-file.ts";
-import { parquetType } from "./convert-types.ts";
-import { duckDBError } from "./duckdb.ts";
 import { localFiles } from "./local-files.ts";
 import type { Holding, Manifest } from "./manifest.ts";
-import { fileList, parquetRows } from "./sql.ts";
 import { faultOfFile, faultOfSize, type IsRead, promisedFiles, wholeText } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
 import { countLines } from "./verify-segments.ts";
@@ -127,10 +127,10 @@ async function typeFaults(
   return [parts.join("; ")];
 }
 
-function typeOf(column: Parameters<typeof parquetType>[0], exactTypes: Record<string, string>): string {
+function typeOf(column: Column, exactTypes: Record<string, string>): string {
   if (column.kind === "exact" && exactTypes[column.name] === undefined)
     return "of a type the manifest does not name";
-  return parquetType(column, exactTypes);
+  return columnType(column, exactTypes);
 }
 
 async function checkQuarantine(

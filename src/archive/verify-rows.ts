@@ -1,15 +1,15 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { canonicalLineSql } from "../duckdb/canonical-sql.ts";
+import { duckDBError } from "../duckdb/duckdb-error.ts";
+import { fileList, identifier, literal, parquetRows } from "../duckdb/sql.ts";
 import { countText } from "../model/plural.ts";
 import { lineHash } from "../model/row-hash.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
-import { canonicalLineSql } from "./canonical-sql.ts";
 import { lineLimitBytes } from "./careful.ts";
-import { duckDBError } from "./duckdb.ts";
 import { localFiles } from "./local-files.ts";
 import type { Holding, Manifest, ParquetFile, Segment } from "./manifest.ts";
 import { shownLines } from "./shown-line.ts";
-import { fileList, identifier, literal, parquetRows } from "./sql.ts";
 import { provenView } from "./table-view.ts";
 import { normalizedLine } from "./verify-line.ts";
 import type { CheckList, Fault } from "./verify-report.ts";

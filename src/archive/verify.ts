@@ -1,14 +1,14 @@
 import { rm } from "node:fs/promises";
 import { basename, join, sep } from "node:path";
+import { JobDuckDB } from "../duckdb/job-duckdb.ts";
+import { interruptOn } from "../duckdb/open-duckdb.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
-import { interruptOn } from "./duckdb.ts";
 import { type FoundRun, foundRuns } from "./found-runs.ts";
-import { JobDuckDB } from "./job-duckdb.ts";
 import { localFiles } from "./local-files.ts";
 import type { Holding, Manifest, Segment } from "./manifest.ts";
 import { everyFile } from "./manifest-files.ts";

@@ -1,4 +1,4 @@
-import { JobDuckDB } from "../archive/job-duckdb.ts";
+import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { type ArchivedRun, type ArchiveRunsJob, archiveRuns } from "../extract/run/archive-runs.ts";
 import { type Budget, openBudget } from "../extract/run/budget.ts";
 import { type ArchiveTarget, type ChosenRuns, chooseRuns } from "../extract/run/choose-runs.ts";

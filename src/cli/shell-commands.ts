@@ -1,5 +1,5 @@
 import { type Format, formatOf, formats } from "../analytics/format.ts";
-import { literal } from "../archive/sql.ts";
+import { literal } from "../duckdb/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
 

@@ -1,4 +1,4 @@
-import { sqlParts } from "../analytics/sql-parts.ts";
+import { sqlParts } from "../duckdb/sql-parts.ts";
 import { mostSqlBytes, type SqlText, sqlTooLong } from "./sql-text.ts";
 
 /** Statements that end with a semicolon, out of lines as they come; none is looked at again with each of its lines. */

@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
-import type { JobDuckDB } from "../archive/job-duckdb.ts";
 import { lostFiles } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
+import type { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { rebuildRun } from "../extract/rebuild-run.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";

@@ -1,12 +1,12 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
 import { type FoundRun, foundRuns, type RunChoice } from "../archive/found-runs.ts";
-import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
 import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
 import { type PlacesReport, verifyPlaces } from "../archive/verify-places.ts";
 import type { VerifyCheck } from "../archive/verify-report.ts";
 import { drawSample, type Sample } from "../archive/verify-sample.ts";
+import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
 import { byteText } from "../model/byte-text.ts";
 import { type ErrorCode, exit, RunvaultError, worstExit } from "../model/error.ts";

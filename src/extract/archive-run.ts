@@ -2,20 +2,21 @@ import { setTimeout } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
+import { duckDBConverter } from "../archive/convert/duckdb-form.ts";
 import { requireDistinctSeq } from "../archive/distinct-seq.ts";
-import { interruptOn } from "../archive/duckdb.ts";
-import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
 import { type Manifest, runState, type TableManifest, type TableState } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
 import { makeRealFolder } from "../archive/real-folder.ts";
-import { rowHashWithin } from "../archive/row-hash-within.ts";
 import { countGone } from "../archive/rows-gone.ts";
 import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
 import { latestView } from "../archive/table-view.ts";
 import { typesNow } from "../archive/types-now.ts";
+import { JobDuckDB, usualMeans } from "../duckdb/job-duckdb.ts";
+import { interruptOn } from "../duckdb/open-duckdb.ts";
+import { rowHashWithin } from "../duckdb/row-hash-within.ts";
 import { timerMs } from "../model/deadline.ts";
 import { exit, RunvaultError, type WiderColumn } from "../model/error.ts";
 import { deepestJson, isDeeper } from "../model/outside-json.ts";
@@ -247,7 +248,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   });
   using _interrupt = interruptOn(signal, duckdb);
   await using converter = new BucketConverter(
-    duckdb.connection,
+    duckDBConverter(duckdb.connection),
     (table) => exactTypes(table.name),
     step,
     "aside",

@@ -1,12 +1,11 @@
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { type BadLine, carefulSegment } from "../archive/careful.ts";
-import { convertBucket } from "../archive/convert.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
+import type { SegmentConverter } from "../archive/convert/convert-segments.ts";
+import type { RowKey } from "../archive/convert/parquet-look.ts";
 import { Drift, driftOf } from "../archive/drift.ts";
-import { hashFile } from "../archive/file-hash.ts";
 import type { Segment } from "../archive/manifest.ts";
 import type { Pending, Step } from "../archive/pending.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import { requireRoom } from "./disk-need.ts";
@@ -18,12 +17,11 @@ import { requireRoom } from "./disk-need.ts";
 export type BadLines = "aside" | "refuse";
 
 /**
- * Turns buckets into Parquet, one at a time: DuckDB uses all cores for each. Where the fast path finds a row it can't
- * take, the bucket's segments are read line by line, bad lines are set aside or refused, and the bucket is converted
+ * Turns buckets into Parquet, one at a time: each conversion uses all cores. Where one finds a row that it can't take, the bucket's segments are read line by line, bad lines are set aside or refused, and the bucket is converted
  * again.
  */
 export class BucketConverter implements AsyncDisposable {
-  readonly #connection: DuckDBConnection;
+  readonly #toParquet: SegmentConverter;
   readonly #exactTypes: (table: Table) => ExactTypes;
   readonly #step: Step;
   readonly #badLines: BadLines;
@@ -31,7 +29,7 @@ export class BucketConverter implements AsyncDisposable {
   #tail: Promise<unknown> = Promise.resolve();
 
   constructor(
-    connection: DuckDBConnection,
+    toParquet: SegmentConverter,
     exactTypes: (table: Table) => ExactTypes,
     step: Step,
     badLines: BadLines = "aside",
@@ -39,14 +37,14 @@ export class BucketConverter implements AsyncDisposable {
   ) {
     this.#badLines = badLines;
     this.#signal = signal;
-    this.#connection = connection;
+    this.#toParquet = toParquet;
     this.#exactTypes = exactTypes;
     this.#step = step;
   }
 
   /**
    * Converts a bucket, after those asked for before: of the segments held now when its turn comes, unless others are
-   * given. Throws as `convertBucket` does, but for `malformed_row`, and the signal's reason once that has aborted.
+   * given. Throws as `convertSegments` does, but for `malformed_row`, and the signal's reason once that has aborted.
    */
   convert(
     pending: Pending,
@@ -62,7 +60,7 @@ export class BucketConverter implements AsyncDisposable {
     return turn;
   }
 
-  /** Waits for the conversion that is running: DuckDB may not be closed under it. */
+  /** Waits for the conversion that is running: what it runs on may not be closed under it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#tail;
   }
@@ -104,8 +102,7 @@ export class BucketConverter implements AsyncDisposable {
     // Parquet takes half of what segments take, for data of any kind
     await requireRoom(pending.folder, filled.reduce((sum, { storedBytes }) => sum + storedBytes, 0) / 2);
     const file = pending.nextName(table.name, "parquet");
-    const out = pending.stagingFile(file);
-    const result = await convertBucket(this.#connection, {
+    const { rows, storedBytes, sha256, first, last, drift } = await this.#toParquet({
       table,
       instanceId: run.instanceId,
       runId: run.runId,
@@ -113,21 +110,20 @@ export class BucketConverter implements AsyncDisposable {
       exactTypes: this.#exactTypes(table),
       // what is committed stays as it is
       oddZeros: this.#badLines === "refuse",
-      out,
-      codec: "zstd",
+      out: pending.stagingFile(file),
     });
     this.#step("converted");
     const parquet = {
       file,
       bucket,
-      rows: Number(result.rows),
-      ...(await hashFile(out)),
-      first: keyOf(result.firstTs, result.firstSeq),
-      last: keyOf(result.lastTs, result.lastSeq),
+      rows,
+      sha256,
+      storedBytes,
+      first: keyText(first),
+      last: keyText(last),
     };
     const of = segments.map((segment) => segment.file);
-    const drift = driftOf([result.drift, carefulDrift ?? []]);
-    await pending.addParquet(table.name, parquet, of, drift);
+    await pending.addParquet(table.name, parquet, of, driftOf([drift, carefulDrift ?? []]));
   }
 
   /**
@@ -188,9 +184,8 @@ async function* asChunks(text: Uint8Array): AsyncIterable<Uint8Array> {
   yield text;
 }
 
-function keyOf(ts: bigint | undefined, seq: bigint | undefined): { ts: string; seq: string } {
+function keyText(key: RowKey | undefined): { ts: string; seq: string } {
   // a bucket without rows is never converted
-  if (ts === undefined || seq === undefined)
-    throw new RunvaultError("internal", "a converted bucket has no rows");
-  return { ts: ts.toString(), seq: seq.toString() };
+  if (key === undefined) throw new RunvaultError("internal", "a converted bucket has no rows");
+  return { ts: key.ts.toString(), seq: key.seq.toString() };
 }

@@ -1,7 +1,8 @@
-import { createHash } from "node:crypto";
 import { linesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { Segment } from "../archive/manifest.ts";
-import { normalizedLine } from "../archive/verify-line.ts";
+import { comparableLine } from "../archive/verify-line.ts";
+import { lineHash } from "../model/row-hash.ts";
+import { sideBySide } from "../model/side-by-side.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
@@ -103,14 +104,15 @@ async function equalAnswer(
   const held = new HeldBytes(input, asItIs);
   const bounds = asked(windows[0]!.from, windows.at(-1)!.to);
   let bytes = 0;
-  try {
+  const answer = async function* () {
     for await (const chunk of source.rows({ ...run, table: table.name, ...bounds, signal })) {
-      await held.compare(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
-      if (held.differs) break;
+      yield chunk;
       bytes += chunk.byteLength;
       onRows(0, chunk.byteLength);
     }
-    await held.end(false);
+  };
+  try {
+    await held.compare(answer(), false);
   } catch (error) {
     signal.throwIfAborted();
     // whatever else it is, asking for what is left will tell
@@ -131,18 +133,18 @@ async function equalSlice(input: HeldComparison, clean: Clean): Promise<number> 
     work.countRows === undefined ? undefined : windows.reduce((sum, { rows }) => sum + rows, 0);
   const held = new HeldBytes(input, clean);
   const slice = { run, table, bucket: "", from: first.from, to: last.to, expected };
-  for await (const event of segmentsOf(slice, work)) {
-    if (event.kind === "segment") {
+  const answer = async function* () {
+    for await (const event of segmentsOf(slice, work)) {
+      if (event.kind === "restart") return held.giveUp();
+      if (event.kind !== "segment") continue;
       try {
-        await held.compare(await clean(event.text));
+        yield await clean(event.text);
       } finally {
         event.release();
       }
-    } else if (event.kind === "restart") held.giveUp();
-    else await held.end(true);
-    // known to be others: the rest is not asked for
-    if (held.differs) break;
-  }
+    }
+  };
+  await held.compare(answer(), true);
   return held.equal;
 }
 
@@ -151,7 +153,7 @@ type Clean = (text: Buffer) => Buffer | Promise<Buffer>;
 
 const asItIs: Clean = (text) => text;
 
-/** The bytes of windows that are held, which those of an answer are held against one after the other. */
+/** The bytes of windows that are held, which those of an answer are held against. */
 class HeldBytes {
   /** True once the answer has other bytes. */
   differs = false;
@@ -159,17 +161,14 @@ class HeldBytes {
   equal = 0;
   readonly #input: HeldComparison;
   readonly #clean: Clean;
-  /** The window under way, its segments that are still to come, and what is left of the one being compared. */
+  /** The window under way. */
   #at = 0;
-  #segments: Segment[];
-  #left: Buffer = Buffer.alloc(0);
   #first: string | null = null;
   #last: string | null = null;
 
   constructor(input: HeldComparison, clean: Clean) {
     this.#input = input;
     this.#clean = clean;
-    this.#segments = [...input.windows[0]!.segments];
   }
 
   /** The time between the first row that was read and the last. */
@@ -181,23 +180,18 @@ class HeldBytes {
     this.differs = true;
   }
 
-  async compare(text: Buffer): Promise<void> {
-    for (let rest = text; rest.byteLength > 0 && !this.differs; ) {
-      if (this.#left.byteLength === 0 && !(await this.#hasMore())) return this.giveUp();
-      const size = Math.min(rest.byteLength, this.#left.byteLength);
-      const same = commonBytes(rest, this.#left, size);
+  /** Reads an answer as far as it has the bytes held; `isWhole` where its end is known to be that of all there is. */
+  async compare(answer: AsyncIterable<Uint8Array>, isWhole: boolean): Promise<void> {
+    let isShort = false;
+    for await (const { a, same, differs } of sideBySide(answer, this.#texts())) {
       // a line of this window: what came before it is all there is of those ahead
-      if (this.equal < this.#at && rest.subarray(0, same).includes(10)) await this.#confirm(this.#at);
-      if (same < size) return this.giveUp();
-      rest = rest.subarray(size);
-      this.#left = this.#left.subarray(size);
+      if (this.equal < this.#at && a.subarray(0, same).includes(10)) await this.#confirm(this.#at);
+      if (!differs) continue;
+      if (a.byteLength > 0) this.giveUp();
+      else isShort = true;
     }
-  }
-
-  /** Takes note that the answer ended; `isWhole` where it is known to be all there is. */
-  async end(isWhole: boolean): Promise<void> {
     if (this.differs) return;
-    if (!(await this.#hasMore())) await this.#confirm(this.#input.windows.length);
+    if (!isShort) await this.#confirm(this.#input.windows.length);
     else if (isWhole) await this.#confirm(this.#at);
   }
 
@@ -206,30 +200,19 @@ class HeldBytes {
     for (; this.equal < windowsBefore; this.equal++) await onEqual(windows[this.equal]!);
   }
 
-  async #hasMore(): Promise<boolean> {
+  async *#texts(): AsyncGenerator<Buffer> {
     const { windows, read } = this.#input;
-    while (this.#left.byteLength === 0) {
-      const segment = this.#segments.shift();
-      if (segment !== undefined) {
+    for (const [at, { segments }] of windows.entries()) {
+      this.#at = at;
+      for (const segment of segments) {
         if (segment.rows === 0) continue;
-        this.#left = await this.#clean(await read(segment));
-        this.#first ??= await firstTime(this.#left);
-        this.#last = (await lastTime(this.#left)) ?? this.#last;
-      } else if (this.#at < windows.length - 1) {
-        this.#at++;
-        this.#segments = [...windows[this.#at]!.segments];
-      } else return false;
+        const text = await this.#clean(await read(segment));
+        this.#first ??= await firstTime(text);
+        this.#last = (await lastTime(text)) ?? this.#last;
+        yield text;
+      }
     }
-    return true;
   }
-}
-
-/** How many bytes two texts have in common from their beginning, of the first so many. */
-function commonBytes(a: Buffer, b: Buffer, size: number): number {
-  if (a.compare(b, 0, size, 0, size) === 0) return size;
-  let same = 0;
-  while (a[same] === b[same]) same++;
-  return same;
 }
 
 /** A window's rows at the source, the same or not in whatever order they come and however they are printed. */
@@ -271,10 +254,8 @@ class LineHash {
     const turns = new Turns();
     for (const bytes of eachLine(await linesWithoutOddZeros(text, this.#table))) {
       if (turns.isDue(bytes.byteLength)) await turns.next();
-      const line = bytes.toString("utf8");
-      const canonical = normalizedLine(this.#table, line) ?? line;
       this.rows++;
-      this.#sum += createHash("md5").update(canonical).digest().readBigUInt64BE(0);
+      this.#sum += lineHash(comparableLine(this.#table, bytes.toString("utf8")));
     }
   }
 }

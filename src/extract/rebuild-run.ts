@@ -1,9 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import { commitRun, tidyCommitted } from "../archive/commit.ts";
-import { sameTypes } from "../archive/convert-types.ts";
+import { duckDBConverter } from "../archive/convert/duckdb-form.ts";
 import { driftOf } from "../archive/drift.ts";
-import { interruptOn } from "../archive/duckdb.ts";
-import { JobDuckDB, usualMeans } from "../archive/job-duckdb.ts";
 import { lockRun } from "../archive/lock.ts";
 import { lostFiles, namesOf } from "../archive/lost-files.ts";
 import type { Holding, Manifest, ParquetFile, Segment, TableManifest } from "../archive/manifest.ts";
@@ -14,10 +12,13 @@ import {
   Pending,
   type Step,
 } from "../archive/pending.ts";
-import { rowHashWithin } from "../archive/row-hash-within.ts";
 import { holdingsOf } from "../archive/table-view.ts";
 import { typesNow } from "../archive/types-now.ts";
+import { JobDuckDB, usualMeans } from "../duckdb/job-duckdb.ts";
+import { interruptOn } from "../duckdb/open-duckdb.ts";
+import { rowHashWithin } from "../duckdb/row-hash-within.ts";
 import { RunvaultError } from "../model/error.ts";
+import { sameTypes } from "../model/exact-types.ts";
 import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
 import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
@@ -114,7 +115,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     tempDirectory: archive.layout.stagingDir(run),
   });
   await using converter = new BucketConverter(
-    duckdb.connection,
+    duckDBConverter(duckdb.connection),
     (table) => exactTypes(table.name),
     step,
     "refuse",

@@ -1,9 +1,9 @@
 import type { Archive } from "../archive/archive.ts";
 import { commitRun } from "../archive/commit.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
 import { type Manifest, runState, type TableManifest, tableState } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
 import { exit, type RunvaultError } from "../model/error.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import type { TableName } from "../model/table.ts";
 import { markOf, provenStanding, type RunSituation } from "./proven-standing.ts";
 

@@ -2,7 +2,7 @@ import type { Archive } from "../archive/archive.ts";
 import type { Manifest, Segment } from "../archive/manifest.ts";
 import { mostSegmentBytes, readSegment } from "../archive/segment.ts";
 import { joinAddress, knownSource } from "../archive/sources.ts";
-import { normalizedLine } from "../archive/verify-line.ts";
+import { comparableLine } from "../archive/verify-line.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RetryPolicy } from "../model/retry-policy.ts";
 import type { HistorySource } from "../model/source.ts";
@@ -116,12 +116,11 @@ async function gives(
   const from = BigInt(time);
   const to = from + 1n < BigInt(segment.to) ? from + 1n : BigInt(segment.to);
   const asks = { source, run: { instanceId, runId }, table, retry, signal };
-  const wanted = normalizedLine(table, line) ?? line;
+  const wanted = comparableLine(table, line);
   return await askSmall(asks, async () => {
     const request = { instanceId, runId, table: table.name, from, to, signal };
     for await (const found of linesIn(source.rows(request), mostSegmentBytes)) {
-      const text = found.toString("utf8");
-      if ((normalizedLine(table, text) ?? text) === wanted) return true;
+      if (comparableLine(table, found.toString("utf8")) === wanted) return true;
     }
     return false;
   });

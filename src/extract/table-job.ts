@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
 import { piecesWithoutOddZeros } from "../archive/convert-line.ts";
-import type { ExactTypes } from "../archive/convert-types.ts";
 import { driftOf } from "../archive/drift.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
 import {
@@ -20,6 +19,7 @@ import {
 import type { Pending } from "../archive/pending.ts";
 import { latestView } from "../archive/table-view.ts";
 import { exit, RunvaultError } from "../model/error.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
 import { countText } from "../model/plural.ts";
 import type { RowHash } from "../model/row-hash.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";

@@ -1,7 +1,6 @@
 import { access } from "node:fs/promises";
 import type { Archive } from "../archive/archive.ts";
 import { refreshTables, tidyCommitted } from "../archive/commit.ts";
-import { type ExactTypes, sameTypes } from "../archive/convert-types.ts";
 import { isMissing } from "../archive/durable.ts";
 import { lockAllRuns, lockArchive, lockRun, lockRunInTurn } from "../archive/lock.ts";
 import type { Manifest } from "../archive/manifest.ts";
@@ -9,6 +8,7 @@ import { holdsCommittedWork, type Step } from "../archive/pending.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { replaceLinks } from "../archive/replace-links.ts";
 import { RunvaultError } from "../model/error.ts";
+import { type ExactTypes, sameTypes } from "../model/exact-types.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";

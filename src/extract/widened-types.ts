@@ -1,6 +1,6 @@
 import type { Archive } from "../archive/archive.ts";
-import { decimalType, type ExactTypes, holds } from "../archive/convert-types.ts";
 import { RunvaultError } from "../model/error.ts";
+import { decimalType, type ExactTypes, holds } from "../model/exact-types.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 
 /** Types wanted for exact columns, by table and column; null for whatever is wider than the present one. */

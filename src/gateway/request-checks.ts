@@ -1,9 +1,8 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { idFault, shownId } from "../model/id-fault.ts";
+import { checkedRows } from "../model/row-request.ts";
 import type { RowRequest, RunRef } from "../model/source.ts";
-import { tableNamed } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
-import { filterRefused } from "../model/usual-errors.ts";
 
 /** Throws `invalid_argument` for an empty or odd id and the word current, before anything is sent. */
 export function requireExactRun(run: RunRef): void {
@@ -28,22 +27,16 @@ function refuseOdd(what: "run" | "instance", id: string): void {
   if (fault !== null) throw new RunvaultError("invalid_argument", `the ${what} id ${shownId(id)} ${fault}`);
 }
 
-/** The table and the set filters of a request for rows. Throws `invalid_argument` where they do not fit together. */
-export function requireRows({ table: name, limit, filters }: RowRequest) {
-  const table = tableNamed(name);
-  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0)) {
-    throw new RunvaultError("invalid_argument", `limit must be a positive integer, not ${limit}`);
-  }
-  const given = Object.entries(filters ?? {}) as [keyof NonNullable<typeof filters>, string | undefined][];
-  const set = given.filter((pair): pair is [(typeof pair)[0], string] => pair[1] !== undefined);
-  for (const [filter, value] of set) {
-    if (!table.filters.includes(filter)) throw filterRefused(filter, table);
+/** What `checkedRows` gives. Throws `invalid_argument` for an empty filter, too, which a gateway takes for none. */
+export function requireRows(request: RowRequest) {
+  const checked = checkedRows(request);
+  for (const [filter, value] of checked.filters) {
     if (value !== "") continue;
     throw new RunvaultError("invalid_argument", `the filter ${filter} is empty`, {
       hint: "Give the filter a value, or leave it out.",
     });
   }
-  return { table, filters: set };
+  return checked;
 }
 
 /** How a gateway says outright that it does not have what it need not have. */

@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { requestCancelled } from "../model/usual-errors.ts";
 
 /** The life of one call: its signal is aborted, always with a RunvaultError, by the caller's signal or by the source's close. */
 export interface RequestScope extends Disposable {
@@ -33,5 +34,5 @@ export function openRequestScope(outer: readonly (AbortSignal | undefined)[]): R
 
 function asInterrupted(reason: unknown): RunvaultError {
   if (reason instanceof RunvaultError) return reason;
-  return new RunvaultError("interrupted", "the request was cancelled", { cause: reason });
+  return requestCancelled(reason);
 }

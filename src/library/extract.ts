@@ -1,5 +1,5 @@
-import { JobDuckDB } from "../archive/job-duckdb.ts";
 import type { TableState } from "../archive/manifest.ts";
+import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import type { ArchiveSettings } from "../extract/archive-run.ts";
 import {
   type ArchivedRun,

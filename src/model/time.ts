@@ -9,9 +9,18 @@ export interface TimeBounds {
   readonly to?: Nanoseconds | undefined;
 }
 
+/** Whether a time lies within the bounds. */
+export function isWithin(time: Nanoseconds, { from, to }: TimeBounds): boolean {
+  return (from === undefined || time >= from) && (to === undefined || time < to);
+}
+
 export const nsPerSecond = 1_000_000_000n;
 export const int64Max = 9_223_372_036_854_775_807n;
 export const int64Min = -9_223_372_036_854_775_808n;
+
+/** The nanoseconds that TIMESTAMP_NS can hold; DuckDB keeps the ends of int64 for infinities and "no date". */
+export const timestampMin = -9_223_372_036_854_775_806n;
+export const timestampMax = 9_223_372_036_854_775_806n;
 
 const rfc3339 = /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?([Zz]|[+-]\d\d:\d\d)?)?$/;
 

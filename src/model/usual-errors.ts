@@ -59,3 +59,13 @@ export function filterRefused(name: FilterName, table: Table): RunvaultError {
     hint: `The filters of ${table.name} are ${table.filters.join(", ")}.`,
   });
 }
+
+/** A request whose sender takes it back. */
+export function requestCancelled(reason: unknown): RunvaultError {
+  return new RunvaultError("interrupted", "the request was cancelled", { cause: reason });
+}
+
+/** Throws `interrupted` once the signal of a request aborts. */
+export function refuseWhenAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw requestCancelled(signal.reason);
+}

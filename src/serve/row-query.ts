@@ -1,8 +1,8 @@
 import { RunvaultError } from "../model/error.ts";
+import { requireFilter, requireLimit, requireOrder } from "../model/row-request.ts";
 import type { FactsRequest } from "../model/source.ts";
 import { type FilterName, filterNames, type Table, tableNamed } from "../model/table.ts";
 import { parseTime, type TimeBounds } from "../model/time.ts";
-import { filterRefused } from "../model/usual-errors.ts";
 
 /** Query parameters as they came; a repeated one is a list. */
 export type RawQuery = Readonly<Record<string, unknown>>;
@@ -43,8 +43,7 @@ export function rowParameters({ filters }: Table) {
 
 /** Reads the parameters of a request for rows of a table. Throws `invalid_argument`. */
 export function parseRowQuery(table: Table, raw: RawQuery): RowQuery {
-  const foreign = filterNames.find((name) => name in raw && !table.filters.includes(name));
-  if (foreign !== undefined) throw filterRefused(foreign, table);
+  for (const name of filterNames) if (name in raw) requireFilter(table, name);
   const query = checkedQuery(raw, rowParameters(table));
   const given = table.filters.map((name) => [name, query[name]] as const);
   return {
@@ -61,9 +60,7 @@ export function parseRowQuery(table: Table, raw: RawQuery): RowQuery {
 export function parseBounds(query: Readonly<Record<string, string>>): TimeBounds {
   const from = query.from === undefined ? undefined : parseTime(query.from);
   const to = query.to === undefined ? undefined : parseTime(query.to);
-  if (from !== undefined && to !== undefined && from > to) {
-    throw new RunvaultError("invalid_argument", `from ${from} is after to ${to}`);
-  }
+  requireOrder({ from, to });
   return { from, to };
 }
 
@@ -89,12 +86,7 @@ export function required(query: Readonly<Record<string, string>>, name: string):
 }
 
 function parseLimit(text: string): number {
-  const limit = Number(text);
-  if (!/^\d+$/.test(text) || limit < 1 || !Number.isSafeInteger(limit)) {
-    throw new RunvaultError(
-      "invalid_argument",
-      `limit must be a whole number from 1, not ${JSON.stringify(text)}`,
-    );
-  }
+  const limit = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+  requireLimit(limit, JSON.stringify(text));
   return limit;
 }

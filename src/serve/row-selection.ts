@@ -1,9 +1,9 @@
 import type { RowSelection } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
+import { requireFilter, requireOrder } from "../model/row-request.ts";
 import type { HistorySource } from "../model/source.ts";
 import { type FilterName, filterNames, type Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
-import { filterRefused } from "../model/usual-errors.ts";
 import { resolveRun } from "./history-documents.ts";
 import { type Listing, runOfToken } from "./page-token.ts";
 
@@ -19,9 +19,7 @@ const fields: Record<FilterName, keyof RowSelection> = {
 export function boundsOf(given: { from?: bigint | undefined; to?: bigint | undefined }): TimeBounds {
   const { from, to } = given;
   if (from === 0n && to === 0n) return {};
-  if (from !== undefined && to !== undefined && from > to) {
-    throw new RunvaultError("invalid_argument", `from ${from} is after to ${to}`);
-  }
+  requireOrder({ from, to });
   return { from, to };
 }
 
@@ -48,7 +46,7 @@ export async function listingOf(
   for (const name of filterNames) {
     const value = String(selection?.[fields[name]] ?? "");
     if (value === "") continue;
-    if (!table.filters.includes(name)) throw filterRefused(name, table);
+    requireFilter(table, name);
     filters[name] = value;
   }
   const bounds = boundsOf(selection ?? {});

@@ -1,4 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
+import { requestCancelled } from "../model/usual-errors.ts";
 
 /** Requests that may wait for the one under way: with scans of seconds, as many as get their turn in time. */
 const mostWaiting = 8;
@@ -15,7 +16,7 @@ export class ScanQueue {
    * it waits too long, and `interrupted` when the signal aborts.
    */
   async turn(signal: AbortSignal | undefined): Promise<Disposable> {
-    if (signal?.aborted) throw givenUp(signal);
+    if (signal?.aborted) throw requestCancelled(signal.reason);
     if (!this.#isBusy) {
       this.#isBusy = true;
       return this.#held();
@@ -29,7 +30,7 @@ export class ScanQueue {
         stopWaiting();
         reject(reason);
       };
-      const onAbort = () => leave(givenUp(signal!));
+      const onAbort = () => leave(requestCancelled(signal!.reason));
       const timer = setTimeout(() => leave(busy("other checksum scans take too long")), mostWaitMs);
       const stopWaiting = () => {
         clearTimeout(timer);
@@ -64,8 +65,4 @@ function busy(why: string): RunvaultError {
     retryAfterMs: 5000,
     hint: "Ask again later, when one of them has ended.",
   });
-}
-
-function givenUp(signal: AbortSignal): RunvaultError {
-  return new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
 }

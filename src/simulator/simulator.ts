@@ -11,21 +11,21 @@ import { RunvaultError } from "../model/error.ts";
 import type { InstanceState } from "../model/instance-state.ts";
 import { nearestName } from "../model/nearest-name.ts";
 import { textRowHash } from "../model/row-hash.ts";
+import { checkedRows } from "../model/row-request.ts";
 import { fieldsFingerprint } from "../model/schema-fingerprint.ts";
 import type {
   DocumentKind,
   FactsRequest,
   HistorySource,
   InstanceEntry,
-  RowRequest,
   RunEntry,
   RunRef,
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-import { type FilterName, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { type TableName, tableNamed, tableNames } from "../model/table.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
-import { filterRefused, instanceNotFound, runNotFound } from "../model/usual-errors.ts";
+import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import { begunRuns } from "./begun-run.ts";
 import { resourcesOf } from "./catalog.ts";
 import { InstanceFaults } from "./instance-fault.ts";
@@ -262,11 +262,8 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
     },
     async *rows(request) {
       const { run, known } = await runOf(request);
-      const filters = filtersOf(request);
+      const { filters } = checkedRows(request);
       const { limit, signal } = request;
-      if (limit !== undefined && (!Number.isInteger(limit) || limit < 1)) {
-        throw new RunvaultError("invalid_argument", `limit must be a whole number above zero, not ${limit}`);
-      }
       const table = await reader(run, request.table);
       yield* table.lines({ bounds: request, known, filters, limit, signal });
     },
@@ -293,18 +290,6 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
       await begun[Symbol.asyncDispose]();
     },
   };
-}
-
-function filtersOf(request: RowRequest): (readonly [FilterName, string])[] {
-  const table = tableNamed(request.table);
-  const given = Object.entries(request.filters ?? {}).filter(([, value]) => value !== undefined) as [
-    FilterName,
-    string,
-  ][];
-  for (const [name] of given) {
-    if (!table.filters.includes(name)) throw filterRefused(name, table);
-  }
-  return given;
 }
 
 function documentBytes<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Uint8Array {

@@ -1,6 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
-import type { TimeBounds } from "../model/time.ts";
+import { isWithin, type TimeBounds } from "../model/time.ts";
+import { refuseWhenAborted } from "../model/usual-errors.ts";
 import type { Block, TableIndex } from "./table-index.ts";
 
 const readBytes = 1_048_576;
@@ -51,7 +52,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
       for (let position = span.from; position < span.to; position += 1) {
         const block = index.block(position);
         if (known !== undefined && block.firstInit > known) continue;
-        if (isWithin(block, bounds) && isKnown(block, known)) {
+        if (liesWithin(block, bounds) && isKnown(block, known)) {
           const run = known === undefined ? lastWithin(index, position, span.to, bounds) : position;
           const end = index.block(run);
           rows += end.endRow - block.row;
@@ -64,7 +65,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
         for (const [start, end] of linesOf(bytes)) {
           const event = timeIn(bytes, start, end, eventMark);
           if (
-            !inBounds(event, bounds) ||
+            !isWithin(event, bounds) ||
             (known !== undefined && timeIn(bytes, start, end, initMark) > known)
           )
             continue;
@@ -107,7 +108,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
         const bytes = await readRange(file, block.offset, block.endOffset, dataFile);
         const whole =
           needles.length === 0 &&
-          isWithin(block, bounds) &&
+          liesWithin(block, bounds) &&
           isKnown(block, known) &&
           (unknown === undefined || block.firstInit > unknown);
         if (whole && block.endRow - block.row <= left) {
@@ -119,7 +120,7 @@ export function tableReader(dataFile: string, index: TableIndex): TableReader {
         let kept = 0;
         for (const [start, end] of linesOf(bytes)) {
           if (left <= 0) break;
-          if (!inBounds(timeIn(bytes, start, end, eventMark), bounds)) continue;
+          if (!isWithin(timeIn(bytes, start, end, eventMark), bounds)) continue;
           if (known !== undefined && timeIn(bytes, start, end, initMark) > known) continue;
           if (unknown !== undefined && timeIn(bytes, start, end, initMark) <= unknown) continue;
           const line = bytes.subarray(start, end);
@@ -173,7 +174,7 @@ function candidates(index: TableIndex, { from, to }: TimeBounds): Span {
   };
 }
 
-function isWithin(block: Block, { from, to }: TimeBounds): boolean {
+function liesWithin(block: Block, { from, to }: TimeBounds): boolean {
   return (from === undefined || block.firstEvent >= from) && (to === undefined || block.lastEvent < to);
 }
 
@@ -190,11 +191,7 @@ function everyKnown(index: TableIndex, span: Span, known: bigint): boolean {
 
 /** The last of the blocks from `position` on that lie within the bounds, of which only the last candidate may not. */
 function lastWithin(index: TableIndex, position: number, end: number, bounds: TimeBounds): number {
-  return isWithin(index.block(end - 1), bounds) ? end - 1 : Math.max(position, end - 2);
-}
-
-function inBounds(time: bigint, { from, to }: TimeBounds): boolean {
-  return (from === undefined || time >= from) && (to === undefined || time < to);
+  return liesWithin(index.block(end - 1), bounds) ? end - 1 : Math.max(position, end - 2);
 }
 
 /** Start and end (behind the line end) of every line. */
@@ -298,10 +295,4 @@ async function readRange(file: FileHandle, start: number, end: number, name: str
     filled += bytesRead;
   }
   return buffer;
-}
-
-function refuseWhenAborted(signal: AbortSignal | undefined): void {
-  if (signal?.aborted === true) {
-    throw new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
-  }
 }

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Decimal, tableFromIPC, type Vector } from "apache-arrow";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { canonicalLineSql } from "../../src/archive/canonical-sql.ts";
-import { parquetType } from "../../src/archive/convert-types.ts";
-import { identifier, literal } from "../../src/archive/sql.ts";
+import { canonicalLineSql } from "../../src/duckdb/canonical-sql.ts";
+import { columnType } from "../../src/duckdb/column-type.ts";
+import { identifier, literal } from "../../src/duckdb/sql.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
 import { type Table, tableNamed, tableNames } from "../../src/model/table.ts";
 import {
@@ -51,7 +51,7 @@ async function duckdbRows(sql: string, attach?: string): Promise<unknown[][]> {
 /** Column names and types as the archive has them. */
 function archivedTypes(table: Table): string[][] {
   const types = built.archive.exactTypes(table.name);
-  return table.columns.map((column) => [column.name, parquetType(column, types)]);
+  return table.columns.map((column) => [column.name, columnType(column, types)]);
 }
 
 const filesOf = async (name: string) => (await readdir(join(folder, name))).sort();

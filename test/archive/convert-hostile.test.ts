@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { BadLine, CarefulResult } from "../../src/archive/careful.ts";
 import { carefulSegment } from "../../src/archive/careful.ts";
-import { defaultExactTypes } from "../../src/archive/convert-types.ts";
+import { defaultExactTypes } from "../../src/model/exact-types.ts";
 import { type Table, tableNamed } from "../../src/model/table.ts";
 import { ConvertFixture, instanceId, runId, sampleLine } from "../fixtures/archive/convert-fixture.ts";
 

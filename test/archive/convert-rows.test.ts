@@ -1,8 +1,8 @@
 import { access } from "node:fs/promises";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { canonicalLineSql, rowHashSql } from "../../src/archive/canonical-sql.ts";
-import { fileList } from "../../src/archive/sql.ts";
+import { canonicalLineSql, rowHashSql } from "../../src/duckdb/canonical-sql.ts";
+import { fileList } from "../../src/duckdb/sql.ts";
 import { canonicalLine, type Row } from "../../src/model/line.ts";
 import { rowHash } from "../../src/model/row-hash.ts";
 import { type Column, type Table, tableNamed, tables } from "../../src/model/table.ts";
@@ -153,12 +153,12 @@ describe("every row goes into Parquet and comes back as the line it was", () => 
         );
         const segments = await Promise.all(parts.map((part) => fixture.segment(part)));
         const result = await fixture.convert(table, segments);
-        expect(result.rows).toBe(BigInt(lines.length));
+        expect(result.rows).toBe(lines.length);
         expect(result).toMatchObject({ drift: [], resorted: false });
-        expect(result.firstTs).toBe(BigInt(sorted[0]?.ts_event ?? 0));
-        expect(result.lastTs).toBe(BigInt(sorted.at(-1)?.ts_event ?? 0));
-        expect(result.firstSeq).toBe(BigInt(sorted[0]?.seq ?? 0));
-        expect(result.lastSeq).toBe(BigInt(sorted.at(-1)?.seq ?? 0));
+        expect(result.first?.ts).toBe(BigInt(sorted[0]?.ts_event ?? 0));
+        expect(result.last?.ts).toBe(BigInt(sorted.at(-1)?.ts_event ?? 0));
+        expect(result.first?.seq).toBe(BigInt(sorted[0]?.seq ?? 0));
+        expect(result.last?.seq).toBe(BigInt(sorted.at(-1)?.seq ?? 0));
         expect(await fixture.lines(table, result.out)).toEqual(lines);
         const [hash] = await fixture.query(
           rowHashSql(canonicalLineSql(table), `read_parquet(${fileList([result.out])})`),
@@ -238,7 +238,11 @@ describe("conversion", () => {
       const result = await fixture.convert(fills, [
         await fixture.segment(`${lines.join("\n")}\n`, { sorted: !seen }),
       ]);
-      expect(result).toMatchObject({ resorted: true, firstTs: -5n, firstSeq: 8n, lastTs: 3n, lastSeq: 9n });
+      expect(result).toMatchObject({
+        resorted: true,
+        first: { ts: -5n, seq: 8n },
+        last: { ts: 3n, seq: 9n },
+      });
       expect(await fixture.lines(fills, result.out)).toEqual([4, 1, 3, 2, 0].map((i) => lines[i]));
     },
   );
@@ -267,14 +271,14 @@ describe("conversion", () => {
         fills,
         segments.map((segment) => ({ ...segment, rows: 0 })),
       );
-      expect(result).toMatchObject({ rows: 0n, firstTs: undefined, lastSeq: undefined });
+      expect(result).toMatchObject({ rows: 0, first: undefined, last: undefined });
       expect(await fixture.query(`SELECT count(*) FROM '${result.out}'`)).toEqual([["0"]]);
     }
   });
 
   it("takes a last line without its line end as the row it is", async () => {
     expect(await fixture.convert(fills, [await fixture.segment(sampleLine(fills))])).toMatchObject({
-      rows: 1n,
+      rows: 1,
     });
   });
 

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { carefulSegment } from "../../src/archive/careful.ts";
 import { checkLine } from "../../src/archive/convert-line.ts";
-import { defaultExactTypes } from "../../src/archive/convert-types.ts";
 import { driftOf, driftText } from "../../src/archive/drift.ts";
+import { defaultExactTypes } from "../../src/model/exact-types.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource } from "../fixtures/source/array-source.ts";

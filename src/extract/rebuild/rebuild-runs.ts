@@ -1,7 +1,7 @@
 import type { Archive } from "../../archive/archive.ts";
-import { JobDuckDB } from "../../archive/job-duckdb.ts";
 import type { Manifest } from "../../archive/manifest.ts";
 import type { Step } from "../../archive/pending.ts";
+import { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { TableName } from "../../model/table.ts";

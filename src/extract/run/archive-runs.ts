@@ -1,10 +1,10 @@
 import { type Archive, openArchive } from "../../archive/archive.ts";
-import type { JobDuckDB } from "../../archive/job-duckdb.ts";
 import type { Manifest } from "../../archive/manifest.ts";
 import type { Step } from "../../archive/pending.ts";
 import { exampleSetAside, type SetAside } from "../../archive/set-aside.ts";
 import { rememberSource } from "../../archive/sources.ts";
 import { toldView } from "../../archive/table-view.ts";
+import type { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { TableName } from "../../model/table.ts";

@@ -1,5 +1,5 @@
-import { holds } from "../../archive/convert-types.ts";
 import { exit } from "../../model/error.ts";
+import { holds } from "../../model/exact-types.ts";
 import { type TableName, tableNamed } from "../../model/table.ts";
 import { type ArchiveJob, archiveRun, type RunOutcome } from "../archive-run.ts";
 import { type RebuiltRun, rebuildRuns, wideningRebuild } from "../rebuild/rebuild-runs.ts";

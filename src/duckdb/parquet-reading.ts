@@ -1,11 +1,15 @@
 import type { DuckDBConnection, DuckDBType } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
-import type { FilterName, Table } from "../model/table.ts";
+import type { ExactTypes } from "../model/exact-types.ts";
+import type { FilterValue } from "../model/row-request.ts";
+import type { Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
-import { boundsSql } from "./bounds-sql.ts";
-import { type ExactTypes, parquetType } from "./convert-types.ts";
-import { duckDBError, type OpenDuckDB } from "./duckdb.ts";
-import { identifier, literal, parquetRows } from "./sql.ts";
+import { requestCancelled } from "../model/usual-errors.ts";
+import { columnType } from "./column-type.ts";
+import { duckDBError } from "./duckdb-error.ts";
+import type { OpenDuckDB } from "./open-duckdb.ts";
+import { identifier, parquetRows } from "./sql.ts";
+import { whereSql } from "./where-sql.ts";
 import { CutStream, countedStream, type RowChunk } from "./whole-stream.ts";
 
 export interface ParquetQuery {
@@ -15,7 +19,7 @@ export interface ParquetQuery {
   /** DuckDB types of the exact columns in the files. */
   readonly exactTypes: ExactTypes;
   readonly bounds: TimeBounds;
-  readonly filters: readonly (readonly [FilterName, string])[];
+  readonly filters: readonly FilterValue[];
   readonly limit: number | undefined;
   readonly signal: AbortSignal | undefined;
   /** Told of all that DuckDB is asked to do: until it is done, DuckDB may not be closed. */
@@ -60,14 +64,12 @@ export class ParquetReading implements Disposable {
     const columns = list ?? table.columns.map(({ name }) => identifier(name)).join(", ");
     if (files.length === 0) {
       const nulls = table.columns.map(
-        (column) => `NULL::${parquetType(column, exactTypes)} AS ${identifier(column.name)}`,
+        (column) => `NULL::${columnType(column, exactTypes)} AS ${identifier(column.name)}`,
       );
       return `SELECT ${columns} FROM (SELECT ${nulls.join(", ")}) WHERE false`;
     }
-    const tests = [...boundsSql(bounds), ...filters.map(filterSql)];
-    const where = tests.length === 0 ? "" : ` WHERE ${tests.join(" AND ")}`;
     const first = limit === undefined ? "" : ` LIMIT ${limit}`;
-    return `SELECT ${columns} FROM ${parquetRows(files)}${where}${first}`;
+    return `SELECT ${columns} FROM ${parquetRows(files)}${whereSql(bounds, filters)}${first}`;
   }
 
   /** Name and type of the columns that a SELECT gives. */
@@ -139,9 +141,7 @@ export class ParquetReading implements Disposable {
 
   #failure(thrown: unknown): RunvaultError {
     const { signal } = this.#query;
-    if (signal?.aborted) {
-      return new RunvaultError("interrupted", "the request was cancelled", { cause: signal.reason });
-    }
+    if (signal?.aborted) return requestCancelled(signal.reason);
     const error = duckDBError(thrown, "Parquet cannot be read");
     const text = thrown instanceof Error ? thrown.message : "";
     // what is neither the disk's nor the memory's fault is the file's
@@ -160,9 +160,4 @@ export class ParquetReading implements Disposable {
       hint: "Run `runvault verify` to see which file it is; `runvault rebuild` makes Parquet again from segments.",
     });
   }
-}
-
-/** No text in Parquet has a zero byte: conversion sets such rows aside. So none is equal to one that has. */
-function filterSql([name, value]: readonly [FilterName, string]): string {
-  return value.includes("\0") ? "false" : `${identifier(name)} = ${literal(value)}`;
 }

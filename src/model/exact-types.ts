@@ -1,5 +1,5 @@
-import { RunvaultError } from "../model/error.ts";
-import type { Column, Table } from "../model/table.ts";
+import { RunvaultError } from "./error.ts";
+import type { Table } from "./table.ts";
 
 /** A DECIMAL column type: `precision` digits in all, `scale` of them after the point. */
 export interface DecimalType {
@@ -54,29 +54,3 @@ export function holds(outer: string, inner: string): boolean {
   const [a, b] = [decimalType(outer), decimalType(inner)];
   return a.scale >= b.scale && a.precision - a.scale >= b.precision - b.scale;
 }
-
-/** The DuckDB type of a column in Parquet. */
-export function parquetType(column: Column, exactTypes: ExactTypes): string {
-  switch (column.kind) {
-    case "uint64":
-      return "UBIGINT";
-    case "int64":
-      return "BIGINT";
-    case "uint32":
-      return "UINTEGER";
-    case "timestamp":
-      return "TIMESTAMP_NS";
-    case "double":
-      return "DOUBLE";
-    case "string":
-      return "VARCHAR";
-    case "exact": {
-      const { precision, scale } = exactType(exactTypes, column.name);
-      return `DECIMAL(${precision},${scale})`;
-    }
-  }
-}
-
-/** The nanoseconds that TIMESTAMP_NS can hold; DuckDB keeps the ends of int64 for infinities and "no date". */
-export const timestampMin = -9_223_372_036_854_775_806n;
-export const timestampMax = 9_223_372_036_854_775_806n;

@@ -2,9 +2,9 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import type { RowHash } from "../model/row-hash.ts";
 import type { Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
-import { boundsSql } from "./bounds-sql.ts";
 import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { parquetRows } from "./sql.ts";
+import { whereSql } from "./where-sql.ts";
 
 /**
  * The row hash of what Parquet files of a table hold within the bounds. DuckDB looks into no more of them than the
@@ -17,9 +17,7 @@ export async function rowHashWithin(
   bounds: TimeBounds = {},
 ): Promise<RowHash> {
   if (files.length === 0) return { rows: 0n, hash: 0n };
-  const tests = boundsSql(bounds);
-  const within = tests.length === 0 ? "" : ` WHERE ${tests.join(" AND ")}`;
-  const sql = `${rowHashSql(canonicalLineSql(table), parquetRows(files))}${within}`;
+  const sql = `${rowHashSql(canonicalLineSql(table), parquetRows(files))}${whereSql(bounds)}`;
   const reader = await connection.runAndReadAll(sql);
   const [[rows, hash]] = reader.getRows() as [[bigint, bigint]];
   return { rows, hash };

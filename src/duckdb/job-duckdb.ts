@@ -1,9 +1,12 @@
 import { makeFolder } from "../model/make-folder.ts";
-import { type DuckDBOptions, type OpenDuckDB, openDuckDB } from "./duckdb.ts";
+import { type DuckDBOptions, type OpenDuckDB, openDuckDB } from "./open-duckdb.ts";
 import { literal } from "./sql.ts";
 
 /** What a job's DuckDB may take unless the operator says otherwise. */
 export const usualMeans = { memoryLimitMb: 320, threads: 2 };
+
+/** What a job's DuckDB may take, and where it spills. */
+export type JobMeans = Required<Pick<DuckDBOptions, "memoryLimitMb" | "threads" | "tempDirectory">>;
 
 /**
  * One DuckDB for one job after another: opening it takes longer than converting or verifying a small run does. Each
@@ -14,7 +17,7 @@ export class JobDuckDB implements AsyncDisposable {
   #opened: OpenDuckDB | undefined;
 
   /** DuckDB for a job, which has it until the next job asks for it, and leaves it open. */
-  async forJob(options: Omit<DuckDBOptions, "file">): Promise<OpenDuckDB> {
+  async forJob(options: JobMeans): Promise<OpenDuckDB> {
     const { memoryLimitMb, threads, tempDirectory } = options;
     if (this.#opened !== undefined) {
       await makeFolder(tempDirectory);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openDuckDB } from "../../src/archive/duckdb.ts";
-import { rowHashWithin } from "../../src/archive/row-hash-within.ts";
+import { openDuckDB } from "../../src/duckdb/open-duckdb.ts";
+import { rowHashWithin } from "../../src/duckdb/row-hash-within.ts";
 import { rowHash } from "../../src/model/row-hash.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";

@@ -2,8 +2,8 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import type { OpenDuckDB } from "../../src/archive/duckdb.ts";
-import { JobDuckDB } from "../../src/archive/job-duckdb.ts";
+import { JobDuckDB } from "../../src/duckdb/job-duckdb.ts";
+import type { OpenDuckDB } from "../../src/duckdb/open-duckdb.ts";
 
 let folder: string;
 beforeEach(async () => {

@@ -7,8 +7,3 @@ export function doubleSql(decimal: string): string {
   const digits = `regexp_extract(typeof(${decimal}), '\\d+')::INTEGER`;
   return `CASE WHEN ${digits} > 18 THEN CAST(${decimal} AS VARCHAR)::DOUBLE ELSE ${decimal}::DOUBLE END`;
 }
-
-/** Name of the view that has a table's exact columns as doubles. */
-export function doublesOf(table: string): string {
-  return `${table}_f`;
-}

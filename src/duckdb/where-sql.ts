@@ -1,0 +1,26 @@
+import type { FilterValue } from "../model/row-request.ts";
+import { type TimeBounds, timestampMax, timestampMin } from "../model/time.ts";
+import { identifier, literal } from "./sql.ts";
+
+/** The WHERE clause for rows within bounds and filters, with a blank ahead; empty where every row is wanted. */
+export function whereSql(bounds: TimeBounds, filters: readonly FilterValue[] = []): string {
+  const tests = [...boundsSql(bounds), ...filters.map(filterSql)];
+  return tests.length === 0 ? "" : ` WHERE ${tests.join(" AND ")}`;
+}
+
+/** Bounds outside what a timestamp can be are open, or leave nothing. */
+function boundsSql({ from, to }: TimeBounds): string[] {
+  const tests: string[] = [];
+  if (from !== undefined && from > timestampMin) {
+    tests.push(from > timestampMax ? "false" : `ts_event >= make_timestamp_ns(${from})`);
+  }
+  if (to !== undefined && to <= timestampMax) {
+    tests.push(to < timestampMin ? "false" : `ts_event < make_timestamp_ns(${to})`);
+  }
+  return tests;
+}
+
+/** No text in Parquet has a zero byte: conversion sets such rows aside. So none is equal to one that has. */
+function filterSql([name, value]: FilterValue): string {
+  return value.includes("\0") ? "false" : `${identifier(name)} = ${literal(value)}`;
+}
