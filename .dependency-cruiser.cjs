@@ -4,6 +4,7 @@ const ranks = [
   ["row"],
   ["gateway", "simulator", "archive"],
   ["serve", "extract", "analytics"],
+  ["faults"],
   ["report"],
   ["pipeline"],
   ["cli"],

@@ -50,11 +50,6 @@ export class CursorPool implements AsyncDisposable {
     this.makeRoom();
   }
 
-  /** Closes all that are kept. */
-  clear(): void {
-    for (const token of [...this.kept.keys()]) this.drop(token);
-  }
-
   /** Closes those unused for longest until the rest is within both limits. */
   private makeRoom(): void {
     let bytes = 0;

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import {
@@ -21,6 +20,7 @@ import {
   settings,
 } from "../fixtures/served/http2-client.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 
 const open: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -127,7 +127,7 @@ test("a reader that takes nothing is dropped", async () => {
 });
 
 test("an answer that is cut is reset, never ended", async () => {
-  const server = await served({ faults: ["cut@fills:5*2", "cut-clean@fills:7"].map(parseFault) });
+  const server = await served({ wire: withFaults("cut@fills:5*2", "cut-clean@fills:7") });
   const client = session(server);
   for (let ask = 0; ask < 2; ask += 1) {
     const cut = await client.ask(rows);

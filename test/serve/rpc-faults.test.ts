@@ -11,6 +11,7 @@ import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts
 import { dialects, failure, historyClient, lineOf, pagesOf } from "../fixtures/served/rpc-clients.ts";
 import { rawPost } from "../fixtures/served/serve-raw-client.ts";
 import { ArraySource, fills, rowOf } from "../fixtures/served/serve-source.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 
 const open: Served[] = [];
 afterEach(async () => {
@@ -26,7 +27,7 @@ async function faulty(faults: string[], options: Partial<ServeOptions> = {}): Pr
     source,
     host: "127.0.0.1",
     port: 0,
-    faults: faults.map(parseFault),
+    wire: withFaults(...faults),
     ...options,
   });
   open.push(server);
