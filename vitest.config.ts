@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-const rooms = ["model", "gateway", "simulator", "archive", "serve", "extract", "analytics", "cli"];
+const rooms = ["model", "gateway", "simulator", "archive", "serve", "faults", "extract", "analytics", "cli"];
 
 /**
  * Tests that start no process share the modules of their worker: importing src/ anew for each file, or for each room,

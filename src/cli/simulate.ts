@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { z } from "zod";
+import { faultGrammar, faultKinds } from "../faults/fault.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import { formatTime, type Nanoseconds } from "../model/time.ts";
-import { faultGrammar, faultKinds } from "../serve/fault.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";
@@ -240,7 +240,7 @@ async function rendered(
 async function loadWorld() {
   const { openSimulator } = await import("../simulator/simulator.ts");
   const { serve } = await import("../serve/server.ts");
-  const { ArmedFaults } = await import("../serve/armed-faults.ts");
+  const { ArmedFaults } = await import("../faults/armed-faults.ts");
   const { wireFaults } = await import("../faults/wire-faults.ts");
   return { openSimulator, serve, ArmedFaults, wireFaults };
 }

@@ -1,10 +1,10 @@
 import type { HistorySource } from "../model/source.ts";
-import type { ArmedFaults } from "../serve/armed-faults.ts";
-import { byteStops, refuseByFault, rowStops } from "../serve/fault-effects.ts";
-import { FaultySource } from "../serve/faulty-source.ts";
-import { faultyAnswer } from "../serve/rpc-answer-faults.ts";
-import { RpcFaults } from "../serve/rpc-faults.ts";
 import type { WireHook } from "../serve/wire-hook.ts";
+import type { ArmedFaults } from "./armed-faults.ts";
+import { byteStops, refuseByFault, rowStops } from "./fault-effects.ts";
+import { FaultySource } from "./faulty-source.ts";
+import { faultyAnswer } from "./rpc-answer-faults.ts";
+import { RpcFaults } from "./rpc-faults.ts";
 
 /** The faults in what a server sends of a source. */
 export function wireFaults(faults: ArmedFaults): (source: HistorySource) => WireHook {

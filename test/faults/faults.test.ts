@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import zlib from "node:zlib";
 import { afterEach, expect, test } from "vitest";
+import { ArmedFaults } from "../../src/faults/armed-faults.ts";
+import { faultGrammar, faultKinds, parseFault } from "../../src/faults/fault.ts";
 import { wireFaults } from "../../src/faults/wire-faults.ts";
 import { rowHash } from "../../src/model/row-hash.ts";
-import { ArmedFaults } from "../../src/serve/armed-faults.ts";
-import { faultGrammar, faultKinds, parseFault } from "../../src/serve/fault.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";

@@ -1,6 +1,6 @@
 import { isTableName } from "../model/table.ts";
+import type { Asked } from "../serve/wire-hook.ts";
 import type { Fault, FaultKind } from "./fault.ts";
-import type { Asked } from "./wire-hook.ts";
 
 /** The faults of one server: how often each may still hit, and what it waits for. */
 export class ArmedFaults {

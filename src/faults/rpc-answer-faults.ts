@@ -1,8 +1,8 @@
 import { gzipSync } from "node:zlib";
 import { isTableName } from "../model/table.ts";
+import type { Asked, RpcAnswer, SentAnswer } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import { byteStops } from "./fault-effects.ts";
-import type { Asked, RpcAnswer, SentAnswer } from "./wire-hook.ts";
 
 /** An answer as faults let it out. A body that ends early as if it were complete has the length that says so. */
 export function faultyAnswer(

@@ -1,8 +1,8 @@
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/table.ts";
+import type { Asked, ByteStop, RowStop } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { FaultKind } from "./fault.ts";
-import type { Asked, ByteStop, RowStop } from "./wire-hook.ts";
 
 /** Kinds that refuse a request, over either transport. */
 const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-409", "status-500", "status-502"];
