@@ -14,9 +14,9 @@ import type {
 } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
-import { chunksOfLines, rowLines } from "../serve/row-lines.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { Fault, FaultKind } from "./fault.ts";
+import { chunksOfLines, rowLines } from "./row-lines.ts";
 import { fieldValue, withField, withoutField } from "./row-text.ts";
 
 const rowKinds: readonly FaultKind[] = [

@@ -4,8 +4,14 @@ import { RunvaultError } from "../model/error.ts";
 import { rowMessage } from "../model/row-message.ts";
 import type { RunRef } from "../model/source.ts";
 import { type TableName, tableNamed } from "../model/table.ts";
-import { maxPageBytes } from "../serve/row-pages.ts";
-import type { Asked, Page, PageShape, RowChange, UnknownField } from "../serve/wire-hook.ts";
+import {
+  type Asked,
+  maxPageBytes,
+  type Page,
+  type PageShape,
+  type RowChange,
+  type UnknownField,
+} from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import { connectCodeNames, type Fault } from "./fault.ts";
 import type { FaultySource } from "./faulty-source.ts";

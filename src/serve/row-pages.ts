@@ -5,10 +5,8 @@ import type { CursorPool } from "./cursor-pool.ts";
 import { type Listing, type PagePosition, type PageTokens, rowMark } from "./page-token.ts";
 import { RowCursor } from "./row-cursor.ts";
 import { type RowForm, RowWire } from "./row-wire.ts";
-import type { Page, RowChange } from "./wire-hook.ts";
+import { maxPageBytes, type Page, type RowChange } from "./wire-hook.ts";
 
-/** Most bytes of a response with rows, as the interface has it. */
-export const maxPageBytes = 4 * 1024 * 1024;
 // the next token, and what stands around the rows
 const roomBesideRows = 16 * 1024;
 const maxRowsBytes = maxPageBytes - roomBesideRows;

@@ -59,6 +59,9 @@ export interface PageShape {
 /** Told of every row, its line and the bytes of its message: the bytes to send instead, or undefined to leave it. */
 export type RowChange = (line: Uint8Array, message: Uint8Array) => Uint8Array | undefined;
 
+/** Most bytes of a response with rows, as the interface has it. */
+export const maxPageBytes = 4 * 1024 * 1024;
+
 export interface Page {
   /** Rows as they stand in the response, each with the tag of field 1 before it. */
   readonly wire: Uint8Array;
