@@ -26,7 +26,6 @@ import { acceptWebSockets, liveRoute } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import { newApp, planeOf, refuseUnknownRoutes } from "./new-app.ts";
-import { OpenAnswers } from "./open-answers.ts";
 import type { DocumentedRoute } from "./openapi.ts";
 import { PageTokens } from "./page-token.ts";
 import { QuerySlots } from "./query-slots.ts";
@@ -171,7 +170,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const documented: DocumentedRoute[] = [];
   // ahead of every hook that may refuse a request, for it also closes what is refused
   await acceptWebSockets(app);
-  const answers = new OpenAnswers();
+  const answers = new Drain();
   let isDraining = false;
   scopeRequests(app, tokens, new HostNames([...(options.hostNames ?? []), options.host]));
   if (options.origins !== undefined) allowOrigins(app, options.origins);
@@ -184,7 +183,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     }
     // a connection that is a WebSocket has no answer to end
     if (request.ws) return;
-    answers.add(reply.raw);
+    answers.add(new Promise((resolve) => reply.raw.once("close", resolve)));
     dropIdleReader(reply.raw, idleReaderMs, onError);
   });
   if (tokens === undefined) refuseOtherHosts(app, isCall);
@@ -233,7 +232,9 @@ export async function serve(options: ServeOptions): Promise<Served> {
     };
   });
   const drain = new Drain();
-  app.addHook("preClose", () => drain.end(drainMs));
+  app.addHook("preClose", async () => {
+    await drain.end(drainMs);
+  });
   const listening = (): Listening => ({
     host: options.host,
     port: (app.server.address() as AddressInfo).port,
@@ -320,7 +321,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     drain: async (withinMs) => {
       isDraining = true;
       await drain.end(drainMs);
-      return await answers.ended(withinMs);
+      return await answers.end(withinMs);
     },
     close: async () => {
       await app.close();
