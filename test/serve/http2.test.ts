@@ -166,6 +166,36 @@ test("a session that asks nothing, and a request that does not come whole, are e
   expect((await slow.ask(health)).status).toBe(200);
 });
 
+test.each([
+  ["pings", ping],
+  ["settings", settings],
+  ["windows", frame(8, 0, 0, Buffer.of(0, 0, 0, 1))],
+  ["priorities", frame(2, 0, 1, Buffer.alloc(5))],
+  ["unknown frames", frame(99, 0, 0)],
+])("%s are no request, and keep no session open", async (_name, trickled) => {
+  const { socket, closed } = await rawConnection(await served({ connections: { headMs: 200 } }));
+  socket.write(Buffer.concat([preface, settings]));
+  const trickling = setInterval(() => socket.write(trickled), 20);
+  const startedMs = performance.now();
+  await closed;
+  clearInterval(trickling);
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+});
+
+test("a session goes on after an answer that its source was long about", async () => {
+  const source = new ArraySource({ fills: fills(1) });
+  source.document = async () => {
+    await sleep(300);
+    return Buffer.from("{}");
+  };
+  const client = session(await served({ source, connections: { headMs: 100 } }));
+  const slow = client.ask("/api/v1/history/summary?instance=alpha&run_id=r1");
+  await sleep(200);
+  // the time to the first request is over, and it is not told to go
+  expect((await client.ask(health)).status).toBe(200);
+  expect((await slow).status).toBe(200);
+});
+
 test.each(["application/json", "application/grpc"])(
   "a call of %s that is answered before its body came whole is reset, behind its end",
   async (type) => {
