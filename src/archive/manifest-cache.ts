@@ -1,4 +1,5 @@
 import { lstat } from "node:fs/promises";
+import { LRUCache } from "lru-cache";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
@@ -14,7 +15,7 @@ const mostKept = 32;
  */
 export class ManifestCache {
   readonly #archive: Archive;
-  readonly #kept = new Map<string, { mark: string; manifest: Manifest }>();
+  readonly #kept = new LRUCache<string, { mark: string; manifest: Manifest }>({ max: mostKept });
 
   constructor(archive: Archive) {
     this.#archive = archive;
@@ -34,7 +35,6 @@ export class ManifestCache {
     this.#kept.delete(file);
     // a commit in between would leave the mark of the file before with the manifest of the one after
     if (manifest !== null && (await markOf(file)) === mark) this.#kept.set(file, { mark, manifest });
-    if (this.#kept.size > mostKept) this.#kept.delete(this.#kept.keys().next().value!);
     return manifest;
   }
 }
