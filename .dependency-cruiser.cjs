@@ -5,6 +5,7 @@ const ranks = [
   ["duckdb"],
   ["gateway", "simulator", "archive"],
   ["serve", "extract", "analytics"],
+  ["faults"],
   ["report"],
   ["pipeline"],
   ["cli", "library"],
@@ -22,6 +23,19 @@ module.exports = {
       severity: "error",
       from: { path: "^src/", pathNot: `^src/(${rooms.join("|")})/` },
       to: {},
+    },
+    {
+      name: "faults-are-for-simulate",
+      comment: "The server knows nothing of faults; who wants them gives it their hook.",
+      severity: "error",
+      from: { path: "^src/", pathNot: "^src/(faults/|cli/simulate)" },
+      to: { path: "^src/faults/" },
+    },
+    {
+      name: "faults-see-the-hook-alone",
+      severity: "error",
+      from: { path: "^src/faults/" },
+      to: { path: "^src/", pathNot: "^src/(faults|model|row|gen)/|^src/serve/wire-hook\\.ts$" },
     },
     ...rooms
       .map((room) => ({

@@ -1,6 +1,9 @@
 import { defineConfig } from "vitest/config";
 
-const rooms = ["model", "gateway", "simulator", "duckdb", "archive", "serve", "extract", "analytics", "cli"];
+const rooms = [
+  ...["model", "duckdb", "gateway", "simulator", "archive", "serve"],
+  ...["extract", "analytics", "faults", "cli"],
+];
 
 /**
  * Tests that start no process share the modules of their worker: importing src/ anew for each file, or for each room,

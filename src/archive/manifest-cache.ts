@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
 import type { Manifest } from "./manifest.ts";
@@ -11,7 +12,7 @@ const mostKept = 32;
  */
 export class ManifestCache {
   readonly #archive: Archive;
-  readonly #kept = new Map<string, { mark: string; manifest: Manifest }>();
+  readonly #kept = new LRUCache<string, { mark: string; manifest: Manifest }>({ max: mostKept });
 
   constructor(archive: Archive) {
     this.#archive = archive;
@@ -31,7 +32,6 @@ export class ManifestCache {
     this.#kept.delete(file);
     // a commit in between would leave the mark of the file before with the manifest of the one after
     if (manifest !== null && (await this.#markOf(file)) === mark) this.#kept.set(file, { mark, manifest });
-    if (this.#kept.size > mostKept) this.#kept.delete(this.#kept.keys().next().value!);
     return manifest;
   }
   async #markOf(file: string): Promise<string | null> {

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Segment } from "./manifest.ts";
 import { readSegment } from "./segment.ts";
 import type { Store } from "./storage/store.ts";
@@ -8,43 +9,30 @@ import type { Store } from "./storage/store.ts";
  */
 export class SegmentTexts {
   readonly #store: Store;
-  readonly #mostBytes: number;
   /**
-   * By SHA-256, the one that was wanted last at the end. A run that is removed and archived again has files of the same
-   * names, so a name does not stand for its bytes.
+   * By SHA-256. A run that is removed and archived again has files of the same names, so a name does not stand for its
+   * bytes.
    */
-  readonly #kept = new Map<string, { readonly text: Promise<Buffer>; readonly bytes: number }>();
-  #bytes = 0;
+  readonly #kept: LRUCache<string, Promise<Buffer>>;
 
   /** Keeps texts of `mostBytes` in all. */
   constructor(store: Store, mostBytes: number) {
     this.#store = store;
-    this.#mostBytes = mostBytes;
+    this.#kept = new LRUCache({ maxSize: Math.max(1, mostBytes) });
   }
 
   /** As `readSegment`; the text is shared, and not to be written to. */
   async read(key: string, segment: Segment): Promise<Buffer> {
     const { sha256 } = segment;
     const known = this.#kept.get(sha256);
-    this.#forget(sha256);
-    const text = known?.text ?? readSegment(this.#store, key, segment);
-    this.#kept.set(sha256, { text, bytes: segment.bytes });
-    this.#bytes += segment.bytes;
-    for (const oldest of this.#kept.keys()) {
-      if (this.#bytes <= this.#mostBytes) break;
-      this.#forget(oldest);
-    }
+    const text = known ?? readSegment(this.#store, key, segment);
+    if (known === undefined) this.#kept.set(sha256, text, { size: Math.max(1, segment.bytes) });
     try {
       return await text;
     } catch (error) {
       // what cannot be read now may be readable later
-      if (this.#kept.get(sha256)?.text === text) this.#forget(sha256);
+      if (this.#kept.peek(sha256) === text) this.#kept.delete(sha256);
       throw error;
     }
-  }
-
-  #forget(sha256: string): void {
-    this.#bytes -= this.#kept.get(sha256)?.bytes ?? 0;
-    this.#kept.delete(sha256);
   }
 }

@@ -1,10 +1,10 @@
 import { join } from "node:path";
 import { type Command, Option } from "commander";
 import { z } from "zod";
+import { faultGrammar, faultKinds } from "../faults/fault.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import { formatTime, type Nanoseconds } from "../model/time.ts";
 import { version } from "../model/version.ts";
-import { faultGrammar, faultKinds } from "../serve/fault.ts";
 import { isLoopback } from "../serve/loopback.ts";
 import { instanceFaultKinds } from "../simulator/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
@@ -156,7 +156,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
   }
   const tls = await tlsFrom(values, session);
   const pageKey = await pageKeyFrom(values, session);
-  const { openSimulator, serve } = await loadWorld();
+  const { openSimulator, serve, ArmedFaults, wireFaults } = await loadWorld();
 
   await using log = values.requestLog === undefined ? undefined : await openLineFile(values.requestLog);
   await using world = await rendered(session, (watch) =>
@@ -191,7 +191,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     ...pageKey,
     literal: values.literal,
     compress: values.compress,
-    faults: faults.answers,
+    wire: wireFaults(new ArmedFaults(faults.answers)),
     ...(token === undefined ? {} : { token }),
     ...(tokens === undefined ? {} : { tokens }),
     ...(values.maxRowsPerAnswer === undefined ? {} : { maxRowsPerAnswer: values.maxRowsPerAnswer }),
@@ -240,5 +240,7 @@ async function rendered(
 async function loadWorld() {
   const { openSimulator } = await import("../simulator/simulator.ts");
   const { serve } = await import("../serve/server.ts");
-  return { openSimulator, serve };
+  const { ArmedFaults } = await import("../faults/armed-faults.ts");
+  const { wireFaults } = await import("../faults/wire-faults.ts");
+  return { openSimulator, serve, ArmedFaults, wireFaults };
 }

@@ -3,16 +3,10 @@ import type { ServerResponse } from "node:http";
 import type { Transform } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import zlib from "node:zlib";
+import type { ByteStop } from "./wire-hook.ts";
 
 /** Content codings that rows can go out in. */
 export type RowEncoding = "identity" | "gzip" | "zstd";
-
-/** Where a body is stopped on purpose: after `bytes` bytes as sent, if `hit` says so when it gets there. */
-export interface ByteStop {
-  readonly bytes: number;
-  readonly ending: "cut" | "whole";
-  hit(): boolean;
-}
 
 /** Takes the bytes of an answer. The promises resolve to false when the answer is over: stopped, or the client left. */
 export interface Sink {

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { RunvaultError } from "../model/error.ts";
 import type { RowCursor } from "./row-cursor.ts";
 
@@ -18,11 +19,27 @@ export interface CursorPoolOptions {
  */
 export class CursorPool implements AsyncDisposable {
   private readonly options: CursorPoolOptions;
-  private readonly kept = new Map<string, { cursor: RowCursor; timer: NodeJS.Timeout }>();
+  private readonly kept: LRUCache<string, RowCursor>;
   private isClosed = false;
 
   constructor(options: CursorPoolOptions) {
+    const { most, mostBytes, idleMs } = options;
     this.options = options;
+    this.kept = new LRUCache({
+      max: most,
+      maxSize: mostBytes,
+      // one that holds more than all may takes the room of all
+      sizeCalculation: ({ heldBytes }) => Math.min(Math.max(1, heldBytes), mostBytes),
+      ttl: idleMs,
+      ttlAutopurge: true,
+      // what is still there is as good as new, however late its timer
+      allowStale: true,
+      noDeleteOnStaleGet: true,
+      // deleted is what was taken; two requests with one token end at the same place, where one cursor is enough
+      dispose: (cursor, _token, reason) => {
+        if (reason !== "delete") this.close(cursor);
+      },
+    });
   }
 
   /** Cursors kept now. */
@@ -32,39 +49,15 @@ export class CursorPool implements AsyncDisposable {
 
   /** The cursor that stands where the token points, which is the caller's from now on; undefined where it is gone. */
   take(token: string): RowCursor | undefined {
-    const entry = this.kept.get(token);
-    if (entry === undefined) return undefined;
-    clearTimeout(entry.timer);
+    const cursor = this.kept.get(token);
     this.kept.delete(token);
-    return entry.cursor;
+    return cursor;
   }
 
   /** Keeps a cursor until its token comes, or until it is in the way. */
   put(token: string, cursor: RowCursor): void {
-    // two requests with one token end at the same place: one cursor is enough
-    const double = this.take(token);
-    if (double !== undefined) this.close(double);
-    const timer = setTimeout(() => this.drop(token), this.options.idleMs).unref();
-    this.kept.set(token, { cursor, timer });
-    if (this.isClosed) this.drop(token);
-    this.makeRoom();
-  }
-
-  /** Closes all that are kept. */
-  clear(): void {
-    for (const token of [...this.kept.keys()]) this.drop(token);
-  }
-
-  /** Closes those unused for longest until the rest is within both limits. */
-  private makeRoom(): void {
-    let bytes = 0;
-    for (const { cursor } of this.kept.values()) bytes += cursor.heldBytes;
-    for (const [token, { cursor }] of this.kept) {
-      const isOver = bytes > this.options.mostBytes && this.kept.size > 1;
-      if (this.kept.size <= this.options.most && !isOver) return;
-      bytes -= cursor.heldBytes;
-      this.drop(token);
-    }
+    if (this.isClosed) this.close(cursor);
+    else this.kept.set(token, cursor);
   }
 
   /** Closes a cursor that nobody goes on with. */
@@ -74,12 +67,8 @@ export class CursorPool implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.isClosed = true;
-    const cursors = [...this.kept.keys()].map((token) => this.take(token)!);
+    const cursors = [...this.kept.values()];
+    this.kept.clear();
     await Promise.all(cursors.map((cursor) => cursor[Symbol.asyncDispose]()));
-  }
-
-  private drop(token: string): void {
-    const cursor = this.take(token);
-    if (cursor !== undefined) this.close(cursor);
   }
 }

@@ -1,4 +1,7 @@
-/** What the end of a server waits for: answers without an end of their own, which end when it does, and work to finish. */
+/**
+ * What the end of a server waits for: answers under way, those without an end of their own, which end when it does, and
+ * work to finish. Node's `close` waits for connections, without a limit, and takes the port away first.
+ */
 export class Drain {
   readonly #ending = new AbortController();
   readonly #open = new Set<Promise<unknown>>();
@@ -23,8 +26,8 @@ export class Drain {
     void done.then(() => this.#open.delete(done));
   }
 
-  /** Ends them, and waits until they have or the time is over. */
-  async end(withinMs: number): Promise<void> {
+  /** Ends them, and waits until they have or the time is over. Gives how many have not. */
+  async end(withinMs: number): Promise<number> {
     this.#ending.abort("the server is stopping");
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise((resolve) => {
@@ -32,5 +35,6 @@ export class Drain {
     });
     await Promise.race([Promise.all(this.#open), late]);
     clearTimeout(timer);
+    return this.size;
   }
 }

@@ -143,7 +143,7 @@ export function isForOwner({ code, status }: RunvaultError): boolean {
   return code.startsWith("storage_") || code === "archive_damaged" || isBug(code, status);
 }
 
-/** A status comes with an error that another gateway sent, or a fault. */
+/** A status comes with an error that another gateway sent, or a wire hook. */
 function isBug(code: ErrorCode, status: number | undefined): boolean {
   return code === "internal" && status === undefined;
 }

@@ -10,11 +10,8 @@ import {
 import { RunvaultError } from "../model/error.ts";
 import { type RowAnswer, rowForms } from "../model/row-answer.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
-import { type Table, type TableName, tables } from "../model/table.ts";
+import { type Table, tables } from "../model/table.ts";
 import { acceptedEncoding, acceptedForms } from "./accepted-rows.ts";
-import type { ArmedFaults } from "./armed-faults.ts";
-import type { DocumentRoute } from "./fault.ts";
-import { byteStops, refusalKinds, refuseByFault } from "./fault-effects.ts";
 import {
   instanceList,
   resolveRun,
@@ -28,11 +25,12 @@ import type { RequestLogEntry } from "./request-log.ts";
 import { givenQueryOf, pathOf } from "./request-target.ts";
 import { type ParameterName, queryOf, type RouteDoc } from "./route-doc.ts";
 import { parseBounds, parseFactsRequest, parseRowQuery, required, rowParameters } from "./row-query.ts";
-import { finishAnswer, type RowStop, type Sent, sendRows } from "./send-rows.ts";
+import { finishAnswer, type Sent, sendRows } from "./send-rows.ts";
+import type { DocumentRoute, WireHook } from "./wire-hook.ts";
 
 export interface HistoryRoutesOptions {
   readonly source: HistorySource;
-  readonly faults: ArmedFaults;
+  readonly wire: WireHook | undefined;
   /** Leave out what the interface document does not show on REST. */
   readonly literal: boolean;
   readonly maxRowsPerAnswer: number | undefined;
@@ -43,15 +41,16 @@ export interface HistoryRoutesOptions {
 
 /** The history plane over REST: five documents and a path for each table, below `/history`. */
 export function historyRoutes(app: FastifyInstance, options: HistoryRoutesOptions): void {
-  const { source, literal } = options;
+  const { source, literal, wire } = options;
   const document = (
     route: DocumentRoute,
     doc: RouteDoc,
     answer: (query: Record<string, string>, signal: AbortSignal) => Promise<string | Uint8Array>,
   ) => {
     app.get(`/history/${route}`, { config: { doc } }, async (request, reply) => {
-      refuseByFault(options.faults, options.faults.onDocument(route, refusalKinds));
-      const body = await answer(queryOf(request), clientSignal(reply));
+      const signal = clientSignal(reply);
+      await wire?.before(route, "rest", signal);
+      const body = await answer(queryOf(request), signal);
       return reply.type("application/json; charset=utf-8").send(body);
     });
   };
@@ -110,22 +109,22 @@ async function answerRows(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { source, faults } = options;
-  refuseByFault(faults, faults.on(table.name, refusalKinds));
+  const { source, wire } = options;
+  const signal = clientSignal(reply);
+  await wire?.before(table.name, "rest", signal);
   refuseHttp10(request);
   const query = parseRowQuery(table, givenQueryOf(request));
-  const signal = clientSignal(reply);
   const run = await resolveRun(source, query.instanceId, query.runId, signal);
   const limit = smaller(query.limit, options.maxRowsPerAnswer);
   const accepted = options.compress ? acceptedEncoding(request.headers["accept-encoding"]) : "identity";
   const asked = { ...run, ...query.bounds, table: table.name, limit, filters: query.filters, signal };
   const forms = acceptedForms(request.headers.accept);
   const made = (await source.answer?.(asked, { forms, zstd: accepted === "zstd" })) ?? null;
-  // of a source that has rows and no more, one of them tells whether there are any to be had
-  if (made === null && request.method === "HEAD") await firstRow(source, asked);
-  const answer = made ?? plainAnswer(source, asked);
-  const chunks = answer.chunks[Symbol.asyncIterator]();
   const isHead = request.method === "HEAD";
+  // of a source that has rows and no more, one of them tells whether there are any to be had
+  if (made === null && isHead) await firstRow(source, asked);
+  const answer = made ?? plainAnswer(isHead ? noRows() : source.rows(asked));
+  const chunks = answer.chunks[Symbol.asyncIterator]();
   // the first chunk comes before the status: what is wrong with the request shows here
   const first = isHead ? { done: true as const, value: undefined } : await chunks.next();
 
@@ -146,13 +145,14 @@ async function answerRows(
       ...(rows === undefined ? {} : { [rowCountHeader]: String(rows) }),
       ...(answer.setAside === 0 ? {} : { [setAsideHeader]: String(answer.setAside) }),
     });
+    const stops = wire?.stops(table.name);
     const sent = isHead
       ? headSent
       : await sendRows(response, chunks, first, {
           encoding: answer.coding === "identity" ? accepted : "identity",
           countRows: answer.given ?? options.onRequest !== undefined,
-          rowStops: rowStops(faults, table.name),
-          byteStops: byteStops(faults, table.name),
+          rowStops: stops?.rows ?? [],
+          byteStops: stops?.bytes ?? [],
         });
     if (sent.error !== undefined && sent.ending !== "left") options.onError(sent.error);
     const error = idleDrop(response) ?? sent.error;
@@ -210,7 +210,7 @@ export const rowCountHeader = "runvault-rows";
 export const setAsideHeader = "runvault-set-aside";
 
 /** Of a source that has rows and no more. Their number is counted on the way, where anybody wants it. */
-function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
+function plainAnswer(chunks: AsyncIterable<Uint8Array>): RowAnswer {
   return {
     form: "ndjson",
     forms: ["ndjson"],
@@ -218,10 +218,12 @@ function plainAnswer(source: HistorySource, request: RowRequest): RowAnswer {
     rows: () => undefined,
     bytes: undefined,
     setAside: 0,
-    chunks: source.rows(request),
+    chunks,
     given: undefined,
   };
 }
+
+async function* noRows(): AsyncGenerator<Uint8Array> {}
 
 /** Fires when the client gives the answer up. */
 export function clientSignal(reply: FastifyReply): AbortSignal {
@@ -231,16 +233,6 @@ export function clientSignal(reply: FastifyReply): AbortSignal {
     controller.abort(new RunvaultError("stream_cut", "the client left before the answer was complete"));
   });
   return controller.signal;
-}
-
-const rowEndings = { cut: "cut", "cut-clean": "whole", stall: "stalled" } as const;
-
-function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
-  return faults.on(table, ["cut", "cut-clean", "stall"]).map((fault) => ({
-    rows: fault.at,
-    ending: rowEndings[fault.kind as keyof typeof rowEndings],
-    hit: () => faults.hit(fault),
-  }));
 }
 
 function smaller(a: number | undefined, b: number | undefined): number | undefined {

@@ -21,9 +21,8 @@ import {
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import type { DocumentKind, HistorySource, RunRef } from "../model/source.ts";
-import { type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { tableNamed, tableNames } from "../model/table.ts";
 import type { CursorPool } from "./cursor-pool.ts";
-import type { DocumentRoute } from "./fault.ts";
 import { instanceList, resolveRun, runDocument, runList, storageFacts } from "./history-documents.ts";
 import type { PageTokens } from "./page-token.ts";
 import { recentRows } from "./recent-rows.ts";
@@ -31,13 +30,13 @@ import { rowPage } from "./row-pages.ts";
 import { boundsOf, listingOf, requiredId } from "./row-selection.ts";
 import type { RowForm } from "./row-wire.ts";
 import { callOf, isJsonCall, type RpcCall } from "./rpc-call.ts";
-import type { RpcFaults } from "./rpc-faults.ts";
+import type { Asked, WireHook } from "./wire-hook.ts";
 
 export interface HistoryServiceOptions {
   readonly source: HistorySource;
   readonly cursors: CursorPool;
   readonly pageTokens: PageTokens;
-  readonly faults: RpcFaults;
+  readonly wire: WireHook | undefined;
   /** Of the service, for people. */
   readonly name: string;
   /** What the store is built on, such as simulator or archive. */
@@ -57,7 +56,7 @@ interface PagedRequest {
 
 /** HistoryService over any source. Its methods throw RunvaultErrors. */
 export function historyService(options: HistoryServiceOptions): ServiceImpl<typeof HistoryService> {
-  const { source, cursors, pageTokens, faults } = options;
+  const { source, cursors, pageTokens, wire } = options;
 
   const page = async <Desc extends DescMessage>(
     schema: Desc,
@@ -82,12 +81,12 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
       ...(pageSize === 0 ? {} : { limit: pageSize }),
       continued: token !== "",
     };
-    if (token !== "") faults.refuseToken(table.name, pageTokens.parse(token, listing).page);
-    const limits = [pageSize || undefined, options.maxRowsPerAnswer, faults.cleanEnd(table.name)];
-    const limit = limits.filter((most) => most !== undefined).sort((a, b) => a - b)[0];
-    const change = await faults.rowChange(listing);
+    const number = wire === undefined || token === "" ? 1 : pageTokens.parse(token, listing).page;
+    const { most, change } = (await wire?.beforePage({ ...run, table: table.name }, number)) ?? {};
+    const limits = [pageSize || undefined, options.maxRowsPerAnswer, most];
+    const limit = limits.filter((given) => given !== undefined).sort((a, b) => a - b)[0];
     const isJson = isJsonCall(context);
-    const full = await rowPage(source, cursors, pageTokens, {
+    const made = await rowPage(source, cursors, pageTokens, {
       listing,
       form,
       limit,
@@ -96,18 +95,18 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
       signal,
       change,
     });
-    const { wire, rows, nextToken } = faults.shown(table.name, token, full);
-    call.rows = rows;
-    const message = withRows(schema, wire, isJson, { nextPageToken: nextToken });
-    const filling = isJson ? undefined : faults.filling(table.name, full);
-    if (filling !== undefined) message.$unknown = [...(message.$unknown ?? []), filling];
+    const page = wire?.page(table.name, token, made) ?? made;
+    call.rows = page.rows;
+    const message = withRows(schema, page.wire, isJson, { nextPageToken: page.nextToken });
+    const field = isJson ? undefined : wire?.pageField(table.name, made);
+    if (field !== undefined) message.$unknown = [...(message.$unknown ?? []), field];
     return message;
   };
-  /** The notes of a call that no fault refuses. */
-  const begun = async (target: DocumentRoute | TableName, context: HandlerContext): Promise<RpcCall> => {
+  /** The notes of a call that is not refused on purpose. */
+  const begun = async (asked: Asked, context: HandlerContext): Promise<RpcCall> => {
     const call = callOf(context);
-    call.target = target;
-    await faults.refuse(target, context.signal);
+    call.asked = asked;
+    await wire?.before(asked, "rpc", context.signal);
     return call;
   };
   const runOf = (request: { instanceId: string; runId: string }, signal: AbortSignal) =>
@@ -162,14 +161,9 @@ export function historyService(options: HistoryServiceOptions): ServiceImpl<type
       const listing = await listingOf(source, tableNamed("fills"), selection, "", signal);
       // no table among the notes: which window was read is not known
       call.noted = { instance: listing.run.instanceId, run: listing.run.runId };
-      const { wire, rows } = await recentRows(
-        source,
-        listing,
-        Math.min(limit || recentUsual, mostRecent),
-        signal,
-      );
-      call.rows = rows;
-      return withRows(ListRecentFillsResponseSchema, wire, isJsonCall(context), {});
+      const recent = await recentRows(source, listing, Math.min(limit || recentUsual, mostRecent), signal);
+      call.rows = recent.rows;
+      return withRows(ListRecentFillsResponseSchema, recent.wire, isJsonCall(context), {});
     },
     listPortfolioSeries: (request, context) =>
       page(ListPortfolioSeriesResponseSchema, "equity", "plain", request, context),

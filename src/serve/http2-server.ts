@@ -122,23 +122,23 @@ function dropBody(stream: http2.Http2Stream): void {
   setImmediate(close);
 }
 
-/** Node's own timer of a session starts anew with every frame, a ping too. */
+/**
+ * Ends a session that is without a request for too long. Node's timer of the session does the work, which frames of no
+ * stream, such as pings, do not start anew; that an answer is under way, and only waits for its source, it does not know.
+ */
 function endIdle(session: http2.ServerHttp2Session, { headMs, keepAliveMs }: Http2Limits): void {
   let open = 0;
-  let idle: NodeJS.Timeout;
-  const wait = (ms: number) => {
-    idle = setTimeout(() => session.close(), ms);
-  };
-  wait(headMs);
+  session.setTimeout(headMs);
+  session.on("timeout", () => {
+    if (open === 0) session.close();
+  });
   session.on("stream", (stream) => {
     open += 1;
-    clearTimeout(idle);
     stream.once("close", () => {
       open -= 1;
-      if (open === 0 && !session.closed) wait(keepAliveMs);
+      session.setTimeout(keepAliveMs);
     });
   });
-  session.once("close", () => clearTimeout(idle));
 }
 
 /**

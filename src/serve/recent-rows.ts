@@ -3,8 +3,8 @@ import { tableNamed } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import type { Listing } from "./page-token.ts";
 import { RowCursor } from "./row-cursor.ts";
-import { maxPageBytes } from "./row-pages.ts";
 import { RowWire } from "./row-wire.ts";
+import { maxPageBytes } from "./wire-hook.ts";
 
 /**
  * The last rows of a listing, in key order, as they stand in a response: at most `count`, and no more than 4 MiB. Sources

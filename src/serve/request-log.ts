@@ -1,4 +1,4 @@
-import type { Ending } from "./send-rows.ts";
+import type { Ending } from "./wire-hook.ts";
 
 /** One answered request; plain JSON, one line in a request log. It is made just before the answer ends. */
 export interface RequestLogEntry {

@@ -5,9 +5,8 @@ import type { CursorPool } from "./cursor-pool.ts";
 import { type Listing, type PagePosition, type PageTokens, rowMark } from "./page-token.ts";
 import { RowCursor } from "./row-cursor.ts";
 import { type RowForm, RowWire } from "./row-wire.ts";
+import { maxPageBytes, type Page, type RowChange } from "./wire-hook.ts";
 
-/** Most bytes of a response with rows, as the interface has it. */
-export const maxPageBytes = 4 * 1024 * 1024;
 // the next token, and what stands around the rows
 const roomBesideRows = 16 * 1024;
 const maxRowsBytes = maxPageBytes - roomBesideRows;
@@ -27,19 +26,6 @@ export interface PageRequest {
   readonly isJson: boolean;
   readonly signal: AbortSignal;
   readonly change?: RowChange | undefined;
-}
-
-/** Told of every row, its line and the bytes of its message: the bytes to send instead, or undefined to leave it. */
-export type RowChange = (line: Uint8Array, message: Uint8Array) => Uint8Array | undefined;
-
-export interface Page {
-  /** Rows as they stand in the response, each with the tag of field 1 before it. */
-  readonly wire: Uint8Array;
-  readonly rows: number;
-  /** Number of the page in its listing, from 1. */
-  readonly number: number;
-  /** Empty on the last page. */
-  readonly nextToken: string;
 }
 
 /**

@@ -1,12 +1,11 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
-import type { TableName } from "../model/table.ts";
-import type { DocumentRoute } from "./fault.ts";
 import type { RequestLogEntry } from "./request-log.ts";
+import type { Asked } from "./wire-hook.ts";
 
 /** What a method notes of a call while it answers it. */
 export interface RpcCall {
-  /** What is asked for, as faults name it. */
-  target?: DocumentRoute | TableName;
+  /** Of history; undefined for any other call, and until its method is reached. */
+  asked?: Asked;
   /** For the request log. */
   noted?: Pick<RequestLogEntry, "table" | "instance" | "run" | "from" | "to" | "limit" | "continued">;
   /** The message could be read, and a method hears of it. */

@@ -20,7 +20,6 @@ import { RuntimeService } from "../gen/example/gateway/v1/runtime_service_pb.ts"
 import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts";
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { ArmedFaults } from "./armed-faults.ts";
 import { cutDeadline } from "./client-deadline.ts";
 import {
   datasourceService,
@@ -36,10 +35,10 @@ import type { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { refuseUnlessAllowed, requestScope, requireCaller } from "./request-scope.ts";
 import { givenQueryOf, pathOf } from "./request-target.ts";
-import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
 import { finishAnswer } from "./send-rows.ts";
 import { answerOf, blamingClients, misdirectedAnswer, unreadAnswer } from "./unread-request.ts";
+import type { SentAnswer } from "./wire-hook.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
   readonly control: ControlPlane | undefined;
@@ -56,9 +55,7 @@ export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOp
   readonly onError: (error: RunvaultError) => void;
 }
 
-export interface RouteOptions extends Pick<RpcOptions, "onRequest" | "onError"> {
-  readonly armed: ArmedFaults;
-}
+export type RouteOptions = Pick<RpcOptions, "onRequest" | "onError" | "wire">;
 
 // requests are a few ids and numbers; a token is the longest of them
 const maxRequestBytes = 64 * 1024;
@@ -120,7 +117,7 @@ function unknownMethods(
 
 /**
  * The handlers as routes, each at its own path. The response is written here and not by connect-node, so that it is in
- * the request log before the client sees its end, and so that faults can be put into its bytes.
+ * the request log before the client sees its end, and so that its bytes can be changed.
  */
 export function rpcRoutes(
   app: FastifyInstance,
@@ -139,7 +136,7 @@ export function rpcRoutes(
 
 async function answerCall(
   handler: UniversalHandler,
-  { onRequest, onError, armed }: RouteOptions,
+  { onRequest, onError, wire }: RouteOptions,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
@@ -154,15 +151,18 @@ async function answerCall(
     const given = await answerOf(handler, asked);
     const heard = call.isRead === true ? given : unreadAnswer(given);
     const made = request.scope?.refusal?.code === "misdirected" ? misdirectedAnswer(heard) : heard;
-    const accepted = request.headers["accept-encoding"];
-    const { header, body, ending } = faultyAnswer(armed, call, String(accepted ?? ""), made);
+    const { asked: what, rows } = call;
+    const accepted = String(request.headers["accept-encoding"] ?? "");
+    const plain: SentAnswer = { ...made, ending: "whole" };
+    const sent = what === undefined ? plain : (wire?.answer(what, rows, accepted, made) ?? plain);
+    const { header, body, ending } = sent;
     onRequest?.({
       method: request.method,
       path: pathOf(request),
       query: givenQueryOf(request),
       status: made.status,
       ending: response.destroyed ? "left" : ending,
-      rows: call.rows ?? 0,
+      rows: rows ?? 0,
       bytes: body.length,
       ...call.noted,
     });

@@ -1,21 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { setImmediate } from "node:timers/promises";
 import { RunvaultError } from "../model/error.ts";
-import { BodySink, type ByteStop, EncodedSink, type RowEncoding, roomIn, type Sink } from "./body-sink.ts";
+import { BodySink, EncodedSink, type RowEncoding, roomIn, type Sink } from "./body-sink.ts";
 import { countLines } from "./row-lines.ts";
-
-/** Where an answer is stopped on purpose: after `rows` rows, if `hit` says so when it gets there. */
-export interface RowStop {
-  readonly rows: number;
-  readonly ending: Ending;
-  hit(): boolean;
-}
-
-/**
- * How the answer goes out of the world: `whole` is closed as complete, `cut` loses its connection without the end of
- * the chunked body, `stalled` stays open without another byte, `left` was given up by the client.
- */
-export type Ending = "whole" | "cut" | "stalled" | "left";
+import type { ByteStop, Ending, RowStop } from "./wire-hook.ts";
 
 export interface SendOptions {
   readonly encoding: RowEncoding;

@@ -7,7 +7,6 @@ import type { FileSource } from "../model/file-source.ts";
 import type { RowForm } from "../model/row-answer.ts";
 import type { HistorySource } from "../model/source.ts";
 import { allowedControl, allowedSource } from "./allowed-instances.ts";
-import { ArmedFaults } from "./armed-faults.ts";
 import { atMostEvery } from "./at-most-every.ts";
 import { refuseOtherHosts, refuseOthers, scopeRequests } from "./callers.ts";
 import { cannotListen } from "./cannot-listen.ts";
@@ -17,8 +16,6 @@ import { allowOrigins } from "./cross-origin.ts";
 import { CursorPool } from "./cursor-pool.ts";
 import { Drain } from "./drain.ts";
 import { errorAnswer } from "./envelope.ts";
-import type { Fault } from "./fault.ts";
-import { FaultySource } from "./faulty-source.ts";
 import { filesRoutes } from "./files-routes.ts";
 import { historyRoutes } from "./history-routes.ts";
 import { HostNames } from "./host-names.ts";
@@ -29,20 +26,19 @@ import { acceptWebSockets, liveRoute } from "./live-route.ts";
 import { logRoutes } from "./log-routes.ts";
 import { type Listening, monitoringRoutes, reachedBy } from "./monitoring-routes.ts";
 import { newApp, planeOf, refuseUnknownRoutes } from "./new-app.ts";
-import { OpenAnswers } from "./open-answers.ts";
 import type { DocumentedRoute } from "./openapi.ts";
 import { PageTokens } from "./page-token.ts";
 import { QuerySlots } from "./query-slots.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import { type RequestScope, requestScope } from "./request-scope.ts";
 import { givenQueryOf, pathOf } from "./request-target.ts";
-import { RpcFaults } from "./rpc-faults.ts";
 import { rpcHandlers, rpcRoutes } from "./rpc-routes.ts";
 import { serviceMetrics } from "./service-metrics.ts";
 import { serviceRoutes } from "./service-routes.ts";
 import type { ServeTls } from "./tls-options.ts";
 import { TokenList } from "./token-list.ts";
 import { type Transport, transports } from "./transport.ts";
+import type { WireHook } from "./wire-hook.ts";
 
 export interface ServeOptions {
   /** Stays the caller's: closing the server does not dispose of it. */
@@ -56,7 +52,8 @@ export interface ServeOptions {
   readonly port: number;
   /** Of history only what the interface document itself shows on REST: no /history/runs, /history/resources, /history/storage. */
   readonly literal?: boolean;
-  readonly faults?: readonly Fault[];
+  /** Changes what goes out of a source. Without it, answers are what the source holds. */
+  readonly wire?: (source: HistorySource) => WireHook;
   /** When set, every request needs `Authorization: Bearer` with it. */
   readonly token?: string;
   /** When set, every request needs one of these instead, and sees no more than the instances that are the token's. */
@@ -106,10 +103,6 @@ export interface Served {
   /** Ends in /api/v1. */
   readonly url: string;
   readonly port: number;
-  /** Lets the rows that `late` faults hold back appear. */
-  releaseLate(): void;
-  /** Answers with these faults from now on, in place of those before: one server for many a trial of a client. */
-  arm(faults: readonly Fault[]): void;
   /**
    * Refuses requests from now on, as out of reach for the moment, and ends what has no end of its own. Resolves when the
    * answers under way have ended, or after that long; gives how many have not. The port stays taken until `close`.
@@ -144,9 +137,10 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const offered = options.transports ?? (literal ? ["rest"] : transports);
   const onError =
     options.onError ?? ((error: RunvaultError) => process.emitWarning(`${error.code}: ${error.message}`));
-  const faults = new ArmedFaults(options.faults ?? []);
   const timed = limits.queryMs === undefined ? given : timedSource(given, limits.queryMs);
-  const source = new FaultySource(limitedChecksums(timed, limits), faults);
+  const checked = limitedChecksums(timed, limits);
+  const wire = options.wire?.(checked);
+  const { rest: source, rpc: messages } = wire?.sources ?? { rest: checked, rpc: checked };
   const { most = usualConnections(), ...patience } = options.connections ?? {};
   const tellFull = atMostEvery(fullToldMs, () => onError(tooManyConnections(most)));
   const connections = new Connections(most, () => {
@@ -176,7 +170,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const documented: DocumentedRoute[] = [];
   // ahead of every hook that may refuse a request, for it also closes what is refused
   await acceptWebSockets(app);
-  const answers = new OpenAnswers();
+  const answers = new Drain();
   let isDraining = false;
   scopeRequests(app, tokens, new HostNames([...(options.hostNames ?? []), options.host]));
   if (options.origins !== undefined) allowOrigins(app, options.origins);
@@ -189,7 +183,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     }
     // a connection that is a WebSocket has no answer to end
     if (request.ws) return;
-    answers.add(reply.raw);
+    answers.add(new Promise((resolve) => reply.raw.once("close", resolve)));
     dropIdleReader(reply.raw, idleReaderMs, onError);
   });
   if (tokens === undefined) refuseOtherHosts(app, isCall);
@@ -238,7 +232,9 @@ export async function serve(options: ServeOptions): Promise<Served> {
     };
   });
   const drain = new Drain();
-  app.addHook("preClose", () => drain.end(drainMs));
+  app.addHook("preClose", async () => {
+    await drain.end(drainMs);
+  });
   const listening = (): Listening => ({
     host: options.host,
     port: (app.server.address() as AddressInfo).port,
@@ -266,7 +262,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     const isLimited = limits.rows !== undefined || limits.bytes !== undefined || slots !== undefined;
     historyRoutes(routes, {
       source: isLimited ? limitedAnswers(source, limits, slots) : source,
-      faults,
+      wire,
       literal,
       maxRowsPerAnswer: options.maxRowsPerAnswer,
       compress: options.compress ?? false,
@@ -292,8 +288,8 @@ export async function serve(options: ServeOptions): Promise<Served> {
         ...(control?.isLive && offered.includes("rest") ? ["websocket"] : []),
         "metrics",
       ],
-      source: source.forMessages(),
-      faults: new RpcFaults(faults, source),
+      source: messages,
+      wire,
       cursors,
       pageTokens: new PageTokens(options.pageKey),
       control,
@@ -307,7 +303,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
       onError,
     });
     const rpc: FastifyPluginAsync = async (routes) =>
-      rpcRoutes(routes, handlers, { onRequest, onError, armed: faults });
+      rpcRoutes(routes, handlers, { onRequest, onError, wire });
     for (const prefix of ["", basePath]) await app.register(rpc, { prefix });
   }
 
@@ -322,16 +318,10 @@ export async function serve(options: ServeOptions): Promise<Served> {
   return {
     url: `${options.tls === undefined ? "http" : "https"}://${host}:${port}${basePath}`,
     port,
-    releaseLate: () => source.release(),
-    arm: (given) => {
-      faults.arm(given);
-      // what they hold is as the faults before made it
-      cursors.clear();
-    },
     drain: async (withinMs) => {
       isDraining = true;
       await drain.end(drainMs);
-      return await answers.ended(withinMs);
+      return await answers.end(withinMs);
     },
     close: async () => {
       await app.close();

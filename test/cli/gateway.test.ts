@@ -6,10 +6,10 @@ import { openArchive } from "../../src/archive/archive.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { RunRef, StorageFacts } from "../../src/model/source.ts";
 import type { TimeBounds } from "../../src/model/time.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 const named = "alpha/2022-01-01";
@@ -64,7 +64,7 @@ const fills = (url: string, ...names: string[]) => [
 
 describe("requests that are repeated", () => {
   it("are counted in the report, whoever repeats them", async () => {
-    await served({ faults: [parseFault("status-500@fills*2")] }, async (url) => {
+    await served({ wire: withFaults("status-500@fills*2") }, async (url) => {
       const done = JSON.parse((await runInside([...fills(url, named), "--json"])).stdout);
       expect(done).toMatchObject({ exit: 0, runs: [{ state: "COMPLETE", retries: 2 }], notTried: [] });
       // nothing was repeated to find that nothing changed
@@ -74,7 +74,7 @@ describe("requests that are repeated", () => {
   });
 
   it("are told on standard error when the wait is one that a user notices", async () => {
-    await served({ faults: [parseFault("rate-limit@instances:1")] }, async (url) => {
+    await served({ wire: withFaults("rate-limit@instances:1") }, async (url) => {
       const { status, stderr } = await runInside(["runs", "--gateway", url]);
       expect(status).toBe(0);
       expect(stderr).toMatch(/warn: waiting before the next attempt .*code=rate_limited status=429/);

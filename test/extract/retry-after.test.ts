@@ -15,9 +15,9 @@ import { RunvaultError } from "../../src/model/error.ts";
 import type { RetryInfo, RetryPolicy } from "../../src/model/retry-policy.ts";
 import type { HistorySource, RowRequest } from "../../src/model/source.ts";
 import { tableNamed } from "../../src/model/table.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import { serve } from "../../src/serve/server.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 import { fail, pageOf, scriptedRun, send, servePages } from "../fixtures/source/rpc-scripted-pages.ts";
@@ -212,7 +212,7 @@ describe("a Retry-After of a day is capped in all of a job", () => {
       host: "127.0.0.1",
       port: 0,
       literal,
-      faults: faults.map(parseFault),
+      wire: withFaults(...faults),
     });
     try {
       const { retry, told, signal } = cappedPolicy(2);

@@ -11,11 +11,11 @@ import type { Archive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import type { Manifest } from "../../src/archive/manifest.ts";
 import type { HistorySource } from "../../src/model/source.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 const rows = smallWorld(60).get("fills")!;
@@ -148,7 +148,7 @@ describe("rows with Accept-Encoding: zstd", () => {
   });
 
   test("faults of lines still show, in every form asked for", async () => {
-    const faulty = await alsoServing({ source, faults: [parseFault("cut@orders:3")] });
+    const faulty = await alsoServing({ source, wire: withFaults("cut@orders:3") });
     const cut = await rawGet(url("orders", "", faulty), { accept: "text/csv" });
     expect([cut.isWhole, cut.body.toString()]).toEqual([false, text(one.slice(0, 3))]);
     const after = await rawGet(url("orders", "", faulty), { accept: "text/csv" });

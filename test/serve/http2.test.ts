@@ -5,7 +5,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import type { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import {
@@ -21,6 +20,7 @@ import {
   settings,
 } from "../fixtures/served/http2-client.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 
 const open: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -127,7 +127,7 @@ test("a reader that takes nothing is dropped", async () => {
 });
 
 test("an answer that is cut is reset, never ended", async () => {
-  const server = await served({ faults: ["cut@fills:5*2", "cut-clean@fills:7"].map(parseFault) });
+  const server = await served({ wire: withFaults("cut@fills:5*2", "cut-clean@fills:7") });
   const client = session(server);
   for (let ask = 0; ask < 2; ask += 1) {
     const cut = await client.ask(rows);
@@ -164,6 +164,36 @@ test("a session that asks nothing, and a request that does not come whole, are e
   await new Promise((resolve) => stream.once("close", resolve));
   expect(stream.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
   expect((await slow.ask(health)).status).toBe(200);
+});
+
+test.each([
+  ["pings", ping],
+  ["settings", settings],
+  ["windows", frame(8, 0, 0, Buffer.of(0, 0, 0, 1))],
+  ["priorities", frame(2, 0, 1, Buffer.alloc(5))],
+  ["unknown frames", frame(99, 0, 0)],
+])("%s are no request, and keep no session open", async (_name, trickled) => {
+  const { socket, closed } = await rawConnection(await served({ connections: { headMs: 200 } }));
+  socket.write(Buffer.concat([preface, settings]));
+  const trickling = setInterval(() => socket.write(trickled), 20);
+  const startedMs = performance.now();
+  await closed;
+  clearInterval(trickling);
+  expect(performance.now() - startedMs).toBeLessThan(10_000);
+});
+
+test("a session goes on after an answer that its source was long about", async () => {
+  const source = new ArraySource({ fills: fills(1) });
+  source.document = async () => {
+    await sleep(300);
+    return Buffer.from("{}");
+  };
+  const client = session(await served({ source, connections: { headMs: 100 } }));
+  const slow = client.ask("/api/v1/history/summary?instance=alpha&run_id=r1");
+  await sleep(200);
+  // the time to the first request is over, and it is not told to go
+  expect((await client.ask(health)).status).toBe(200);
+  expect((await slow).status).toBe(200);
 });
 
 test.each(["application/json", "application/grpc"])(

@@ -11,8 +11,9 @@ import type { RowRequest } from "../../src/model/source.ts";
 import { tableNamed } from "../../src/model/table.ts";
 import { CursorPool } from "../../src/serve/cursor-pool.ts";
 import { type Listing, PageTokens } from "../../src/serve/page-token.ts";
-import { maxPageBytes, type Page, rowPage } from "../../src/serve/row-pages.ts";
+import { rowPage } from "../../src/serve/row-pages.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
+import { maxPageBytes, type Page } from "../../src/serve/wire-hook.ts";
 import { failure, historyClient, lineOf, pagesOf } from "../fixtures/served/rpc-clients.ts";
 import { ArraySource, fills, rowOf } from "../fixtures/served/serve-source.ts";
 import { rowsAt, ArraySource as World } from "../fixtures/source/array-source.ts";
@@ -108,7 +109,9 @@ test("while a run grows at its end, pages give a whole beginning of it", async (
       async (now, later, limit, isKept) => {
         const all = rowsAt(run, "fills", timesOf([...now, ...later]));
         const source = new World(run, new Map([["fills", all.slice(0, now.length)]]));
-        await using pool = poolOf(isKept ? 4 : 0);
+        await using pool = poolOf(4);
+        // a closed pool keeps none
+        if (!isKept) await pool[Symbol.asyncDispose]();
         const first = await ask(source, pool, "", limit);
         const seen = linesOf(first);
         source.tables.set("fills", all);
@@ -137,7 +140,9 @@ test("late rows never make a page lose or double a row: it goes on right, or the
         const late = all[place % all.length]!;
         const before = all.filter((row) => row !== late);
         const source = new World(run, new Map([["fills", before]]));
-        await using pool = poolOf(isKept ? 4 : 0);
+        await using pool = poolOf(4);
+        // a closed pool keeps none
+        if (!isKept) await pool[Symbol.asyncDispose]();
         const first = await ask(source, pool, "", limit);
         const seen = linesOf(first);
         source.tables.set("fills", all);

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import { serve } from "../../src/serve/server.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 
 let folder: string;
 
@@ -31,8 +31,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "runvault-unproven-"));
   await using world = await openSimulator({ cacheDir: join(folder, "worlds"), runs: 1, rows: 2_000 });
   // what comes of the orders ends early, for good; a row of the bars is no row
-  const faults = ["status-500@orders*1000", "malformed@bars:5"].map(parseFault);
-  const simulated = await serve({ source: world, control: world, host: "127.0.0.1", port: 0, faults });
+  const wire = withFaults("status-500@orders*1000", "malformed@bars:5");
+  const simulated = await serve({ source: world, control: world, host: "127.0.0.1", port: 0, wire });
   const made = await archived(simulated.url, "a", "rest");
   await simulated.close();
   expect(made.states).toMatchObject({ fills: "COMPLETE", orders: "INCOMPLETE", bars: "QUARANTINED" });

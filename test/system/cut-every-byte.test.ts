@@ -7,9 +7,11 @@ import { archiveRun } from "../../src/extract/archive-run.ts";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import { type SliceEvent, segmentsOf } from "../../src/extract/fetch-slice.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
+import { ArmedFaults } from "../../src/faults/armed-faults.ts";
+import { parseFault } from "../../src/faults/fault.ts";
+import { wireFaults } from "../../src/faults/wire-faults.ts";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
 import { tableNamed } from "../../src/model/table.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import { serve } from "../../src/serve/server.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
@@ -43,12 +45,13 @@ const textOf = (rows: readonly ArrayRow[]) =>
 /** A server of rows and a client of it, for trial after trial: each arms its own faults. */
 async function openCutGateway(rows: readonly ArrayRow[], literal: boolean) {
   const source = new ArraySource(run, new Map([["factors", [...rows]]]));
-  const served = await serve({ source, host: "127.0.0.1", port: 0, literal });
+  const faults = new ArmedFaults([]);
+  const served = await serve({ source, host: "127.0.0.1", port: 0, literal, wire: wireFaults(faults) });
   const gateway = openRestGateway({ baseUrl: served.url, retry: quickRetry() });
   return {
     source,
     gateway,
-    arm: (faults: readonly string[]) => served.arm(faults.map(parseFault)),
+    arm: (texts: readonly string[]) => faults.arm(texts.map(parseFault)),
     [Symbol.asyncDispose]: async () => {
       await gateway[Symbol.asyncDispose]();
       await served.close();

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type FaultKind, faultKinds, parseFault, type RpcFaultKind } from "../../src/serve/fault.ts";
+import { type FaultKind, faultKinds, parseFault, type RpcFaultKind } from "../../src/faults/fault.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { worldRun } from "../fixtures/archive/archived-world.ts";
 import {

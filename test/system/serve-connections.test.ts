@@ -12,6 +12,7 @@ import type { RequestScope } from "../../src/serve/request-scope.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate } from "../fixtures/command/tls-files.ts";
+import { controlOf } from "../fixtures/served/serve-control.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
 
 const open: Served[] = [];
@@ -91,6 +92,7 @@ class Client {
 }
 
 const rows = "/history/fills?instance=alpha&run_id=r1";
+const call = "POST /example.history.v1.HistoryService/ListInstances HTTP/1.1\r\nhost: t\r\n";
 
 test("a head that does not come in time is a 408, in the envelope, and the end of the connection", async () => {
   const server = await served({ connections: { headMs: 100 } });
@@ -105,10 +107,7 @@ test("a head that does not come in time is a 408, in the envelope, and the end o
 test("a body that does not come in time ends the connection", async () => {
   const server = await served({ connections: { headMs: 100, requestMs: 100 } });
   const slow = await Client.connect(server);
-  const path = "/example.history.v1.HistoryService/ListInstances";
-  slow.socket.write(
-    `POST ${path} HTTP/1.1\r\nhost: t\r\ncontent-type: application/proto\r\ncontent-length: 9\r\n\r\nx`,
-  );
+  slow.socket.write(`${call}content-type: application/proto\r\ncontent-length: 9\r\n\r\nx`);
   await slow.closed;
   expect((await fetch(`${server.url}/health`)).status).toBe(200);
 });
@@ -138,10 +137,10 @@ test("the connection that asked for nothing for longest gives way to a new one",
 test("a body under way does not keep others out", async () => {
   const server = await served({ connections: { most: 1 } });
   const slow = await Client.connect(server);
-  const path = "/example.history.v1.HistoryService/ListInstances";
-  slow.socket.write(
-    `POST ${path} HTTP/1.1\r\nhost: t\r\ncontent-type: application/proto\r\ncontent-length: 9\r\n\r\nx`,
-  );
+  const body = "content-type: application/proto\r\ncontent-length: 9\r\nexpect: 100-continue\r\n\r\nx";
+  slow.socket.write(`${call}${body}`);
+  // the server has the head
+  await slow.until("HTTP/1.1 100 ");
   const other = await Client.connect(server);
   await slow.closed;
   await other.ask("/health");
@@ -152,8 +151,10 @@ test("a body that ends after its answer leaves the connection among those that g
   const early = await Client.connect(server);
   early.socket.write("POST /api/v1/instances/x/start HTTP/1.1\r\nhost: t\r\ncontent-length: 5\r\n\r\n");
   await early.until("HTTP/1.1 401 ");
-  early.socket.write("hello");
   // the server has the body by the time it answers what is sent after it
+  const next = early.text.length;
+  early.socket.write("helloGET /api/v1/health HTTP/1.1\r\nhost: t\r\n\r\n");
+  while (!early.text.includes("HTTP/1.1 ", next)) await once(early.socket, "data");
   const second = await Client.connect(server);
   await second.ask("/health");
   await Client.connect(server);
@@ -175,6 +176,30 @@ test("an answer under way is not given up for a new connection, which is closed 
   await Promise.all([first.until("\r\n0\r\n\r\n"), second.until("\r\n0\r\n\r\n")]);
   // and then there is room
   await (await Client.connect(server)).ask("/health");
+});
+
+test("a WebSocket is not given up for a new connection", async () => {
+  const control = {
+    ...controlOf({ instanceId: "alpha", currentRunId: "r1" }),
+    status: async () => ({ transport: { connected: true }, capabilities: { subscriptions: true } }),
+  };
+  const server = await served({ control, connections: { most: 2 } });
+  const live = await Client.connect(server);
+  const upgrade = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n";
+  const key = `sec-websocket-key: ${"A".repeat(22)}==\r\n`;
+  live.socket.write(`GET /api/v1/instances/alpha/ws HTTP/1.1\r\nhost: t\r\n${upgrade}${key}\r\n`);
+  await live.until("HTTP/1.1 101 ");
+  const second = await Client.connect(server);
+  await second.ask("/health");
+  await Client.connect(server);
+  await Promise.race([live.closed, second.closed]);
+  expect([live.isClosed, second.isClosed]).toEqual([false, true]);
+});
+
+test("a connection is kept for as long as load balancers keep theirs", async () => {
+  const client = await Client.connect(await served());
+  await client.ask("/health");
+  expect(client.text).toMatch(/\r\nkeep-alive: timeout=72\r\n/i);
 });
 
 test("a connection with more requests at a time than anybody needs is closed", async () => {
@@ -211,8 +236,32 @@ test("what is no HTTP is answered in the envelope, but never in the middle of an
   await source.begun(1);
   mixed.socket.write("EHLO mail.example\r\n\r\n");
   await mixed.closed;
-  source.gate.resolve();
   expect(mixed.text).toBe("");
+  // of the last request not all has come, and the one before it is not answered
+  const piped = await Client.connect(server);
+  const broken = "content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nno number\r\n";
+  piped.socket.write(`GET /api/v1${rows} HTTP/1.1\r\nhost: t\r\n\r\n${call}${broken}`);
+  await piped.closed;
+  source.gate.resolve();
+  expect(piped.text).toBe("");
+});
+
+test("nor in the middle of an answer to a request of which not all has come", async () => {
+  const source = new ArraySource({ fills: fills(3) });
+  const gate = Promise.withResolvers<void>();
+  source.rows = async function* () {
+    yield Buffer.from("{}\n");
+    await gate.promise;
+  };
+  const client = await Client.connect(await served({ source }));
+  const chunked = `GET /api/v1${rows} HTTP/1.1\r\nhost: t\r\ntransfer-encoding: chunked\r\n\r\n`;
+  client.socket.write(chunked);
+  await client.until("{}\n");
+  client.socket.write("no number\r\n");
+  await client.closed;
+  gate.resolve();
+  expect(client.text).toMatch(/^HTTP\/1\.1 200 [\s\S]*\{\}\n\r\n$/);
+  expect(client.text).not.toContain(" 400 ");
 });
 
 test("requests that no route ever sees are logged too, and a log that fails is not in their way", async () => {

@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { parseFault } from "../../src/serve/fault.ts";
 import { type ServeOptions, serve } from "../../src/serve/server.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 
 const named = { instanceId: "alpha-1", runId: "2022-01-01-001" };
 let folder: string;
@@ -74,7 +74,7 @@ describe("a run", () => {
       "status-502@storage",
       "connect-error@runs:aborted",
     ];
-    const { report } = await archived("disturbed", "rpc", { faults: faults.map(parseFault) });
+    const { report } = await archived("disturbed", "rpc", { wire: withFaults(...faults) });
     expect(report.runs[0]).toMatchObject({ state: "COMPLETE" });
     expect(report.runs[0]!.retries).toBeGreaterThanOrEqual(6);
     const { stdout } = await runInside(["diff", inside("undisturbed"), inside("disturbed")]);
@@ -83,8 +83,7 @@ describe("a run", () => {
 });
 
 test("a field of an unknown number is kept in the segment and named as drift", async () => {
-  const faults = [parseFault("unknown-field@fills:3")];
-  await archived("drift", "rpc", { faults });
+  await archived("drift", "rpc", { wire: withFaults("unknown-field@fills:3") });
   await archived("plain", "rpc");
   const archive = await openArchive(inside("drift"));
   const { fills, orders } = (await archive.manifest(named))!.tables;

@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import zlib from "node:zlib";
 import { afterEach, expect, test } from "vitest";
+import { ArmedFaults } from "../../src/faults/armed-faults.ts";
+import { faultGrammar, faultKinds, parseFault } from "../../src/faults/fault.ts";
+import { wireFaults } from "../../src/faults/wire-faults.ts";
 import { rowHash } from "../../src/model/row-hash.ts";
-import { faultGrammar, faultKinds, parseFault } from "../../src/serve/fault.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";
 import { ArraySource, fills, rowOf } from "../fixtures/served/serve-source.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 
 const open: Served[] = [];
 afterEach(async () => {
@@ -21,7 +24,7 @@ async function faulty(faults: string[], options: Partial<ServeOptions> = {}): Pr
     source,
     host: "127.0.0.1",
     port: 0,
-    faults: faults.map(parseFault),
+    wire: withFaults(...faults),
     ...options,
   });
   open.push(server);
@@ -186,7 +189,8 @@ test("tie-cap puts rows on one timestamp in rows and facts, in key order, and ca
 });
 
 test("late rows are in neither rows nor facts until released, and storage_version tells", async () => {
-  const server = await faulty(["late@fills:4,2"]);
+  const late = new ArmedFaults([parseFault("late@fills:4,2")]);
+  const server = await faulty([], { wire: wireFaults(late) });
   const version = async () => {
     const response = await fetch(`${server.url}/history/runs?instance=alpha`);
     return ((await response.json()) as { runs: { storage_version: string }[] }).runs[1]?.storage_version;
@@ -195,7 +199,7 @@ test("late rows are in neither rows nor facts until released, and storage_versio
   expect(await rows(server)).toEqual([...lines.slice(0, 3), ...lines.slice(5)]);
   expect(await rows(server, "from=1030&limit=1")).toEqual(lines.slice(5, 6));
   expect(await facts(server, "from=1030&to=1060")).toMatchObject({ rows: "1", min_ts_event: "1050" });
-  server.releaseLate();
+  late.releaseLate();
   expect(await rows(server)).toEqual(lines);
   expect(await facts(server)).toMatchObject({ rows: "10" });
   expect(await version()).not.toBe(before);

@@ -2,13 +2,19 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { RunvaultError } from "../model/error.ts";
 import { rowMessage } from "../model/row-message.ts";
-import { isTableName, type TableName, tableNamed } from "../model/table.ts";
+import type { RunRef } from "../model/source.ts";
+import { type TableName, tableNamed } from "../model/table.ts";
+import {
+  type Asked,
+  maxPageBytes,
+  type Page,
+  type PageShape,
+  type RowChange,
+  type UnknownField,
+} from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
-import { connectCodeNames, type DocumentRoute, type Fault } from "./fault.ts";
-import { refusalKinds, refuseByFault } from "./fault-effects.ts";
+import { connectCodeNames, type Fault } from "./fault.ts";
 import type { FaultySource } from "./faulty-source.ts";
-import type { Listing } from "./page-token.ts";
-import { maxPageBytes, type Page, type RowChange } from "./row-pages.ts";
 
 /** A number that no message has a field for. */
 const strangeNumber = 1000;
@@ -25,12 +31,9 @@ export class RpcFaults {
     this.source = source;
   }
 
-  /** Refuses a call for a document or for rows, or holds it until `signal` fires, where a fault says so. */
-  async refuse(target: DocumentRoute | TableName, signal: AbortSignal): Promise<void> {
-    const armed = this.faults
-      .all([...refusalKinds, "connect-error", "deadline"])
-      .filter((fault) => fault.target === target || (fault.target === "*" && isTableName(target)));
-    for (const fault of armed) {
+  /** Refuses a call for a document or for rows, or holds it until `signal` fires, where a fault of RPC alone says so. */
+  async refuse(asked: Asked, signal: AbortSignal): Promise<void> {
+    for (const fault of this.faults.on(asked, ["connect-error", "deadline"])) {
       if (fault.kind === "connect-error" && this.faults.hit(fault)) {
         // the names are in the order of the numbers, which begin with 1
         const code: Code = (connectCodeNames as readonly unknown[]).indexOf(fault.code) + 1;
@@ -43,31 +46,28 @@ export class RpcFaults {
         throw signal.reason;
       }
     }
-    refuseByFault(
-      this.faults,
-      armed.filter(({ kind }) => refusalKinds.includes(kind)),
-    );
   }
 
-  /** Refuses the token of a page, from 2, as one that has expired. */
-  refuseToken(table: TableName, number: number): void {
+  /** Refuses the page as one whose token has expired; else how it is made. */
+  async beforePage(place: RunRef & { readonly table: TableName }, number: number): Promise<PageShape> {
+    this.refuseToken(place.table, number);
+    const ends = this.faults.on(place.table, ["cut-clean"]).map(({ at }) => at);
+    return { most: ends.length === 0 ? undefined : Math.min(...ends), change: await this.rowChange(place) };
+  }
+
+  private refuseToken(table: TableName, number: number): void {
     for (const fault of this.faults.on(table, ["token-expired"])) {
       if (fault.at + 1 !== number || !this.faults.hit(fault)) continue;
       throw new RunvaultError("invalid_argument", `page_token has expired, by fault ${fault.text}`);
     }
   }
 
-  /** Rows after which a page may end as the last one; undefined where none does. */
-  cleanEnd(table: TableName): number | undefined {
-    const ends = this.faults.on(table, ["cut-clean"]).map(({ at }) => at);
-    return ends.length === 0 ? undefined : Math.min(...ends);
-  }
-
   /** What happens to rows on the wire; undefined where nothing does. */
-  async rowChange({ run, table }: Listing): Promise<RowChange | undefined> {
+  private async rowChange(place: RunRef & { readonly table: TableName }): Promise<RowChange | undefined> {
+    const { table } = place;
     const placed: { fault: Fault; row: string | undefined }[] = [];
     for (const fault of this.faults.on(table, ["unknown-field", "field-twice"])) {
-      placed.push({ fault, row: await this.source.rowAt({ ...run, table }, fault.at) });
+      placed.push({ fault, row: await this.source.rowAt(place, fault.at) });
     }
     if (placed.length === 0) return undefined;
     return (line, message) => {
@@ -99,10 +99,7 @@ export class RpcFaults {
   }
 
   /** What makes a page larger than 4 MiB; undefined where it stays as it is. */
-  filling(
-    table: TableName,
-    { number }: Page,
-  ): { no: number; wireType: number; data: Uint8Array } | undefined {
+  filling(table: TableName, { number }: Page): UnknownField | undefined {
     for (const fault of this.faults.on(table, ["page-too-large"])) {
       if (fault.at !== number || !this.faults.hit(fault)) continue;
       const data = new BinaryWriter().bytes(new Uint8Array(maxPageBytes)).finish();

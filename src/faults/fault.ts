@@ -1,10 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/nearest-name.ts";
-import { isTableName, type TableName, tableHint, tableNamed, tableNames } from "../model/table.ts";
-
-/** The history documents on REST, by the last part of their path; faults of whole answers can be placed on them too. */
-export const documentRoutes = ["instances", "runs", "resources", "storage", "summary"] as const;
-export type DocumentRoute = (typeof documentRoutes)[number];
+import { isTableName, tableHint, tableNamed, tableNames } from "../model/table.ts";
+import { type Asked, documentRoutes } from "../serve/wire-hook.ts";
 
 /** The codes of Connect errors, as they are on the wire. Named here, so that reading a fault loads no RPC library. */
 export const connectCodeNames = [
@@ -260,7 +257,7 @@ export interface Fault {
   readonly text: string;
   readonly kind: FaultKind;
   /** `*` is any table. */
-  readonly target: TableName | DocumentRoute | "*";
+  readonly target: Asked | "*";
   /** Row, bytes, seconds, difference or page; 0 where the kind has none. */
   readonly at: number;
   /** How many rows, from `at` on. */

@@ -3,14 +3,15 @@ import { gunzipSync } from "node:zlib";
 import { fromBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, expect, test } from "vitest";
+import { connectCodeNames, parseFault } from "../../src/faults/fault.ts";
 import { PreviewTableResponseSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
-import { connectCodeNames, parseFault } from "../../src/serve/fault.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
-import { maxPageBytes } from "../../src/serve/row-pages.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
+import { maxPageBytes } from "../../src/serve/wire-hook.ts";
 import { dialects, failure, historyClient, lineOf, pagesOf } from "../fixtures/served/rpc-clients.ts";
 import { rawPost } from "../fixtures/served/serve-raw-client.ts";
 import { ArraySource, fills, rowOf } from "../fixtures/served/serve-source.ts";
+import { withFaults } from "../fixtures/served/served-faults.ts";
 
 const open: Served[] = [];
 afterEach(async () => {
@@ -26,7 +27,7 @@ async function faulty(faults: string[], options: Partial<ServeOptions> = {}): Pr
     source,
     host: "127.0.0.1",
     port: 0,
-    faults: faults.map(parseFault),
+    wire: withFaults(...faults),
     ...options,
   });
   open.push(server);

@@ -16,7 +16,6 @@ import { type TableName, tableNamed } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { Fault, FaultKind } from "./fault.ts";
-import { passedOn } from "./passed-on.ts";
 import { chunksOfLines, rowLines } from "./row-lines.ts";
 import { fieldValue, withField, withoutField } from "./row-text.ts";
 
@@ -39,6 +38,9 @@ const lineKinds: readonly FaultKind[] = [
   ...(["absent", "late", "cap", "tie-cap", "cut", "cut-clean", "stall"] as const),
 ];
 
+/** Rows over RPC keep to the fields of their messages: what is put into those on the wire is not here. */
+const messageKinds = rowKinds.filter((kind) => kind !== "unknown-field");
+
 /** A row as it is in the source, which is its identity, and as it is shown. */
 interface ShownRow {
   readonly id: string;
@@ -53,20 +55,21 @@ export class FaultySource implements HistorySource {
   readonly label: string;
   private readonly source: HistorySource;
   private readonly faults: ArmedFaults;
+  private readonly kinds: readonly FaultKind[];
   /** Rows by their place, remembered so that a fault stays on its row while a run grows. */
-  private readonly placed = new Map<string, Promise<readonly string[]>>();
-  private readonly requestsSeen = new Map<Fault, number>();
-  private released = false;
+  private readonly placed: Map<string, Promise<readonly string[]>>;
 
-  constructor(source: HistorySource, faults: ArmedFaults) {
+  constructor(
+    source: HistorySource,
+    faults: ArmedFaults,
+    kinds: readonly FaultKind[] = rowKinds,
+    placed = new Map<string, Promise<readonly string[]>>(),
+  ) {
     this.source = source;
     this.faults = faults;
+    this.kinds = kinds;
+    this.placed = placed;
     this.label = source.label;
-  }
-
-  /** Late rows appear from now on. */
-  release(): void {
-    this.released = true;
   }
 
   instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
@@ -75,7 +78,7 @@ export class FaultySource implements HistorySource {
 
   async runs(instanceId: string, signal?: AbortSignal): Promise<readonly RunEntry[] | null> {
     const runs = await this.source.runs(instanceId, signal);
-    const isHeld = this.faults.all(["late"]).some((fault) => this.isHeld(fault));
+    const isHeld = this.faults.all(["late"]).some((fault) => this.faults.holds(fault));
     if (runs === null || !isHeld) return runs;
     return runs.map((run) =>
       run.storageVersion === undefined ? run : { ...run, storageVersion: `${run.storageVersion}-rows-held` },
@@ -92,7 +95,7 @@ export class FaultySource implements HistorySource {
     signal?: AbortSignal,
     request: FactsRequest = {},
   ): Promise<StorageFacts | null> {
-    for (const fault of this.faults.all(["late"])) this.countRequest(fault);
+    for (const fault of this.faults.all(["late"])) this.faults.countRequest(fault);
     const asked = await this.source.facts(run, bounds, signal, request);
     if (asked === null) return null;
     const shown = new Map<TableName, TableFacts>();
@@ -104,7 +107,7 @@ export class FaultySource implements HistorySource {
   }
 
   rows(request: RowRequest): AsyncIterable<Uint8Array> {
-    return this.shown(request, rowKinds);
+    return this.shown(request);
   }
 
   /** As the source gives it, but with a fault on the table's lines, which no other form can show. */
@@ -113,14 +116,9 @@ export class FaultySource implements HistorySource {
     return (await this.source.answer?.(request, accepted)) ?? null;
   }
 
-  /** The same source, but that rows keep to the fields of their messages: what is put into them on the wire is not here. */
+  /** The same for rows over RPC. */
   forMessages(): HistorySource {
-    const kinds = rowKinds.filter((kind) => kind !== "unknown-field");
-    return {
-      ...passedOn(this),
-      rows: (request) => this.shown(request, kinds),
-      answer: async () => null,
-    };
+    return new FaultySource(this.source, this.faults, messageKinds, this.placed);
   }
 
   /** A row of the run's whole table in key order, from 1, as text of latin1 bytes; undefined where there are fewer. */
@@ -128,12 +126,12 @@ export class FaultySource implements HistorySource {
     return (await this.rowsAt(table, ordinal, 1))[0];
   }
 
-  private async *shown(request: RowRequest, kinds: readonly FaultKind[]): AsyncGenerator<Uint8Array> {
+  private async *shown(request: RowRequest): AsyncGenerator<Uint8Array> {
     const { table, runId } = request;
     if (this.isAbsent(table))
       throw new RunvaultError("history_unavailable", `run ${JSON.stringify(runId)} has no ${table}`);
     const late = this.faults.on(table, ["late"]);
-    for (const fault of late) this.countRequest(fault);
+    for (const fault of late) this.faults.countRequest(fault);
     const held = await this.heldRows(request, late);
     const [tie] = this.faults.on(table, ["tie-cap"]);
     const caps = this.faults.on(table, ["cap"]).filter((fault) => this.faults.hit(fault));
@@ -141,7 +139,7 @@ export class FaultySource implements HistorySource {
       (limit) => limit !== undefined,
     );
     const limit = limits.length === 0 ? undefined : Math.min(...limits);
-    const rowFaults = this.faults.on(table, kinds);
+    const rowFaults = this.faults.on(table, this.kinds);
     if (held.size === 0 && tie === undefined && rowFaults.length === 0) {
       yield* this.source.rows({ ...request, limit });
       return;
@@ -197,20 +195,12 @@ export class FaultySource implements HistorySource {
     return this.faults.on(table, ["absent"]).length > 0;
   }
 
-  private countRequest(fault: Fault): void {
-    this.requestsSeen.set(fault, (this.requestsSeen.get(fault) ?? 0) + 1);
-  }
-
-  private isHeld(fault: Fault): boolean {
-    return !this.released && (this.requestsSeen.get(fault) ?? 0) < fault.requests;
-  }
-
   private async heldRows(
     run: RunRef & { table: TableName },
     late: readonly Fault[],
   ): Promise<ReadonlySet<string>> {
     // all decided before anything is awaited: one answer sees one state
-    const holding = late.filter((fault) => this.isHeld(fault));
+    const holding = late.filter((fault) => this.faults.holds(fault));
     const held = await Promise.all(holding.map(({ at, count }) => this.rowsAt(run, at, count)));
     return new Set(held.flat());
   }

@@ -1,18 +1,18 @@
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/table.ts";
+import type { Asked, ByteStop, RowStop } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
-import type { ByteStop } from "./body-sink.ts";
-import type { Fault, FaultKind } from "./fault.ts";
+import type { FaultKind } from "./fault.ts";
 
 /** Kinds that refuse a request, over either transport. */
-export const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-409", "status-500", "status-502"];
+const refusalKinds: readonly FaultKind[] = ["rate-limit", "status-409", "status-500", "status-502"];
 
 /** Our own code where that is not the one on the wire. */
 const ownCodes: Readonly<Record<string, ErrorCode>> = { history_incomplete: "incomplete" };
 
-/** Throws what a client is to be told where one of the faults hits. */
-export function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): void {
-  for (const fault of armed) {
+/** Throws what a client is to be told where a fault refuses what it asks for. */
+export function refuseByFault(faults: ArmedFaults, asked: Asked): void {
+  for (const fault of faults.on(asked, refusalKinds)) {
     if (!faults.hit(fault)) continue;
     const message = `refused by fault ${fault.text}`;
     switch (fault.kind) {
@@ -28,6 +28,17 @@ export function refuseByFault(faults: ArmedFaults, armed: readonly Fault[]): voi
         throw new RunvaultError("history_unreachable", message);
     }
   }
+}
+
+const rowEndings = { cut: "cut", "cut-clean": "whole", stall: "stalled" } as const;
+
+/** Behind which rows an answer with rows of the table stops. */
+export function rowStops(faults: ArmedFaults, table: TableName): RowStop[] {
+  return faults.on(table, ["cut", "cut-clean", "stall"]).map((fault) => ({
+    rows: fault.at,
+    ending: rowEndings[fault.kind as keyof typeof rowEndings],
+    hit: () => faults.hit(fault),
+  }));
 }
 
 /** Where the bytes of an answer with rows of the table stop. */
