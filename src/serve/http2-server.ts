@@ -83,10 +83,6 @@ export function newHttp2Server(handler: http.RequestListener, limits: Http2Limit
       Http2ServerResponse: Response as unknown as typeof http2.Http2ServerResponse,
       settings: { maxConcurrentStreams: mostPipelined, maxHeaderListSize: maxHeadBytes },
       maxSessionMemory: sessionMegabytes,
-      maxOutstandingPings: 10,
-      maxSessionInvalidFrames: 100,
-      streamResetBurst: 200,
-      streamResetRate: 50,
     },
     (request: http2.Http2ServerRequest, response: http2.Http2ServerResponse) => {
       // of a stream that is over by now nobody hears the end, and would wait for it

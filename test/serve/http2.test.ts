@@ -322,6 +322,21 @@ test("a session has 64 requests at a time, and others are refused", async () => 
   expect((await client.ask(health)).status).toBe(200);
 });
 
+test("a session has room for answers that nobody reads yet, each of a megabyte or more", async () => {
+  const client = session(await served({ source: new EndlessSource() }));
+  const unread = Array.from({ length: 30 }, () => client.request(rows).pause());
+  for (const stream of unread) await once(stream, "response");
+  expect((await client.ask(health)).status).toBe(200);
+  for (const stream of unread) stream.close();
+});
+
+test("the head of a request is as long as over HTTP/1.1", async () => {
+  const client = session(await served());
+  const headed = (bytes: number) => client.ask(health, { x: "x".repeat(bytes) });
+  expect((await headed(15_000)).status).toBe(200);
+  expect((await headed(20_000)).status).not.toBe(200);
+});
+
 /** DATA of the session itself, which has none. */
 const noFrame = frame(0, 0, 0, Buffer.alloc(4));
 test.each([

@@ -105,7 +105,7 @@ test("a head that does not come in time is a 408, in the envelope, and the end o
 });
 
 test("a body that does not come in time ends the connection", async () => {
-  const server = await served({ connections: { headMs: 100, requestMs: 100 } });
+  const server = await served({ connections: { headMs: 200, requestMs: 100 } });
   const slow = await Client.connect(server);
   slow.socket.write(`${call}content-type: application/proto\r\ncontent-length: 9\r\n\r\nx`);
   await slow.closed;
@@ -318,6 +318,8 @@ test.skipIf(!requires("openssl"))("all this holds over TLS", async () => {
     await bare.closed;
     await third.ask("/health");
     expect(first.isClosed).toBe(false);
+    const hasty = await served({ connections: { headMs: 200 }, tls: { cert, key } });
+    await (await Client.connect(hasty)).closed;
   } finally {
     rmSync(folder, { recursive: true });
   }
