@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
+import { damageOf } from "../archive/damage-of.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import type { Store } from "../archive/storage/store.ts";
-import { damageOf } from "../archive/verify-report.ts";
 import { damagedHint } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tables } from "../model/table.ts";

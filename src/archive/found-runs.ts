@@ -4,13 +4,14 @@ import type { RunRef } from "../model/source.ts";
 import { instanceNotArchived, notArchived } from "../model/usual-errors.ts";
 import { type Archive, misplacedManifest } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
+import { damageOf } from "./damage-of.ts";
 import type { Manifest } from "./manifest.ts";
 import { isManifestName, manifestPaths } from "./manifest-paths.ts";
 import { parseManifest } from "./parse-manifest.ts";
 import { misplacedInstances, requireRealFolder } from "./real-folder.ts";
 import { namesIn } from "./verify-files.ts";
 import { checkManifest } from "./verify-manifest.ts";
-import { CheckList, damageOf } from "./verify-report.ts";
+import { CheckList } from "./verify-report.ts";
 
 /** A run as the place of its manifest has it. */
 export interface FoundRun {

@@ -5,6 +5,7 @@ import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
+import { damageOf } from "./damage-of.ts";
 import type { Manifest, TableState } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
 import { manifestPaths } from "./manifest-paths.ts";
@@ -12,7 +13,6 @@ import { parseManifest } from "./parse-manifest.ts";
 import { misplacedInstances } from "./real-folder.ts";
 import { sizesBelow } from "./storage/sizes-below.ts";
 import { holdingsOf, isPresent, shownView } from "./table-view.ts";
-import { damageOf } from "./verify-report.ts";
 
 /** What there is to say of an archived run without its segments. */
 export interface RunOverview extends RunRef {

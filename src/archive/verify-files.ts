@@ -5,6 +5,7 @@ import { countText } from "../model/plural.ts";
 import { type TableName, tableNames } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
 import { linkedParquet } from "./commit.ts";
+import { damageOf } from "./damage-of.ts";
 import { isMissing } from "./durable.ts";
 import { hashObject } from "./file-hash.ts";
 import type { Holding, Manifest, ParquetFile, QuarantineFile, TableManifest } from "./manifest.ts";
@@ -13,7 +14,7 @@ import { ownFiles } from "./own-names.ts";
 import { lstatOrNull } from "./real-folder.ts";
 import { FolderStore } from "./storage/folder-store.ts";
 import type { Store, StoredObject } from "./storage/store.ts";
-import { type CheckList, damageOf, type Fault } from "./verify-report.ts";
+import type { CheckList, Fault } from "./verify-report.ts";
 
 /** A file as the manifest promises it; a size of undefined was never recorded. */
 export interface PromisedFile {

@@ -1,5 +1,5 @@
 import { relative } from "node:path";
-import { exit, RunvaultError } from "../model/error.ts";
+import { exit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import type { TableName } from "../model/table.ts";
 
@@ -113,10 +113,4 @@ export class CheckList {
 export interface Fault {
   readonly detail: string;
   readonly files?: readonly string[];
-}
-
-/** The message of damage that a reader of the archive threw; any other error is thrown on. */
-export function damageOf(error: unknown): string {
-  if (error instanceof RunvaultError && error.code === "archive_damaged") return error.message;
-  throw error;
 }

@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { countText } from "../model/plural.ts";
 import type { TableName } from "../model/table.ts";
 import type { Archive } from "./archive.ts";
+import { damageOf } from "./damage-of.ts";
 import type { Holding, Manifest } from "./manifest.ts";
 import { readSegment } from "./segment.ts";
 import { faultOfSize, type IsRead, wholeText } from "./verify-files.ts";
 import type { CheckList, Fault } from "./verify-report.ts";
-import { damageOf } from "./verify-report.ts";
 
 const newline = 10;
 

@@ -8,6 +8,7 @@ import { type TableName, tableNames } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import { notArchived } from "../model/usual-errors.ts";
 import type { Archive } from "./archive.ts";
+import { damageOf } from "./damage-of.ts";
 import { type FoundRun, foundRuns } from "./found-runs.ts";
 import { localFiles } from "./local-files.ts";
 import type { Holding, Manifest, Segment } from "./manifest.ts";
@@ -19,7 +20,7 @@ import { checkDocuments, checkLinks, checkUnreferenced, namesIn, tablesOf } from
 import { checkManifest } from "./verify-manifest.ts";
 import { checkParquet } from "./verify-parquet.ts";
 import { entriesIn } from "./verify-places.ts";
-import { CheckList, damageOf, type VerifyReport } from "./verify-report.ts";
+import { CheckList, type VerifyReport } from "./verify-report.ts";
 import { checkFills, checkRows } from "./verify-rows.ts";
 import type { Sample } from "./verify-sample.ts";
 import { checkSegments } from "./verify-segments.ts";

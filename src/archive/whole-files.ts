@@ -6,6 +6,7 @@ import { parseJson } from "../model/outside-json.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
 import { mostBytes, readArchiveText } from "./archive-file.ts";
+import { damageOf } from "./damage-of.ts";
 import { isMissing, replaceUnsynced } from "./durable.ts";
 import { hashObject } from "./file-hash.ts";
 import type { Layout } from "./layout.ts";
@@ -13,7 +14,6 @@ import { permissionsAt } from "./permissions.ts";
 import { makeRealFolder } from "./real-folder.ts";
 import { sizesBelow } from "./storage/sizes-below.ts";
 import type { Store, StoredObject } from "./storage/store.ts";
-import { damageOf } from "./verify-report.ts";
 
 /** A file as the manifest of its run promises it. No two files of a run share a name. */
 export interface CommittedFile {

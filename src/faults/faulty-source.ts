@@ -53,11 +53,11 @@ interface ShownRow {
  */
 export class FaultySource implements HistorySource {
   readonly label: string;
-  private readonly source: HistorySource;
-  private readonly faults: ArmedFaults;
-  private readonly kinds: readonly FaultKind[];
+  readonly #source: HistorySource;
+  readonly #faults: ArmedFaults;
+  readonly #kinds: readonly FaultKind[];
   /** Rows by their place, remembered so that a fault stays on its row while a run grows. */
-  private readonly placed: Map<string, Promise<readonly string[]>>;
+  readonly #placed: Map<string, Promise<readonly string[]>>;
 
   constructor(
     source: HistorySource,
@@ -65,20 +65,20 @@ export class FaultySource implements HistorySource {
     kinds: readonly FaultKind[] = rowKinds,
     placed = new Map<string, Promise<readonly string[]>>(),
   ) {
-    this.source = source;
-    this.faults = faults;
-    this.kinds = kinds;
-    this.placed = placed;
+    this.#source = source;
+    this.#faults = faults;
+    this.#kinds = kinds;
+    this.#placed = placed;
     this.label = source.label;
   }
 
   instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
-    return this.source.instances(signal);
+    return this.#source.instances(signal);
   }
 
   async runs(instanceId: string, signal?: AbortSignal): Promise<readonly RunEntry[] | null> {
-    const runs = await this.source.runs(instanceId, signal);
-    const isHeld = this.faults.all(["late"]).some((fault) => this.faults.holds(fault));
+    const runs = await this.#source.runs(instanceId, signal);
+    const isHeld = this.#faults.all(["late"]).some((fault) => this.#faults.holds(fault));
     if (runs === null || !isHeld) return runs;
     return runs.map((run) =>
       run.storageVersion === undefined ? run : { ...run, storageVersion: `${run.storageVersion}-rows-held` },
@@ -86,7 +86,7 @@ export class FaultySource implements HistorySource {
   }
 
   document(run: RunRef, kind: DocumentKind, signal?: AbortSignal): Promise<Uint8Array | null> {
-    return this.source.document(run, kind, signal);
+    return this.#source.document(run, kind, signal);
   }
 
   async facts(
@@ -95,64 +95,64 @@ export class FaultySource implements HistorySource {
     signal?: AbortSignal,
     request: FactsRequest = {},
   ): Promise<StorageFacts | null> {
-    for (const fault of this.faults.all(["late"])) this.faults.countRequest(fault);
-    const asked = await this.source.facts(run, bounds, signal, request);
+    for (const fault of this.#faults.all(["late"])) this.#faults.countRequest(fault);
+    const asked = await this.#source.facts(run, bounds, signal, request);
     if (asked === null) return null;
     const shown = new Map<TableName, TableFacts>();
     for (const [table, facts] of asked) {
-      if (this.isAbsent(table)) continue;
-      shown.set(table, await this.shownFacts(run, { ...request, table }, bounds, facts, signal));
+      if (this.#isAbsent(table)) continue;
+      shown.set(table, await this.#shownFacts(run, { ...request, table }, bounds, facts, signal));
     }
     return shown;
   }
 
   rows(request: RowRequest): AsyncIterable<Uint8Array> {
-    return this.shown(request);
+    return this.#shown(request);
   }
 
   /** As the source gives it, but with a fault on the table's lines, which no other form can show. */
   async answer(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null> {
-    if (this.faults.on(request.table, lineKinds).length > 0) return null;
-    return (await this.source.answer?.(request, accepted)) ?? null;
+    if (this.#faults.on(request.table, lineKinds).length > 0) return null;
+    return (await this.#source.answer?.(request, accepted)) ?? null;
   }
 
   /** The same for rows over RPC. */
   forMessages(): HistorySource {
-    return new FaultySource(this.source, this.faults, messageKinds, this.placed);
+    return new FaultySource(this.#source, this.#faults, messageKinds, this.#placed);
   }
 
   /** A row of the run's whole table in key order, from 1, as text of latin1 bytes; undefined where there are fewer. */
   async rowAt(table: RunRef & { table: TableName }, ordinal: number): Promise<string | undefined> {
-    return (await this.rowsAt(table, ordinal, 1))[0];
+    return (await this.#rowsAt(table, ordinal, 1))[0];
   }
 
-  private async *shown(request: RowRequest): AsyncGenerator<Uint8Array> {
+  async *#shown(request: RowRequest): AsyncGenerator<Uint8Array> {
     const { table, runId } = request;
-    if (this.isAbsent(table))
+    if (this.#isAbsent(table))
       throw new RunvaultError("history_unavailable", `run ${JSON.stringify(runId)} has no ${table}`);
-    const late = this.faults.on(table, ["late"]);
-    for (const fault of late) this.faults.countRequest(fault);
-    const held = await this.heldRows(request, late);
-    const [tie] = this.faults.on(table, ["tie-cap"]);
-    const caps = this.faults.on(table, ["cap"]).filter((fault) => this.faults.hit(fault));
+    const late = this.#faults.on(table, ["late"]);
+    for (const fault of late) this.#faults.countRequest(fault);
+    const held = await this.#heldRows(request, late);
+    const [tie] = this.#faults.on(table, ["tie-cap"]);
+    const caps = this.#faults.on(table, ["cap"]).filter((fault) => this.#faults.hit(fault));
     const limits = [request.limit, tie?.cap, ...caps.map(({ at }) => at)].filter(
       (limit) => limit !== undefined,
     );
     const limit = limits.length === 0 ? undefined : Math.min(...limits);
-    const rowFaults = this.faults.on(table, this.kinds);
+    const rowFaults = this.#faults.on(table, this.#kinds);
     if (held.size === 0 && tie === undefined && rowFaults.length === 0) {
-      yield* this.source.rows({ ...request, limit });
+      yield* this.#source.rows({ ...request, limit });
       return;
     }
-    const shown = this.shownRows({ ...request, limit: undefined }, held, tie);
-    yield* chunksOfLines(firstOf(this.withRowFaults(shown, request, rowFaults), limit));
+    const shown = this.#shownRows({ ...request, limit: undefined }, held, tie);
+    yield* chunksOfLines(firstOf(this.#withRowFaults(shown, request, rowFaults), limit));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.source[Symbol.asyncDispose]();
+    await this.#source[Symbol.asyncDispose]();
   }
 
-  private async shownFacts(
+  async #shownFacts(
     run: RunRef,
     asked: FactsRequest & { readonly table: TableName },
     bounds: TimeBounds,
@@ -160,17 +160,17 @@ export class FaultySource implements HistorySource {
     signal: AbortSignal | undefined,
   ): Promise<TableFacts> {
     const { table } = asked;
-    const ignoring = this.faults.on(table, ["facts-ignore-bounds"]).some((fault) => this.faults.hit(fault));
+    const ignoring = this.#faults.on(table, ["facts-ignore-bounds"]).some((fault) => this.#faults.hit(fault));
     const window = ignoring ? {} : bounds;
-    let shown = ignoring ? ((await this.source.facts(run, {}, signal, asked))?.get(table) ?? facts) : facts;
-    const held = await this.heldRows({ ...run, table }, this.faults.on(table, ["late"]));
-    const [tie] = this.faults.on(table, ["tie-cap"]);
+    let shown = ignoring ? ((await this.#source.facts(run, {}, signal, asked))?.get(table) ?? facts) : facts;
+    const held = await this.#heldRows({ ...run, table }, this.#faults.on(table, ["late"]));
+    const [tie] = this.#faults.on(table, ["tie-cap"]);
     if (held.size > 0 || tie !== undefined) {
       let rows = 0n;
       let first: bigint | undefined;
       let last: bigint | undefined;
       let rowHash = facts.rowHash === undefined ? undefined : 0n;
-      for await (const { row } of this.shownRows({ ...run, ...window, table, signal }, held, tie)) {
+      for await (const { row } of this.#shownRows({ ...run, ...window, table, signal }, held, tie)) {
         const ts = BigInt(fieldValue(row, "ts_event"));
         rows += 1n;
         first = first === undefined || ts < first ? ts : first;
@@ -179,56 +179,53 @@ export class FaultySource implements HistorySource {
       }
       shown = { ...shown, rows, first, last, ...(rowHash === undefined ? {} : { rowHash }) };
     }
-    const disagreeing = this.faults.on(table, ["facts-disagree"]);
+    const disagreeing = this.#faults.on(table, ["facts-disagree"]);
     if (disagreeing.length === 0 || shown.first === undefined) return shown;
     // the difference lies at the first row alone: then windows still add up, as those of facts that ignore bounds do not
-    const whole = (await this.source.facts(run, {}, signal))?.get(table);
+    const whole = (await this.#source.facts(run, {}, signal))?.get(table);
     for (const fault of disagreeing) {
-      if (shown.first !== whole?.first || !this.faults.hit(fault)) continue;
+      if (shown.first !== whole?.first || !this.#faults.hit(fault)) continue;
       const rows = shown.rows + BigInt(fault.at);
       shown = { ...shown, rows: rows < 0n ? 0n : rows };
     }
     return shown;
   }
 
-  private isAbsent(table: TableName): boolean {
-    return this.faults.on(table, ["absent"]).length > 0;
+  #isAbsent(table: TableName): boolean {
+    return this.#faults.on(table, ["absent"]).length > 0;
   }
 
-  private async heldRows(
-    run: RunRef & { table: TableName },
-    late: readonly Fault[],
-  ): Promise<ReadonlySet<string>> {
+  async #heldRows(run: RunRef & { table: TableName }, late: readonly Fault[]): Promise<ReadonlySet<string>> {
     // all decided before anything is awaited: one answer sees one state
-    const holding = late.filter((fault) => this.faults.holds(fault));
-    const held = await Promise.all(holding.map(({ at, count }) => this.rowsAt(run, at, count)));
+    const holding = late.filter((fault) => this.#faults.holds(fault));
+    const held = await Promise.all(holding.map(({ at, count }) => this.#rowsAt(run, at, count)));
     return new Set(held.flat());
   }
 
   /** The rows of the window in key order, without the held ones, with the tied ones on one timestamp. */
-  private async *shownRows(
+  async *#shownRows(
     request: RowRequest,
     held: ReadonlySet<string>,
     tie: Fault | undefined,
   ): AsyncGenerator<ShownRow> {
-    const tied = tie === undefined ? [] : await this.rowsAt(request, tie.at, tie.count);
+    const tied = tie === undefined ? [] : await this.#rowsAt(request, tie.at, tie.count);
     const hidden = new Set([...held, ...tied]);
     const [head] = tied;
     if (head === undefined) {
-      yield* this.plainRows(request, hidden);
+      yield* this.#plainRows(request, hidden);
       return;
     }
     const tiedTime = fieldValue(head, "ts_event");
     const instant = BigInt(tiedTime);
     const { from, to } = request;
     if (from === undefined || from < instant) {
-      yield* this.plainRows({ ...request, to: to !== undefined && to < instant ? to : instant }, hidden);
+      yield* this.#plainRows({ ...request, to: to !== undefined && to < instant ? to : instant }, hidden);
     }
     if ((from === undefined || from <= instant) && (to === undefined || to > instant)) {
       const group = tied
         .filter((row) => !held.has(row) && passes(row, request.filters ?? {}))
         .map((id) => ({ id, row: withField(id, "ts_event", `"${tiedTime}"`) }));
-      for await (const shown of this.plainRows({ ...request, from: instant, to: instant + 1n }, hidden)) {
+      for await (const shown of this.#plainRows({ ...request, from: instant, to: instant + 1n }, hidden)) {
         group.push(shown);
       }
       yield* group
@@ -237,20 +234,20 @@ export class FaultySource implements HistorySource {
         .map(({ shown }) => shown);
     }
     if (to === undefined || to > instant + 1n) {
-      yield* this.plainRows(
+      yield* this.#plainRows(
         { ...request, from: from !== undefined && from > instant ? from : instant + 1n },
         hidden,
       );
     }
   }
 
-  private async *plainRows(request: RowRequest, hidden: ReadonlySet<string>): AsyncGenerator<ShownRow> {
-    for await (const row of rowLines(this.source.rows(request))) {
+  async *#plainRows(request: RowRequest, hidden: ReadonlySet<string>): AsyncGenerator<ShownRow> {
+    for await (const row of rowLines(this.#source.rows(request))) {
       if (!hidden.has(row)) yield { id: row, row };
     }
   }
 
-  private async *withRowFaults(
+  async *#withRowFaults(
     rows: AsyncIterable<ShownRow>,
     request: RowRequest,
     faults: readonly Fault[],
@@ -258,17 +255,17 @@ export class FaultySource implements HistorySource {
     const onRow = new Map<string, Fault[]>();
     const swaps = new Map<string, { fault: Fault; next: string }>();
     for (const fault of faults) {
-      const [row, next] = await this.rowsAt(request, fault.at, fault.kind === "out-of-order" ? 2 : 1);
+      const [row, next] = await this.#rowsAt(request, fault.at, fault.kind === "out-of-order" ? 2 : 1);
       if (row === undefined) continue;
       if (fault.kind !== "out-of-order") onRow.set(row, [...(onRow.get(row) ?? []), fault]);
       else if (next !== undefined) swaps.set(row, { fault, next });
     }
-    const changed = ({ id, row }: ShownRow): string[] => this.changedRow(row, request, onRow.get(id) ?? []);
+    const changed = ({ id, row }: ShownRow): string[] => this.#changedRow(row, request, onRow.get(id) ?? []);
     let waiting: ShownRow | undefined;
     for await (const shown of rows) {
       const swap = waiting === undefined ? undefined : swaps.get(waiting.id);
       if (waiting !== undefined && swap !== undefined) {
-        const isSwapped = swap.next === shown.id && this.faults.hit(swap.fault);
+        const isSwapped = swap.next === shown.id && this.#faults.hit(swap.fault);
         yield* isSwapped ? [...changed(shown), ...changed(waiting)] : changed(waiting);
         waiting = undefined;
         if (isSwapped) continue;
@@ -279,41 +276,41 @@ export class FaultySource implements HistorySource {
     if (waiting !== undefined) yield* changed(waiting);
   }
 
-  private changedRow(row: string, request: RowRequest, faults: readonly Fault[]): string[] {
+  #changedRow(row: string, request: RowRequest, faults: readonly Fault[]): string[] {
     let shown = [row];
     for (const fault of faults) {
       const changed = faultyRow(row, request, fault);
-      if (changed !== null && this.faults.hit(fault)) shown = changed;
+      if (changed !== null && this.#faults.hit(fault)) shown = changed;
     }
     return shown;
   }
 
   /** Rows `first` to `first + count - 1` of the run's whole table, from 1; fewer while the table has fewer. */
-  private async rowsAt(
+  async #rowsAt(
     { instanceId, runId, table }: RunRef & { table: TableName },
     first: number,
     count: number,
   ): Promise<readonly string[]> {
     const key = JSON.stringify([instanceId, runId, table, first, count]);
-    let rows = this.placed.get(key);
+    let rows = this.#placed.get(key);
     if (rows === undefined) {
-      rows = this.readRowsAt({ instanceId, runId, table }, first, count);
-      this.placed.set(key, rows);
+      rows = this.#readRowsAt({ instanceId, runId, table }, first, count);
+      this.#placed.set(key, rows);
     }
     try {
       const found = await rows;
-      if (found.length < count) this.placed.delete(key);
+      if (found.length < count) this.#placed.delete(key);
       return found;
     } catch (error) {
-      this.placed.delete(key);
+      this.#placed.delete(key);
       throw error;
     }
   }
 
-  private async readRowsAt(request: RowRequest, first: number, count: number): Promise<readonly string[]> {
+  async #readRowsAt(request: RowRequest, first: number, count: number): Promise<readonly string[]> {
     const found: string[] = [];
     let ordinal = 0;
-    for await (const row of rowLines(this.source.rows(request))) {
+    for await (const row of rowLines(this.#source.rows(request))) {
       ordinal += 1;
       if (ordinal >= first) found.push(row);
       if (found.length === count) break;

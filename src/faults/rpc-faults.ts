@@ -21,25 +21,25 @@ const strangeNumber = 1000;
 
 /** What the faults of a server do to calls and pages. What they do to the bytes of an answer is not here. */
 export class RpcFaults {
-  private readonly faults: ArmedFaults;
-  private readonly source: FaultySource;
+  readonly #faults: ArmedFaults;
+  readonly #source: FaultySource;
   /** Pages that are to be sent again, each with the token that asks for the one after it. */
-  private readonly toRepeat = new Map<Fault, { token: string; page: Page }>();
+  readonly #toRepeat = new Map<Fault, { token: string; page: Page }>();
 
   constructor(faults: ArmedFaults, source: FaultySource) {
-    this.faults = faults;
-    this.source = source;
+    this.#faults = faults;
+    this.#source = source;
   }
 
   /** Refuses a call for a document or for rows, or holds it until `signal` fires, where a fault of RPC alone says so. */
   async refuse(asked: Asked, signal: AbortSignal): Promise<void> {
-    for (const fault of this.faults.on(asked, ["connect-error", "deadline"])) {
-      if (fault.kind === "connect-error" && this.faults.hit(fault)) {
+    for (const fault of this.#faults.on(asked, ["connect-error", "deadline"])) {
+      if (fault.kind === "connect-error" && this.#faults.hit(fault)) {
         // the names are in the order of the numbers, which begin with 1
         const code: Code = (connectCodeNames as readonly unknown[]).indexOf(fault.code) + 1;
         throw new ConnectError(`refused by fault ${fault.text}`, code);
       }
-      if (fault.kind === "deadline" && this.faults.hit(fault)) {
+      if (fault.kind === "deadline" && this.#faults.hit(fault)) {
         if (!signal.aborted) {
           await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
         }
@@ -50,29 +50,29 @@ export class RpcFaults {
 
   /** Refuses the page as one whose token has expired; else how it is made. */
   async beforePage(place: RunRef & { readonly table: TableName }, number: number): Promise<PageShape> {
-    this.refuseToken(place.table, number);
-    const ends = this.faults.on(place.table, ["cut-clean"]).map(({ at }) => at);
-    return { most: ends.length === 0 ? undefined : Math.min(...ends), change: await this.rowChange(place) };
+    this.#refuseToken(place.table, number);
+    const ends = this.#faults.on(place.table, ["cut-clean"]).map(({ at }) => at);
+    return { most: ends.length === 0 ? undefined : Math.min(...ends), change: await this.#rowChange(place) };
   }
 
-  private refuseToken(table: TableName, number: number): void {
-    for (const fault of this.faults.on(table, ["token-expired"])) {
-      if (fault.at + 1 !== number || !this.faults.hit(fault)) continue;
+  #refuseToken(table: TableName, number: number): void {
+    for (const fault of this.#faults.on(table, ["token-expired"])) {
+      if (fault.at + 1 !== number || !this.#faults.hit(fault)) continue;
       throw new RunvaultError("invalid_argument", `page_token has expired, by fault ${fault.text}`);
     }
   }
 
   /** What happens to rows on the wire; undefined where nothing does. */
-  private async rowChange(place: RunRef & { readonly table: TableName }): Promise<RowChange | undefined> {
+  async #rowChange(place: RunRef & { readonly table: TableName }): Promise<RowChange | undefined> {
     const { table } = place;
     const placed: { fault: Fault; row: string | undefined }[] = [];
-    for (const fault of this.faults.on(table, ["unknown-field", "field-twice"])) {
-      placed.push({ fault, row: await this.source.rowAt(place, fault.at) });
+    for (const fault of this.#faults.on(table, ["unknown-field", "field-twice"])) {
+      placed.push({ fault, row: await this.#source.rowAt(place, fault.at) });
     }
     if (placed.length === 0) return undefined;
     return (line, message) => {
       const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString("latin1");
-      const hits = placed.filter(({ fault, row }) => row === text && this.faults.hit(fault));
+      const hits = placed.filter(({ fault, row }) => row === text && this.#faults.hit(fault));
       if (hits.length === 0) return undefined;
       const writer = new BinaryWriter().raw(message);
       for (const { fault } of hits) {
@@ -85,23 +85,23 @@ export class RpcFaults {
 
   /** The page as it is sent: the one before it, where that is sent again; without a token, where it ends clean. */
   shown(table: TableName, token: string, page: Page): Page {
-    for (const fault of this.faults.on(table, ["page-repeat"])) {
-      const before = this.toRepeat.get(fault);
-      if (fault.at === page.number) this.toRepeat.set(fault, { token: page.nextToken, page });
-      if (fault.at + 1 !== page.number || before?.token !== token || !this.faults.hit(fault)) continue;
-      this.toRepeat.delete(fault);
+    for (const fault of this.#faults.on(table, ["page-repeat"])) {
+      const before = this.#toRepeat.get(fault);
+      if (fault.at === page.number) this.#toRepeat.set(fault, { token: page.nextToken, page });
+      if (fault.at + 1 !== page.number || before?.token !== token || !this.#faults.hit(fault)) continue;
+      this.#toRepeat.delete(fault);
       return { ...page, wire: before.page.wire, rows: before.page.rows };
     }
-    for (const fault of this.faults.on(table, ["cut-clean"])) {
-      if (fault.at === page.rows && this.faults.hit(fault)) return { ...page, nextToken: "" };
+    for (const fault of this.#faults.on(table, ["cut-clean"])) {
+      if (fault.at === page.rows && this.#faults.hit(fault)) return { ...page, nextToken: "" };
     }
     return page;
   }
 
   /** What makes a page larger than 4 MiB; undefined where it stays as it is. */
   filling(table: TableName, { number }: Page): UnknownField | undefined {
-    for (const fault of this.faults.on(table, ["page-too-large"])) {
-      if (fault.at !== number || !this.faults.hit(fault)) continue;
+    for (const fault of this.#faults.on(table, ["page-too-large"])) {
+      if (fault.at !== number || !this.#faults.hit(fault)) continue;
       const data = new BinaryWriter().bytes(new Uint8Array(maxPageBytes)).finish();
       return { no: strangeNumber, wireType: WireType.LengthDelimited, data };
     }

@@ -42,38 +42,38 @@ export class BodySink implements Sink {
   bytes = 0;
   /** The ending of the stop that was reached. */
   stopped: "cut" | "whole" | undefined;
-  private readonly response: ServerResponse;
-  private readonly stops: ByteStop[];
+  readonly #response: ServerResponse;
+  readonly #stops: ByteStop[];
 
   constructor(response: ServerResponse, stops: readonly ByteStop[]) {
-    this.response = response;
-    this.stops = [...stops].sort((a, b) => a.bytes - b.bytes);
+    this.#response = response;
+    this.#stops = [...stops].sort((a, b) => a.bytes - b.bytes);
   }
 
   async write(chunk: Uint8Array): Promise<boolean> {
     if (this.stopped !== undefined) return false;
-    for (let stop = this.stops[0]; stop !== undefined; stop = this.stops[0]) {
+    for (let stop = this.#stops[0]; stop !== undefined; stop = this.#stops[0]) {
       if (stop.bytes > this.bytes + chunk.length) break;
-      this.stops.shift();
+      this.#stops.shift();
       if (!stop.hit()) continue;
-      await this.put(chunk.subarray(0, stop.bytes - this.bytes));
+      await this.#put(chunk.subarray(0, stop.bytes - this.bytes));
       this.stopped = stop.ending;
       return false;
     }
-    return this.put(chunk);
+    return this.#put(chunk);
   }
 
-  private async put(chunk: Uint8Array): Promise<boolean> {
-    if (this.response.destroyed) return false;
+  async #put(chunk: Uint8Array): Promise<boolean> {
+    if (this.#response.destroyed) return false;
     if (chunk.length === 0) return true;
     this.bytes += chunk.length;
-    return this.response.write(chunk) || (await roomIn(this.response));
+    return this.#response.write(chunk) || (await roomIn(this.#response));
   }
 
   async flush(): Promise<void> {}
 
   async end(): Promise<boolean> {
-    return this.stopped === undefined && !this.response.destroyed;
+    return this.stopped === undefined && !this.#response.destroyed;
   }
 
   async close(): Promise<void> {}
@@ -81,13 +81,13 @@ export class BodySink implements Sink {
 
 /** Compresses into a body: one gzip member, or one zstd frame with a checksum. */
 export class EncodedSink implements Sink {
-  private readonly encoder: Transform & { flush(done: () => void): void };
-  private readonly pump: Promise<boolean>;
-  private isClosed = false;
+  readonly #encoder: Transform & { flush(done: () => void): void };
+  readonly #pump: Promise<boolean>;
+  #isClosed = false;
 
   constructor(body: BodySink, encoding: "gzip" | "zstd") {
     const { ZSTD_c_compressionLevel, ZSTD_c_checksumFlag, ZSTD_c_windowLog } = zlib.constants;
-    this.encoder =
+    this.#encoder =
       encoding === "gzip"
         ? zlib.createGzip({ level: 1, chunkSize: chunkBytes })
         : zlib.createZstdCompress({
@@ -95,41 +95,41 @@ export class EncodedSink implements Sink {
             // the window of stored segments: rows repeat what stood a few rows before
             params: { [ZSTD_c_compressionLevel]: 1, [ZSTD_c_windowLog]: 17, [ZSTD_c_checksumFlag]: 1 },
           });
-    this.pump = this.pumpInto(body);
+    this.#pump = this.#pumpInto(body);
   }
 
   async write(chunk: Uint8Array): Promise<boolean> {
-    if (this.encoder.destroyed) return false;
-    if (!this.encoder.write(chunk)) await Promise.race([once(this.encoder, "drain"), this.pump]);
-    return !this.encoder.destroyed;
+    if (this.#encoder.destroyed) return false;
+    if (!this.#encoder.write(chunk)) await Promise.race([once(this.#encoder, "drain"), this.#pump]);
+    return !this.#encoder.destroyed;
   }
 
   async flush(): Promise<void> {
-    await Promise.race([new Promise<void>((resolve) => this.encoder.flush(resolve)), this.pump]);
+    await Promise.race([new Promise<void>((resolve) => this.#encoder.flush(resolve)), this.#pump]);
     // the pump takes over what is readable in the turns that follow
     do await setImmediate();
-    while (this.encoder.readableLength > 0 && !this.encoder.destroyed);
+    while (this.#encoder.readableLength > 0 && !this.#encoder.destroyed);
     await setImmediate();
   }
 
   async end(): Promise<boolean> {
-    if (!this.encoder.destroyed) this.encoder.end();
-    return await this.pump;
+    if (!this.#encoder.destroyed) this.#encoder.end();
+    return await this.#pump;
   }
 
   async close(): Promise<void> {
-    this.isClosed = true;
-    this.encoder.destroy();
-    await this.pump;
+    this.#isClosed = true;
+    this.#encoder.destroy();
+    await this.#pump;
   }
 
-  private async pumpInto(body: BodySink): Promise<boolean> {
+  async #pumpInto(body: BodySink): Promise<boolean> {
     try {
-      for await (const chunk of this.encoder) if (!(await body.write(chunk as Uint8Array))) return false;
+      for await (const chunk of this.#encoder) if (!(await body.write(chunk as Uint8Array))) return false;
       return await body.end();
     } catch (error) {
       // closing an encoder that has not ended reads as an error of the stream; any other is one
-      if (this.isClosed) return false;
+      if (this.#isClosed) return false;
       throw error;
     }
   }

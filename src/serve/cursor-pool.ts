@@ -18,14 +18,14 @@ export interface CursorPoolOptions {
  * costs a new answer of the source, which may have to decompress what lies ahead of the page.
  */
 export class CursorPool implements AsyncDisposable {
-  private readonly options: CursorPoolOptions;
-  private readonly kept: LRUCache<string, RowCursor>;
-  private isClosed = false;
+  readonly #options: CursorPoolOptions;
+  readonly #kept: LRUCache<string, RowCursor>;
+  #isClosed = false;
 
   constructor(options: CursorPoolOptions) {
     const { most, mostBytes, idleMs } = options;
-    this.options = options;
-    this.kept = new LRUCache({
+    this.#options = options;
+    this.#kept = new LRUCache({
       max: most,
       maxSize: mostBytes,
       // one that holds more than all may takes the room of all
@@ -44,31 +44,31 @@ export class CursorPool implements AsyncDisposable {
 
   /** Cursors kept now. */
   get size(): number {
-    return this.kept.size;
+    return this.#kept.size;
   }
 
   /** The cursor that stands where the token points, which is the caller's from now on; undefined where it is gone. */
   take(token: string): RowCursor | undefined {
-    const cursor = this.kept.get(token);
-    this.kept.delete(token);
+    const cursor = this.#kept.get(token);
+    this.#kept.delete(token);
     return cursor;
   }
 
   /** Keeps a cursor until its token comes, or until it is in the way. */
   put(token: string, cursor: RowCursor): void {
-    if (this.isClosed) this.close(cursor);
-    else this.kept.set(token, cursor);
+    if (this.#isClosed) this.close(cursor);
+    else this.#kept.set(token, cursor);
   }
 
   /** Closes a cursor that nobody goes on with. */
   close(cursor: RowCursor): void {
-    cursor[Symbol.asyncDispose]().catch((error) => this.options.onError(RunvaultError.from(error)));
+    cursor[Symbol.asyncDispose]().catch((error) => this.#options.onError(RunvaultError.from(error)));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.isClosed = true;
-    const cursors = [...this.kept.values()];
-    this.kept.clear();
+    this.#isClosed = true;
+    const cursors = [...this.#kept.values()];
+    this.#kept.clear();
     await Promise.all(cursors.map((cursor) => cursor[Symbol.asyncDispose]()));
   }
 }

@@ -15,46 +15,46 @@ export class RowCursor implements AsyncDisposable {
   page = 1;
   eventHigh = 0;
   eventLow = 0;
-  private readonly chunks: AsyncIterator<Uint8Array>;
-  private readonly leaving = new AbortController();
-  private text: Buffer = nothing;
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  readonly #leaving = new AbortController();
+  #text: Buffer = nothing;
   /** Behind the last line end of the text; what follows is the beginning of a line. */
-  private whole = 0;
-  private at = 0;
+  #whole = 0;
+  #at = 0;
   /** What follows `text`, where a line across two chunks was put together. */
-  private pending: Buffer = nothing;
-  private isExhausted = false;
-  private rows = 0;
-  private lineStart = 0;
-  private lineEnd = 0;
-  private keptText: Uint8Array = nothing;
-  private keptStart = 0;
-  private keptEnd = 0;
-  private readonly name: string;
+  #pending: Buffer = nothing;
+  #isExhausted = false;
+  #rows = 0;
+  #lineStart = 0;
+  #lineEnd = 0;
+  #keptText: Uint8Array = nothing;
+  #keptStart = 0;
+  #keptEnd = 0;
+  readonly #name: string;
 
   constructor(source: HistorySource, request: Omit<RowRequest, "signal" | "limit">) {
-    this.name = `of the rows of ${request.table} of ${request.instanceId}/${request.runId}`;
-    this.chunks = source.rows({ ...request, signal: this.leaving.signal })[Symbol.asyncIterator]();
+    this.#name = `of the rows of ${request.table} of ${request.instanceId}/${request.runId}`;
+    this.#chunks = source.rows({ ...request, signal: this.#leaving.signal })[Symbol.asyncIterator]();
   }
 
   /** Bytes of text that going on later takes, as far as they are known here. */
   get heldBytes(): number {
-    return this.text.length + this.pending.length;
+    return this.#text.length + this.#pending.length;
   }
 
   /** The line of the row kept last, without its end. */
   get keptLine(): Uint8Array {
-    return this.keptText.subarray(this.keptStart, this.keptEnd);
+    return this.#keptText.subarray(this.#keptStart, this.#keptEnd);
   }
 
   /** The line given last, without its end. */
   get line(): Uint8Array {
-    return this.text.subarray(this.lineStart, this.lineEnd);
+    return this.#text.subarray(this.#lineStart, this.#lineEnd);
   }
 
   /** Bytes of the line given last. */
   get lineBytes(): number {
-    return this.lineEnd - this.lineStart;
+    return this.#lineEnd - this.#lineStart;
   }
 
   /**
@@ -62,26 +62,27 @@ export class RowCursor implements AsyncDisposable {
    * does not fit its message.
    */
   next(wire: RowWire): "row" | "wait" {
-    const { text, at } = this;
-    if (at >= this.whole) return "wait";
+    const text = this.#text;
+    const at = this.#at;
+    if (at >= this.#whole) return "wait";
     let end = wire.appendCanonical(text, at) - 1;
     if (end < 0) {
       for (let start = at; ; start = end + 1) {
         end = text.indexOf(lineEnd, start);
         if (end === -1) {
-          this.at = start;
+          this.#at = start;
           return "wait";
         }
         // a blank line is no row
         if (end === start || (end === start + 1 && text[start] === carriageReturn)) continue;
-        wire.appendLine(text.subarray(start, end), `row ${this.rows + 1} ${this.name}`);
-        this.lineStart = start;
+        wire.appendLine(text.subarray(start, end), `row ${this.#rows + 1} ${this.#name}`);
+        this.#lineStart = start;
         break;
       }
-    } else this.lineStart = at;
-    this.lineEnd = end;
-    this.at = end + 1;
-    this.rows += 1;
+    } else this.#lineStart = at;
+    this.#lineEnd = end;
+    this.#at = end + 1;
+    this.#rows += 1;
     return "row";
   }
 
@@ -91,58 +92,61 @@ export class RowCursor implements AsyncDisposable {
     this.given = isSame ? this.given + 1 : 1;
     this.eventHigh = wire.eventHigh;
     this.eventLow = wire.eventLow;
-    this.keptText = this.text;
-    this.keptStart = this.lineStart;
-    this.keptEnd = this.lineEnd;
+    this.#keptText = this.#text;
+    this.#keptStart = this.#lineStart;
+    this.#keptEnd = this.#lineEnd;
   }
 
   /** Lets go of the line of the row kept last, which may hold on to text that has all been given. */
   forgetLine(): void {
-    this.keptText = nothing;
-    this.keptStart = 0;
-    this.keptEnd = 0;
+    this.#keptText = nothing;
+    this.#keptStart = 0;
+    this.#keptEnd = 0;
   }
 
   /** Gives the row given last again next time. */
   stepBack(): void {
-    this.at = this.lineStart;
-    this.rows -= 1;
+    this.#at = this.#lineStart;
+    this.#rows -= 1;
   }
 
   /** Gets what comes next of the source; false at its end. `signal` ends the whole cursor. */
   async more(signal: AbortSignal): Promise<boolean> {
-    if (this.pending.length > 0) {
+    if (this.#pending.length > 0) {
       // the line put together has been read whole
-      this.take(this.pending);
-      this.pending = nothing;
+      this.#take(this.#pending);
+      this.#pending = nothing;
       return true;
     }
-    const left: Uint8Array[] = this.at < this.text.length ? [this.text.subarray(this.at)] : [];
-    let leftBytes = this.text.length - this.at;
-    this.take(nothing);
-    const leave = () => this.leaving.abort(signal.reason);
+    const left: Uint8Array[] = this.#at < this.#text.length ? [this.#text.subarray(this.#at)] : [];
+    let leftBytes = this.#text.length - this.#at;
+    this.#take(nothing);
+    const leave = () => this.#leaving.abort(signal.reason);
     if (signal.aborted) leave();
     signal.addEventListener("abort", leave, { once: true });
     try {
-      while (!this.isExhausted) {
-        const chunk = await this.chunks.next();
+      while (!this.#isExhausted) {
+        const chunk = await this.#chunks.next();
         signal.throwIfAborted();
         if (chunk.done === true) {
-          this.isExhausted = true;
+          this.#isExhausted = true;
           break;
         }
         const text = bufferOver(chunk.value);
         const end = left.length === 0 ? 0 : text.indexOf(lineEnd) + 1;
         if (left.length === 0 || end > 0) {
-          this.take(left.length === 0 ? text : Buffer.concat([...left, text.subarray(0, end)]));
-          this.pending = left.length === 0 ? nothing : text.subarray(end);
-          if (this.text.length > 0) return true;
+          this.#take(left.length === 0 ? text : Buffer.concat([...left, text.subarray(0, end)]));
+          this.#pending = left.length === 0 ? nothing : text.subarray(end);
+          if (this.#text.length > 0) return true;
           continue;
         }
         left.push(text);
         leftBytes += text.length;
         if (leftBytes > maxLineBytes) {
-          throw new RunvaultError("line_too_long", `row ${this.rows + 1} ${this.name} is longer than 16 MiB`);
+          throw new RunvaultError(
+            "line_too_long",
+            `row ${this.#rows + 1} ${this.#name} is longer than 16 MiB`,
+          );
         }
       }
     } finally {
@@ -150,25 +154,25 @@ export class RowCursor implements AsyncDisposable {
     }
     if (left.length === 0) return false;
     // a last line without its end is a line too
-    this.take(Buffer.concat([...left, Buffer.of(lineEnd)]));
+    this.#take(Buffer.concat([...left, Buffer.of(lineEnd)]));
     return true;
   }
 
-  private take(text: Buffer): void {
-    this.text = text;
-    this.whole = text.lastIndexOf(lineEnd) + 1;
-    this.at = 0;
+  #take(text: Buffer): void {
+    this.#text = text;
+    this.#whole = text.lastIndexOf(lineEnd) + 1;
+    this.#at = 0;
   }
 
   /** Whether anything is left to give. */
   async hasMore(signal: AbortSignal): Promise<boolean> {
-    while (this.at >= this.text.length) if (!(await this.more(signal))) return false;
+    while (this.#at >= this.#text.length) if (!(await this.more(signal))) return false;
     return true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.leaving.abort(new RunvaultError("interrupted", "the reader of these rows has left"));
-    await this.chunks.return?.();
+    this.#leaving.abort(new RunvaultError("interrupted", "the reader of these rows has left"));
+    await this.#chunks.return?.();
   }
 }
 

@@ -48,77 +48,77 @@ export class RowWire {
   /** `ts_event` of the row written last, as the halves of its 64 bits. */
   eventHigh = 0;
   eventLow = 0;
-  private readonly table: Table;
+  readonly #table: Table;
   /** The keys of all columns, eight bytes a number; the last number of a key overlaps the one before. */
-  private readonly keyWords: Float64Array;
-  private readonly keySizes: Uint8Array;
-  private readonly kinds: Uint8Array;
+  readonly #keyWords: Float64Array;
+  readonly #keySizes: Uint8Array;
+  readonly #kinds: Uint8Array;
   /** Tags with their lengths in bytes; no row message has more than 2047 fields. */
-  private readonly tags: Uint16Array;
-  private readonly eventColumn: number;
+  readonly #tags: Uint16Array;
+  readonly #eventColumn: number;
   /** Tag of the row in PreviewRow; 0 where rows are plain. */
-  private readonly previewTag: number;
-  private bytes: Buffer;
-  private view: DataView;
+  readonly #previewTag: number;
+  #bytes: Buffer;
+  #view: DataView;
   /** The text read last, which comes again for every of its lines. */
-  private text: Uint8Array = new Uint8Array(0);
-  private textView = new DataView(this.text.buffer);
-  private length = 0;
-  private lastStart = 0;
+  #text: Uint8Array = new Uint8Array(0);
+  #textView = new DataView(this.#text.buffer);
+  #length = 0;
+  #lastStart = 0;
 
   constructor(table: Table, form: RowForm, expectedBytes: number) {
     const { columns } = table;
     const message = rowMessage(table);
-    this.table = table;
+    this.#table = table;
     const keys = columns.map(keyBytes);
-    this.keyWords = Float64Array.from(keys.flatMap(wordsOf));
-    this.keySizes = Uint8Array.from(keys.map((key) => key.length));
-    this.kinds = Uint8Array.from(columns.map(kindOf));
-    this.tags = Uint16Array.from(message.fields.map(tagOf));
-    this.eventColumn = columns.findIndex(({ name }) => name === "ts_event");
-    this.previewTag = form === "plain" ? 0 : previewTag(message);
-    this.bytes = Buffer.allocUnsafeSlow(expectedBytes);
-    this.view = viewOf(this.bytes);
+    this.#keyWords = Float64Array.from(keys.flatMap(wordsOf));
+    this.#keySizes = Uint8Array.from(keys.map((key) => key.length));
+    this.#kinds = Uint8Array.from(columns.map(kindOf));
+    this.#tags = Uint16Array.from(message.fields.map(tagOf));
+    this.#eventColumn = columns.findIndex(({ name }) => name === "ts_event");
+    this.#previewTag = form === "plain" ? 0 : previewTag(message);
+    this.#bytes = Buffer.allocUnsafeSlow(expectedBytes);
+    this.#view = viewOf(this.#bytes);
   }
 
   /** Bytes written, tags and lengths of the rows included. */
   get size(): number {
-    return this.length;
+    return this.#length;
   }
 
   /** The rows so far, each with the tag of field 1 before it. A view: what is written later may lie over it. */
   written(): Uint8Array {
-    return this.bytes.subarray(0, this.length);
+    return this.#bytes.subarray(0, this.#length);
   }
 
   /** The bytes of the row's message written last. */
   lastMessage(): Uint8Array {
-    let at = this.lastStart;
-    for (let header = this.previewTag === 0 ? 1 : 2; header > 0; header -= 1) {
+    let at = this.#lastStart;
+    for (let header = this.#previewTag === 0 ? 1 : 2; header > 0; header -= 1) {
       at += 1;
-      while (this.bytes[at]! >= 128) at += 1;
+      while (this.#bytes[at]! >= 128) at += 1;
       at += 1;
     }
-    return this.bytes.subarray(at, this.length);
+    return this.#bytes.subarray(at, this.#length);
   }
 
   /** Takes the row written last back. */
   dropLast(): void {
-    this.length = this.lastStart;
+    this.#length = this.#lastStart;
     this.rows -= 1;
   }
 
   /** Forgets every row. */
   clear(): void {
-    this.length = 0;
+    this.#length = 0;
     this.rows = 0;
   }
 
   /** Writes a row from the bytes of its message. Its `ts_event` is not looked at. */
   appendMessage(message: Uint8Array): void {
-    this.reserve(message.length);
-    this.bytes.set(message, this.length + this.headBytes);
-    this.close(this.length + this.headBytes + message.length);
+    this.#reserve(message.length);
+    this.#bytes.set(message, this.#length + this.#headBytes);
+    this.#close(this.#length + this.#headBytes + message.length);
   }
 
   /**
@@ -127,16 +127,24 @@ export class RowWire {
    */
   appendCanonical(text: Uint8Array, start: number): number {
     // how much room a row needs is known at its end; writing behind a typed array does nothing, and is found out below
-    if (text !== this.text) {
-      this.text = text;
-      this.textView = viewOf(text);
+    if (text !== this.#text) {
+      this.#text = text;
+      this.#textView = viewOf(text);
     }
-    const { bytes, view, textView, keyWords, keySizes, kinds, tags, eventColumn, halves } = this;
+    const bytes = this.#bytes;
+    const view = this.#view;
+    const textView = this.#textView;
+    const keyWords = this.#keyWords;
+    const keySizes = this.#keySizes;
+    const kinds = this.#kinds;
+    const tags = this.#tags;
+    const eventColumn = this.#eventColumn;
+    const halves = this.#halves;
     const end = text.length;
     const capacity = bytes.length;
     let word = 0;
     let from = start;
-    let to = this.length + this.headBytes;
+    let to = this.#length + this.#headBytes;
     for (let column = 0; column < kinds.length; column += 1) {
       const keyEnd = from + keySizes[column]!;
       if (keyEnd > end) return -1;
@@ -182,9 +190,9 @@ export class RowWire {
           if (byte >= 128) isAscii = false;
           else if (byte < 32) return -1;
           else if (byte === backslash) {
-            const width = this.unescape(text, from, put);
+            const width = this.#unescape(text, from, put);
             if (width === 0) return -1;
-            put = this.unescapedTo;
+            put = this.#unescapedTo;
             from += width;
             continue;
           }
@@ -194,12 +202,12 @@ export class RowWire {
         from += 1;
         const size = put - lengthAt - 1;
         if (size === 0) continue;
-        if (put > capacity) return this.appendWithRoom(text, start);
+        if (put > capacity) return this.#appendWithRoom(text, start);
         if (!isAscii && !isUtf8(bytes.subarray(lengthAt + 1, put))) return -1;
         if (size < 128) bytes[lengthAt] = size;
         else {
           const width = varintBytes(size);
-          if (put + width > capacity) return this.appendWithRoom(text, start);
+          if (put + width > capacity) return this.#appendWithRoom(text, start);
           bytes.copyWithin(lengthAt + width, lengthAt + 1, put);
           putVarint(bytes, lengthAt, size);
           put += width - 1;
@@ -208,16 +216,16 @@ export class RowWire {
         continue;
       }
       if (kind === doubleKind) {
-        const close = this.readDouble(text, from);
+        const close = this.#readDouble(text, from);
         if (close === -1) return -1;
         from = close;
-        if (Object.is(this.double, 0)) continue;
-        if (put + 8 > capacity) return this.appendWithRoom(text, start);
-        view.setFloat64(put, this.double, true);
+        if (Object.is(this.#double, 0)) continue;
+        if (put + 8 > capacity) return this.#appendWithRoom(text, start);
+        view.setFloat64(put, this.#double, true);
         to = put + 8;
         continue;
       }
-      const close = this.readInteger(text, from, kind);
+      const close = this.#readInteger(text, from, kind);
       if (close === -1) return -1;
       from = close;
       const high = halves[0]!;
@@ -229,8 +237,8 @@ export class RowWire {
       if (high !== 0 || low !== 0) to = putVarint64(bytes, put, high, low);
     }
     if (text[from] !== braceClose || text[from + 1] !== lineEnd) return -1;
-    if (to > capacity) return this.appendWithRoom(text, start);
-    this.close(to);
+    if (to > capacity) return this.#appendWithRoom(text, start);
+    this.#close(to);
     return from + 2;
   }
 
@@ -239,11 +247,11 @@ export class RowWire {
    * Throws `history_query_failed` where the line does not fit the message of its table.
    */
   appendLine(line: Uint8Array, place: string): void {
-    const { columns } = this.table;
-    const message = rowMessage(this.table);
+    const { columns } = this.#table;
+    const message = rowMessage(this.#table);
     let wire: Uint8Array;
     try {
-      const { row, drift } = parsedRow(this.table, line);
+      const { row, drift } = parsedRow(this.#table, line);
       const known = toBinary(message, fromJson(message, row));
       wire = drift.length === 0 ? known : Buffer.concat([known, ...drift]);
       const event = BigInt.asUintN(64, BigInt(String(row.ts_event)));
@@ -262,57 +270,60 @@ export class RowWire {
   }
 
   /** Bytes kept free before a row for its tags and lengths, right for rows of 128 to 16,383 bytes. */
-  private get headBytes(): number {
-    return this.previewTag === 0 ? 3 : 6;
+  get #headBytes(): number {
+    return this.#previewTag === 0 ? 3 : 6;
   }
 
   /** Puts tags and lengths before the message that ends at `end`, and counts it. */
-  private close(end: number): void {
-    const { bytes, length: start, previewTag: inner, headBytes } = this;
+  #close(end: number): void {
+    const bytes = this.#bytes;
+    const start = this.#length;
+    const inner = this.#previewTag;
+    const headBytes = this.#headBytes;
     const size = end - start - headBytes;
     const sizeBytes = varintBytes(size);
     const wrapped = inner === 0 ? size : 1 + sizeBytes + size;
     const head = inner === 0 ? 1 + sizeBytes : 2 + varintBytes(wrapped) + sizeBytes;
-    if (head > headBytes && start + head + size > bytes.length) this.reserve(size);
-    if (head !== headBytes) this.bytes.copyWithin(start + head, start + headBytes, end);
+    if (head > headBytes && start + head + size > bytes.length) this.#reserve(size);
+    if (head !== headBytes) this.#bytes.copyWithin(start + head, start + headBytes, end);
     let at = start;
-    this.bytes[at++] = rowsTag;
-    at = putVarint(this.bytes, at, wrapped);
+    this.#bytes[at++] = rowsTag;
+    at = putVarint(this.#bytes, at, wrapped);
     if (inner !== 0) {
-      this.bytes[at++] = inner;
-      putVarint(this.bytes, at, size);
+      this.#bytes[at++] = inner;
+      putVarint(this.#bytes, at, size);
     }
-    this.lastStart = start;
-    this.length = start + head + size;
+    this.#lastStart = start;
+    this.#length = start + head + size;
     this.rows += 1;
   }
 
   /** Once more, with room for whatever the line may come to. */
-  private appendWithRoom(text: Uint8Array, start: number): number {
+  #appendWithRoom(text: Uint8Array, start: number): number {
     const end = text.indexOf(lineEnd, start);
     if (end === -1) return -1;
-    this.reserve(2 * (end - start));
+    this.#reserve(2 * (end - start));
     return this.appendCanonical(text, start);
   }
 
   /** Room for a row of so many bytes, with its tags and lengths. */
-  private reserve(rowBytes: number): void {
-    const needed = this.length + rowBytes + 64;
-    if (needed <= this.bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.bytes.length * 2));
+  #reserve(rowBytes: number): void {
+    const needed = this.#length + rowBytes + 64;
+    if (needed <= this.#bytes.length) return;
+    const larger = Buffer.allocUnsafeSlow(Math.max(needed, this.#bytes.length * 2));
     // beyond `length` lies a row whose head is still to come
-    larger.set(this.bytes);
-    this.bytes = larger;
-    this.view = viewOf(larger);
+    larger.set(this.#bytes);
+    this.#bytes = larger;
+    this.#view = viewOf(larger);
   }
 
   /** What was read last: the halves of an integer's 64 bits, the upper first; a double. */
-  private readonly halves = new Uint32Array(2);
-  private double = 0;
-  private unescapedTo = 0;
+  readonly #halves = new Uint32Array(2);
+  #double = 0;
+  #unescapedTo = 0;
 
   /** Reads digits up to their closing quote or, of a small number, up to what follows it; -1 where it is no such number. */
-  private readInteger(text: Uint8Array, start: number, kind: number): number {
+  #readInteger(text: Uint8Array, start: number, kind: number): number {
     let from = start;
     const isNegative = text[from] === minus;
     if (isNegative) {
@@ -350,29 +361,29 @@ export class RowWire {
         high = low === 0 ? -high >>> 0 : ~high >>> 0;
       } else if (high >= 0x8000_0000) return -1;
     }
-    this.halves[0] = high;
-    this.halves[1] = low;
+    this.#halves[0] = high;
+    this.#halves[1] = low;
     return from;
   }
 
   /** Reads a number or a quoted NaN or infinity up to what follows it; -1 where it is neither. */
-  private readDouble(text: Uint8Array, start: number): number {
+  #readDouble(text: Uint8Array, start: number): number {
     let end = start;
     while (end < text.length && end - start < 32 && text[end] !== comma && text[end] !== braceClose) end += 1;
     const literal = Buffer.from(text.buffer, text.byteOffset + start, end - start).toString("latin1");
     const special = specialDoubles[literal];
-    if (special !== undefined) this.double = special;
+    if (special !== undefined) this.#double = special;
     else {
       if (!numberPattern.test(literal)) return -1;
-      this.double = Number(literal);
-      if (!Number.isFinite(this.double)) return -1;
+      this.#double = Number(literal);
+      if (!Number.isFinite(this.#double)) return -1;
     }
     return end;
   }
 
   /** Writes the character of an escape and gives the length of the escape; 0 where it is none or half a character. */
-  private unescape(text: Uint8Array, from: number, to: number): number {
-    const { bytes } = this;
+  #unescape(text: Uint8Array, from: number, to: number): number {
+    const bytes = this.#bytes;
     const letter = text[from + 1]!;
     let code = simpleEscapes[letter] ?? -1;
     let width = 2;
@@ -402,7 +413,7 @@ export class RowWire {
       }
       bytes[put++] = 0x80 | (code & 63);
     }
-    this.unescapedTo = put;
+    this.#unescapedTo = put;
     return width;
   }
 }
