@@ -1,17 +1,19 @@
-// node scripts/move-files.ts TABLE: moves files and renames what they export, as a table says, and puts right every
+// node scripts/move-files.ts TABLE [ROOM]: moves files and renames what they export, as a table says, and puts right every
 // import, path and name in the project that means them. A line of the table is `old/path new/path`, or `OldName newName`
-// for an identifier. What is as the table says already is passed over, so that a branch begun before runs it again.
+// for an identifier; with ROOM only what was in that room. What is as the table says already is passed over, so that a
+// branch begun before runs it again.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path/posix";
+import { basename, dirname, join, relative } from "node:path/posix";
 
-const [table] = process.argv.slice(2);
-if (table === undefined) throw new Error("usage: node scripts/move-files.ts TABLE");
+const [table, room] = process.argv.slice(2);
+if (table === undefined) throw new Error("usage: node scripts/move-files.ts TABLE [ROOM]");
 process.chdir(join(import.meta.dirname, ".."));
 
 const lines = readFileSync(table, "utf8").split("\n");
 const pairs = lines
   .filter((line) => line !== "" && !line.startsWith("#"))
+  .filter((line) => room === undefined || line.startsWith(`src/${room}/`))
   .map((line) => line.split(" ") as [string, string]);
 const moves = new Map(pairs.filter(([old]) => old.includes("/")));
 const names = new Map(pairs.filter(([old]) => !old.includes("/")));
@@ -51,6 +53,13 @@ function asBuilt(source: string, target: string): string {
 const importPattern =
   /(\bfrom |\bimport |\bimport\(\s*|\bimport\.meta\.resolve\(|\bnew URL\(|\bvi\.mock\()"(\.[^"]*)"/g;
 const pathPattern = /(?<![\w./-])(src|dist|test)\/[\w./-]+/g;
+/** In documents, a file by its path below src/, or by its name where only its name has changed. */
+const documentPattern = /(?<=`)(?:src\/)?[\w-]+(?:\/[\w-]+)*\.ts(?=`)/g;
+const renamed = new Map(
+  [...moves]
+    .map(([old, moved]): [string, string] => [basename(old), basename(moved)])
+    .filter(([old, moved]) => old !== moved),
+);
 /** What is built, by its path below dist/. */
 const builtPattern = /(?<=")[\w-]+\/[\w./-]+\.js(?=")/g;
 const namePattern =
@@ -61,6 +70,12 @@ function pathNow(path: string): string {
   const source = path.replace(/^dist\//, "src/").replace(/\.js$/, ".ts");
   const moved = moves.get(path) ?? moves.get(source);
   return moved === undefined ? path : asBuilt(moved, path);
+}
+
+function documentedNow(path: string): string {
+  if (path.startsWith("src/")) return pathNow(path);
+  if (path.includes("/")) return pathNow(`src/${path}`).slice("src/".length);
+  return renamed.get(path) ?? path;
 }
 
 for (const file of tracked()) {
@@ -75,6 +90,7 @@ for (const file of tracked()) {
   // a patch has the path behind a/ and b/
   text = text.replace(/(?<=^(?:---|\+\+\+) [ab]\/)\S+/gm, pathNow).replace(pathPattern, pathNow);
   text = text.replace(builtPattern, (path) => pathNow(`dist/${path}`).slice("dist/".length));
+  if (file.endsWith(".md")) text = text.replace(documentPattern, documentedNow);
   if (namePattern !== null && !file.endsWith(".json"))
     text = text.replace(namePattern, (name) => names.get(name)!);
   if (text !== before) writeFileSync(file, text);
