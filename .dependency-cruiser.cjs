@@ -28,7 +28,10 @@ module.exports = {
       name: "faults-are-for-simulate",
       comment: "The server knows nothing of faults; who wants them gives it their hook.",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/(faults/|cli/simulate)" },
+      from: {
+        path: "^src/",
+        pathNot: "^src/(faults/|cli/(commands/simulate|options/simulated-faults|simulate))",
+      },
       to: { path: "^src/faults/" },
     },
     {

@@ -4,7 +4,7 @@
 import { DuckDBInstance } from "@duckdb/node-api";
 import { canonicalLineSql } from "../dist/archive/canonical-sql.js";
 import { identifier, literal } from "../dist/archive/sql.js";
-import { tableNamed } from "../dist/model/table.js";
+import { tableNamed } from "../dist/model/profile/table.js";
 
 const [files, column, value] = process.argv.slice(2) as [string, string, string];
 const instance = await DuckDBInstance.create(":memory:", { memory_limit: "256MiB", threads: "2" });

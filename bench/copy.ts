@@ -1,7 +1,7 @@
 // The peer's half of the work: DuckDB reads an NDJSON file of fills, typed by hand, and writes Parquet.
 //   node bench/copy.ts FILE.ndjson OUT.parquet [count]
 import { DuckDBInstance } from "@duckdb/node-api";
-import { tableNamed } from "../src/model/table.ts";
+import { tableNamed } from "../src/model/profile/table.ts";
 
 const [file, out, count] = process.argv.slice(2);
 const types = {

@@ -10,7 +10,6 @@ import { lstatOrNull } from "../archive/real-folder.ts";
 import { servedTable } from "../archive/served-table.ts";
 import { type CommittedFile, inData, WholeFiles } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { ExactTypes } from "../model/exact-types.ts";
 import type {
   FileList,
   FileSource,
@@ -20,8 +19,9 @@ import type {
   TableFiles,
   WithheldFiles,
 } from "../model/file-source.ts";
+import type { ExactTypes } from "../model/profile/exact-types.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
 import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";

@@ -3,8 +3,8 @@ import type { Archive } from "../archive/archive.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { shownView } from "../archive/table-view.ts";
 import type { WholeFiles } from "../archive/whole-files.ts";
-import type { ExactTypes } from "../model/exact-types.ts";
-import type { TableName } from "../model/table.ts";
+import type { ExactTypes } from "../model/profile/exact-types.ts";
+import type { TableName } from "../model/profile/table.ts";
 
 /** A committed Parquet file of one table of one run. */
 export interface CommittedParquet {

@@ -1,5 +1,5 @@
 import { identifier, literal } from "../duckdb/sql.ts";
-import type { Table, TableName } from "../model/table.ts";
+import type { Table, TableName } from "../model/profile/table.ts";
 import type { ExportSession } from "./export-session.ts";
 import { createDoubleView, createRuns } from "./query-views.ts";
 

@@ -9,7 +9,7 @@ import { doubleSql } from "../duckdb/double-sql.ts";
 import { RawStrings } from "../duckdb/raw-vector.ts";
 import { identifier, literal } from "../duckdb/sql.ts";
 import type { RowChunk } from "../duckdb/whole-stream.ts";
-import type { Column, Table } from "../model/table.ts";
+import type { Column, Table } from "../model/profile/table.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /**

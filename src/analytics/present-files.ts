@@ -4,7 +4,7 @@ import type { Manifest } from "../archive/manifest.ts";
 import type { Store } from "../archive/storage/store.ts";
 import { damagedHint } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
-import { type TableName, tables } from "../model/table.ts";
+import { type TableName, tables } from "../model/profile/table.ts";
 import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";
 import { byTypes, type TypedParquet } from "./typed-parquet.ts";
 

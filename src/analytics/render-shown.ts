@@ -1,5 +1,5 @@
 import { DuckDBDecimalValue, type DuckDBValue } from "@duckdb/node-api";
-import { visible, visibleLines } from "../model/visible-text.ts";
+import { visible, visibleLines } from "../model/text/visible-text.ts";
 import { alignedColumns } from "./aligned-table.ts";
 import { textCell } from "./cell.ts";
 import { type QueryResult, rowsOf } from "./query.ts";

@@ -1,8 +1,8 @@
 import { codeBeside } from "../archive/attempt-text.ts";
 import type { Manifest, TableState } from "../archive/manifest.ts";
 import { latestView, shownView } from "../archive/table-view.ts";
-import { countText } from "../model/plural.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
+import { countText } from "../model/text/plural.ts";
 import { formatTime } from "../model/time.ts";
 
 /** A table of a run. */

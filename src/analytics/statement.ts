@@ -3,8 +3,8 @@ import { StatementType } from "@duckdb/node-api";
 import { literal } from "../duckdb/sql.ts";
 import { sqlParts } from "../duckdb/sql-parts.ts";
 import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/nearest-name.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 import { doublesOf } from "./double-view-name.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. It

@@ -1,4 +1,4 @@
-import { tables } from "../model/table.ts";
+import { tables } from "../model/profile/table.ts";
 import { doublesOf } from "./double-view-name.ts";
 import { runColumnNames } from "./query-views.ts";
 

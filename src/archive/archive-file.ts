@@ -1,8 +1,8 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
-import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
+import { byteText } from "../model/text/byte-text.ts";
 import { isMissing } from "./durable.ts";
 import type { Layout } from "./layout.ts";
 import { misplaced, requireRealFile, requireRealFolder } from "./real-folder.ts";

@@ -5,9 +5,10 @@ import { type OpenDuckDB, openDuckDB } from "../duckdb/open-duckdb.ts";
 import { parquetLines } from "../duckdb/parquet-lines.ts";
 import { type ParquetForm, ParquetReading, type RowPiece } from "../duckdb/parquet-reading.ts";
 import { RunvaultError } from "../model/error.ts";
+import { checkedRows, type FilterValue } from "../model/profile/row-request.ts";
+import { fieldsFingerprint } from "../model/profile/schema-fingerprint.ts";
+import { type Table, type TableName, tableNamed, tableNames } from "../model/profile/table.ts";
 import type { AcceptedRows, RowAnswer, RowForm } from "../model/row-answer.ts";
-import { checkedRows, type FilterValue } from "../model/row-request.ts";
-import { fieldsFingerprint } from "../model/schema-fingerprint.ts";
 import type {
   DocumentKind,
   FactsRequest,
@@ -19,7 +20,6 @@ import type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-import { type Table, type TableName, tableNamed, tableNames } from "../model/table.ts";
 import { makeTemporaryFolder } from "../model/temporary-folder.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { instanceNotFound, refuseWhenAborted, runNotFound } from "../model/usual-errors.ts";

@@ -1,4 +1,4 @@
-import { countText } from "../model/plural.ts";
+import { countText } from "../model/text/plural.ts";
 import { formatTime } from "../model/time.ts";
 import type { Failure, Proven, TableManifest, TableState } from "./manifest.ts";
 

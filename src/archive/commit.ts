@@ -1,8 +1,8 @@
 import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
-import { sameTypes } from "../model/exact-types.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { sameTypes } from "../model/profile/exact-types.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { isMissing, linkOrCopy } from "./durable.ts";

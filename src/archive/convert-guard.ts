@@ -1,8 +1,8 @@
 import { canonicalDoubleSql, escapedStringSql, joinLiterals, quotedInJson } from "../duckdb/canonical-sql.ts";
 import { columnType, wholeType } from "../duckdb/column-type.ts";
 import { identifier, literal } from "../duckdb/sql.ts";
-import { exactType, holds } from "../model/exact-types.ts";
-import type { Column } from "../model/table.ts";
+import { exactType, holds } from "../model/profile/exact-types.ts";
+import type { Column } from "../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../model/time.ts";
 import type { Shape } from "./convert/convert-segments.ts";
 import { type LineRules, valueGrammar } from "./convert-line.ts";

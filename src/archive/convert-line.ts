@@ -1,5 +1,5 @@
-import { type ExactTypes, exactType } from "../model/exact-types.ts";
-import type { Column, Table } from "../model/table.ts";
+import { type ExactTypes, exactType } from "../model/profile/exact-types.ts";
+import type { Column, Table } from "../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 

@@ -1,4 +1,4 @@
-import { sideBySide } from "../model/side-by-side.ts";
+import { sideBySide } from "../model/text/side-by-side.ts";
 import { shownLines } from "./shown-line.ts";
 
 const newline = 10;

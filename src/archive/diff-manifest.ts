@@ -1,4 +1,4 @@
-import { isOtherSchema } from "../model/schema-fingerprint.ts";
+import { isOtherSchema } from "../model/profile/schema-fingerprint.ts";
 import type { Manifest, TableManifest } from "./manifest.ts";
 import { latestView, type TableView } from "./table-view.ts";
 

@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { parquetRows } from "../duckdb/sql.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { Table } from "../model/table.ts";
+import type { Table } from "../model/profile/table.ts";
 
 /**
  * Requires that no two rows of Parquet files of a table have the same seq: a row that came in two windows has other

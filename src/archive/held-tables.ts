@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
-import { type ExactTypes, sameTypes } from "../model/exact-types.ts";
+import { type ExactTypes, sameTypes } from "../model/profile/exact-types.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
 import { isMissing, sizeOf } from "./durable.ts";
 import { hashObject } from "./file-hash.ts";

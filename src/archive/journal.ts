@@ -1,8 +1,8 @@
 import { lstat } from "node:fs/promises";
 import { z } from "zod";
 import { parseJson } from "../model/outside-json.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import { type TableName, tableNames } from "../model/table.ts";
 import { mostBytes, readArchiveFile } from "./archive-file.ts";
 import { grains } from "./bucket.ts";
 import { isMissing } from "./durable.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join, relative, sep } from "node:path";
+import type { TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 
 const longestName = 200;
 

@@ -1,4 +1,4 @@
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { Archive } from "./archive.ts";
 import type { Manifest } from "./manifest.ts";
 import { everyFile, type ManifestFile } from "./manifest-files.ts";

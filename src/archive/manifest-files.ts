@@ -1,4 +1,4 @@
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { Manifest } from "./manifest.ts";
 import { holdingsOf } from "./table-view.ts";
 import type { CommittedFile } from "./whole-files.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type TableName, tableNames } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import { grains } from "./bucket.ts";
 import {
   type Attempt,

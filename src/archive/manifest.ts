@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import { documentKinds } from "../model/source.ts";
-import { type TableName, tableNames } from "../model/table.ts";
 import { grains, isBucketName } from "./bucket.ts";
 
 /**

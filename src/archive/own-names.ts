@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
+import { tableNames } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import { tableNames } from "../model/table.ts";
 import { isBucketName } from "./bucket.ts";
 import { asideOwner } from "./durable.ts";
 import { isPathName, type Layout } from "./layout.ts";

@@ -1,8 +1,8 @@
 import { type FileHandle, open, readdir, rm, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import { tolerated } from "../model/make-folder.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 import type { Grain } from "./bucket.ts";
 import { moveFile, sizeOf, syncFile, writeSynced } from "./durable.ts";
 import { HeldTables, type HeldWork } from "./held-tables.ts";

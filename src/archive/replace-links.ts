@@ -1,7 +1,7 @@
 import { readdir, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { Archive } from "./archive.ts";
 import { linkedParquet } from "./commit.ts";
 import { isMissing, linkOrCopy, removeIfEmpty, syncFolder } from "./durable.ts";

@@ -1,7 +1,7 @@
 import { join, relative } from "node:path";
 import { RunvaultError } from "../model/error.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import { type TableName, tableNames } from "../model/table.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import type { Archive } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";

@@ -1,5 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { Manifest } from "./manifest.ts";
 import { isPresent, shownView, type TableView } from "./table-view.ts";
 

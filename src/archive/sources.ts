@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { Archive } from "./archive.ts";
 import { mostBytes } from "./archive-file.ts";
 import { removeLeftovers } from "./storage/remove-leftovers.ts";

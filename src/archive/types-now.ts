@@ -1,5 +1,5 @@
-import type { ExactTypes } from "../model/exact-types.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import type { ExactTypes } from "../model/profile/exact-types.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { Archive } from "./archive.ts";
 
 /** The types as they are now: those of one job are the same from its first bucket to its commit. */

@@ -1,8 +1,8 @@
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
+import { countText } from "../model/text/plural.ts";
 import type { Archive } from "./archive.ts";
 import { linkedParquet } from "./commit.ts";
 import { damageOf } from "./damage-of.ts";

@@ -1,6 +1,6 @@
-import { canonicalLine, type Row } from "../model/line.ts";
 import { parseJson } from "../model/outside-json.ts";
-import type { Table } from "../model/table.ts";
+import type { Table } from "../model/profile/table.ts";
+import { canonicalLine, type Row } from "../row/line.ts";
 
 /**
  * The canonical line of what a stored line says, read without the conversion's own means: blanks, key order, escapes,

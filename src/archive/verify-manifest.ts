@@ -1,4 +1,4 @@
-import { countText } from "../model/plural.ts";
+import { countText } from "../model/text/plural.ts";
 import { acceptedAside, attemptText } from "./attempt-text.ts";
 import { bucketAt } from "./bucket.ts";
 import { type Manifest, runState, type Segment, type TableManifest, tableState } from "./manifest.ts";

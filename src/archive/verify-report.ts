@@ -1,7 +1,7 @@
 import { relative } from "node:path";
 import { exit } from "../model/error.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 
 /** Everything that is checked, in the order in which people read a report. */
 export const checkNames = [

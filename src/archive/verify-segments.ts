@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { countText } from "../model/plural.ts";
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
+import { countText } from "../model/text/plural.ts";
 import type { Archive } from "./archive.ts";
 import { damageOf } from "./damage-of.ts";
 import type { Holding, Manifest } from "./manifest.ts";

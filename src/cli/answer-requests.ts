@@ -1,4 +1,4 @@
-import { createScrubber } from "../model/scrubber.ts";
+import { createScrubber } from "../model/text/scrubber.ts";
 import { answerApart, apartRequests, sayApart } from "./apart-request.ts";
 import type { GlobalValues } from "./global-values.ts";
 import { openSession } from "./open-session.ts";

@@ -1,9 +1,9 @@
 import type { RunPlan } from "../extract/plan-run.ts";
-import { byteText } from "../model/byte-text.ts";
 import type { RunvaultError } from "../model/error.ts";
-import { plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
-import { visible } from "../model/visible-text.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { plural } from "../model/text/plural.ts";
+import { visible } from "../model/text/visible-text.ts";
 import { notedTable } from "./noted-table.ts";
 import { grouped } from "./number-text.ts";
 import type { ReportForm } from "./report-form.ts";

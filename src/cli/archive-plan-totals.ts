@@ -1,7 +1,7 @@
 import { type DiskRoom, hasRoom, leastRoom } from "../extract/disk-need.ts";
 import type { RunPlan } from "../extract/plan-run.ts";
-import { byteText } from "../model/byte-text.ts";
-import { plural } from "../model/plural.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { plural } from "../model/text/plural.ts";
 import { grouped } from "./number-text.ts";
 
 /** What the plans of all runs come to. */

@@ -2,10 +2,10 @@ import { attemptHint, attemptReason, provenText } from "../archive/attempt-text.
 import { driftText } from "../archive/drift.ts";
 import type { Manifest, TableManifest } from "../archive/manifest.ts";
 import { toldView } from "../archive/table-view.ts";
-import { byteText } from "../model/byte-text.ts";
 import { exit } from "../model/error.ts";
-import { countText, plural } from "../model/plural.ts";
-import { visible } from "../model/visible-text.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { countText, plural } from "../model/text/plural.ts";
+import { visible } from "../model/text/visible-text.ts";
 import type { RunReport } from "./archive-report.ts";
 import { notedTable } from "./noted-table.ts";
 import { grouped, tookText } from "./number-text.ts";

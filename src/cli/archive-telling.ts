@@ -1,9 +1,9 @@
 import type { ListFinding } from "../extract/list-finding.ts";
 import type { ArchiveTarget } from "../extract/run/choose-runs.ts";
 import { exit } from "../model/error.ts";
-import { plural } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
-import { visible } from "../model/visible-text.ts";
+import { plural } from "../model/text/plural.ts";
+import { visible } from "../model/text/visible-text.ts";
 import type { RunReport } from "./archive-report.ts";
 import { reportJson } from "./archive-report-json.ts";
 import { reportText } from "./archive-report-text.ts";

@@ -1,6 +1,6 @@
-import { byteText } from "../model/byte-text.ts";
 import { exit } from "../model/error.ts";
-import { plural } from "../model/plural.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { plural } from "../model/text/plural.ts";
 import type { RunReport } from "./archive-report.ts";
 import { grouped, tookText } from "./number-text.ts";
 

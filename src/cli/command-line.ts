@@ -1,8 +1,8 @@
 import { Command, CommanderError, Option } from "commander";
 import { exit, RunvaultError } from "../model/error.ts";
-import { createScrubber } from "../model/scrubber.ts";
+import { createScrubber } from "../model/text/scrubber.ts";
+import { visibleLines } from "../model/text/visible-text.ts";
 import { version } from "../model/version.ts";
-import { visibleLines } from "../model/visible-text.ts";
 import { reportFailure } from "./failure.ts";
 import { listenForInterrupt } from "./interrupt.ts";
 import { jsonLinesFlag } from "./json-lines.ts";

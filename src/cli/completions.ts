@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { tableNames } from "../model/table.ts";
+import { tableNames } from "../model/profile/table.ts";
 
 /** Shells that a script can be made for. */
 export const shells = ["bash", "zsh", "fish"] as const;

@@ -11,11 +11,11 @@ import {
   streamFormats,
 } from "../analytics/export-format.ts";
 import type { Shortfall } from "../analytics/shortfall.ts";
-import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
-import { plural } from "../model/plural.ts";
-import { type FilterName, type Table, tableNamed, tables } from "../model/table.ts";
-import { visible } from "../model/visible-text.ts";
+import { type FilterName, type Table, tableNamed, tables } from "../model/profile/table.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { plural } from "../model/text/plural.ts";
+import { visible } from "../model/text/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { instant, instantHelp } from "./instant.ts";

@@ -1,5 +1,5 @@
 import { type ErrorPlace, exit, RunvaultError, worstExit } from "../model/error.ts";
-import { visible } from "../model/visible-text.ts";
+import { visible } from "../model/text/visible-text.ts";
 
 export interface FailureOptions {
   /** One line of JSON, `{"error": {code, message, place, hint, exit}}`, instead of text. */

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import { tableNamed } from "../model/table.ts";
-import { visible } from "../model/visible-text.ts";
+import { tableNamed } from "../model/profile/table.ts";
+import { visible } from "../model/text/visible-text.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";

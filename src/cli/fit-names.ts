@@ -1,4 +1,4 @@
-import { visible } from "../model/visible-text.ts";
+import { visible } from "../model/text/visible-text.ts";
 import { cutMiddle } from "./fit-line.ts";
 import type { Session } from "./session.ts";
 

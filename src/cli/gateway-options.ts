@@ -5,7 +5,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { GatewayOptions } from "../gateway/options.ts";
 import { transportChoices } from "../gateway/transport-choice.ts";
 import { RunvaultError } from "../model/error.ts";
-import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
+import { type RetryPolicy, retryPolicy } from "../model/retry/retry-policy.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
 import { readSecretFile } from "./secret-file.ts";

@@ -1,9 +1,9 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { tableStates } from "../archive/manifest.ts";
-import { byteText } from "../model/byte-text.ts";
-import { plural } from "../model/plural.ts";
-import { tableNames } from "../model/table.ts";
-import { visible } from "../model/visible-text.ts";
+import { tableNames } from "../model/profile/table.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { plural } from "../model/text/plural.ts";
+import { visible } from "../model/text/visible-text.ts";
 import type { ArchiveInfo } from "./archive-info.ts";
 import type { CommandToCopy } from "./command-to-copy.ts";
 import { fitNames } from "./fit-names.ts";

@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import type { Logger } from "pino";
-import { visible } from "../model/visible-text.ts";
+import { visible } from "../model/text/visible-text.ts";
 import type { LogFormat } from "./log-format.ts";
 
 const require = createRequire(import.meta.url);

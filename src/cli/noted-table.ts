@@ -1,5 +1,5 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
-import { visible } from "../model/visible-text.ts";
+import { visible } from "../model/text/visible-text.ts";
 import type { ReportForm } from "./report-form.ts";
 
 /**

@@ -1,5 +1,5 @@
-import type { Scrubber } from "../model/scrubber.ts";
-import { visible, visibleColouredLines, visibleLines } from "../model/visible-text.ts";
+import type { Scrubber } from "../model/text/scrubber.ts";
+import { visible, visibleColouredLines, visibleLines } from "../model/text/visible-text.ts";
 import { commandsToCopy, type Folders } from "./command-to-copy.ts";
 import { commandsInText } from "./commands-in-text.ts";
 import { reportFailure } from "./failure.ts";

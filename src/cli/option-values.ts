@@ -1,9 +1,9 @@
 import type { Command, Option } from "commander";
 import { z } from "zod";
-import { longestTimerMs, timerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/nearest-name.ts";
-import { isTableName, type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { isTableName, type TableName, tableNamed, tableNames } from "../model/profile/table.ts";
+import { longestTimerMs, timerMs } from "../model/retry/deadline.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 
 const unitMs: Readonly<Record<string, number>> = {
   ms: 1,

@@ -1,7 +1,7 @@
 import type { PendingWork } from "../archive/pending-work.ts";
-import { byteText } from "../model/byte-text.ts";
-import { countText } from "../model/plural.ts";
-import { visible } from "../model/visible-text.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { countText } from "../model/text/plural.ts";
+import { visible } from "../model/text/visible-text.ts";
 import type { CommandToCopy } from "./command-to-copy.ts";
 import { minuteText } from "./minute-text.ts";
 import { formatRun } from "./run-argument.ts";

@@ -1,6 +1,6 @@
-import { byteText } from "../model/byte-text.ts";
-import { durationText } from "../model/duration-text.ts";
-import { plural } from "../model/plural.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { durationText } from "../model/text/duration-text.ts";
+import { plural } from "../model/text/plural.ts";
 import { columnsOf, cutMiddle } from "./fit-line.ts";
 import { grouped } from "./number-text.ts";
 

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { visible } from "../model/visible-text.ts";
+import { visible } from "../model/text/visible-text.ts";
 import { barLine, type Course, progressLine } from "./progress-line.ts";
 
 const require = createRequire(import.meta.url);

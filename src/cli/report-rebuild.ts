@@ -11,11 +11,11 @@ import {
 import type { RunWatcher } from "../extract/run/run-watcher.ts";
 import type { WantedTypes } from "../extract/widened-types.ts";
 import { exit, worstExit } from "../model/error.ts";
-import { countText, plural } from "../model/plural.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
+import { countText, plural } from "../model/text/plural.ts";
+import { visible } from "../model/text/visible-text.ts";
 import { version } from "../model/version.ts";
-import { visible } from "../model/visible-text.ts";
 import { type CommandToCopy, commandsToCopy } from "./command-to-copy.ts";
 import { killStep } from "./kill-step.ts";
 import { manifestsOf } from "./manifests-of.ts";

@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { tableStates } from "../archive/manifest.ts";
-import { nearestName } from "../model/nearest-name.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "./gateway-options.ts";

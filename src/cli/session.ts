@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Scrubber } from "../model/scrubber.ts";
+import type { Scrubber } from "../model/text/scrubber.ts";
 import type { GlobalValues } from "./global-values.ts";
 import type { Painter } from "./painter.ts";
 import type { Progress } from "./progress.ts";

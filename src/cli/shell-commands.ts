@@ -1,7 +1,7 @@
 import { type Format, formatOf, formats } from "../analytics/format.ts";
 import { literal } from "../duckdb/sql.ts";
 import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/nearest-name.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 
 /** What a command of the shell works on. */
 export interface ShellState {

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isMissing } from "../archive/durable.ts";
-import { visible } from "../model/visible-text.ts";
+import { visible } from "../model/text/visible-text.ts";
 import { stateFolder } from "./user-folder.ts";
 
 /** Lines that were typed, of this shell and of those before it, in a file that only this user can read. */

@@ -1,6 +1,6 @@
 import { isTextFormat } from "../analytics/format.ts";
 import { exit, RunvaultError } from "../model/error.ts";
-import { plural } from "../model/plural.ts";
+import { plural } from "../model/text/plural.ts";
 import { grouped } from "./number-text.ts";
 import type { Session } from "./session.ts";
 import { formOf, isShellCommand, runShellCommand, type ShellState } from "./shell-commands.ts";

@@ -1,6 +1,6 @@
 import { type Fault, faultKinds, parseFault } from "../faults/fault.ts";
 import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/nearest-name.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 import {
   type InstanceFault,
   instanceFaultKinds,

@@ -1,6 +1,6 @@
 import type { Shortfall, WithheldTable } from "../analytics/shortfall.ts";
 import { exit, RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
+import { countText } from "../model/text/plural.ts";
 import { formatRun } from "./run-argument.ts";
 import type { Session } from "./session.ts";
 import { shellWord } from "./shell-word.ts";

@@ -1,5 +1,5 @@
-import { byteText } from "../model/byte-text.ts";
-import { plural } from "../model/plural.ts";
+import { byteText } from "../model/text/byte-text.ts";
+import { plural } from "../model/text/plural.ts";
 import { grouped } from "./number-text.ts";
 
 /** What was written to a file, for people or as JSON. */

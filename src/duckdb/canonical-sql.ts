@@ -1,4 +1,4 @@
-import type { Column, Table } from "../model/table.ts";
+import type { Column, Table } from "../model/profile/table.ts";
 import { identifier, literal } from "./sql.ts";
 
 /**

@@ -1,5 +1,5 @@
-import { type ExactTypes, exactType } from "../model/exact-types.ts";
-import type { Column, ColumnKind } from "../model/table.ts";
+import { type ExactTypes, exactType } from "../model/profile/exact-types.ts";
+import type { Column, ColumnKind } from "../model/profile/table.ts";
 
 /**
  * How DuckDB has each kind of column: its type in Parquet, and for whole numbers the type that their text is read into.

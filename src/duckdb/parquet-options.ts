@@ -1,4 +1,4 @@
-import type { Table } from "../model/table.ts";
+import type { Table } from "../model/profile/table.ts";
 
 /** Rows in a row group. Smaller than DuckDB's default, for its writer holds one such group a thread in memory. */
 const rowGroupRows = 61_440;

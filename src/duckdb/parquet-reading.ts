@@ -1,8 +1,8 @@
 import type { DuckDBConnection, DuckDBType } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
-import type { ExactTypes } from "../model/exact-types.ts";
-import type { FilterValue } from "../model/row-request.ts";
-import type { Table } from "../model/table.ts";
+import type { ExactTypes } from "../model/profile/exact-types.ts";
+import type { FilterValue } from "../model/profile/row-request.ts";
+import type { Table } from "../model/profile/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { requestCancelled } from "../model/usual-errors.ts";
 import { columnType } from "./column-type.ts";

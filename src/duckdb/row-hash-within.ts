@@ -1,7 +1,7 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { RowHash } from "../model/row-hash.ts";
-import type { Table } from "../model/table.ts";
+import type { Table } from "../model/profile/table.ts";
 import type { TimeBounds } from "../model/time.ts";
+import type { RowHash } from "../row/row-hash.ts";
 import { canonicalLineSql, rowHashSql } from "./canonical-sql.ts";
 import { parquetRows } from "./sql.ts";
 import { whereSql } from "./where-sql.ts";

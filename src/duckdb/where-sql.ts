@@ -1,4 +1,4 @@
-import type { FilterValue } from "../model/row-request.ts";
+import type { FilterValue } from "../model/profile/row-request.ts";
 import { type TimeBounds, timestampMax, timestampMin } from "../model/time.ts";
 import { identifier, literal } from "./sql.ts";
 

@@ -1,5 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
+import { countText } from "../model/text/plural.ts";
 
 /** Blank lines that an answer may have, beside one for each row: some gateways send them while they look for rows. */
 const mostBlankLines = 100_000;

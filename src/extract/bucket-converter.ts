@@ -5,9 +5,9 @@ import { Drift, driftOf } from "../archive/drift.ts";
 import type { Segment } from "../archive/manifest.ts";
 import type { Pending, Step } from "../archive/pending.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { ExactTypes } from "../model/exact-types.ts";
+import type { ExactTypes } from "../model/profile/exact-types.ts";
+import type { Table } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { Table } from "../model/table.ts";
 import { requireRoom } from "./disk-need.ts";
 
 /**

@@ -1,12 +1,12 @@
 import { linesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { Segment } from "../archive/manifest.ts";
 import { comparableLine } from "../archive/verify-line.ts";
-import { lineHash } from "../model/row-hash.ts";
-import { sideBySide } from "../model/side-by-side.ts";
+import type { Table } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { Table } from "../model/table.ts";
+import { sideBySide } from "../model/text/side-by-side.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
+import { lineHash } from "../row/row-hash.ts";
 import { type SliceWork, segmentsOf } from "./fetch-slice.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
 import { firstTime, lastTime } from "./survey.ts";

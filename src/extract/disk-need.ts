@@ -1,8 +1,8 @@
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
-import { byteText } from "../model/byte-text.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { ColumnKind, Table } from "../model/table.ts";
+import type { ColumnKind, Table } from "../model/profile/table.ts";
+import { byteText } from "../model/text/byte-text.ts";
 
 /** Usual width of a value in the text, by what the column holds. */
 const valueBytes: Record<ColumnKind, number> = {

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import type { Segment } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
-import { piecesWithRetries } from "../model/retry.ts";
-import type { RetryPolicy } from "../model/retry-policy.ts";
+import type { FilterName, Table } from "../model/profile/table.ts";
+import { piecesWithRetries } from "../model/retry/retry.ts";
+import type { RetryPolicy } from "../model/retry/retry-policy.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
-import type { FilterName, Table } from "../model/table.ts";
+import { countText } from "../model/text/plural.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { formatTime } from "../model/time.ts";
 import type { BufferPool } from "./buffer-pool.ts";

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
-import { idFault } from "../model/id-fault.ts";
-import { countText } from "../model/plural.ts";
+import { idFault } from "../model/text/id-fault.ts";
+import { countText } from "../model/text/plural.ts";
 import type { ListFinding } from "./list-finding.ts";
 
 /** Entries of one list that are told one by one, of those that have the same wrong with them. */

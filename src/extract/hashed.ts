@@ -1,9 +1,9 @@
 import { RunvaultError } from "../model/error.ts";
-import type { RowHash } from "../model/row-hash.ts";
-import { fieldsFingerprint, namesFields } from "../model/schema-fingerprint.ts";
+import { fieldsFingerprint, namesFields } from "../model/profile/schema-fingerprint.ts";
+import type { Table } from "../model/profile/table.ts";
 import type { HistorySource, RunRef, TableFacts } from "../model/source.ts";
-import type { Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
+import type { RowHash } from "../row/row-hash.ts";
 
 /** What a gateway says of the rows of a table within bounds; without a hash, why there is none that can be compared. */
 export type GatewayHash = { readonly hash: RowHash } | { readonly hash: null; readonly why: string };

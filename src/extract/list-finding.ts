@@ -1,5 +1,5 @@
 import { RunvaultError } from "../model/error.ts";
-import { shownId } from "../model/id-fault.ts";
+import { shownId } from "../model/text/id-fault.ts";
 
 /** Something to tell of the lists that a source has of its runs. */
 export interface ListFinding {

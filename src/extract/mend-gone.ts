@@ -3,8 +3,8 @@ import { concerning, lostFiles } from "../archive/lost-files.ts";
 import type { Manifest } from "../archive/manifest.ts";
 import { requireRealFoldersOf } from "../archive/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
-import type { Table } from "../model/table.ts";
+import type { Table } from "../model/profile/table.ts";
+import { countText } from "../model/text/plural.ts";
 import { type RebuildJob, rebuildRun } from "./rebuild-run.ts";
 
 /** A job for a run that its source no longer has. */

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
-import { idFault, shownId } from "../model/id-fault.ts";
 import type { RunListing } from "../model/source.ts";
+import { idFault, shownId } from "../model/text/id-fault.ts";
 import { Turns } from "../model/turns.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import { idsText, type ListFinding, listDoubt, listFailure, listNote } from "./list-finding.ts";

@@ -1,7 +1,7 @@
 import { exit, RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { HistorySource, RunRef, StorageFacts, TableFacts } from "../model/source.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { countText } from "../model/text/plural.ts";
 import type { TimeBounds } from "../model/time.ts";
 
 /** Two answers to the same question. */

@@ -9,8 +9,8 @@ import type { Step } from "../archive/pending.ts";
 import { permissionsAt } from "../archive/permissions.ts";
 import { makeRealFolder, requireRealFolder } from "../archive/real-folder.ts";
 import { parseJson } from "../model/outside-json.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 
 const recordSchema = z.strictObject({
   format: z.literal(1),

@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import { readSources } from "../archive/sources.ts";
 import { RunvaultError } from "../model/error.ts";
-import type { RetryPolicy } from "../model/retry-policy.ts";
+import type { RetryPolicy } from "../model/retry/retry-policy.ts";
 import type { HistorySource } from "../model/source.ts";
 import { requireSameRun } from "./run-identity.ts";
 import type { RunLists } from "./run-lists.ts";

@@ -3,8 +3,8 @@ import { commitRun } from "../archive/commit.ts";
 import { type Manifest, runState, type TableManifest, tableState } from "../archive/manifest.ts";
 import { Pending, type Step } from "../archive/pending.ts";
 import { exit, type RunvaultError } from "../model/error.ts";
-import type { ExactTypes } from "../model/exact-types.ts";
-import type { TableName } from "../model/table.ts";
+import type { ExactTypes } from "../model/profile/exact-types.ts";
+import type { TableName } from "../model/profile/table.ts";
 import { markOf, provenStanding, type RunSituation } from "./proven-standing.ts";
 
 /** An attempt that could not begin: why, and whose tables it concerns. */

@@ -1,8 +1,8 @@
 import type { Certificate, Manifest } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
+import type { Table, TableName } from "../model/profile/table.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";
-import type { Table, TableName } from "../model/table.ts";
+import { countText } from "../model/text/plural.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { isDue } from "./committed-table.ts";
 import { isRefusedByRoute } from "./proof/absent-table.ts";

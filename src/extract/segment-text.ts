@@ -1,11 +1,11 @@
 import { RunvaultError } from "../model/error.ts";
-import { longestLineBytes } from "../model/line.ts";
-import { rowText } from "../model/operator-text.ts";
-import { countText } from "../model/plural.ts";
 import type { RunRef } from "../model/source.ts";
+import { rowText } from "../model/text/operator-text.ts";
+import { countText } from "../model/text/plural.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 import { type Instant, instantOf, toNanoseconds } from "../row/instant.ts";
+import { longestLineBytes } from "../row/line.ts";
 import { isBlank, parseObject } from "../row/line-object.ts";
 import { RowKeyReader } from "../row/row-key-reader.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";

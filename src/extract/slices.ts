@@ -1,6 +1,6 @@
 import { bucketAt, type Grain } from "../archive/bucket.ts";
+import type { Table } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { Table } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import type { Slice } from "./fetch-slice.ts";
 import type { Window } from "./held-window.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { piecesWithoutOddZeros } from "../archive/convert-line.ts";
 import type { SurveyRecord } from "../archive/journal.ts";
+import type { Table } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { Table } from "../model/table.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 import { type FetchedSegment, type OpenEnd, type SliceWork, segmentsOf } from "./fetch-slice.ts";

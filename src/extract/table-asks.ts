@@ -1,16 +1,16 @@
 import { z } from "zod";
 import { mostSegmentBytes } from "../archive/segment.ts";
 import { RunvaultError } from "../model/error.ts";
-import { longestLineBytes } from "../model/line.ts";
-import { rowText } from "../model/operator-text.ts";
 import { parseJson } from "../model/outside-json.ts";
 import { Pieces } from "../model/pieces.ts";
-import { withRetries } from "../model/retry.ts";
-import type { RetryPolicy } from "../model/retry-policy.ts";
+import type { FilterName, Table } from "../model/profile/table.ts";
+import { withRetries } from "../model/retry/retry.ts";
+import type { RetryPolicy } from "../model/retry/retry-policy.ts";
 import type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
-import type { FilterName, Table } from "../model/table.ts";
+import { rowText } from "../model/text/operator-text.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
+import { longestLineBytes } from "../row/line.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
 import type { Window } from "./held-window.ts";
 

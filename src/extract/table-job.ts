@@ -19,12 +19,12 @@ import {
 import type { Pending } from "../archive/pending.ts";
 import { latestView } from "../archive/table-view.ts";
 import { exit, RunvaultError } from "../model/error.ts";
-import type { ExactTypes } from "../model/exact-types.ts";
-import { countText } from "../model/plural.ts";
-import type { RowHash } from "../model/row-hash.ts";
+import type { ExactTypes } from "../model/profile/exact-types.ts";
+import { type Table, type TableName, tableNames } from "../model/profile/table.ts";
 import type { StorageFacts, TableFacts } from "../model/source.ts";
-import { type Table, type TableName, tableNames } from "../model/table.ts";
+import { countText } from "../model/text/plural.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts";
+import type { RowHash } from "../row/row-hash.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
 import { agreedUntil, changedWindows } from "./changed-windows.ts";

@@ -1,10 +1,10 @@
 import type { Certificate, Manifest } from "../archive/manifest.ts";
 import { latestView, type TableView } from "../archive/table-view.ts";
 import type { CheckLevel, VerifyCheck } from "../archive/verify-report.ts";
-import { countText } from "../model/plural.ts";
-import { isOtherSchema } from "../model/schema-fingerprint.ts";
+import { isOtherSchema } from "../model/profile/schema-fingerprint.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { HistorySource, StorageFacts, TableFacts } from "../model/source.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { countText } from "../model/text/plural.ts";
 import { heldWindows, sumRows } from "./held-window.ts";
 
 export interface AgainstReport {

@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
 import { RunvaultError } from "../model/error.ts";
-import { decimalType, type ExactTypes, holds } from "../model/exact-types.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { decimalType, type ExactTypes, holds } from "../model/profile/exact-types.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 
 /** Types wanted for exact columns, by table and column; null for whatever is wider than the present one. */
 export type WantedTypes = Readonly<Partial<Record<TableName, Readonly<Record<string, string | null>>>>>;

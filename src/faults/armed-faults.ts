@@ -1,4 +1,4 @@
-import { isTableName } from "../model/table.ts";
+import { isTableName } from "../model/profile/table.ts";
 import type { Asked } from "../serve/wire-hook.ts";
 import type { Fault, FaultKind } from "./fault.ts";
 

@@ -1,5 +1,5 @@
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { Asked, ByteStop, RowStop } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { FaultKind } from "./fault.ts";

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/nearest-name.ts";
-import { isTableName, tableHint, tableNamed, tableNames } from "../model/table.ts";
+import { isTableName, tableHint, tableNamed, tableNames } from "../model/profile/table.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 import { type Asked, documentRoutes } from "../serve/wire-hook.ts";
 
 /** The codes of Connect errors, as they are on the wire. Named here, so that reading a fault loads no RPC library. */

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
+import { type TableName, tableNamed } from "../model/profile/table.ts";
 import type { AcceptedRows, RowAnswer } from "../model/row-answer.ts";
-import { lineHash } from "../model/row-hash.ts";
 import type {
   DocumentKind,
   FactsRequest,
@@ -12,8 +12,8 @@ import type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-import { type TableName, tableNamed } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
+import { lineHash } from "../row/row-hash.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import type { Fault, FaultKind } from "./fault.ts";
 import { chunksOfLines, rowLines } from "./row-lines.ts";

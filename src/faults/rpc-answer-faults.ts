@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import { isTableName } from "../model/table.ts";
+import { isTableName } from "../model/profile/table.ts";
 import type { Asked, RpcAnswer, SentAnswer } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
 import { byteStops } from "./fault-effects.ts";

@@ -1,9 +1,9 @@
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { RunvaultError } from "../model/error.ts";
-import { rowMessage } from "../model/row-message.ts";
+import { type TableName, tableNamed } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import { type TableName, tableNamed } from "../model/table.ts";
+import { rowMessage } from "../row/wire/row-message.ts";
 import {
   type Asked,
   maxPageBytes,

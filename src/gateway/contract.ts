@@ -2,7 +2,7 @@ import type { DescMethodUnary } from "@bufbuild/protobuf";
 import { InstanceService } from "../gen/example/gateway/v1/instance_service_pb.ts";
 import { HistoryService } from "../gen/example/history/v1/history_service_pb.ts";
 import type { ErrorCode } from "../model/error.ts";
-import { type FilterName, filterNames, type TableName, tables } from "../model/table.ts";
+import { type FilterName, filterNames, type TableName, tables } from "../model/profile/table.ts";
 
 /** Every name that the client speaks on REST: paths below the base address, parameters, media types, error codes. */
 export interface GatewayContract {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
+import { isTableName, type TableName } from "../model/profile/table.ts";
 import type {
   InstanceEntry,
   ListedRun,
@@ -9,7 +10,6 @@ import type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-import { isTableName, type TableName } from "../model/table.ts";
 import { int64Max, int64Min } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 import { elementTexts } from "./element-texts.ts";

@@ -1,9 +1,9 @@
 import type { Dispatcher } from "undici";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
 import { Pieces } from "../model/pieces.ts";
-import { withRetries } from "../model/retry.ts";
-import { alsoTelling, type RetryPolicy } from "../model/retry-policy.ts";
-import { createScrubber, type Scrubber } from "../model/scrubber.ts";
+import { withRetries } from "../model/retry/retry.ts";
+import { alsoTelling, type RetryPolicy } from "../model/retry/retry-policy.ts";
+import { createScrubber, type Scrubber } from "../model/text/scrubber.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { type GatewayAddress, readAddress } from "./address.ts";
 import { type Answer, limitBody, requestAnswer } from "./answer.ts";

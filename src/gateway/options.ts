@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { longestTimerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
-import { type RetryPolicy, retryPolicy } from "../model/retry-policy.ts";
+import { longestTimerMs } from "../model/retry/deadline.ts";
+import { type RetryPolicy, retryPolicy } from "../model/retry/retry-policy.ts";
 import type { LeastRate } from "./row-rate.ts";
 
 /** How to reach a gateway over REST. Everything but the address has a default. */

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type { Table } from "../model/table.ts";
+import type { Table } from "../model/profile/table.ts";
 import { Turns } from "../model/turns.ts";
 import type { RpcContract } from "./contract.ts";
 import type { Exchange } from "./exchange.ts";

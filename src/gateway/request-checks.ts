@@ -1,7 +1,7 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { idFault, shownId } from "../model/id-fault.ts";
-import { checkedRows } from "../model/row-request.ts";
+import { checkedRows } from "../model/profile/row-request.ts";
 import type { RowRequest, RunRef } from "../model/source.ts";
+import { idFault, shownId } from "../model/text/id-fault.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 
 /** Throws `invalid_argument` for an empty or odd id and the word current, before anything is sent. */

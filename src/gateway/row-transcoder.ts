@@ -1,7 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
-import { canonicalDouble, longestLineBytes } from "../model/line.ts";
-import { rowMessage } from "../model/row-message.ts";
-import type { Column, Table } from "../model/table.ts";
+import type { Column, Table } from "../model/profile/table.ts";
+import { canonicalDouble, longestLineBytes } from "../row/line.ts";
+import { rowMessage } from "../row/wire/row-message.ts";
 import { writeInt64, writeUint53, writeUint64 } from "./decimal-digits.ts";
 import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
 import type { PageIndex } from "./page-index.ts";

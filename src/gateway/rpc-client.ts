@@ -8,8 +8,8 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { contentTypeUnaryProto, requestHeader } from "@connectrpc/connect/protocol-connect";
-import { timerMs } from "../model/deadline.ts";
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
+import { timerMs } from "../model/retry/deadline.ts";
 import type { RpcContract } from "./contract.ts";
 import { statusHints } from "./error-answer.ts";
 import { documentMaxBytes, type Exchange, type RequestContext, requireMediaType } from "./exchange.ts";

@@ -3,8 +3,8 @@ import { codeFromHttpStatus, codeToString, errorFromJson } from "@connectrpc/con
 import { z } from "zod";
 import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { operatorText } from "../model/operator-text.ts";
-import type { Scrubber } from "../model/scrubber.ts";
+import { operatorText } from "../model/text/operator-text.ts";
+import type { Scrubber } from "../model/text/scrubber.ts";
 import type { Answer } from "./answer.ts";
 import type { RpcContract } from "./contract.ts";
 import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "./error-answer.ts";

@@ -8,6 +8,7 @@ import {
 import { InstanceSchema } from "../gen/example/gateway/v1/instance_service_pb.ts";
 import { RowSelectionSchema, SummarySchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import type { Table, TableName } from "../model/profile/table.ts";
 import type {
   DocumentKind,
   InstanceEntry,
@@ -18,7 +19,6 @@ import type {
   RunRef,
   StorageFacts,
 } from "../model/source.ts";
-import type { Table, TableName } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { builtInRpcContract, type RpcContract } from "./contract.ts";
 import { ownText, readCurrentRun, readFacts, readInstances, readRuns, withoutText } from "./documents.ts";

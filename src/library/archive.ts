@@ -2,13 +2,13 @@ import { openArchive as openArchiveIn } from "../archive/archive.ts";
 import { consistentRuns } from "../archive/found-runs.ts";
 import type { TableState } from "../archive/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 
 export type { TableState } from "../archive/manifest.ts";
 export { RunvaultError } from "../model/error.ts";
+export type { TableName } from "../model/profile/table.ts";
 export type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
-export type { TableName } from "../model/table.ts";
 
 /** A committed run. */
 export interface CommittedRun extends RunRef {

@@ -13,9 +13,9 @@ import { openGateway } from "../gateway/open-gateway.ts";
 import type { GatewayOptions } from "../gateway/options.ts";
 import type { TransportChoice } from "../gateway/transport-choice.ts";
 import type { RunvaultError } from "../model/error.ts";
-import { retryPolicy } from "../model/retry-policy.ts";
+import type { TableName } from "../model/profile/table.ts";
+import { retryPolicy } from "../model/retry/retry-policy.ts";
 import type { RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 import { wallClock } from "../model/time.ts";
 import { version } from "../model/version.ts";
 

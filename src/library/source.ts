@@ -4,6 +4,7 @@ import type { TransportChoice } from "../gateway/transport-choice.ts";
 import type { HistorySource } from "../model/source.ts";
 
 export { RunvaultError } from "../model/error.ts";
+export type { TableName } from "../model/profile/table.ts";
 export type {
   HistorySource,
   InstanceEntry,
@@ -13,7 +14,6 @@ export type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-export type { TableName } from "../model/table.ts";
 
 export interface OpenGatewayOptions extends Omit<GatewayOptions, "baseUrl"> {
   /** `rest`, `rpc`, or `auto`, which takes of each what it does best. Default `auto`. */

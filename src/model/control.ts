@@ -6,7 +6,7 @@ import type {
   ResourceContractSchema,
 } from "../gen/example/gateway/v1/runtime_service_pb.ts";
 import type { InstanceState } from "./instance-state.ts";
-import type { TableName } from "./table.ts";
+import type { TableName } from "./profile/table.ts";
 import type { Nanoseconds } from "./time.ts";
 
 export type LifecycleAction = "start" | "stop" | "restart";

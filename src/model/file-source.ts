@@ -1,5 +1,5 @@
+import type { TableName } from "./profile/table.ts";
 import type { RunRef } from "./source.ts";
-import type { TableName } from "./table.ts";
 
 /** A Parquet file of a table of a run. It never changes: what replaces it has another name. */
 export interface ListedFile {

@@ -1,6 +1,6 @@
 import type { RunvaultError } from "./error.ts";
+import type { FilterName, TableName } from "./profile/table.ts";
 import type { AcceptedRows, RowAnswer } from "./row-answer.ts";
-import type { FilterName, TableName } from "./table.ts";
 import type { Nanoseconds, TimeBounds } from "./time.ts";
 
 /** One execution of one instance. Both ids are exact: never empty, never the word `current`. */

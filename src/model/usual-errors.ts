@@ -1,6 +1,6 @@
 import { RunvaultError, usualHints } from "./error.ts";
+import type { FilterName, Table } from "./profile/table.ts";
 import type { RunRef } from "./source.ts";
-import type { FilterName, Table } from "./table.ts";
 
 /** Who has no such instance, and how to find those it has, by what was asked. */
 const askedFor = {

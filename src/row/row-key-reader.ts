@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
-import { rowText } from "../model/operator-text.ts";
 import type { RunRef } from "../model/source.ts";
+import { rowText } from "../model/text/operator-text.ts";
 import { int64Max, int64Min } from "../model/time.ts";
 import { type Instant, instantOf, toNanoseconds } from "./instant.ts";
 import { parseObject } from "./line-object.ts";

@@ -1,4 +1,4 @@
-import { filterNames } from "../model/table.ts";
+import { filterNames } from "../model/profile/table.ts";
 import type { RequestLogEntry } from "./request-log.ts";
 import type { RequestScope } from "./request-scope.ts";
 

@@ -1,4 +1,4 @@
-import { longestTimerMs } from "../model/deadline.ts";
+import { longestTimerMs } from "../model/retry/deadline.ts";
 
 const unitMs: Readonly<Record<string, number>> = {
   H: 3_600_000,

@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { RunvaultError } from "../model/error.ts";
 import type { FileSource, ListedFile, OpenFile } from "../model/file-source.ts";
+import { isTableName, type TableName, tableHint } from "../model/profile/table.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
-import { isTableName, type TableName, tableHint } from "../model/table.ts";
 import { acceptedType } from "./accepted-rows.ts";
 import { askedRange, type FileRange } from "./byte-range.ts";
 import { resolveRun } from "./history-documents.ts";

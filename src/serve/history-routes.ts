@@ -8,9 +8,9 @@ import {
   SummarySchema,
 } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
+import { type Table, tables } from "../model/profile/table.ts";
 import { type RowAnswer, rowForms } from "../model/row-answer.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
-import { type Table, tables } from "../model/table.ts";
 import { acceptedEncoding, acceptedForms } from "./accepted-rows.ts";
 import {
   instanceList,

@@ -20,8 +20,8 @@ import {
 } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
+import { tableNamed, tableNames } from "../model/profile/table.ts";
 import type { DocumentKind, HistorySource, RunRef } from "../model/source.ts";
-import { tableNamed, tableNames } from "../model/table.ts";
 import type { CursorPool } from "./cursor-pool.ts";
 import { instanceList, resolveRun, runDocument, runList, storageFacts } from "./history-documents.ts";
 import type { PageTokens } from "./page-token.ts";

@@ -1,7 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
-import { countText } from "../model/plural.ts";
 import type { RowAnswer } from "../model/row-answer.ts";
 import type { HistorySource, RowRequest } from "../model/source.ts";
+import { countText } from "../model/text/plural.ts";
 import { passedOn } from "./passed-on.ts";
 import { QueryClock } from "./query-clock.ts";
 import type { QuerySlots } from "./query-slots.ts";

@@ -3,8 +3,8 @@ import { type ClientFrame, ClientFrameSchema, ServerFrameSchema } from "../gen/e
 import { PreviewRowSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import type { LiveValue } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
-import { rowMessage } from "../model/row-message.ts";
-import { type TableName, tables } from "../model/table.ts";
+import { type TableName, tables } from "../model/profile/table.ts";
+import { rowMessage } from "../row/wire/row-message.ts";
 
 /** What a client's frame asks for. Throws `invalid_argument`. */
 export function readClientFrame(text: string): Exclude<ClientFrame["frame"], { case: undefined }> {

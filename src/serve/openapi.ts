@@ -1,8 +1,8 @@
 import { ErrorEnvelopeSchema } from "../gen/example/gateway/v1/error_pb.ts";
 import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_service_pb.ts";
+import { filterNames, type Table, tableNames } from "../model/profile/table.ts";
 import { type RowForm, rowForms } from "../model/row-answer.ts";
-import { rowMessage } from "../model/row-message.ts";
-import { filterNames, type Table, tableNames } from "../model/table.ts";
+import { rowMessage } from "../row/wire/row-message.ts";
 import { wireCodes } from "./envelope.ts";
 import { rowCountHeader, setAsideHeader } from "./history-routes.ts";
 import { mostLogLines } from "./log-routes.ts";

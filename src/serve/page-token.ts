@@ -1,7 +1,7 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { RunvaultError } from "../model/error.ts";
+import type { FilterName, TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import type { FilterName, TableName } from "../model/table.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
 
 /** What a listing of rows is of. A token goes on with this listing and no other. */

@@ -1,5 +1,5 @@
-import { timerMs } from "../model/deadline.ts";
 import { RunvaultError } from "../model/error.ts";
+import { timerMs } from "../model/retry/deadline.ts";
 
 /** Aborts its signal when the work it times takes too long. */
 export class QueryClock {

@@ -1,5 +1,5 @@
+import { tableNamed } from "../model/profile/table.ts";
 import type { HistorySource, TableFacts } from "../model/source.ts";
-import { tableNamed } from "../model/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import type { Listing } from "./page-token.ts";
 import { RowCursor } from "./row-cursor.ts";

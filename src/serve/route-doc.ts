@@ -1,6 +1,6 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { FastifyRequest } from "fastify";
-import { filterNames, type Table } from "../model/table.ts";
+import { filterNames, type Table } from "../model/profile/table.ts";
 import { givenQueryOf } from "./request-target.ts";
 import { checkedQuery } from "./row-query.ts";
 

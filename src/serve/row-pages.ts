@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
+import { tableNamed } from "../model/profile/table.ts";
 import type { HistorySource } from "../model/source.ts";
-import { tableNamed } from "../model/table.ts";
 import type { CursorPool } from "./cursor-pool.ts";
 import { type Listing, type PagePosition, type PageTokens, rowMark } from "./page-token.ts";
 import { RowCursor } from "./row-cursor.ts";

@@ -1,7 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
-import { requireFilter, requireLimit, requireOrder } from "../model/row-request.ts";
+import { requireFilter, requireLimit, requireOrder } from "../model/profile/row-request.ts";
+import { type FilterName, filterNames, type Table, tableNamed } from "../model/profile/table.ts";
 import type { FactsRequest } from "../model/source.ts";
-import { type FilterName, filterNames, type Table, tableNamed } from "../model/table.ts";
 import { parseTime, type TimeBounds } from "../model/time.ts";
 
 /** Query parameters as they came; a repeated one is a list. */

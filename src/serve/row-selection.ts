@@ -1,8 +1,8 @@
 import type { RowSelection } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
-import { requireFilter, requireOrder } from "../model/row-request.ts";
+import { requireFilter, requireOrder } from "../model/profile/row-request.ts";
+import { type FilterName, filterNames, type Table } from "../model/profile/table.ts";
 import type { HistorySource } from "../model/source.ts";
-import { type FilterName, filterNames, type Table } from "../model/table.ts";
 import type { TimeBounds } from "../model/time.ts";
 import { resolveRun } from "./history-documents.ts";
 import { type Listing, runOfToken } from "./page-token.ts";

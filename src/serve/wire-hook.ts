@@ -1,5 +1,5 @@
+import type { TableName } from "../model/profile/table.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
-import type { TableName } from "../model/table.ts";
 import type { Transport } from "./transport.ts";
 
 /** The history documents on REST, by the last part of their path. */

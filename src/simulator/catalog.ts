@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type Resource, ResourceSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import type { Contract } from "../model/control.ts";
-import { rowMessage } from "../model/row-message.ts";
-import { type TableName, tableNamed } from "../model/table.ts";
+import { type TableName, tableNamed } from "../model/profile/table.ts";
+import { rowMessage } from "../row/wire/row-message.ts";
 import type { SimulatorOptions } from "./simulator-options.ts";
 import type { WorldRun } from "./world.ts";
 

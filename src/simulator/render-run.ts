@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { canonicalDouble } from "../model/line.ts";
-import { type TableName, tableNames } from "../model/table.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
+import { canonicalDouble } from "../row/line.ts";
 import { type Bar, barMicros } from "./bars.ts";
 import { formatScaled } from "./fixed-point.ts";
 import { randomFrom } from "./random.ts";

@@ -1,4 +1,4 @@
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
 import { lineTime } from "./line-time.ts";
 import type { LineSelection, TableReader } from "./table-reader.ts";

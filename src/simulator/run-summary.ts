@@ -1,4 +1,4 @@
-import type { TableName } from "../model/table.ts";
+import type { TableName } from "../model/profile/table.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { formatScaled } from "./fixed-point.ts";
 import type { TableReader } from "./table-reader.ts";

@@ -3,8 +3,8 @@ import type { CatalogEntrySchema } from "../gen/example/gateway/v1/runtime_servi
 import type { ControlPlane, DaemonState, Gauge, ReadModel } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type InstanceState, instanceStateOf } from "../model/instance-state.ts";
-import { nearestName } from "../model/nearest-name.ts";
-import { tableNames } from "../model/table.ts";
+import { tableNames } from "../model/profile/table.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 import { instanceNotFound } from "../model/usual-errors.ts";
 import { type CatalogResource, catalogOf, catalogVersion } from "./catalog.ts";
 import { type FallibleCapability, fallibleCapabilities, type InstanceFaults } from "./instance-fault.ts";

@@ -9,10 +9,9 @@ import {
 import type { ControlPlane } from "../model/control.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { InstanceState } from "../model/instance-state.ts";
-import { nearestName } from "../model/nearest-name.ts";
-import { textRowHash } from "../model/row-hash.ts";
-import { checkedRows } from "../model/row-request.ts";
-import { fieldsFingerprint } from "../model/schema-fingerprint.ts";
+import { checkedRows } from "../model/profile/row-request.ts";
+import { fieldsFingerprint } from "../model/profile/schema-fingerprint.ts";
+import { type TableName, tableNamed, tableNames } from "../model/profile/table.ts";
 import type {
   DocumentKind,
   FactsRequest,
@@ -23,9 +22,10 @@ import type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
-import { type TableName, tableNamed, tableNames } from "../model/table.ts";
+import { nearestName } from "../model/text/nearest-name.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
 import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
+import { textRowHash } from "../row/row-hash.ts";
 import { begunRuns } from "./begun-run.ts";
 import { resourcesOf } from "./catalog.ts";
 import { InstanceFaults } from "./instance-fault.ts";

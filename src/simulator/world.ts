@@ -4,8 +4,8 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { basename, join } from "node:path";
 import { RunvaultError } from "../model/error.ts";
 import { makeFolder, privateFile, privateFolder } from "../model/make-folder.ts";
+import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import { type TableName, tableNames } from "../model/table.ts";
 import { parseTime } from "../model/time.ts";
 import type { BarSource } from "./bars.ts";
 import { csvBars } from "./csv-bars.ts";

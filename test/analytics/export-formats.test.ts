@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { canonicalLineSql } from "../../src/duckdb/canonical-sql.ts";
 import { columnType } from "../../src/duckdb/column-type.ts";
 import { identifier, literal } from "../../src/duckdb/sql.ts";
-import { canonicalLine, type Row } from "../../src/model/line.ts";
-import { type Table, tableNamed, tableNames } from "../../src/model/table.ts";
+import { type Table, tableNamed, tableNames } from "../../src/model/profile/table.ts";
+import { canonicalLine, type Row } from "../../src/row/line.ts";
 import {
   buildExtremeArchive,
   extremeLines,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { tables } from "../../src/model/table.ts";
+import { tables } from "../../src/model/profile/table.ts";
 import { ConvertFixture, sampleLine } from "../fixtures/archive/convert-fixture.ts";
 
 let fixture: ConvertFixture;

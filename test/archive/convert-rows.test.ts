@@ -3,9 +3,9 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { canonicalLineSql, rowHashSql } from "../../src/duckdb/canonical-sql.ts";
 import { fileList } from "../../src/duckdb/sql.ts";
-import { canonicalLine, type Row } from "../../src/model/line.ts";
-import { rowHash } from "../../src/model/row-hash.ts";
-import { type Column, type Table, tableNamed, tables } from "../../src/model/table.ts";
+import { type Column, type Table, tableNamed, tables } from "../../src/model/profile/table.ts";
+import { canonicalLine, type Row } from "../../src/row/line.ts";
+import { rowHash } from "../../src/row/row-hash.ts";
 import {
   ConvertFixture,
   instanceId,

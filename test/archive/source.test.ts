@@ -6,15 +6,15 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
-import type { HistorySource, RowRequest, RunRef } from "../../src/model/source.ts";
-import { documentKinds } from "../../src/model/source.ts";
 import {
   type FilterName,
   filterNames,
   type TableName,
   tableNamed,
   tableNames,
-} from "../../src/model/table.ts";
+} from "../../src/model/profile/table.ts";
+import type { HistorySource, RowRequest, RunRef } from "../../src/model/source.ts";
+import { documentKinds } from "../../src/model/source.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";

@@ -9,9 +9,9 @@ import {
 import { duckDBConverter } from "../../src/archive/convert/duckdb-form.ts";
 import { ParquetLook } from "../../src/archive/convert/parquet-look.ts";
 import { literal, parquetRows } from "../../src/duckdb/sql.ts";
-import { defaultExactTypes } from "../../src/model/exact-types.ts";
-import { rowHash } from "../../src/model/row-hash.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { defaultExactTypes } from "../../src/model/profile/exact-types.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
+import { rowHash } from "../../src/row/row-hash.ts";
 import { ConvertFixture, instanceId, runId, sampleLine } from "../fixtures/archive/convert-fixture.ts";
 
 const fills = tableNamed("fills");

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { durationMs, waitMs } from "../../src/cli/option-values.ts";
-import { longestTimerMs } from "../../src/model/deadline.ts";
+import { longestTimerMs } from "../../src/model/retry/deadline.ts";
 
 it.each([
   ["500ms", 500],

@@ -11,7 +11,7 @@ import { checkedValues } from "../../src/cli/option-values.ts";
 import { formatRun, parseRun } from "../../src/cli/run-argument.ts";
 import { clockFrom } from "../../src/cli/simulated-clock.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import { createScrubber } from "../../src/model/scrubber.ts";
+import { createScrubber } from "../../src/model/text/scrubber.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 
 let dir: string;

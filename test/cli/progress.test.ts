@@ -4,8 +4,8 @@ import { cutMiddle } from "../../src/cli/fit-line.ts";
 import { grouped, tookText } from "../../src/cli/number-text.ts";
 import { showProgress } from "../../src/cli/progress.ts";
 import { barLine, type Course, progressLine } from "../../src/cli/progress-line.ts";
-import { byteText } from "../../src/model/byte-text.ts";
-import { durationText } from "../../src/model/duration-text.ts";
+import { byteText } from "../../src/model/text/byte-text.ts";
+import { durationText } from "../../src/model/text/duration-text.ts";
 
 const course: Course = {
   what: "alpha-1/2022-01-01-001",

@@ -3,7 +3,7 @@ import { openSession } from "../../src/cli/open-session.ts";
 import type { Progress } from "../../src/cli/progress.ts";
 import { reportRebuild } from "../../src/cli/report-rebuild.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
-import { createScrubber } from "../../src/model/scrubber.ts";
+import { createScrubber } from "../../src/model/text/scrubber.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 

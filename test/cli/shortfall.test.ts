@@ -7,7 +7,7 @@ import { openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import type { Attempt, Manifest } from "../../src/archive/manifest.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import type { TableName } from "../../src/model/table.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
 import { formatTime } from "../../src/model/time.ts";
 import { serve } from "../../src/serve/server.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";

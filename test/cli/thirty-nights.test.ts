@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import type { TableName } from "../../src/model/table.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
 import { serve } from "../../src/serve/server.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { request } from "undici";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { canonicalLine } from "../../src/model/line.ts";
-import { tables } from "../../src/model/table.ts";
+import { tables } from "../../src/model/profile/table.ts";
+import { canonicalLine } from "../../src/row/line.ts";
 import { type IndependentGateway, startIndependentGateway } from "../fixtures/source/independent-gateway.ts";
 import { makeBars } from "../fixtures/source/independent-rows.ts";
 

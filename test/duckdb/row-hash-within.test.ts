@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openDuckDB } from "../../src/duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../src/duckdb/row-hash-within.ts";
-import { rowHash } from "../../src/model/row-hash.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
+import { rowHash } from "../../src/row/row-hash.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 

@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { SegmentText } from "../../src/extract/segment-text.ts";
 import { linesIn, rowsWithin } from "../../src/extract/table-asks.ts";
-import { retryPolicy } from "../../src/model/retry-policy.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
+import { retryPolicy } from "../../src/model/retry/retry-policy.ts";
 import type { HistorySource } from "../../src/model/source.ts";
-import { tableNamed } from "../../src/model/table.ts";
 import { cutText } from "../fixtures/source/cut-text.ts";
 import { longestTurnMs, processorMs } from "../fixtures/source/longest-turn.ts";
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { knownSource } from "../../src/archive/sources.ts";
 import { latestView } from "../../src/archive/table-view.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
-import { type TableName, tableNames } from "../../src/model/table.ts";
+import { type TableName, tableNames } from "../../src/model/profile/table.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 

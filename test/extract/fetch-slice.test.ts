@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import type { SegmentDraft, SliceWork } from "../../src/extract/fetch-slice.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 import { takenSlice } from "../fixtures/source/taken-slice.ts";

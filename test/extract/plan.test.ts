@@ -5,8 +5,8 @@ import type { Segment } from "../../src/archive/manifest.ts";
 import { heldWindows, windowKey } from "../../src/extract/held-window.ts";
 import { type PlanAnswers, type PlanInput, type PlanStep, planTable } from "../../src/extract/plan.ts";
 import { slicesOf } from "../../src/extract/slices.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import type { TableFacts } from "../../src/model/source.ts";
-import { tableNamed } from "../../src/model/table.ts";
 
 const run = {
   instanceId: "alpha",

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import { type TableName, tableNames } from "../../src/model/table.ts";
+import { type TableName, tableNames } from "../../src/model/profile/table.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { at, hours, run, TableWorld } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { RunvaultError } from "../../src/model/error.ts";
-import type { TableName } from "../../src/model/table.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, type Manners } from "../fixtures/source/array-source.ts";

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { BufferPool } from "../../src/extract/buffer-pool.ts";
 import { type FetchedSegment, type SliceWork, segmentsOf } from "../../src/extract/fetch-slice.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import type { RowRequest } from "../../src/model/source.ts";
-import { tableNamed } from "../../src/model/table.ts";
 import { type ArrayRow, ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 

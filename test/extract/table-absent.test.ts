@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
 import type { StorageFacts } from "../../src/model/source.ts";
-import type { TableName } from "../../src/model/table.ts";
 import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";

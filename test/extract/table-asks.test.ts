@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { probe, rowsWithin, type TableAsks } from "../../src/extract/table-asks.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import { run, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/table-view.ts";
 import { gatewayHash } from "../../src/extract/hashed.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import { rowHash } from "../../src/model/row-hash.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
+import { rowHash } from "../../src/row/row-hash.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource, type Manners } from "../fixtures/source/array-source.ts";
 

@@ -4,7 +4,7 @@ import { latestView } from "../../src/archive/table-view.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { madeUpId } from "../../src/extract/proof/zero-rows.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import type { TableName } from "../../src/model/table.ts";
+import type { TableName } from "../../src/model/profile/table.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource, type Manners } from "../fixtures/source/array-source.ts";
 

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest-gateway.ts";
 import { readRetryAfterMs } from "../../src/gateway/retry-after.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
-import { backoffMs, type RetryInfo } from "../../src/model/retry-policy.ts";
+import { backoffMs, type RetryInfo } from "../../src/model/retry/retry-policy.ts";
 import { type ScriptedServer, serveHttp, serveRaw } from "../fixtures/source/gateway-scripted-server.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 

@@ -12,10 +12,16 @@ import {
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { FillSchema } from "../../src/gen/example/history/v1/rows_pb.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import { canonicalLine, type Row } from "../../src/model/line.ts";
-import { rowMessage } from "../../src/model/row-message.ts";
-import { type Column, type Table, type TableName, tableNamed, tables } from "../../src/model/table.ts";
+import {
+  type Column,
+  type Table,
+  type TableName,
+  tableNamed,
+  tables,
+} from "../../src/model/profile/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
+import { canonicalLine, type Row } from "../../src/row/line.ts";
+import { rowMessage } from "../../src/row/wire/row-message.ts";
 import { transcoded } from "../fixtures/source/transcoded.ts";
 
 const pages: readonly (readonly [TableName, DescMessage])[] = [

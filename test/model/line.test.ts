@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { canonicalDouble, canonicalLine, type Row } from "../../src/model/line.ts";
-import { rowMessage } from "../../src/model/row-message.ts";
-import { type Column, type Table, tableNamed, tables } from "../../src/model/table.ts";
+import { type Column, type Table, tableNamed, tables } from "../../src/model/profile/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
+import { canonicalDouble, canonicalLine, type Row } from "../../src/row/line.ts";
+import { rowMessage } from "../../src/row/wire/row-message.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 20 });
 const exact = fc

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { countText, plural } from "../../src/model/plural.ts";
+import { countText, plural } from "../../src/model/text/plural.ts";
 
 test.each([
   [0, "0 rows"],

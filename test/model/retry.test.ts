@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { type ErrorDetails, RunvaultError } from "../../src/model/error.ts";
-import { withRetries } from "../../src/model/retry.ts";
-import { alsoTelling, type RetryInfo, type RetryOptions, retryPolicy } from "../../src/model/retry-policy.ts";
+import { withRetries } from "../../src/model/retry/retry.ts";
+import {
+  alsoTelling,
+  type RetryInfo,
+  type RetryOptions,
+  retryPolicy,
+} from "../../src/model/retry/retry-policy.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 const never = new AbortController().signal;

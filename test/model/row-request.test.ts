@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { checkedRows, requireLimit, requireOrder } from "../../src/model/row-request.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { checkedRows, requireLimit, requireOrder } from "../../src/model/profile/row-request.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 
 const request = { instanceId: "a", runId: "1", table: "bars" } as const;
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createScrubber } from "../../src/model/scrubber.ts";
+import { createScrubber } from "../../src/model/text/scrubber.ts";
 
 const { add, scrub } = createScrubber();
 add("a-secret/of ours");

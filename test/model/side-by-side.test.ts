@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { sideBySide } from "../../src/model/side-by-side.ts";
+import { sideBySide } from "../../src/model/text/side-by-side.ts";
 
 async function* cut(text: string, sizes: readonly number[], closed?: () => void): AsyncGenerator<Buffer> {
   try {

@@ -3,8 +3,8 @@ import { ScalarType } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { PreviewRowSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { file_example_history_v1_rows } from "../../src/gen/example/history/v1/rows_pb.ts";
-import { rowMessage } from "../../src/model/row-message.ts";
-import { filterNames, isTableName, tableNamed, tableNames, tables } from "../../src/model/table.ts";
+import { filterNames, isTableName, tableNamed, tableNames, tables } from "../../src/model/profile/table.ts";
+import { rowMessage } from "../../src/row/wire/row-message.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
 const proto = readFileSync(inProject("proto/example/history/v1/rows.proto"), "utf8");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { tableNamed } from "../../src/model/table.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import { filterRefused, instanceNotFound, notArchived, runNotFound } from "../../src/model/usual-errors.ts";
 
 const run = { instanceId: "alpha", runId: "r-9" };

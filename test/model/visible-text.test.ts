@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { visible, visibleLines } from "../../src/model/visible-text.ts";
+import { visible, visibleLines } from "../../src/model/text/visible-text.ts";
 
 test.each([
   ["\u001b[2K\rCOMPLETE\nalpha-1/run", "\\u001b[2K\\rCOMPLETE\\nalpha-1/run"],

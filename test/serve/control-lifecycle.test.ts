@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { healthOf, instanceStateOf } from "../../src/model/instance-state.ts";
-import { tableNames } from "../../src/model/table.ts";
+import { tableNames } from "../../src/model/profile/table.ts";
 import { LiveWorld, minute, second } from "../fixtures/served/live-world.ts";
 
 const statesOf = async (world: LiveWorld): Promise<string[]> => {

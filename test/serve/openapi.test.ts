@@ -4,7 +4,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import type { FastifyInstance } from "fastify";
 import { expect, test } from "vitest";
-import { tables } from "../../src/model/table.ts";
+import { tables } from "../../src/model/profile/table.ts";
 import type { ServeOptions } from "../../src/serve/server.ts";
 import { type Answer, LiveWorld } from "../fixtures/served/live-world.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { tables } from "../../src/model/table.ts";
+import { tables } from "../../src/model/profile/table.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { controlOf } from "../fixtures/served/serve-control.ts";

@@ -2,8 +2,6 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { PreviewTableResponseSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
-import { canonicalLine, type Row } from "../../src/model/line.ts";
-import { rowMessage } from "../../src/model/row-message.ts";
 import {
   type Column,
   type Table,
@@ -11,7 +9,9 @@ import {
   tableNamed,
   tableNames,
   tables,
-} from "../../src/model/table.ts";
+} from "../../src/model/profile/table.ts";
+import { canonicalLine, type Row } from "../../src/row/line.ts";
+import { rowMessage } from "../../src/row/wire/row-message.ts";
 import { RowWire } from "../../src/serve/row-wire.ts";
 import { lineOf } from "../fixtures/served/rpc-clients.ts";
 import { rowOf } from "../fixtures/served/serve-source.ts";

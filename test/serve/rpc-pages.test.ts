@@ -7,8 +7,8 @@ import {
   PreviewTableResponseSchema,
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import type { RowRequest } from "../../src/model/source.ts";
-import { tableNamed } from "../../src/model/table.ts";
 import { CursorPool } from "../../src/serve/cursor-pool.ts";
 import { type Listing, PageTokens } from "../../src/serve/page-token.ts";
 import { rowPage } from "../../src/serve/row-pages.ts";

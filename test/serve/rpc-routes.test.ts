@@ -4,7 +4,7 @@ import { afterEach, expect, test } from "vitest";
 import { GatewayService } from "../../src/gen/example/gateway/v1/gateway_service_pb.ts";
 import { InstanceService } from "../../src/gen/example/gateway/v1/instance_service_pb.ts";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
-import { tables } from "../../src/model/table.ts";
+import { tables } from "../../src/model/profile/table.ts";
 import type { RequestLogEntry } from "../../src/serve/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import {

@@ -11,14 +11,14 @@ import {
   RunSchema,
   SummarySchema,
 } from "../../src/gen/example/history/v1/history_service_pb.ts";
-import { documentKinds, type RowRequest, type RunRef } from "../../src/model/source.ts";
 import {
   type FilterName,
   filterNames,
   type TableName,
   tableNamed,
   tableNames,
-} from "../../src/model/table.ts";
+} from "../../src/model/profile/table.ts";
+import { documentKinds, type RowRequest, type RunRef } from "../../src/model/source.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 
 let cacheDir: string;

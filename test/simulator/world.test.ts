@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { canonicalLine, type Row } from "../../src/model/line.ts";
+import { type TableName, tableNamed, tableNames } from "../../src/model/profile/table.ts";
 import type { RunRef } from "../../src/model/source.ts";
-import { type TableName, tableNamed, tableNames } from "../../src/model/table.ts";
 import { parseTime } from "../../src/model/time.ts";
+import { canonicalLine, type Row } from "../../src/row/line.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { inProject } from "../fixtures/command/project.ts";
 

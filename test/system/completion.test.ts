@@ -3,7 +3,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { tableNames } from "../../src/model/table.ts";
+import { tableNames } from "../../src/model/profile/table.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { builtMain as main } from "../fixtures/command/project.ts";
 

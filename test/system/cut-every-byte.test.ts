@@ -11,7 +11,7 @@ import { ArmedFaults } from "../../src/faults/armed-faults.ts";
 import { parseFault } from "../../src/faults/fault.ts";
 import { wireFaults } from "../../src/faults/wire-faults.ts";
 import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import { serve } from "../../src/serve/server.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { tableNames } from "../../src/model/table.ts";
+import { tableNames } from "../../src/model/profile/table.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { run } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { tableNamed } from "../../src/model/table.ts";
+import { tableNamed } from "../../src/model/profile/table.ts";
 import {
   buildExtremeArchive,
   extremeRow,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { tableNames } from "../../src/model/table.ts";
+import { tableNames } from "../../src/model/profile/table.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { run } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";

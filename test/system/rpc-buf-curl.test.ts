@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
-import { tables } from "../../src/model/table.ts";
+import { tables } from "../../src/model/profile/table.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { projectFolder as root } from "../fixtures/command/project.ts";
 import { ArraySource, rowOf } from "../fixtures/served/serve-source.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { tables } from "../../src/model/table.ts";
+import { tables } from "../../src/model/profile/table.ts";
 import { serve } from "../../src/serve/server.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { asPythonShows, pythonRows } from "../fixtures/command/python-modules.ts";

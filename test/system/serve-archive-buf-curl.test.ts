@@ -9,8 +9,8 @@ import { GatewayService } from "../../src/gen/example/gateway/v1/gateway_service
 import { InstanceService } from "../../src/gen/example/gateway/v1/instance_service_pb.ts";
 import { RuntimeService } from "../../src/gen/example/gateway/v1/runtime_service_pb.ts";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
+import { tableNames } from "../../src/model/profile/table.ts";
 import type { RunRef } from "../../src/model/source.ts";
-import { tableNames } from "../../src/model/table.ts";
 import { projectFolder as root } from "../fixtures/command/project.ts";
 import { ServedArchive } from "../fixtures/served/served-archive.ts";
 

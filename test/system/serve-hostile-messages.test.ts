@@ -3,7 +3,7 @@ import { deflateRawSync, gzipSync } from "node:zlib";
 import { type DescField, type DescMethodUnary, type Message, ScalarType, toBinary } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type FilterName, filterNames } from "../../src/model/table.ts";
+import { type FilterName, filterNames } from "../../src/model/profile/table.ts";
 import { envelopeFault, HostileTarget, targetRun } from "../fixtures/served/hostile-target.ts";
 import { fewHostileTexts, hostileTexts } from "../fixtures/served/hostile-values.ts";
 import { services } from "../fixtures/served/rpc-services.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type FilterName, filterNames, tables } from "../../src/model/table.ts";
+import { type FilterName, filterNames, tables } from "../../src/model/profile/table.ts";
 import { envelopeFault, HostileTarget, targetRun } from "../fixtures/served/hostile-target.ts";
 import { fewHostileTexts, hostileTexts } from "../fixtures/served/hostile-values.ts";
 

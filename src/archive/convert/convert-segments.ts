@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
-import type { RowHash } from "../../model/row-hash.ts";
+import type { RowHash } from "../../row/row-hash.ts";
 import { startsWithByteOrderMark } from "../byte-order-mark.ts";
 import { checkLine, type LineRules, type Member, shorten, withoutOddZeros } from "../convert-line.ts";
 import { rowError } from "../convert-row-error.ts";

@@ -1,9 +1,9 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
 import { identifier, parquetRows } from "../../duckdb/sql.ts";
-import type { RowHash } from "../../model/row-hash.ts";
-import type { Table } from "../../model/table.ts";
+import type { Table } from "../../model/profile/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import type { RowHash } from "../../row/row-hash.ts";
 
 /** The key of a row. */
 export interface RowKey {

@@ -1,5 +1,5 @@
 import { RunvaultError } from "../../model/error.ts";
-import { countText } from "../../model/plural.ts";
+import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { OpenEnd } from "../fetch-slice.ts";
 import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../table-asks.ts";

@@ -1,4 +1,4 @@
-import type { TableName } from "../../model/table.ts";
+import type { TableName } from "../../model/profile/table.ts";
 import type { Window } from "../held-window.ts";
 import { windowText } from "./rungs.ts";
 

@@ -1,5 +1,5 @@
 import type { KnownSource } from "../../archive/sources.ts";
-import type { TableName } from "../../model/table.ts";
+import type { TableName } from "../../model/profile/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { day, type Rung, type RungKind } from "./rungs.ts";
 

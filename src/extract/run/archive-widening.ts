@@ -1,6 +1,6 @@
 import { exit } from "../../model/error.ts";
-import { holds } from "../../model/exact-types.ts";
-import { type TableName, tableNamed } from "../../model/table.ts";
+import { holds } from "../../model/profile/exact-types.ts";
+import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import { type ArchiveJob, archiveRun, type RunOutcome } from "../archive-run.ts";
 import { type RebuiltRun, rebuildRuns, wideningRebuild } from "../rebuild/rebuild-runs.ts";
 

@@ -1,8 +1,8 @@
 import type { Gateway } from "../../gateway/gateway.ts";
-import { byteText } from "../../model/byte-text.ts";
-import { durationText } from "../../model/duration-text.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { HistorySource, RowRequest } from "../../model/source.ts";
+import { byteText } from "../../model/text/byte-text.ts";
+import { durationText } from "../../model/text/duration-text.ts";
 
 export interface BudgetOptions {
   /** Longest time of the whole command, in milliseconds. Default: no end. */

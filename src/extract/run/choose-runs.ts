@@ -1,6 +1,6 @@
 import { type Archive, findArchive } from "../../archive/archive.ts";
 import { type KnownSource, knownSource } from "../../archive/sources.ts";
-import type { RetryPolicy } from "../../model/retry-policy.ts";
+import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { HistorySource, RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { finishedRuns, type RunToArchive } from "../finished-runs.ts";

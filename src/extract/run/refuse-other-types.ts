@@ -1,6 +1,6 @@
 import type { Archive } from "../../archive/archive.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { tableNamed } from "../../model/table.ts";
+import { tableNamed } from "../../model/profile/table.ts";
 
 /** DuckDB types asked for, by table and column. */
 export type AskedTypes = Readonly<Record<string, Readonly<Record<string, string>>>>;

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { RunvaultError } from "../error.ts";
 import { longestTimerMs } from "./deadline.ts";
-import { RunvaultError } from "./error.ts";
 
 /** What is told about an attempt that failed and will be repeated. */
 export interface RetryInfo {

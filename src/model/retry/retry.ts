@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pRetry from "p-retry";
-import { RunvaultError } from "./error.ts";
+import { RunvaultError } from "../error.ts";
 import { backoffMs, type RetryPolicy } from "./retry-policy.ts";
 
 /** What is asked again, where it is not just what an error's code says. */

@@ -1,5 +1,5 @@
-import { RunvaultError } from "./error.ts";
-import type { Column, Table } from "./table.ts";
+import { RunvaultError } from "../model/error.ts";
+import type { Column, Table } from "../model/profile/table.ts";
 
 /** Longest line a row may be. */
 export const longestLineBytes = 16 * 1024 * 1024;

@@ -1,6 +1,6 @@
-import { rowColumns } from "../gen/example/history/v1/rows_columns.ts";
-import { RunvaultError } from "./error.ts";
-import { nearestName } from "./nearest-name.ts";
+import { rowColumns } from "../../gen/example/history/v1/rows_columns.ts";
+import { RunvaultError } from "../error.ts";
+import { nearestName } from "../text/nearest-name.ts";
 
 /**
  * What a column holds:

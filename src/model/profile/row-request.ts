@@ -1,8 +1,8 @@
-import { RunvaultError } from "./error.ts";
-import type { RowRequest } from "./source.ts";
+import { RunvaultError } from "../error.ts";
+import type { RowRequest } from "../source.ts";
+import type { TimeBounds } from "../time.ts";
+import { filterRefused } from "../usual-errors.ts";
 import { type FilterName, type Table, tableNamed } from "./table.ts";
-import type { TimeBounds } from "./time.ts";
-import { filterRefused } from "./usual-errors.ts";
 
 /** A filter and the one value that its column must have. */
 export type FilterValue = readonly [FilterName, string];

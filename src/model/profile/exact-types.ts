@@ -1,4 +1,4 @@
-import { RunvaultError } from "./error.ts";
+import { RunvaultError } from "../error.ts";
 import type { Table } from "./table.ts";
 
 /** A DECIMAL column type: `precision` digits in all, `scale` of them after the point. */
