@@ -45,12 +45,14 @@ async function built<Module>(path: string): Promise<Module> {
 async function openGateway() {
   const options = { baseUrl: url };
   if (way === "rest") {
-    const { openRestGateway } =
-      await built<typeof import("../src/gateway/rest-gateway.ts")>("gateway/rest-gateway.js");
+    const { openRestGateway } = await built<typeof import("../src/gateway/rest/rest-gateway.ts")>(
+      "gateway/rest/rest-gateway.js",
+    );
     return openRestGateway(options);
   }
-  const { openRpcGateway } =
-    await built<typeof import("../src/gateway/rpc-gateway.ts")>("gateway/rpc-gateway.js");
+  const { openRpcGateway } = await built<typeof import("../src/gateway/rpc/rpc-gateway.ts")>(
+    "gateway/rpc/rpc-gateway.js",
+  );
   return openRpcGateway(options);
 }
 

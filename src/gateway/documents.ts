@@ -12,10 +12,10 @@ import type {
 } from "../model/source.ts";
 import { int64Max, int64Min } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
-import { elementTexts } from "./element-texts.ts";
-import { documentMaxBytes } from "./exchange.ts";
-import { judgeFields, type ListForm, listIn } from "./list-document.ts";
-import type { UnknownFields } from "./unknown-fields.ts";
+import { elementTexts } from "../row/wire/element-texts.ts";
+import { documentMaxBytes } from "./http/http-session.ts";
+import { judgeFields, type ListForm, listIn } from "./rest/list-document.ts";
+import type { UnknownFields } from "./rpc/unknown-fields.ts";
 
 // A 64-bit integer is a string on the wire: as a JSON number it would already have gone through a double.
 const int64 = z

@@ -1,5 +1,5 @@
 import type { HistorySource } from "../model/source.ts";
-import type { GatewayStats } from "./exchange.ts";
+import type { GatewayStats } from "./http/http-session.ts";
 
 /** A remote gateway, over whichever transport. */
 export interface Gateway extends HistorySource {

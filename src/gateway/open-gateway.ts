@@ -1,13 +1,13 @@
 import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RowRequest, StorageFacts } from "../model/source.ts";
 import { builtInContract, builtInRpcContract } from "./contract.ts";
-import { Exchange } from "./exchange.ts";
 import type { Gateway, GatewaySource } from "./gateway.ts";
+import { Exchange } from "./http/http-session.ts";
 import { keepOnce } from "./keep-once.ts";
 import type { GatewayOptions } from "./options.ts";
-import { restSource } from "./rest-gateway.ts";
-import { isNotThere } from "./rpc-client.ts";
-import { type RpcSource, rpcSource } from "./rpc-gateway.ts";
+import { restSource } from "./rest/rest-gateway.ts";
+import { isNotThere } from "./rpc/rpc-client.ts";
+import { type RpcSource, rpcSource } from "./rpc/rpc-gateway.ts";
 import type { TransportChoice } from "./transport-choice.ts";
 
 /**

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { RunvaultError } from "../model/error.ts";
 import { longestTimerMs } from "../model/retry/deadline.ts";
 import { type RetryPolicy, retryPolicy } from "../model/retry/retry-policy.ts";
-import type { LeastRate } from "./row-rate.ts";
+import type { LeastRate } from "./http/row-rate.ts";
 
 /** How to reach a gateway over REST. Everything but the address has a default. */
 export interface GatewayOptions {

@@ -7,12 +7,12 @@ import {
   type JsonValue,
   toBinary,
 } from "@bufbuild/protobuf";
-import { WireCursor } from "../gateway/wire-cursor.ts";
 import { PreviewRowSchema } from "../gen/example/history/v1/history_service_pb.ts";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import type { Column, Table } from "../model/profile/table.ts";
 import { rowMessage } from "../row/wire/row-message.ts";
+import { WireCursor } from "../row/wire/wire-cursor.ts";
 
 /** Whether rows stand in a response as their own message or as PreviewRow, which wraps it. */
 export type RowForm = "plain" | "preview";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { openArchiveSource } from "../../src/archive/archive-source.ts";
 import { gatewayHash } from "../../src/extract/hashed.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
-import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { transportChoices } from "../../src/gateway/transport-choice.ts";
 import { type TableName, tableNamed, tableNames } from "../../src/model/profile/table.ts";
 import type { HistorySource, RunRef } from "../../src/model/source.ts";

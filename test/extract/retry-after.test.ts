@@ -10,7 +10,7 @@ import type { SliceWork } from "../../src/extract/fetch-slice.ts";
 import { showWholeEnd } from "../../src/extract/proof/capped-end.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
-import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
+import { openRpcGateway } from "../../src/gateway/rpc/rpc-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import type { RetryInfo, RetryPolicy } from "../../src/model/retry/retry-policy.ts";

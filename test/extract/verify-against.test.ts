@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../src/archive/manifest.ts";
 import { verifyAgainst } from "../../src/extract/verify-against.ts";
-import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
 import type { TableFacts } from "../../src/model/source.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";

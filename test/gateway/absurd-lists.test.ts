@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { readInstances, readRuns } from "../../src/gateway/documents.ts";
 import { Notices } from "../../src/gateway/notices.ts";
-import { UnknownFields } from "../../src/gateway/unknown-fields.ts";
+import { UnknownFields } from "../../src/gateway/rpc/unknown-fields.ts";
 import { turnsIn } from "../fixtures/source/count-turns.ts";
 import { processorMs } from "../fixtures/source/longest-turn.ts";
 

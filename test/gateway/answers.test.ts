@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest-gateway.ts";
-import { readRetryAfterMs } from "../../src/gateway/retry-after.ts";
+import { readRetryAfterMs } from "../../src/gateway/http/retry-after.ts";
+import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
 import { backoffMs, type RetryInfo } from "../../src/model/retry/retry-policy.ts";
 import { type ScriptedServer, serveHttp, serveRaw } from "../fixtures/source/gateway-scripted-server.ts";

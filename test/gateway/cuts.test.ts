@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { longestTimerMs } from "../../src/model/retry/deadline.ts";
 import { rowsHead, type ScriptedServer, serveRaw } from "../fixtures/source/gateway-scripted-server.ts";

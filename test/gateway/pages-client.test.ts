@@ -4,7 +4,7 @@ import { Code } from "@connectrpc/connect";
 import { codeToHttpStatus } from "@connectrpc/connect/protocol-connect";
 import { describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../src/gateway/options.ts";
-import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
+import { openRpcGateway } from "../../src/gateway/rpc/rpc-gateway.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 import {

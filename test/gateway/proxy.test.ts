@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { afterEach, expect, test } from "vitest";
-import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { serveHttp } from "../fixtures/source/gateway-scripted-server.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 

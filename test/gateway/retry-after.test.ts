@@ -1,8 +1,8 @@
 import type { RequestListener } from "node:http";
 import { describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../src/gateway/options.ts";
-import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
-import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
+import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
+import { openRpcGateway } from "../../src/gateway/rpc/rpc-gateway.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { serveHttp } from "../fixtures/source/gateway-scripted-server.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";

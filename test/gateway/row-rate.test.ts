@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { GatewayOptions } from "../../src/gateway/options.ts";
-import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
-import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
+import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
+import { openRpcGateway } from "../../src/gateway/rpc/rpc-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { rowsHead, serveRaw } from "../fixtures/source/gateway-scripted-server.ts";

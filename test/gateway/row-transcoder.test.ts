@@ -2,8 +2,6 @@ import { create, type DescMessage, fromBinary, type Message, toBinary } from "@b
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { indexPage, pageLayout } from "../../src/gateway/page-index.ts";
-import { RowTranscoder } from "../../src/gateway/row-transcoder.ts";
 import {
   ListMarketBarsResponseSchema,
   ListPortfolioMetricsResponseSchema,
@@ -21,7 +19,9 @@ import {
 } from "../../src/model/profile/table.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
 import { canonicalLine, type Row } from "../../src/row/line.ts";
+import { indexPage, pageLayout } from "../../src/row/wire/page-index.ts";
 import { rowMessage } from "../../src/row/wire/row-message.ts";
+import { RowTranscoder } from "../../src/row/wire/row-transcoder.ts";
 import { transcoded } from "../fixtures/source/transcoded.ts";
 
 const pages: readonly (readonly [TableName, DescMessage])[] = [

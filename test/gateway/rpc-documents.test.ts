@@ -3,7 +3,7 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import type { GatewayOptions } from "../../src/gateway/options.ts";
-import { openRpcGateway } from "../../src/gateway/rpc-gateway.ts";
+import { openRpcGateway } from "../../src/gateway/rpc/rpc-gateway.ts";
 import {
   GetInstanceResponseSchema,
   InstanceSchema,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { type GatewayOptions, openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { serveHttp } from "../fixtures/source/gateway-scripted-server.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";

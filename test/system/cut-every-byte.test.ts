@@ -10,7 +10,7 @@ import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { ArmedFaults } from "../../src/faults/armed-faults.ts";
 import { parseFault } from "../../src/faults/fault.ts";
 import { wireFaults } from "../../src/faults/wire-faults.ts";
-import { openRestGateway } from "../../src/gateway/rest-gateway.ts";
+import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { serve } from "../../src/serve/server.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";

@@ -1,4 +1,4 @@
-import type { Turns } from "../model/turns.ts";
+import type { Turns } from "../../model/turns.ts";
 
 /** Where strings begin, punctuation and everything else that JSON is made of. */
 const tokenForm = /"|[{}[\],:]|[^\s"{}[\],:]+/g;

@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
-import { RunvaultError } from "../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
 
 /** Most fields of a message that the contract does not know, as for rows. */
 const mostUnknown = 1000;

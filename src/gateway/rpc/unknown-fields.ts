@@ -1,5 +1,5 @@
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type { Notices } from "./notices.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import type { Notices } from "../notices.ts";
 
 /** A gateway that has other fields each time is not remembered for ever. */
 const mostRemembered = 10_000;

@@ -1,14 +1,14 @@
 import { ConnectError } from "@connectrpc/connect";
 import { codeFromHttpStatus, codeToString, errorFromJson } from "@connectrpc/connect/protocol-connect";
 import { z } from "zod";
-import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_service_pb.ts";
-import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { operatorText } from "../model/text/operator-text.ts";
-import type { Scrubber } from "../model/text/scrubber.ts";
-import type { Answer } from "./answer.ts";
-import type { RpcContract } from "./contract.ts";
-import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "./error-answer.ts";
-import { readRetryAfterMs } from "./retry-after.ts";
+import { HistoryErrorDetailSchema } from "../../gen/example/history/v1/history_service_pb.ts";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { operatorText } from "../../model/text/operator-text.ts";
+import type { Scrubber } from "../../model/text/scrubber.ts";
+import type { RpcContract } from "../contract.ts";
+import type { Answer } from "../http/answer.ts";
+import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "../http/error-answer.ts";
+import { readRetryAfterMs } from "../http/retry-after.ts";
 
 // what else answers in JSON, a REST route say, has no code at the top
 const connectShape = z.looseObject({ code: z.string() });

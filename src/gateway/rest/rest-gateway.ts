@@ -1,4 +1,4 @@
-import type { ErrorCode, ErrorPlace } from "../model/error.ts";
+import type { ErrorCode, ErrorPlace } from "../../model/error.ts";
 import type {
   DocumentKind,
   InstanceEntry,
@@ -7,9 +7,9 @@ import type {
   RunListing,
   RunRef,
   StorageFacts,
-} from "../model/source.ts";
-import type { TimeBounds } from "../model/time.ts";
-import { builtInContract, type GatewayContract } from "./contract.ts";
+} from "../../model/source.ts";
+import type { TimeBounds } from "../../model/time.ts";
+import { builtInContract, type GatewayContract } from "../contract.ts";
 import {
   checkRunDocument,
   ownText,
@@ -19,13 +19,13 @@ import {
   readJson,
   readRuns,
   withoutText,
-} from "./documents.ts";
-import { withinReach } from "./error-reach.ts";
-import { Exchange } from "./exchange.ts";
-import type { Gateway, GatewaySource } from "./gateway.ts";
-import { nullOnAbsence, nullOnRefusal } from "./optional-answer.ts";
-import { optionalFacts } from "./optional-facts.ts";
-import type { GatewayOptions } from "./options.ts";
+} from "../documents.ts";
+import type { Gateway, GatewaySource } from "../gateway.ts";
+import { withinReach } from "../http/error-reach.ts";
+import { Exchange } from "../http/http-session.ts";
+import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
+import { optionalFacts } from "../optional-facts.ts";
+import type { GatewayOptions } from "../options.ts";
 import {
   absentCodes,
   checkedTime,
@@ -33,11 +33,11 @@ import {
   requireExactRun,
   requireInstance,
   requireRows,
-} from "./request-checks.ts";
+} from "../request-checks.ts";
+import type { UnknownFields } from "../rpc/unknown-fields.ts";
 import { RestClient } from "./rest-client.ts";
-import type { UnknownFields } from "./unknown-fields.ts";
 
-export type { GatewayOptions } from "./options.ts";
+export type { GatewayOptions } from "../options.ts";
 
 /**
  * Opens a gateway over REST; nothing is sent yet. Disposing it ends what is under way (`interrupted`).

@@ -1,6 +1,6 @@
 import { type Dispatcher, errors } from "undici";
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { timerMs } from "../model/retry/deadline.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { timerMs } from "../../model/retry/deadline.ts";
 
 /** An answer whose headers are here and whose body is on its way. Its body must be read to the end or closed. */
 export interface Answer {

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { createGunzip, createZstdDecompress } from "node:zlib";
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { Answer, AnswerBody } from "./answer.ts";
 import { transportError } from "./transport-error.ts";
 

@@ -1,14 +1,14 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type { Table } from "../model/profile/table.ts";
-import { Turns } from "../model/turns.ts";
-import type { RpcContract } from "./contract.ts";
-import type { Exchange } from "./exchange.ts";
-import { indexPage, type PageIndex, type PageLayout } from "./page-index.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import type { Table } from "../../model/profile/table.ts";
+import { Turns } from "../../model/turns.ts";
+import { indexPage, type PageIndex, type PageLayout } from "../../row/wire/page-index.ts";
+import type { PageLines, RowTranscoder, WireKey } from "../../row/wire/row-transcoder.ts";
+import type { RpcContract } from "../contract.ts";
+import type { Exchange } from "../http/http-session.ts";
+import type { RowRate } from "../http/row-rate.ts";
+import { openRequestScope } from "../request-scope.ts";
 import type { PageSize } from "./page-size.ts";
-import { openRequestScope } from "./request-scope.ts";
-import type { RowRate } from "./row-rate.ts";
-import type { PageLines, RowTranscoder, WireKey } from "./row-transcoder.ts";
 import type { RpcClient } from "./rpc-client.ts";
 
 /** A page of rows, by how it is asked for. */

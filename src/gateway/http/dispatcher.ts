@@ -1,6 +1,6 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici";
-import type { GatewayAddress } from "./address.ts";
-import type { CheckedOptions } from "./options.ts";
+import type { GatewayAddress } from "../address.ts";
+import type { CheckedOptions } from "../options.ts";
 
 /**
  * The connections to a gateway. Proxies come from http_proxy, https_proxy and no_proxy; a loopback address is reached

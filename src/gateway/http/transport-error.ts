@@ -1,5 +1,5 @@
 import { errors } from "undici";
-import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
 
 /** How far an answer had come when its transport failed. */
 export interface Progress {

@@ -1,21 +1,21 @@
 import type { Dispatcher } from "undici";
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { Pieces } from "../model/pieces.ts";
-import { withRetries } from "../model/retry/retry.ts";
-import { alsoTelling, type RetryPolicy } from "../model/retry/retry-policy.ts";
-import { createScrubber, type Scrubber } from "../model/text/scrubber.ts";
-import type { Nanoseconds } from "../model/time.ts";
-import { type GatewayAddress, readAddress } from "./address.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { Pieces } from "../../model/pieces.ts";
+import { withRetries } from "../../model/retry/retry.ts";
+import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
+import { createScrubber, type Scrubber } from "../../model/text/scrubber.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { type GatewayAddress, readAddress } from "../address.ts";
+import { Notices } from "../notices.ts";
+import { type CheckedOptions, checkOptions, type GatewayOptions } from "../options.ts";
+import { openRequestScope, type RequestScope } from "../request-scope.ts";
+import { UnknownFields } from "../rpc/unknown-fields.ts";
 import { type Answer, limitBody, requestAnswer } from "./answer.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
 import { openDispatcher } from "./dispatcher.ts";
-import { Notices } from "./notices.ts";
-import { type CheckedOptions, checkOptions, type GatewayOptions } from "./options.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
-import { openRequestScope, type RequestScope } from "./request-scope.ts";
 import { RowRate } from "./row-rate.ts";
 import { transportError } from "./transport-error.ts";
-import { UnknownFields } from "./unknown-fields.ts";
 
 /** Counts of a source since it was opened. */
 export interface GatewayStats {

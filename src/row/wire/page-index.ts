@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { DescMessage } from "@bufbuild/protobuf";
-import { RunvaultError } from "../model/error.ts";
-import type { Table } from "../model/profile/table.ts";
-import { rowMessage } from "../row/wire/row-message.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Table } from "../../model/profile/table.ts";
+import { rowMessage } from "./row-message.ts";
 import { malformed, WireCursor, wireType } from "./wire-cursor.ts";
 
 /** Where a page's rows and its token stand, by the numbers in its descriptor. */

@@ -1,10 +1,10 @@
-import { RunvaultError } from "../model/error.ts";
-import type { Column, Table } from "../model/profile/table.ts";
-import { canonicalDouble, longestLineBytes } from "../row/line.ts";
-import { rowMessage } from "../row/wire/row-message.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Column, Table } from "../../model/profile/table.ts";
+import { canonicalDouble, longestLineBytes } from "../line.ts";
 import { writeInt64, writeUint53, writeUint64 } from "./decimal-digits.ts";
 import { escapedBytes, writeEscaped, writePlain } from "./json-text.ts";
 import type { PageIndex } from "./page-index.ts";
+import { rowMessage } from "./row-message.ts";
 import { malformed, truncated, WireCursor, wireType } from "./wire-cursor.ts";
 
 /** The place of a row in key order: ts_event, signed, and seq, unsigned, as 32-bit halves. */

@@ -1,4 +1,4 @@
-import { type ErrorCode, type ErrorPlace, RunvaultError, type Scope } from "../model/error.ts";
+import { type ErrorCode, type ErrorPlace, RunvaultError, type Scope } from "../../model/error.ts";
 
 /** Codes that mean the same on every route: who may not ask here, or under this name, may not ask elsewhere either. */
 const everywhere: ReadonlySet<ErrorCode> = new Set(["unauthenticated", "permission_denied", "misdirected"]);

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { parseJson } from "../model/outside-json.ts";
-import { operatorText } from "../model/text/operator-text.ts";
-import type { Scrubber } from "../model/text/scrubber.ts";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import { operatorText } from "../../model/text/operator-text.ts";
+import type { Scrubber } from "../../model/text/scrubber.ts";
+import type { GatewayContract } from "../contract.ts";
 import { type Answer, limitBody } from "./answer.ts";
-import type { GatewayContract } from "./contract.ts";
 import { decodedBody } from "./decode.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 

@@ -8,13 +8,18 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import { contentTypeUnaryProto, requestHeader } from "@connectrpc/connect/protocol-connect";
-import { type ErrorCode, RunvaultError } from "../model/error.ts";
-import { timerMs } from "../model/retry/deadline.ts";
-import type { RpcContract } from "./contract.ts";
-import { statusHints } from "./error-answer.ts";
-import { documentMaxBytes, type Exchange, type RequestContext, requireMediaType } from "./exchange.ts";
-import { keepOnce } from "./keep-once.ts";
-import type { RowRate } from "./row-rate.ts";
+import { type ErrorCode, RunvaultError } from "../../model/error.ts";
+import { timerMs } from "../../model/retry/deadline.ts";
+import type { RpcContract } from "../contract.ts";
+import { statusHints } from "../http/error-answer.ts";
+import {
+  documentMaxBytes,
+  type Exchange,
+  type RequestContext,
+  requireMediaType,
+} from "../http/http-session.ts";
+import type { RowRate } from "../http/row-rate.ts";
+import { keepOnce } from "../keep-once.ts";
 import { errorFromRpcAnswer } from "./rpc-error.ts";
 
 /** One call: the method and the bytes of its request. */

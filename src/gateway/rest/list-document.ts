@@ -1,7 +1,7 @@
-import type { ErrorPlace } from "../model/error.ts";
-import type { Turns } from "../model/turns.ts";
-import type { UnknownFields } from "./unknown-fields.ts";
-import { wireType } from "./wire-cursor.ts";
+import type { ErrorPlace } from "../../model/error.ts";
+import type { Turns } from "../../model/turns.ts";
+import { wireType } from "../../row/wire/wire-cursor.ts";
+import type { UnknownFields } from "../rpc/unknown-fields.ts";
 
 /** What kind of value a field holds: a number, text, or several values. */
 type Holds = "number" | "text" | "several";

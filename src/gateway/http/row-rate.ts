@@ -1,5 +1,5 @@
-import { type ErrorPlace, RunvaultError } from "../model/error.ts";
-import { byteText } from "../model/text/byte-text.ts";
+import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { byteText } from "../../model/text/byte-text.ts";
 import type { AnswerBody } from "./answer.ts";
 
 /** The least rate at which rows have to come. */

@@ -1,4 +1,4 @@
-import { RunvaultError } from "../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
 
 /** How a value stands on the protobuf wire. Groups, 3 and 4, are of proto2 alone and refused. */
 export const wireType = { varint: 0, fixed64: 1, length: 2, fixed32: 5 } as const;

@@ -1,15 +1,15 @@
-import type { ErrorPlace } from "../model/error.ts";
-import type { Answer } from "./answer.ts";
-import type { GatewayContract } from "./contract.ts";
-import { decodedBody } from "./decode.ts";
-import { errorFromAnswer } from "./error-answer.ts";
+import type { ErrorPlace } from "../../model/error.ts";
+import type { GatewayContract } from "../contract.ts";
+import type { Answer } from "../http/answer.ts";
+import { decodedBody } from "../http/decode.ts";
+import { errorFromAnswer } from "../http/error-answer.ts";
 import {
   documentMaxBytes,
   type Exchange,
   type RequestContext,
   refused,
   requireMediaType,
-} from "./exchange.ts";
+} from "../http/http-session.ts";
 
 const maxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);

@@ -5,10 +5,10 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { InstanceSchema } from "../gen/example/gateway/v1/instance_service_pb.ts";
-import { RowSelectionSchema, SummarySchema } from "../gen/example/history/v1/history_service_pb.ts";
-import { type ErrorCode, type ErrorPlace, RunvaultError } from "../model/error.ts";
-import type { Table, TableName } from "../model/profile/table.ts";
+import { InstanceSchema } from "../../gen/example/gateway/v1/instance_service_pb.ts";
+import { RowSelectionSchema, SummarySchema } from "../../gen/example/history/v1/history_service_pb.ts";
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
 import type {
   DocumentKind,
   InstanceEntry,
@@ -18,19 +18,18 @@ import type {
   RunListing,
   RunRef,
   StorageFacts,
-} from "../model/source.ts";
-import type { TimeBounds } from "../model/time.ts";
-import { builtInRpcContract, type RpcContract } from "./contract.ts";
-import { ownText, readCurrentRun, readFacts, readInstances, readRuns, withoutText } from "./documents.ts";
-import { withinReach } from "./error-reach.ts";
-import { Exchange } from "./exchange.ts";
-import type { Gateway, GatewaySource } from "./gateway.ts";
-import { nullOnAbsence, nullOnRefusal } from "./optional-answer.ts";
-import { optionalFacts } from "./optional-facts.ts";
-import type { GatewayOptions } from "./options.ts";
-import { pageLayout } from "./page-index.ts";
-import { type PageSource, readPages } from "./page-reader.ts";
-import { PageSize } from "./page-size.ts";
+} from "../../model/source.ts";
+import type { TimeBounds } from "../../model/time.ts";
+import { pageLayout } from "../../row/wire/page-index.ts";
+import { RowTranscoder } from "../../row/wire/row-transcoder.ts";
+import { builtInRpcContract, type RpcContract } from "../contract.ts";
+import { ownText, readCurrentRun, readFacts, readInstances, readRuns, withoutText } from "../documents.ts";
+import type { Gateway, GatewaySource } from "../gateway.ts";
+import { withinReach } from "../http/error-reach.ts";
+import { Exchange } from "../http/http-session.ts";
+import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
+import { optionalFacts } from "../optional-facts.ts";
+import type { GatewayOptions } from "../options.ts";
 import {
   absentCodes,
   checkedTime,
@@ -38,8 +37,9 @@ import {
   requireExactRun,
   requireInstance,
   requireRows,
-} from "./request-checks.ts";
-import { RowTranscoder } from "./row-transcoder.ts";
+} from "../request-checks.ts";
+import { type PageSource, readPages } from "./page-reader.ts";
+import { PageSize } from "./page-size.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
