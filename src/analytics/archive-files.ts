@@ -1,14 +1,14 @@
 import { basename, join } from "node:path";
 import type { Archive } from "../archive/archive.ts";
-import { openRegularFile } from "../archive/archive-file.ts";
-import { isMissing } from "../archive/durable.ts";
-import { isKept } from "../archive/former-files.ts";
-import type { Manifest } from "../archive/manifest.ts";
-import { ManifestCache } from "../archive/manifest-cache.ts";
-import { generationOf } from "../archive/pending.ts";
-import { lstatOrNull } from "../archive/real-folder.ts";
-import { servedTable } from "../archive/served-table.ts";
-import { type CommittedFile, inData, WholeFiles } from "../archive/whole-files.ts";
+import { isKept } from "../archive/manifest/former-files.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { ManifestCache } from "../archive/manifest/manifest-cache.ts";
+import { servedTable } from "../archive/manifest/served-table.ts";
+import { type CommittedFile, inData, WholeFiles } from "../archive/read/whole-files.ts";
+import { openRegularFile } from "../archive/storage/archive-file.ts";
+import { isMissing } from "../archive/storage/fsync-files.ts";
+import { lstatOrNull } from "../archive/storage/real-folder.ts";
+import { generationOf } from "../archive/write/run-journal.ts";
 import { RunvaultError } from "../model/error.ts";
 import type {
   FileList,

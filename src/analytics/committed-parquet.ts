@@ -1,8 +1,8 @@
 import { basename, resolve } from "node:path";
 import type { Archive } from "../archive/archive.ts";
-import type { Manifest, TableState } from "../archive/manifest.ts";
-import { shownView } from "../archive/table-view.ts";
-import type { WholeFiles } from "../archive/whole-files.ts";
+import type { Manifest, TableState } from "../archive/manifest/manifest.ts";
+import { shownView } from "../archive/manifest/table-view.ts";
+import type { WholeFiles } from "../archive/read/whole-files.ts";
 import type { ExactTypes } from "../model/profile/exact-types.ts";
 import type { TableName } from "../model/profile/table.ts";
 

@@ -1,5 +1,5 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
 import { duckDBError } from "../duckdb/duckdb-error.ts";
 import { identifier } from "../duckdb/sql.ts";
 import { CutStream, countedStream, type RowChunk } from "../duckdb/whole-stream.ts";

@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { Manifest } from "../archive/manifest.ts";
-import { overtaken } from "../archive/overtaken.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { overtaken } from "../archive/read/superseded-generation.ts";
+import { WholeFiles } from "../archive/read/whole-files.ts";
 import type { Store } from "../archive/storage/store.ts";
-import { WholeFiles } from "../archive/whole-files.ts";
 import { keepByteOrderMarks } from "../duckdb/byte-order-marks.ts";
 import { type OpenDuckDB, openDuckDB } from "../duckdb/open-duckdb.ts";
 import type { RunvaultError } from "../model/error.ts";

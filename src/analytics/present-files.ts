@@ -1,8 +1,8 @@
 import type { Archive } from "../archive/archive.ts";
-import { damageOf } from "../archive/damage-of.ts";
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { damagedHint } from "../archive/read/whole-files.ts";
+import { damageOf } from "../archive/storage/damage-of.ts";
 import type { Store } from "../archive/storage/store.ts";
-import { damagedHint } from "../archive/whole-files.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type TableName, tables } from "../model/profile/table.ts";
 import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";

@@ -1,6 +1,6 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Archive } from "../archive/archive.ts";
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
 import { columnType } from "../duckdb/column-type.ts";
 import { doubleSql } from "../duckdb/double-sql.ts";
 import { identifier, literal, parquetRows } from "../duckdb/sql.ts";

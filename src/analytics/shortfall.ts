@@ -1,6 +1,6 @@
-import { codeBeside } from "../archive/attempt-text.ts";
-import type { Manifest, TableState } from "../archive/manifest.ts";
-import { latestView, shownView } from "../archive/table-view.ts";
+import { codeBeside } from "../archive/manifest/attempt-text.ts";
+import type { Manifest, TableState } from "../archive/manifest/manifest.ts";
+import { latestView, shownView } from "../archive/manifest/table-view.ts";
 import { type TableName, tableNames } from "../model/profile/table.ts";
 import { countText } from "../model/text/plural.ts";
 import { formatTime } from "../model/time.ts";

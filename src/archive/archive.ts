@@ -7,16 +7,16 @@ import { parseJson } from "../model/outside-json.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "../model/profile/exact-types.ts";
 import { type TableName, tableNamed, tables } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
-import { mostBytes } from "./archive-file.ts";
-import { asideOwner } from "./durable.ts";
 import { Layout } from "./layout.ts";
-import type { Manifest } from "./manifest.ts";
-import { manifestPaths } from "./manifest-paths.ts";
-import { parseManifest } from "./parse-manifest.ts";
-import { misplacedInstances, requireRealFolder } from "./real-folder.ts";
-import { scratchArea } from "./scratch-area.ts";
+import type { Manifest } from "./manifest/manifest.ts";
+import { manifestPaths } from "./manifest/manifest-paths.ts";
+import { parseManifest } from "./manifest/parse-manifest.ts";
+import { mostBytes } from "./storage/archive-file.ts";
 import { FolderStore } from "./storage/folder-store.ts";
+import { asideOwner } from "./storage/fsync-files.ts";
+import { misplacedInstances, requireRealFolder } from "./storage/real-folder.ts";
 import { removeLeftovers } from "./storage/remove-leftovers.ts";
+import { scratchArea } from "./storage/scratch-area.ts";
 import type { Store } from "./storage/store.ts";
 
 const typesByTable = z.record(

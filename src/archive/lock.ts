@@ -10,10 +10,10 @@ import { tolerated } from "../model/make-folder.ts";
 import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
 import type { Layout } from "./layout.ts";
-import { manifestPaths } from "./manifest-paths.ts";
-import { permissionsAt } from "./permissions.ts";
-import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./real-folder.ts";
-import { namesIn } from "./verify-files.ts";
+import { manifestPaths } from "./manifest/manifest-paths.ts";
+import { permissionsAt } from "./storage/permissions.ts";
+import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./storage/real-folder.ts";
+import { namesIn } from "./verify/verify-files.ts";
 
 /**
  * Holds a run for one job: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed

@@ -3,7 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { Archive } from "./archive.ts";
-import { mostBytes } from "./archive-file.ts";
+import { mostBytes } from "./storage/archive-file.ts";
 import { removeLeftovers } from "./storage/remove-leftovers.ts";
 
 type Place = Pick<Archive, "layout" | "store">;

@@ -1,6 +1,6 @@
-import { attemptHint, attemptReason } from "../archive/attempt-text.ts";
-import type { TableManifest } from "../archive/manifest.ts";
-import { toldView } from "../archive/table-view.ts";
+import { attemptHint, attemptReason } from "../archive/manifest/attempt-text.ts";
+import type { TableManifest } from "../archive/manifest/manifest.ts";
+import { toldView } from "../archive/manifest/table-view.ts";
 import type { RunReport } from "./archive-report.ts";
 import { certificateJson } from "./certificate-json.ts";
 

@@ -1,7 +1,7 @@
-import { attemptHint, attemptReason, provenText } from "../archive/attempt-text.ts";
-import { driftText } from "../archive/drift.ts";
-import type { Manifest, TableManifest } from "../archive/manifest.ts";
-import { toldView } from "../archive/table-view.ts";
+import { driftText } from "../archive/convert/drift.ts";
+import { attemptHint, attemptReason, provenText } from "../archive/manifest/attempt-text.ts";
+import type { Manifest, TableManifest } from "../archive/manifest/manifest.ts";
+import { toldView } from "../archive/manifest/table-view.ts";
 import { exit } from "../model/error.ts";
 import { byteText } from "../model/text/byte-text.ts";
 import { countText, plural } from "../model/text/plural.ts";

@@ -1,4 +1,4 @@
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
 import type { ArchivedRun } from "../extract/run/archive-runs.ts";
 import { errorCodes, exit, worstExit } from "../model/error.ts";
 

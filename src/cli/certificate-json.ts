@@ -1,4 +1,4 @@
-import type { Certificate } from "../archive/manifest.ts";
+import type { Certificate } from "../archive/manifest/manifest.ts";
 
 /**
  * A certificate in a report, where counts are numbers like those beside them; the manifest has what a gateway says in 64

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import type { ArchiveDiff } from "../archive/diff.ts";
+import type { ArchiveDiff } from "../archive/diff/diff.ts";
 import { exit } from "../model/error.ts";
 import { plural } from "../model/text/plural.ts";
 import { visible } from "../model/text/visible-text.ts";
@@ -33,7 +33,7 @@ export const diffCommand = commandEntry({
 
 async function diff(values: DiffValues, session: Session): Promise<number> {
   const { openArchive } = await import("../archive/archive.ts");
-  const { diffArchives } = await import("../archive/diff.ts");
+  const { diffArchives } = await import("../archive/diff/diff.ts");
   const [a, b] = [await openArchive(values.a), await openArchive(values.b)];
   const compared = async () => {
     using progress = session.progress();

@@ -45,7 +45,7 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const { openArchive } = await import("../archive/archive.ts");
   const { committedParquet, requireWhole } = await import("../analytics/committed-parquet.ts");
   const { shortfallOf } = await import("../analytics/shortfall.ts");
-  const { WholeFiles } = await import("../archive/whole-files.ts");
+  const { WholeFiles } = await import("../archive/read/whole-files.ts");
   const { refuseMixedTypes } = await import("../analytics/typed-parquet.ts");
   const archive = await openArchive(values.archive);
   const { manifestsOf } = await import("./manifests-of.ts");

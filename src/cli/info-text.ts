@@ -1,5 +1,5 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
-import { tableStates } from "../archive/manifest.ts";
+import { tableStates } from "../archive/manifest/manifest.ts";
 import { tableNames } from "../model/profile/table.ts";
 import { byteText } from "../model/text/byte-text.ts";
 import { plural } from "../model/text/plural.ts";

@@ -1,10 +1,10 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
 import { openArchive } from "../archive/archive.ts";
-import { acceptedAside, attemptReason, attemptText } from "../archive/attempt-text.ts";
-import { consistentRuns, type FoundRun } from "../archive/found-runs.ts";
-import type { Manifest, TableState } from "../archive/manifest.ts";
-import { committedBytes } from "../archive/manifest-files.ts";
-import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
+import { acceptedAside, attemptReason, attemptText } from "../archive/manifest/attempt-text.ts";
+import { consistentRuns, type FoundRun } from "../archive/manifest/found-runs.ts";
+import type { Manifest, TableState } from "../archive/manifest/manifest.ts";
+import { committedBytes } from "../archive/manifest/manifest-files.ts";
+import { type PendingWork, pendingWork } from "../archive/write/pending-work.ts";
 import { RunvaultError, worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { byteText } from "../model/text/byte-text.ts";

@@ -1,5 +1,5 @@
 import type { Archive } from "../archive/archive.ts";
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
 import type { RunRef } from "../model/source.ts";
 import { notArchived } from "../model/usual-errors.ts";
 

@@ -1,4 +1,4 @@
-import type { PendingWork } from "../archive/pending-work.ts";
+import type { PendingWork } from "../archive/write/pending-work.ts";
 import { byteText } from "../model/text/byte-text.ts";
 import { countText } from "../model/text/plural.ts";
 import { visible } from "../model/text/visible-text.ts";

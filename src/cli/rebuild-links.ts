@@ -1,6 +1,6 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
-import { linkedParquet, refreshTables } from "../archive/commit.ts";
 import { lockRun } from "../archive/lock.ts";
+import { linkedParquet, refreshTables } from "../archive/write/commit.ts";
 import { RunvaultError, worstExit } from "../model/error.ts";
 import { tableNames } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";

@@ -1,5 +1,5 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
-import type { Step } from "../archive/pending.ts";
+import type { Step } from "../archive/write/run-journal.ts";
 import {
   plainRebuild,
   type RebuildWork,

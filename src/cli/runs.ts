@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { tableStates } from "../archive/manifest.ts";
+import { tableStates } from "../archive/manifest/manifest.ts";
 import { nearestName } from "../model/text/nearest-name.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";

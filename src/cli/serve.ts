@@ -235,10 +235,10 @@ async function loadServer() {
     { accessEntry },
   ] = await Promise.all([
     import("../archive/archive.ts"),
-    import("../archive/archive-source.ts"),
+    import("../archive/read/archive-source.ts"),
     import("../analytics/parquet-forms.ts"),
     import("../analytics/archive-files.ts"),
-    import("../archive/archive-control.ts"),
+    import("../archive/read/archive-control.ts"),
     import("../serve/server.ts"),
     import("../serve/access-log.ts"),
   ]);

@@ -1,7 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { isMissing } from "../archive/durable.ts";
+import { isMissing } from "../archive/storage/fsync-files.ts";
 import { visible } from "../model/text/visible-text.ts";
 import { stateFolder } from "./user-folder.ts";
 

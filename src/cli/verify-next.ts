@@ -1,5 +1,5 @@
-import type { VerifyReport } from "../archive/verify-report.ts";
-import { damagedHint } from "../archive/whole-files.ts";
+import { damagedHint } from "../archive/read/whole-files.ts";
+import type { VerifyReport } from "../archive/verify/verify-report.ts";
 import { type ErrorCode, usualHints } from "../model/error.ts";
 import type { CommandToCopy } from "./command-to-copy.ts";
 import { commandsInText } from "./commands-in-text.ts";

@@ -1,6 +1,6 @@
 import type { Archive } from "../archive/archive.ts";
-import { lostFiles } from "../archive/lost-files.ts";
-import type { Manifest } from "../archive/manifest.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { lostFiles } from "../archive/read/lost-files.ts";
 import type { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { rebuildRun } from "../extract/rebuild-run.ts";
 import { exit, RunvaultError } from "../model/error.ts";

@@ -1,11 +1,11 @@
 import { type Archive, openArchive } from "../archive/archive.ts";
-import { type FoundRun, foundRuns, type RunChoice } from "../archive/found-runs.ts";
-import type { Manifest } from "../archive/manifest.ts";
-import { type PendingWork, pendingWork } from "../archive/pending-work.ts";
-import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify.ts";
-import { type PlacesReport, verifyPlaces } from "../archive/verify-places.ts";
-import type { VerifyCheck } from "../archive/verify-report.ts";
-import { drawSample, type Sample } from "../archive/verify-sample.ts";
+import { type FoundRun, foundRuns, type RunChoice } from "../archive/manifest/found-runs.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { type VerifyProgress, verifyArchive, verifyRun } from "../archive/verify/verify.ts";
+import { type PlacesReport, verifyPlaces } from "../archive/verify/verify-places.ts";
+import type { VerifyCheck } from "../archive/verify/verify-report.ts";
+import { drawSample, type Sample } from "../archive/verify/verify-sample.ts";
+import { type PendingWork, pendingWork } from "../archive/write/pending-work.ts";
 import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { verifyAgainst } from "../extract/verify-against.ts";
 import { type ErrorCode, exit, RunvaultError, worstExit } from "../model/error.ts";

@@ -1,19 +1,24 @@
 import { setTimeout } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { Archive } from "../archive/archive.ts";
-import { commitRun, tidyCommitted } from "../archive/commit.ts";
+import { requireDistinctSeq } from "../archive/convert/distinct-seq.ts";
 import { duckDBConverter } from "../archive/convert/duckdb-form.ts";
-import { requireDistinctSeq } from "../archive/distinct-seq.ts";
 import { lockRun } from "../archive/lock.ts";
-import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
-import { type Manifest, runState, type TableManifest, type TableState } from "../archive/manifest.ts";
-import { Pending, type Step } from "../archive/pending.ts";
-import { makeRealFolder } from "../archive/real-folder.ts";
-import { countGone } from "../archive/rows-gone.ts";
-import { mostSegmentBytes, sha256Of } from "../archive/segment.ts";
+import {
+  type Manifest,
+  runState,
+  type TableManifest,
+  type TableState,
+} from "../archive/manifest/manifest.ts";
+import { latestView } from "../archive/manifest/table-view.ts";
+import { concerning, lostFiles, namesOf } from "../archive/read/lost-files.ts";
 import { knownSource, rememberSource } from "../archive/sources.ts";
-import { latestView } from "../archive/table-view.ts";
+import { makeRealFolder } from "../archive/storage/real-folder.ts";
 import { typesNow } from "../archive/types-now.ts";
+import { countGone } from "../archive/verify/rows-gone.ts";
+import { commitRun, tidyCommitted } from "../archive/write/commit.ts";
+import { Pending, type Step } from "../archive/write/run-journal.ts";
+import { mostSegmentBytes, sha256Of } from "../archive/write/segment.ts";
 import { JobDuckDB, usualMeans } from "../duckdb/job-duckdb.ts";
 import { interruptOn } from "../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../duckdb/row-hash-within.ts";

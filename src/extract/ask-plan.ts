@@ -1,4 +1,4 @@
-import type { SurveyRecord } from "../archive/journal.ts";
+import type { SurveyRecord } from "../archive/write/journal.ts";
 import { windowKey } from "./held-window.ts";
 import {
   type AbsentPlan,

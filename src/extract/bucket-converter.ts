@@ -1,9 +1,9 @@
-import { type BadLine, carefulSegment } from "../archive/careful.ts";
 import type { SegmentConverter } from "../archive/convert/convert-segments.ts";
+import { Drift, driftOf } from "../archive/convert/drift.ts";
+import { type BadLine, carefulSegment } from "../archive/convert/line-by-line-conversion.ts";
 import type { RowKey } from "../archive/convert/parquet-look.ts";
-import { Drift, driftOf } from "../archive/drift.ts";
-import type { Segment } from "../archive/manifest.ts";
-import type { Pending, Step } from "../archive/pending.ts";
+import type { Segment } from "../archive/manifest/manifest.ts";
+import type { Pending, Step } from "../archive/write/run-journal.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { ExactTypes } from "../model/profile/exact-types.ts";
 import type { Table } from "../model/profile/table.ts";

@@ -1,4 +1,4 @@
-import type { Holding, Manifest, Segment, TableManifest } from "../archive/manifest.ts";
+import type { Holding, Manifest, Segment, TableManifest } from "../archive/manifest/manifest.ts";
 import { type Nanoseconds, parseTime } from "../model/time.ts";
 import { type RunKnowledge, settledVersion } from "./run-knowledge.ts";
 

@@ -1,12 +1,12 @@
-import { linesWithoutOddZeros } from "../archive/convert-line.ts";
-import type { Segment } from "../archive/manifest.ts";
-import { comparableLine } from "../archive/verify-line.ts";
+import type { Segment } from "../archive/manifest/manifest.ts";
 import type { Table } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
 import { sideBySide } from "../model/text/side-by-side.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
 import { lineHash } from "../row/row-hash.ts";
+import { comparableLine } from "../row/same-line.ts";
+import { linesWithoutOddZeros } from "../row/strict-line.ts";
 import { type SliceWork, segmentsOf } from "./fetch-slice.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
 import { firstTime, lastTime } from "./survey.ts";

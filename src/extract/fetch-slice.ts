@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Segment } from "../archive/manifest.ts";
+import type { Segment } from "../archive/manifest/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { FilterName, Table } from "../model/profile/table.ts";
 import { piecesWithRetries } from "../model/retry/retry.ts";

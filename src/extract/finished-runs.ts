@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import type { Archive } from "../archive/archive.ts";
-import { lostFiles } from "../archive/lost-files.ts";
+import { lostFiles } from "../archive/read/lost-files.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { countText } from "../model/text/plural.ts";

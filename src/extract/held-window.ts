@@ -1,5 +1,5 @@
-import type { HeldTable } from "../archive/held-tables.ts";
-import type { Segment } from "../archive/manifest.ts";
+import type { Segment } from "../archive/manifest/manifest.ts";
+import type { HeldTable } from "../archive/write/held-tables.ts";
 import type { Nanoseconds } from "../model/time.ts";
 
 /** A half-open window of ts_event. */

@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
-import { concerning, lostFiles } from "../archive/lost-files.ts";
-import type { Manifest } from "../archive/manifest.ts";
-import { requireRealFoldersOf } from "../archive/real-folder.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { concerning, lostFiles } from "../archive/read/lost-files.ts";
+import { requireRealFoldersOf } from "../archive/storage/real-folder.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Table } from "../model/profile/table.ts";
 import { countText } from "../model/text/plural.ts";

@@ -1,9 +1,9 @@
 import type { Archive } from "../archive/archive.ts";
-import { HeldTables, nothingHeld } from "../archive/held-tables.ts";
-import { concerning, lostFiles, namesOf } from "../archive/lost-files.ts";
-import type { Manifest } from "../archive/manifest.ts";
-import { requireRealFoldersOf } from "../archive/real-folder.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { concerning, lostFiles, namesOf } from "../archive/read/lost-files.ts";
+import { requireRealFoldersOf } from "../archive/storage/real-folder.ts";
 import { typesNow } from "../archive/types-now.ts";
+import { HeldTables, nothingHeld } from "../archive/write/held-tables.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type Table, type TableName, tables } from "../model/profile/table.ts";
 import type { RetryPolicy } from "../model/retry/retry-policy.ts";

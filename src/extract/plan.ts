@@ -1,8 +1,8 @@
 import { chooseGrain, type Grain } from "../archive/bucket.ts";
-import type { HeldTable } from "../archive/held-tables.ts";
-import type { SurveyRecord } from "../archive/journal.ts";
-import type { Segment, TableManifest } from "../archive/manifest.ts";
-import { latestView, provenView, type TableView } from "../archive/table-view.ts";
+import type { Segment, TableManifest } from "../archive/manifest/manifest.ts";
+import { latestView, provenView, type TableView } from "../archive/manifest/table-view.ts";
+import type { HeldTable } from "../archive/write/held-tables.ts";
+import type { SurveyRecord } from "../archive/write/journal.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
 import type { StorageFacts } from "../model/source.ts";

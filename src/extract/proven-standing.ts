@@ -1,4 +1,4 @@
-import type { AttemptOutcome, Proven, ProvenState } from "../archive/manifest.ts";
+import type { AttemptOutcome, Proven, ProvenState } from "../archive/manifest/manifest.ts";
 import { exit, worstExit } from "../model/error.ts";
 import type { Nanoseconds } from "../model/time.ts";
 

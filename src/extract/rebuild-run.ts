@@ -1,19 +1,19 @@
 import type { Archive } from "../archive/archive.ts";
-import { commitRun, tidyCommitted } from "../archive/commit.ts";
+import { driftOf } from "../archive/convert/drift.ts";
 import { duckDBConverter } from "../archive/convert/duckdb-form.ts";
-import { driftOf } from "../archive/drift.ts";
 import { lockRun } from "../archive/lock.ts";
-import { lostFiles, namesOf } from "../archive/lost-files.ts";
-import type { Holding, Manifest, ParquetFile, Segment, TableManifest } from "../archive/manifest.ts";
+import type { Holding, Manifest, ParquetFile, Segment, TableManifest } from "../archive/manifest/manifest.ts";
+import { holdingsOf } from "../archive/manifest/table-view.ts";
+import { lostFiles, namesOf } from "../archive/read/lost-files.ts";
+import { typesNow } from "../archive/types-now.ts";
+import { commitRun, tidyCommitted } from "../archive/write/commit.ts";
 import {
   generationOf,
   holdsCommittedWork,
   holdsFetchedWork,
   Pending,
   type Step,
-} from "../archive/pending.ts";
-import { holdingsOf } from "../archive/table-view.ts";
-import { typesNow } from "../archive/types-now.ts";
+} from "../archive/write/run-journal.ts";
 import { JobDuckDB, usualMeans } from "../duckdb/job-duckdb.ts";
 import { interruptOn } from "../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../duckdb/row-hash-within.ts";

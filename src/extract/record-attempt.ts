@@ -1,7 +1,7 @@
 import type { Archive } from "../archive/archive.ts";
-import { commitRun } from "../archive/commit.ts";
-import { type Manifest, runState, type TableManifest, tableState } from "../archive/manifest.ts";
-import { Pending, type Step } from "../archive/pending.ts";
+import { type Manifest, runState, type TableManifest, tableState } from "../archive/manifest/manifest.ts";
+import { commitRun } from "../archive/write/commit.ts";
+import { Pending, type Step } from "../archive/write/run-journal.ts";
 import { exit, type RunvaultError } from "../model/error.ts";
 import type { ExactTypes } from "../model/profile/exact-types.ts";
 import type { TableName } from "../model/profile/table.ts";

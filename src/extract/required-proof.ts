@@ -1,4 +1,4 @@
-import type { Certificate } from "../archive/manifest.ts";
+import type { Certificate } from "../archive/manifest/manifest.ts";
 
 /** Proofs that a user can require, weakest first; `any` takes whatever the gateway allows. */
 export const requiredProofs = ["any", "counted", "hashed"] as const;

@@ -1,13 +1,13 @@
 import type { Archive } from "../archive/archive.ts";
-import type { Manifest, Segment } from "../archive/manifest.ts";
-import { mostSegmentBytes, readSegment } from "../archive/segment.ts";
+import type { Manifest, Segment } from "../archive/manifest/manifest.ts";
 import { joinAddress, knownSource } from "../archive/sources.ts";
-import { comparableLine } from "../archive/verify-line.ts";
+import { mostSegmentBytes, readSegment } from "../archive/write/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type Table, tables } from "../model/profile/table.ts";
 import type { RetryPolicy } from "../model/retry/retry-policy.ts";
 import type { HistorySource } from "../model/source.ts";
 import { formatTime } from "../model/time.ts";
+import { comparableLine } from "../row/same-line.ts";
 import type { RunKnowledge } from "./run-knowledge.ts";
 import { askSmall, linesIn, linesOf, timeOf } from "./table-asks.ts";
 

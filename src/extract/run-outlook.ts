@@ -1,4 +1,4 @@
-import type { Certificate, Manifest } from "../archive/manifest.ts";
+import type { Certificate, Manifest } from "../archive/manifest/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Table, TableName } from "../model/profile/table.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../model/source.ts";

@@ -1,4 +1,4 @@
-import type { Segment } from "../archive/manifest.ts";
+import type { Segment } from "../archive/manifest/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { Nanoseconds } from "../model/time.ts";
 import type { SegmentDraft } from "./fetch-slice.ts";

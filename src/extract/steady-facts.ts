@@ -1,5 +1,5 @@
-import type { Manifest } from "../archive/manifest.ts";
-import { holdingsOf } from "../archive/table-view.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { holdingsOf } from "../archive/manifest/table-view.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { FactsRequest, HistorySource, RunRef, StorageFacts } from "../model/source.ts";
 import type { TimeBounds } from "../model/time.ts";

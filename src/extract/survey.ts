@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { piecesWithoutOddZeros } from "../archive/convert-line.ts";
-import type { SurveyRecord } from "../archive/journal.ts";
+import type { SurveyRecord } from "../archive/write/journal.ts";
 import type { Table } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
+import { piecesWithoutOddZeros } from "../row/strict-line.ts";
 import { type FetchedSegment, type OpenEnd, type SliceWork, segmentsOf } from "./fetch-slice.ts";
 import type { Window } from "./held-window.ts";
 import { isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";

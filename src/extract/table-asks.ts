@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { mostSegmentBytes } from "../archive/segment.ts";
+import { mostSegmentBytes } from "../archive/write/segment.ts";
 import { RunvaultError } from "../model/error.ts";
 import { parseJson } from "../model/outside-json.ts";
 import { Pieces } from "../model/pieces.ts";

@@ -1,8 +1,6 @@
 import { createHash } from "node:crypto";
 import type PQueue from "p-queue";
-import { piecesWithoutOddZeros } from "../archive/convert-line.ts";
-import { driftOf } from "../archive/drift.ts";
-import type { SurveyRecord } from "../archive/journal.ts";
+import { driftOf } from "../archive/convert/drift.ts";
 import {
   type Attempt,
   type AttemptOutcome,
@@ -15,9 +13,10 @@ import {
   type Segment,
   type TableManifest,
   tableState,
-} from "../archive/manifest.ts";
-import type { Pending } from "../archive/pending.ts";
-import { latestView } from "../archive/table-view.ts";
+} from "../archive/manifest/manifest.ts";
+import { latestView } from "../archive/manifest/table-view.ts";
+import type { SurveyRecord } from "../archive/write/journal.ts";
+import type { Pending } from "../archive/write/run-journal.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { ExactTypes } from "../model/profile/exact-types.ts";
 import { type Table, type TableName, tableNames } from "../model/profile/table.ts";
@@ -25,6 +24,7 @@ import type { StorageFacts, TableFacts } from "../model/source.ts";
 import { countText } from "../model/text/plural.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../model/time.ts";
 import type { RowHash } from "../row/row-hash.ts";
+import { piecesWithoutOddZeros } from "../row/strict-line.ts";
 import { askPlan } from "./ask-plan.ts";
 import type { BucketConverter } from "./bucket-converter.ts";
 import { agreedUntil, changedWindows } from "./changed-windows.ts";

@@ -1,6 +1,6 @@
-import type { Certificate, Manifest } from "../archive/manifest.ts";
-import { latestView, type TableView } from "../archive/table-view.ts";
-import type { CheckLevel, VerifyCheck } from "../archive/verify-report.ts";
+import type { Certificate, Manifest } from "../archive/manifest/manifest.ts";
+import { latestView, type TableView } from "../archive/manifest/table-view.ts";
+import type { CheckLevel, VerifyCheck } from "../archive/verify/verify-report.ts";
 import { isOtherSchema } from "../model/profile/schema-fingerprint.ts";
 import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { HistorySource, StorageFacts, TableFacts } from "../model/source.ts";

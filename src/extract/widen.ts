@@ -1,12 +1,12 @@
 import { access } from "node:fs/promises";
 import type { Archive } from "../archive/archive.ts";
-import { refreshTables, tidyCommitted } from "../archive/commit.ts";
-import { isMissing } from "../archive/durable.ts";
 import { lockAllRuns, lockArchive, lockRun, lockRunInTurn } from "../archive/lock.ts";
-import type { Manifest } from "../archive/manifest.ts";
-import { holdsCommittedWork, type Step } from "../archive/pending.ts";
-import { requireRealFoldersOf } from "../archive/real-folder.ts";
-import { replaceLinks } from "../archive/replace-links.ts";
+import type { Manifest } from "../archive/manifest/manifest.ts";
+import { isMissing } from "../archive/storage/fsync-files.ts";
+import { requireRealFoldersOf } from "../archive/storage/real-folder.ts";
+import { replaceLinks } from "../archive/upkeep/replace-links.ts";
+import { refreshTables, tidyCommitted } from "../archive/write/commit.ts";
+import { holdsCommittedWork, type Step } from "../archive/write/run-journal.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type ExactTypes, sameTypes } from "../model/profile/exact-types.ts";
 import { type TableName, tableNames } from "../model/profile/table.ts";

@@ -1,11 +1,11 @@
 import { openArchive as openArchiveIn } from "../archive/archive.ts";
-import { consistentRuns } from "../archive/found-runs.ts";
-import type { TableState } from "../archive/manifest.ts";
+import { consistentRuns } from "../archive/manifest/found-runs.ts";
+import type { TableState } from "../archive/manifest/manifest.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
 import type { HistorySource, RunRef } from "../model/source.ts";
 
-export type { TableState } from "../archive/manifest.ts";
+export type { TableState } from "../archive/manifest/manifest.ts";
 export { RunvaultError } from "../model/error.ts";
 export type { TableName } from "../model/profile/table.ts";
 export type { HistorySource, RowRequest, RunRef } from "../model/source.ts";
@@ -70,7 +70,7 @@ export async function openArchive(folder: string): Promise<RunArchive> {
     },
     async source(options = {}) {
       // DuckDB, which most callers do without
-      const { openArchiveSource } = await import("../archive/archive-source.ts");
+      const { openArchiveSource } = await import("../archive/read/archive-source.ts");
       return openArchiveSource(archive, options);
     },
   };

@@ -1,4 +1,4 @@
-import type { TableState } from "../archive/manifest.ts";
+import type { TableState } from "../archive/manifest/manifest.ts";
 import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import type { ArchiveSettings } from "../extract/archive-run.ts";
 import {
@@ -19,7 +19,7 @@ import type { RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
 import { version } from "../model/version.ts";
 
-export type { TableState } from "../archive/manifest.ts";
+export type { TableState } from "../archive/manifest/manifest.ts";
 export { RunvaultError } from "../model/error.ts";
 export type { RunRef } from "../model/source.ts";
 

@@ -1,8 +1,8 @@
 import { ArchiveFiles } from "../analytics/archive-files.ts";
 import { parquetForms } from "../analytics/parquet-forms.ts";
 import { openArchive } from "../archive/archive.ts";
-import { archiveControl } from "../archive/archive-control.ts";
-import { openArchiveSource } from "../archive/archive-source.ts";
+import { archiveControl } from "../archive/read/archive-control.ts";
+import { openArchiveSource } from "../archive/read/archive-source.ts";
 import { RunvaultError } from "../model/error.ts";
 import { version } from "../model/version.ts";
 import { isLoopback } from "../serve/loopback.ts";

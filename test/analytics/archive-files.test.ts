@@ -7,7 +7,7 @@ import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ArchiveFiles } from "../../src/analytics/archive-files.ts";
 import type { Archive } from "../../src/archive/archive.ts";
-import { type Manifest, manifestText } from "../../src/archive/manifest.ts";
+import { type Manifest, manifestText } from "../../src/archive/manifest/manifest.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 

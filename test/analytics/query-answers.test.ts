@@ -4,7 +4,7 @@ import { committedParquet } from "../../src/analytics/committed-parquet.ts";
 import type { TextFormat } from "../../src/analytics/format.ts";
 import { openQuery, type Query, type QueryOptions } from "../../src/analytics/query.ts";
 import { render } from "../../src/analytics/render.ts";
-import { manifestText } from "../../src/archive/manifest.ts";
+import { manifestText } from "../../src/archive/manifest/manifest.ts";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";
 
 let built: Awaited<ReturnType<typeof buildArchive>>;

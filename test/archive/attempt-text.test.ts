@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { attemptReason, attemptText } from "../../src/archive/attempt-text.ts";
-import type { Attempt, AttemptOutcome, Proven } from "../../src/archive/manifest.ts";
+import { attemptReason, attemptText } from "../../src/archive/manifest/attempt-text.ts";
+import type { Attempt, AttemptOutcome, Proven } from "../../src/archive/manifest/manifest.ts";
 
 const at = "2022-02-01T00:00:00.000Z";
 const attemptOf = (outcome: AttemptOutcome, code: string): Attempt => ({

@@ -3,9 +3,9 @@ import { mkdir, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
-import type { Manifest, Segment } from "../../src/archive/manifest.ts";
-import { readSegment } from "../../src/archive/segment.ts";
+import type { Manifest, Segment } from "../../src/archive/manifest/manifest.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
+import { readSegment } from "../../src/archive/write/segment.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { ArchiveUnderTest, failedChecks, reportOf, worldRun } from "../fixtures/archive/archived-world.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { BadLine, CarefulResult } from "../../src/archive/careful.ts";
-import { carefulSegment } from "../../src/archive/careful.ts";
+import type { BadLine, CarefulResult } from "../../src/archive/convert/line-by-line-conversion.ts";
+import { carefulSegment } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { defaultExactTypes } from "../../src/model/profile/exact-types.ts";
 import { type Table, tableNamed } from "../../src/model/profile/table.ts";
 import { ConvertFixture, instanceId, runId, sampleLine } from "../fixtures/archive/convert-fixture.ts";

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { diffArchives } from "../../src/archive/diff.ts";
-import { firstDifference } from "../../src/archive/diff-lines.ts";
+import { diffArchives } from "../../src/archive/diff/diff.ts";
+import { firstDifference } from "../../src/archive/diff/diff-lines.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";
 

@@ -1,7 +1,7 @@
 import { mkdir, rename, rm, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { ArchiveUnderTest, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

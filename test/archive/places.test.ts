@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { findArchive, openArchive } from "../../src/archive/archive.ts";
 import { lockRun } from "../../src/archive/lock.ts";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { lockRun } from "../../src/archive/lock.ts";
-import { removeRun } from "../../src/archive/remove.ts";
+import { removeRun } from "../../src/archive/upkeep/remove.ts";
 import { rebuildRun } from "../../src/extract/rebuild-run.ts";
 import { finishWidening, startWidening } from "../../src/extract/widen.ts";
 import {

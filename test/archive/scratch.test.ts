@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { removeRun } from "../../src/archive/remove.ts";
+import { removeRun } from "../../src/archive/upkeep/remove.ts";
 import { archiveRun, defaultSettings } from "../../src/extract/archive-run.ts";
 import { planRun } from "../../src/extract/plan-run.ts";
 import { rebuildRun } from "../../src/extract/rebuild-run.ts";

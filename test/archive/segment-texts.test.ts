@@ -3,11 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
-import type { Segment } from "../../src/archive/manifest.ts";
-import { type AheadBudget, readAhead } from "../../src/archive/read-ahead.ts";
-import { packSegment } from "../../src/archive/segment.ts";
-import { SegmentTexts } from "../../src/archive/segment-texts.ts";
+import type { Segment } from "../../src/archive/manifest/manifest.ts";
+import { type AheadBudget, readAhead } from "../../src/archive/read/read-ahead.ts";
+import { SegmentTexts } from "../../src/archive/read/segment-cache.ts";
 import { FolderStore } from "../../src/archive/storage/folder-store.ts";
+import { packSegment } from "../../src/archive/write/segment.ts";
 
 let folder: string;
 beforeAll(async () => {

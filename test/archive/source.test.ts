@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import {
   type FilterName,

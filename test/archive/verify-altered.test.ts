@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { packSegment, readSegment } from "../../src/archive/segment.ts";
+import { packSegment, readSegment } from "../../src/archive/write/segment.ts";
 import { ArchiveUnderTest, failedChecks, reportOf, worldRun } from "../fixtures/archive/archived-world.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 

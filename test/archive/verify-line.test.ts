@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalDecimal, normalizedLine } from "../../src/archive/verify-line.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
+import { canonicalDecimal, normalizedLine } from "../../src/row/same-line.ts";
 import { smallWorld } from "../fixtures/archive/archived-world.ts";
 
 const table = tableNamed("fills");

@@ -1,6 +1,6 @@
 import { cp, readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import type { Manifest } from "../../src/archive/manifest.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import {
   ArchiveUnderTest,
   archiveWorld,

@@ -1,7 +1,7 @@
 import { chmod, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { verifyPlaces } from "../../src/archive/verify-places.ts";
+import { verifyPlaces } from "../../src/archive/verify/verify-places.ts";
 import {
   ArchiveUnderTest,
   archiveWorld,

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { lockRun } from "../../src/archive/lock.ts";
-import { removeRun } from "../../src/archive/remove.ts";
+import { removeRun } from "../../src/archive/upkeep/remove.ts";
 import {
   ArchiveUnderTest,
   archiveWorld,

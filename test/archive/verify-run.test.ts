@@ -1,8 +1,8 @@
 import { readdir, readFile, rename, rm, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { latestView } from "../../src/archive/table-view.ts";
-import { type VerifyReport, verifyRun } from "../../src/archive/verify.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
+import { type VerifyReport, verifyRun } from "../../src/archive/verify/verify.ts";
 import {
   ArchiveUnderTest,
   archiveWorld,

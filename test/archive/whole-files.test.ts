@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openQuery } from "../../src/analytics/query.ts";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
-import { diffArchives } from "../../src/archive/diff.ts";
-import { hashFile } from "../../src/archive/file-hash.ts";
-import { removeRun } from "../../src/archive/remove.ts";
-import { verifyPlaces } from "../../src/archive/verify-places.ts";
+import { diffArchives } from "../../src/archive/diff/diff.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
+import { hashFile } from "../../src/archive/storage/file-hash.ts";
+import { removeRun } from "../../src/archive/upkeep/remove.ts";
+import { verifyPlaces } from "../../src/archive/verify/verify-places.ts";
 import { ArchiveUnderTest, failedChecks, reportOf, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 

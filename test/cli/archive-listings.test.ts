@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { everyFile } from "../../src/archive/manifest-files.ts";
+import { everyFile } from "../../src/archive/manifest/manifest-files.ts";
 import { formatRun } from "../../src/cli/run-argument.ts";
 import type { Terminal } from "../../src/cli/terminal.ts";
 import { makeMixedArchive, mixedRuns } from "../fixtures/archive/mixed-archive.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Manifest } from "../../src/archive/manifest.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import type { RunReport } from "../../src/cli/archive-report.ts";
 import { reportText } from "../../src/cli/archive-report-text.ts";
 import { ArchiveTotals } from "../../src/cli/archive-totals.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { lockRun } from "../../src/archive/lock.ts";
-import type { Manifest } from "../../src/archive/manifest.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

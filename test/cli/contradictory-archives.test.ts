@@ -1,8 +1,8 @@
 import { mkdir, rename, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type Manifest, manifestText } from "../../src/archive/manifest.ts";
-import { everyFile } from "../../src/archive/manifest-files.ts";
+import { type Manifest, manifestText } from "../../src/archive/manifest/manifest.ts";
+import { everyFile } from "../../src/archive/manifest/manifest-files.ts";
 import { ArchiveUnderTest, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { serve } from "../../src/serve/server.ts";
 import { FormerArchive, formerRun } from "../fixtures/archive/former-archive.ts";
 import { at } from "../fixtures/archive/table-world.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { manifestText } from "../../src/archive/manifest.ts";
+import { manifestText } from "../../src/archive/manifest/manifest.ts";
 import { aboveBar } from "../../src/cli/progress.ts";
 import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

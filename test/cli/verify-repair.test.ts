@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { lockRun } from "../../src/archive/lock.ts";
-import { type Manifest, manifestText } from "../../src/archive/manifest.ts";
+import { type Manifest, manifestText } from "../../src/archive/manifest/manifest.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { verifyRun } from "../../src/archive/verify.ts";
+import { verifyRun } from "../../src/archive/verify/verify.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

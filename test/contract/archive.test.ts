@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";

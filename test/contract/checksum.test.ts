@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { gatewayHash } from "../../src/extract/hashed.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";

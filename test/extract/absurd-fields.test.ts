@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
-import { carefulSegment } from "../../src/archive/careful.ts";
-import { checkLine } from "../../src/archive/convert-line.ts";
-import { driftOf, driftText } from "../../src/archive/drift.ts";
+import { driftOf, driftText } from "../../src/archive/convert/drift.ts";
+import { carefulSegment } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { defaultExactTypes } from "../../src/model/profile/exact-types.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
+import { checkLine } from "../../src/row/strict-line.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource } from "../fixtures/source/array-source.ts";
 import { longestTurnMs } from "../fixtures/source/longest-turn.ts";

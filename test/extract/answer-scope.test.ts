@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { latestView, type TableView } from "../../src/archive/table-view.ts";
+import { latestView, type TableView } from "../../src/archive/manifest/table-view.ts";
 import { archiveRun, type RunOutcome } from "../../src/extract/archive-run.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { type ArchiveJob, archiveRun } from "../../src/extract/archive-run.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { RunvaultError } from "../../src/model/error.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { knownSource } from "../../src/archive/sources.ts";
-import { latestView } from "../../src/archive/table-view.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { type TableName, tableNames } from "../../src/model/profile/table.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";

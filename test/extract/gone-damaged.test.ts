@@ -1,7 +1,7 @@
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import type { Manifest } from "../../src/archive/manifest.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";

@@ -1,7 +1,7 @@
 import { copyFile, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Manifest } from "../../src/archive/manifest.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import { defaultSettings } from "../../src/extract/archive-run.ts";
 import { planRun } from "../../src/extract/plan-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";

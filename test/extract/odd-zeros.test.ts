@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { archiveRun } from "../../src/extract/archive-run.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { RowRequest } from "../../src/model/source.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { HeldTable } from "../../src/archive/held-tables.ts";
-import type { Segment } from "../../src/archive/manifest.ts";
+import type { Segment } from "../../src/archive/manifest/manifest.ts";
+import type { HeldTable } from "../../src/archive/write/held-tables.ts";
 import { heldWindows, windowKey } from "../../src/extract/held-window.ts";
 import { type PlanAnswers, type PlanInput, type PlanStep, planTable } from "../../src/extract/plan.ts";
 import { slicesOf } from "../../src/extract/slices.ts";

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { attemptOutcomes, certificateSchema, provenStates } from "../../src/archive/manifest.ts";
+import { attemptOutcomes, certificateSchema, provenStates } from "../../src/archive/manifest/manifest.ts";
 import { grounds, heldGrounds, unseen } from "../../src/extract/proof/grounds.ts";
 import { windowText } from "../../src/extract/proof/rungs.ts";
 import { inProject } from "../fixtures/command/project.ts";

@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { lockRun } from "../../src/archive/lock.ts";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { RebuildWorld, second } from "../fixtures/archive/rebuild-world.ts";
 import { at, hours, run, world } from "../fixtures/archive/table-world.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { shownView, toldView } from "../../src/archive/table-view.ts";
+import { shownView, toldView } from "../../src/archive/manifest/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { runNotFound } from "../../src/model/usual-errors.ts";

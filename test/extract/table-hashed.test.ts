@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { gatewayHash } from "../../src/extract/hashed.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { reportOf } from "../fixtures/archive/archived-world.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { latestView } from "../../src/archive/table-view.ts";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
 import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";

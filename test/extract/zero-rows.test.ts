@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { latestView } from "../../src/archive/manifest/table-view.ts";
 import { knownSource, rememberSource } from "../../src/archive/sources.ts";
-import { latestView } from "../../src/archive/table-view.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { madeUpId } from "../../src/extract/proof/zero-rows.ts";
 import { RunvaultError } from "../../src/model/error.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseManifest } from "../../src/archive/parse-manifest.ts";
+import { parseManifest } from "../../src/archive/manifest/parse-manifest.ts";
 import { deepestJson, isDeeper, parseJson } from "../../src/model/outside-json.ts";
 
 const nested = (levels: number) => `${"[".repeat(levels)}1${"]".repeat(levels)}`;

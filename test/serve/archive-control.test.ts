@@ -1,11 +1,11 @@
 import { mkdir, rm, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { archiveControl } from "../../src/archive/archive-control.ts";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
-import { manifestText } from "../../src/archive/manifest.ts";
-import { RunOverviews } from "../../src/archive/run-overview.ts";
-import { sha256Of } from "../../src/archive/segment.ts";
+import { manifestText } from "../../src/archive/manifest/manifest.ts";
+import { RunOverviews } from "../../src/archive/manifest/run-overview.ts";
+import { archiveControl } from "../../src/archive/read/archive-control.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
+import { sha256Of } from "../../src/archive/write/segment.ts";
 import type { RunvaultError } from "../../src/model/error.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";

@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { archiveControl } from "../../src/archive/archive-control.ts";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { archiveControl } from "../../src/archive/read/archive-control.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { ArchiveUnderTest, worldRun } from "../fixtures/archive/archived-world.ts";

@@ -6,8 +6,8 @@ import { create, type DescMethodUnary, type DescService, type Message } from "@b
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { archiveControl } from "../../src/archive/archive-control.ts";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { archiveControl } from "../../src/archive/read/archive-control.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { GatewayService } from "../../src/gen/example/gateway/v1/gateway_service_pb.ts";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { tables } from "../../src/model/profile/table.ts";

@@ -1,10 +1,10 @@
 import { readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { manifestText } from "../../src/archive/manifest.ts";
-import { parseManifest } from "../../src/archive/parse-manifest.ts";
-import { removeRun } from "../../src/archive/remove.ts";
-import { verifyRun } from "../../src/archive/verify.ts";
+import { manifestText } from "../../src/archive/manifest/manifest.ts";
+import { parseManifest } from "../../src/archive/manifest/parse-manifest.ts";
+import { removeRun } from "../../src/archive/upkeep/remove.ts";
+import { verifyRun } from "../../src/archive/verify/verify.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { unproven } from "../fixtures/archive/unproven-table.ts";
 import { bytesOf, ServedFiles } from "../fixtures/served/served-files.ts";

@@ -1,8 +1,8 @@
 import { EventEmitter, once } from "node:events";
 import { readdir } from "node:fs/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
-import { removeRun } from "../../src/archive/remove.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
+import { removeRun } from "../../src/archive/upkeep/remove.ts";
 import type { RowAnswer } from "../../src/model/row-answer.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { serve } from "../../src/serve/server.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { openArchiveSource } from "../../src/archive/archive-source.ts";
+import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { serve } from "../../src/serve/server.ts";
 import { worldRun } from "../fixtures/archive/archived-world.ts";
 import { treeOf } from "../fixtures/archive/folder-tree.ts";

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import type { Manifest } from "../../src/archive/manifest.ts";
+import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { type KillAt, KillDriver, KillWorld } from "../fixtures/command/kill-driver.ts";
 import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";

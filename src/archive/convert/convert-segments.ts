@@ -1,11 +1,11 @@
 import { rm } from "node:fs/promises";
 import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import type { RowHash } from "../../row/row-hash.ts";
-import { startsWithByteOrderMark } from "../byte-order-mark.ts";
-import { checkLine, type LineRules, type Member, shorten, withoutOddZeros } from "../convert-line.ts";
-import { rowError } from "../convert-row-error.ts";
-import { driftOf } from "../drift.ts";
-import { type HashedFile, hashFile } from "../file-hash.ts";
+import { checkLine, type LineRules, type Member, shorten, withoutOddZeros } from "../../row/strict-line.ts";
+import { type HashedFile, hashFile } from "../storage/file-hash.ts";
+import { startsWithByteOrderMark } from "./byte-order-mark.ts";
+import { rowError } from "./convert-row-error.ts";
+import { driftOf } from "./drift.ts";
 import type { ParquetLook, RowKey } from "./parquet-look.ts";
 
 /** A segment as conversion needs to know it. */

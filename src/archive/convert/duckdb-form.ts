@@ -4,8 +4,7 @@ import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { dictionaryLimit, parquetOptions } from "../../duckdb/parquet-options.ts";
 import { fileList, identifier, literal } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { lineLimitBytes } from "../careful.ts";
-import { fitsSql, guardSql, transformStructure, typedSql, wholeNumbersSql } from "../convert-guard.ts";
+import { fitsSql, guardSql, transformStructure, typedSql, wholeNumbersSql } from "./convert-guard.ts";
 import {
   type Conversion,
   type ConversionForm,
@@ -13,6 +12,7 @@ import {
   type SegmentConverter,
   type Shape,
 } from "./convert-segments.ts";
+import { lineLimitBytes } from "./line-by-line-conversion.ts";
 import { ParquetLook } from "./parquet-look.ts";
 
 /** Conversion by DuckDB, on a connection that does nothing else meanwhile. */

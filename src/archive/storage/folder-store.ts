@@ -2,7 +2,8 @@ import type { BigIntStats } from "node:fs";
 import { link, lstat, readdir, realpath, rm } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { RunvaultError } from "../../model/error.ts";
-import { openArchiveFile, readOpened } from "../archive-file.ts";
+import type { Layout } from "../layout.ts";
+import { openArchiveFile, readOpened } from "./archive-file.ts";
 import {
   asideOwner,
   hasNoLinks,
@@ -13,10 +14,9 @@ import {
   setFileBits,
   syncFolder,
   writeAside,
-} from "../durable.ts";
-import type { Layout } from "../layout.ts";
-import { permissionsAt } from "../permissions.ts";
-import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "../real-folder.ts";
+} from "./fsync-files.ts";
+import { permissionsAt } from "./permissions.ts";
+import { lstatOrNull, makeRealFolder, misplaced, requireRealFolder } from "./real-folder.ts";
 import type { Body, ByteSpan, NewObject, Store, StoredObject } from "./store.ts";
 
 /** The files of an archive in its folder. Keys are paths below it; only regular files in real folders are objects. */

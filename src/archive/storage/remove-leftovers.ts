@@ -1,5 +1,5 @@
 import { basename, dirname } from "node:path/posix";
-import { asideOwner } from "../durable.ts";
+import { asideOwner } from "./fsync-files.ts";
 import type { Store } from "./store.ts";
 
 /** Removes what killed writers of an object left beside it. Only where no other writer may be at it. */

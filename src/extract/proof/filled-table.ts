@@ -1,6 +1,6 @@
-import type { SurveyRecord } from "../../archive/journal.ts";
-import type { TableManifest } from "../../archive/manifest.ts";
-import { latestView } from "../../archive/table-view.ts";
+import type { TableManifest } from "../../archive/manifest/manifest.ts";
+import { latestView } from "../../archive/manifest/table-view.ts";
+import type { SurveyRecord } from "../../archive/write/journal.ts";
 import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { isOutdated } from "../committed-table.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { HeldTables } from "../../archive/held-tables.ts";
-import type { Manifest } from "../../archive/manifest.ts";
-import { latestView } from "../../archive/table-view.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { latestView } from "../../archive/manifest/table-view.ts";
+import type { HeldTables } from "../../archive/write/held-tables.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";

@@ -1,6 +1,6 @@
 import type { Archive } from "../../archive/archive.ts";
-import type { Manifest } from "../../archive/manifest.ts";
-import type { Step } from "../../archive/pending.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import type { Step } from "../../archive/write/run-journal.ts";
 import { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";

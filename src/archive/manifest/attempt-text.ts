@@ -1,0 +1,56 @@
+import { countText } from "../../model/text/plural.ts";
+import { formatTime } from "../../model/time.ts";
+import type { Failure, Proven, TableManifest, TableState } from "./manifest.ts";
+
+/** An error's code beside the state that it led to; null where that says the same. */
+export function codeBeside(state: TableState, code: string): string | null {
+  return code === state.toLowerCase() ? null : code;
+}
+
+/** A failure in words, to stand behind the state that it led to. */
+export function failureText(state: TableState, error: Pick<Failure, "code" | "message">): string {
+  const code = codeBeside(state, error.code);
+  return code === null ? error.message : `${code}: ${error.message}`;
+}
+
+/** What is proven, and, of a run that goes on, up to when. */
+export function provenText({ state, certificate }: Proven): string {
+  const until = certificate?.until ?? null;
+  return until === null ? state : `${state} up to ts_event ${formatTime(BigInt(until))}`;
+}
+
+/** Why the latest attempt at a table proved nothing; null after one that did. */
+export function attemptReason({ attempt, proven }: Pick<TableManifest, "attempt" | "proven">): string | null {
+  const { outcome, error, holding } = attempt;
+  if (outcome === "ok") return null;
+  if (error !== null) return failureText(outcome, error);
+  const { proof, quarantined = 0 } = (holding ?? proven)?.certificate ?? {};
+  if (outcome === "QUARANTINED") return `${countText(quarantined, "row")} set aside`;
+  // such an attempt fails without an error
+  return outcome === "UNVERIFIED" ? `its proof (${proof ?? "none"}) is weaker than required` : null;
+}
+
+/** What to do about an attempt that proved nothing; null after one that was ok, and where nothing is known to help. */
+export function attemptHint({ attempt }: Pick<TableManifest, "attempt">): string | null {
+  const { outcome, error } = attempt;
+  if (error !== null) return error.hint;
+  if (outcome === "QUARANTINED")
+    return "Look at the rows set aside; --accept-quarantine takes the table as proven without them.";
+  const isWeak = outcome === "UNVERIFIED";
+  return isWeak ? "Leave out --require, or have the gateway serve what that proof needs." : null;
+}
+
+/** What the latest attempt came to, why, since when that is so, and what is shown instead; null after one that was ok. */
+export function attemptText({ proven, attempt }: Pick<TableManifest, "attempt" | "proven">): string | null {
+  const { outcome, at, behindSince } = attempt;
+  if (outcome === "ok") return null;
+  const reason = attemptReason({ proven, attempt });
+  const latest = behindSince === at ? "" : `, last tried at ${at}`;
+  const shown = proven === null ? "nothing is proven" : `proven before: ${provenText(proven)}`;
+  return `${outcome}${reason === null ? "" : `: ${reason}`}; ${shown}; failing since ${behindSince}${latest}`;
+}
+
+/** Rows of a table that are set aside from what is proven, as the operator accepted; 0 where none are. */
+export function acceptedAside({ proven }: Pick<TableManifest, "proven">): number {
+  return proven?.certificate?.quarantined ?? 0;
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { RunvaultError } from "../../model/error.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import { hashOf, type Manifest, manifestSchema } from "./manifest.ts";
+import { fromFormat1, manifestSchema1 } from "./manifest-format-1.ts";
+
+/** Reads a manifest's text. Throws `archive_damaged` with the file and what is wrong with it. */
+export function parseManifest(text: string, file: string): Manifest {
+  let value: unknown;
+  try {
+    value = parseJson(text);
+  } catch (cause) {
+    throw new RunvaultError("archive_damaged", "the manifest is not JSON", { cause, place: { file } });
+  }
+  const { sha256: written, ...rest } = (typeof value === "object" && value !== null ? value : {}) as Record<
+    string,
+    unknown
+  >;
+  if (written !== hashOf(rest)) {
+    throw new RunvaultError(
+      "archive_damaged",
+      "the manifest was changed after it was committed: its hash does not match",
+      { place: { file } },
+    );
+  }
+  if ((rest as { format?: unknown }).format === 1) return fromFormat1(checked(manifestSchema1, rest, file));
+  return checked(manifestSchema, rest, file);
+}
+
+function checked<T>(schema: z.ZodType<T>, value: unknown, file: string): T {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new RunvaultError("archive_damaged", `the manifest is not valid: ${z.prettifyError(parsed.error)}`, {
+    place: { file },
+  });
+}

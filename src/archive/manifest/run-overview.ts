@@ -1,0 +1,237 @@
+import { join, relative } from "node:path";
+import { RunvaultError } from "../../model/error.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { type Nanoseconds, parseTime } from "../../model/time.ts";
+import type { Archive } from "../archive.ts";
+import { mostBytes } from "../storage/archive-file.ts";
+import { damageOf } from "../storage/damage-of.ts";
+import { misplacedInstances } from "../storage/real-folder.ts";
+import { sizesBelow } from "../storage/sizes-below.ts";
+import type { Manifest, TableState } from "./manifest.ts";
+import { filesOf } from "./manifest-files.ts";
+import { manifestPaths } from "./manifest-paths.ts";
+import { parseManifest } from "./parse-manifest.ts";
+import { holdingsOf, isPresent, shownView } from "./table-view.ts";
+
+/** What there is to say of an archived run without its segments. */
+export interface RunOverview extends RunRef {
+  readonly state: TableState;
+  readonly started: Nanoseconds;
+  readonly committed: Nanoseconds;
+  /** Tables whose rows are served. */
+  readonly tables: readonly TableName[];
+  /** Tables whose latest attempt went wrong; of what was proven before, the rows are served. */
+  readonly partial: readonly {
+    readonly table: TableName;
+    readonly state: TableState;
+    readonly since: string;
+  }[];
+}
+
+/** A manifest that cannot be used. */
+export interface DamagedManifest {
+  /** Below the archive's folder. */
+  readonly file: string;
+  /** Name of the instance's folder, which is its id where that makes a file name. */
+  readonly folder: string;
+  readonly error: RunvaultError;
+}
+
+export interface Overview {
+  /** By instance and run, oldest first. */
+  readonly runs: readonly RunOverview[];
+  readonly damaged: readonly DamagedManifest[];
+}
+
+/** What is wrong with the files of a run, in words. */
+export interface FileTrouble {
+  readonly instanceId: string;
+  readonly message: string;
+}
+
+type Read = RunOverview | DamagedManifest;
+
+/** How much longer than a check of the files its result holds. */
+const restShare = 20;
+
+/**
+ * The runs of an archive, one damaged manifest hiding no more than its own run. What was read is kept until the file is
+ * another one, so that asking again costs a look at each file and no more. A file that could not be read is tried again
+ * each time: permission, or a free descriptor, may come without a change of the file.
+ */
+export class RunOverviews {
+  readonly #archive: Archive;
+  readonly #allowIncomplete: boolean;
+  #kept = new Map<string, { readonly mark: string; readonly read: Read }>();
+  #checking: Promise<readonly FileTrouble[]> | undefined;
+
+  constructor(archive: Archive, allowIncomplete: boolean) {
+    this.#archive = archive;
+    this.#allowIncomplete = allowIncomplete;
+  }
+
+  /** As committed now. Throws where the folder of the manifests cannot be read. */
+  async read(): Promise<Overview> {
+    const { layout, store } = this.#archive;
+    const kept = new Map<string, { readonly mark: string; readonly read: Read }>();
+    for (const file of await manifestPaths(layout, store)) {
+      const mark = await this.#markOf(file);
+      // a run removed since it was listed is simply not there any more
+      if (mark === null) continue;
+      const known = this.#kept.get(file);
+      const before = known?.mark === mark ? known.read : undefined;
+      const read = before !== undefined && isLasting(before) ? before : await this.#readFile(file);
+      if (read === null) continue;
+      // the same trouble as before stays the same error, of which the owner has heard
+      kept.set(file, { mark, read: before !== undefined && isSameTrouble(before, read) ? before : read });
+    }
+    for (const { folder, error } of await misplacedInstances(layout)) {
+      const file = error.place.file!;
+      const before = this.#kept.get(file)?.read;
+      const read = { file: relative(this.#archive.dir, file), folder, error };
+      kept.set(file, { mark: "", read: before !== undefined && isSameTrouble(before, read) ? before : read });
+    }
+    this.#kept = kept;
+    const reads = [...kept.values()].map(({ read }) => read);
+    return {
+      runs: reads.filter((read) => "runId" in read).sort(byInstanceAndAge),
+      damaged: reads.filter((read) => "error" in read),
+    };
+  }
+
+  /**
+   * Files that manifests promise and that are missing, or of another size: a sentence for each run. Contents are for
+   * `verify`. What one check found holds for whoever asks while it is made, and for twenty times as long as it took: a
+   * client that asks again and again costs no more than a twentieth of the disk's time.
+   */
+  missingFiles(): Promise<readonly FileTrouble[]> {
+    this.#checking ??= this.#checkFiles();
+    return this.#checking;
+  }
+
+  async #checkFiles(): Promise<readonly FileTrouble[]> {
+    const began = performance.now();
+    try {
+      const found = await this.#fileTroubles();
+      const heldMs = restShare * (performance.now() - began);
+      setTimeout(() => {
+        this.#checking = undefined;
+      }, heldMs).unref();
+      return found;
+    } catch (error) {
+      this.#checking = undefined;
+      throw error;
+    }
+  }
+
+  async #fileTroubles(): Promise<readonly FileTrouble[]> {
+    const found: FileTrouble[] = [];
+    for (const { instanceId, runId } of (await this.read()).runs) {
+      const run = { instanceId, runId };
+      const before = await this.#archive.manifest(run).catch(() => null);
+      if (before === null) continue;
+      const faults = await this.#faultsOf(before);
+      if (faults.length === 0) continue;
+      // commits in between may have taken files of this generation away
+      const now = await this.#archive.manifest(run).catch(() => null);
+      if (now?.generation !== before.generation) continue;
+      const more = faults.length > 1 ? `, and ${faults.length - 1} more` : "";
+      found.push({ instanceId, message: `${instanceId}/${runId}: ${faults[0]}${more}` });
+    }
+    return found;
+  }
+
+  #overviewOf({ instanceId, runId, state: ofRun, run, tables, committedAt }: Manifest): RunOverview {
+    const isServed = (name: TableName) => isPresent(shownView(tables[name], this.#allowIncomplete));
+    const partial = tableNames.flatMap((table) => {
+      const { state, attempt } = tables[table] ?? {};
+      const since = attempt?.behindSince ?? null;
+      return state === undefined || since === null ? [] : [{ table, state, since }];
+    });
+    return {
+      instanceId,
+      runId,
+      state: ofRun,
+      started: BigInt(run.started ?? 0),
+      committed: parseTime(committedAt),
+      tables: tableNames.filter(isServed),
+      partial,
+    };
+  }
+
+  async #faultsOf(manifest: Manifest): Promise<string[]> {
+    const { layout, store } = this.#archive;
+    const faults: string[] = [];
+    let sizes: ReadonlyMap<string, number>;
+    try {
+      sizes = await sizesBelow(store, layout.committedKey(manifest, "data"));
+    } catch (error) {
+      return [damageOf(error)];
+    }
+    const promisedSizes = sizesOf(manifest);
+    for (const file of filesOf(manifest).data) {
+      const size = sizes.get(layout.committedKey(manifest, "data", file));
+      const promised = promisedSizes.get(file);
+      if (size === undefined) faults.push(`${file} is missing`);
+      else if (promised !== undefined && size !== promised) {
+        faults.push(`${file} has ${size} bytes, not ${promised}`);
+      }
+    }
+    return faults;
+  }
+
+  /** What tells a manifest from the one that replaces it; null where there is none. */
+  async #markOf(file: string): Promise<string | null> {
+    const { layout, store } = this.#archive;
+    try {
+      return (await store.head(layout.keyOf(file)))?.token ?? null;
+    } catch (error) {
+      // what else is in its place, its reading tells
+      return damageOf(error);
+    }
+  }
+
+  /** What a manifest says; null where it was removed since it was listed. */
+  async #readFile(file: string): Promise<Read | null> {
+    try {
+      const { layout, store } = this.#archive;
+      const bytes = await store.get(layout.keyOf(file), mostBytes.manifest);
+      if (bytes === null) return null;
+      const manifest = parseManifest(bytes.toString("utf8"), file);
+      if (layout.manifestFile(manifest) === file) return this.#overviewOf(manifest);
+      const { instanceId, runId } = manifest;
+      throw new RunvaultError(
+        "archive_damaged",
+        `this is the manifest of another run, ${instanceId}/${runId}`,
+        {
+          place: { file },
+        },
+      );
+    } catch (error) {
+      const below = relative(this.#archive.dir, file);
+      const folder = relative(this.#archive.layout.runsDir, join(file, ".."));
+      return { file: below, folder, error: RunvaultError.from(error, { place: { file } }) };
+    }
+  }
+}
+
+/** Whether a reading holds as long as the file is the same: what it says, or that it is damaged. */
+function isLasting(read: Read): boolean {
+  return "runId" in read || read.error.code === "archive_damaged";
+}
+
+function isSameTrouble(one: Read, other: Read): boolean {
+  return "error" in one && "error" in other && one.error.code === other.error.code;
+}
+
+function sizesOf({ tables, documents }: Manifest): Map<string, number> {
+  const holdings = Object.values(tables).flatMap(holdingsOf);
+  const held = holdings.flatMap(({ segments, parquet }) => [...segments, ...parquet]);
+  return new Map([...held, ...Object.values(documents)].map(({ file, storedBytes }) => [file, storedBytes]));
+}
+
+function byInstanceAndAge(a: RunOverview, b: RunOverview): number {
+  const order = <T extends bigint | string>(one: T, other: T) => (one < other ? -1 : one > other ? 1 : 0);
+  return order(a.instanceId, b.instanceId) || order(a.started, b.started) || order(a.runId, b.runId);
+}

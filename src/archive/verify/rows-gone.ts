@@ -1,0 +1,15 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { parquetRows } from "../../duckdb/sql.ts";
+
+/** How many rows of some Parquet files of a table have a seq that no row of others has, which may be in none. */
+export async function countGone(
+  connection: DuckDBConnection,
+  before: readonly string[],
+  now: readonly string[],
+): Promise<bigint> {
+  if (before.length === 0) return 0n;
+  const others = now.length === 0 ? "" : ` ANTI JOIN ${parquetRows(now)} AS now USING (seq)`;
+  const sql = `SELECT count(*) FROM ${parquetRows(before)} AS before${others}`;
+  const [[count]] = (await connection.runAndReadAll(sql)).getRows() as [[bigint]];
+  return count;
+}

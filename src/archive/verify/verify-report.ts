@@ -1,0 +1,116 @@
+import { relative } from "node:path";
+import { exit } from "../../model/error.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+
+/** Everything that is checked, in the order in which people read a report. */
+export const checkNames = [
+  "places",
+  "foreign",
+  "manifest",
+  "documents",
+  "files",
+  "unreferenced",
+  "state",
+  "certificate",
+  "segment-windows",
+  "segment-lines",
+  "parquet-buckets",
+  "parquet-rows",
+  "parquet-types",
+  "quarantine",
+  "links",
+  "order",
+  "bounds",
+  "identity",
+  "lines",
+  "row-hash",
+  "seq-unique",
+  "fills-have-orders",
+  "facts",
+] as const;
+export type CheckName = (typeof checkNames)[number];
+
+/**
+ * What a check found. `notice`: odd, and harmless. `unproven`: the archive holds what came, but that is not proven
+ * whole or sound. `damaged`: the archive is not what was committed.
+ */
+export type CheckLevel = "ok" | "notice" | "unproven" | "damaged";
+
+export interface VerifyCheck {
+  readonly run: RunRef;
+  /** Null where the check concerns the run as a whole. */
+  readonly table: TableName | null;
+  readonly check: CheckName;
+  readonly level: CheckLevel;
+  /** True for the levels `ok` and `notice`. */
+  readonly ok: boolean;
+  /** What was checked, or what is wrong, with the values. */
+  readonly detail: string;
+  /** Files concerned, relative to the archive folder. */
+  readonly files: readonly string[];
+}
+
+export interface VerifyReport {
+  readonly run: RunRef;
+  /** Generation of the manifest that was checked; null where it cannot be read. */
+  readonly generation: number | null;
+  readonly checks: readonly VerifyCheck[];
+  readonly damaged: boolean;
+  readonly unproven: boolean;
+  /** What to do about what kept the run from being read; null where it was read. */
+  readonly remedy: string | null;
+  /** Exit status: damaged before incomplete before done. */
+  readonly exit: number;
+}
+
+/** Collects the checks of one run. */
+export class CheckList {
+  readonly checks: VerifyCheck[] = [];
+  readonly run: RunRef;
+  /** See `VerifyReport`. */
+  remedy: string | null = null;
+  readonly #dir: string;
+
+  constructor(run: RunRef, archiveDir: string) {
+    this.run = { instanceId: run.instanceId, runId: run.runId };
+    this.#dir = archiveDir;
+  }
+
+  add(
+    table: TableName | null,
+    check: CheckName,
+    level: CheckLevel,
+    detail: string,
+    files: readonly string[] = [],
+  ): void {
+    const shown = files.map((file) => relative(this.#dir, file));
+    const ok = level === "ok" || level === "notice";
+    this.checks.push({ run: this.run, table, check, level, ok, detail, files: shown });
+  }
+
+  /** One check with several possible faults: each fault is an entry, none of them is one `ok` entry. */
+  faults(
+    table: TableName | null,
+    check: CheckName,
+    found: readonly Fault[],
+    detailWhenOk: string,
+    level: CheckLevel = "damaged",
+  ): void {
+    if (found.length === 0) this.add(table, check, "ok", detailWhenOk);
+    for (const { detail, files } of found) this.add(table, check, level, detail, files);
+  }
+
+  report(generation: number | null): VerifyReport {
+    const { checks, run, remedy } = this;
+    const damaged = checks.some(({ level }) => level === "damaged");
+    const unproven = checks.some(({ level }) => level === "unproven");
+    const status = damaged ? exit.damaged : unproven ? exit.incomplete : exit.done;
+    return { run, generation, checks, damaged, unproven, remedy, exit: status };
+  }
+}
+
+export interface Fault {
+  readonly detail: string;
+  readonly files?: readonly string[];
+}

@@ -1,0 +1,226 @@
+import { readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { RunvaultError } from "../../model/error.ts";
+import { sameTypes } from "../../model/profile/exact-types.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import { type Nanoseconds, parseTime } from "../../model/time.ts";
+import type { Archive } from "../archive.ts";
+import { formerFiles, isKept, stayingFiles } from "../manifest/former-files.ts";
+import { type Holding, type Manifest, manifestText, type ParquetFile } from "../manifest/manifest.ts";
+import { everyFile } from "../manifest/manifest-files.ts";
+import { holdingsOf } from "../manifest/table-view.ts";
+import { isMissing, linkOrCopy } from "../storage/fsync-files.ts";
+import { ownFiles } from "../storage/own-names.ts";
+import {
+  lstatOrNull,
+  makeRealFolder,
+  requireRealFoldersOf,
+  requireReplaceable,
+} from "../storage/real-folder.ts";
+import { removeLeftovers } from "../storage/remove-leftovers.ts";
+import type { Store } from "../storage/store.ts";
+import { removeOwnFiles } from "../upkeep/remove-own.ts";
+import { holdsCommittedWork, type Pending, removeWork, type Step } from "./run-journal.ts";
+
+/**
+ * Makes `next` the committed truth of its run: files put beside those of generations before, then the manifest, for all
+ * tables at once. The manifest is replaced only if it is still the generation that was read. It also says which files of
+ * generations before are kept for their readers; others are removed.
+ */
+export async function commitRun(
+  archive: Archive,
+  next: Manifest,
+  pending: Pending,
+  step: Step,
+): Promise<void> {
+  const { layout, store } = archive;
+  const key = layout.keyOf(layout.manifestFile(next));
+  // types may have changed since the job began
+  await archive.refresh();
+  // ahead of what it tells apart
+  const token = (await store.head(key))?.token;
+  const before = await archive.manifest(next);
+  if ((before?.generation ?? 0) !== next.generation - 1) throw overtakenBy(before, next);
+  refuseFormerTypes(archive, before, next);
+  // again: the job may have taken hours, and from here on everything has to succeed
+  await requireRealFoldersOf(layout, next);
+  const requireStanding = async () => {
+    if ((await store.head(key))?.token !== token) throw overtakenBy(await archive.manifest(next), next);
+  };
+  await putFiles(archive, before, next, pending, step, requireStanding);
+  step("commit-moved");
+  const { former: _, ...current } = next;
+  const former = formerFiles(before, next);
+  const committed: Manifest = former.length === 0 ? current : { ...current, former };
+  const body = Buffer.from(manifestText(committed));
+  const written = () => step("manifest-written");
+  const put =
+    token === undefined
+      ? await store.putIfAbsent(key, body, written)
+      : await store.replaceIf(key, body, token, written);
+  if (put === null) throw overtakenBy(await archive.manifest(next), next);
+  step("manifest-renamed");
+  await refreshTables(archive, next);
+  step("links-refreshed");
+  await removeLeftovers(store, key);
+  await removeOthers(archive, committed, parseTime(committed.committedAt));
+}
+
+function overtakenBy(now: Manifest | null, next: Manifest): RunvaultError {
+  return new RunvaultError("locked", `another job has committed generation ${now?.generation} of this run`, {
+    place: { instance: next.instanceId, run: next.runId },
+    hint: "Run the same command again.",
+  });
+}
+
+/** Removes the files of a run that its manifest neither names nor keeps for readers any more. */
+async function removeOthers({ layout, store }: Archive, manifest: Manifest, now: Nanoseconds): Promise<void> {
+  const staying = stayingFiles(manifest, now);
+  for (const folder of ["data", "quarantine"] as const) {
+    const prefix = layout.committedKey(manifest, folder);
+    const others = (await store.names(prefix)).filter(
+      (name) => ownFiles[folder](name) && !staying[folder].has(name),
+    );
+    if (others.length > 0) await store.remove(others.map((name) => `${prefix}${name}`));
+  }
+}
+
+/** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
+function refuseFormerTypes(archive: Archive, before: Manifest | null, next: Manifest): void {
+  for (const name of tableNames) {
+    const former = heldIn(before, name);
+    const isKnown = ({ parquet, exactTypes }: Holding) =>
+      parquet.length === 0 ||
+      sameTypes(exactTypes, archive.exactTypes(name)) ||
+      former.some((holding) => sameTypes(exactTypes, holding.exactTypes));
+    if (heldIn(next, name).every(isKnown)) continue;
+    throw new RunvaultError("locked", `another job has changed the column types of ${name} in this archive`, {
+      place: { instance: next.instanceId, run: next.runId, table: name },
+      hint: "Run the same command again: what was fetched is kept, and converted to the new types.",
+    });
+  }
+}
+
+/**
+ * Puts what is pending of the named files; the others have to be there already. What the generation before names, too, may
+ * have been lost since: that is no reason to keep back what this job has of other tables.
+ */
+async function putFiles(
+  { layout, store }: Archive,
+  before: Manifest | null,
+  next: Manifest,
+  pending: Pending,
+  step: Step,
+  requireStanding: () => Promise<void>,
+): Promise<void> {
+  const held = new Set(await readdir(pending.folder));
+  const known = new Set(
+    before === null ? [] : [...everyFile(before), ...(before.former ?? [])].map(({ file }) => file),
+  );
+  const wanted = everyFile(next).map(({ folder, file }) => ({
+    key: layout.committedKey(next, folder, file),
+    file,
+  }));
+  for (const { key, file } of wanted) {
+    if (held.has(file) || known.has(file) || (await store.head(key)) !== null) continue;
+    throw new RunvaultError("archive_damaged", "a file that was to be committed has disappeared", {
+      place: { instance: next.instanceId, run: next.runId, file: store.nameOf(key) },
+      hint: "Find what else changes files in the archive's folder, then run the same command again: nothing was committed.",
+    });
+  }
+  // what generations before name stays as it is, whatever is pending
+  const isToPut = ({ file }: (typeof wanted)[number]) => held.has(file) && !known.has(file);
+  const object = ({ key, file }: (typeof wanted)[number]) => ({
+    key,
+    body: { syncedFile: pending.pendingFile(file) },
+  });
+  function* objects() {
+    for (const one of wanted) {
+      if (isToPut(one)) yield object(one);
+      step("commit-moved-one");
+    }
+  }
+  // what is on another disk stays there until the end of the job: until then a loss of power may cost the copy
+  const taken = new Set(await store.putAllIfAbsent(objects()));
+  if (taken.size === 0) return;
+  // no manifest names what a killed commit left, and what counts is what is pending
+  await requireStanding();
+  await store.remove([...taken]);
+  const again = await store.putAllIfAbsent(wanted.filter(({ key }) => taken.has(key)).map(object));
+  if (again.length > 0) throw overtakenBy(before, next);
+}
+
+/**
+ * Ends what a kill between a commit and the end of its job left undone: links, files that the manifest does not name,
+ * the work folders of the committed generation. Work on a later generation stays. What has been kept for its hour goes,
+ * too. Under the run's lock only.
+ */
+export async function tidyCommitted(archive: Archive, manifest: Manifest, now: Nanoseconds): Promise<void> {
+  const { layout, store } = archive;
+  await refreshTables(archive, manifest);
+  const holdsWork = await holdsCommittedWork(layout, manifest, manifest);
+  const isExpired = manifest.former?.some((former) => !isKept(former, now)) ?? false;
+  if (holdsWork) await removeLeftovers(store, layout.keyOf(layout.manifestFile(manifest)));
+  if (holdsWork || isExpired) await removeOthers(archive, manifest, now);
+  if (holdsWork) await removeWork(layout, manifest);
+}
+
+/**
+ * Brings `tables/` in line with the manifest: one hard link (or copy) a readable bucket, renamed over the former, so
+ * that a glob sees each bucket old or new, never torn, never twice. With `anew` copies are replaced as well, whatever is in
+ * them. Gives how many were made.
+ */
+export async function refreshTables(archive: Archive, manifest: Manifest, anew = false): Promise<number> {
+  const { layout, store } = archive;
+  let made = 0;
+  // after the manifest is in its place: who ends a change of types from here on sees this generation
+  await archive.refresh();
+  for (const name of tableNames) {
+    // until every run has the new types, people go on seeing what they saw: files of one type
+    if (archive.formerTypes(name) !== undefined) continue;
+    const dir = layout.tableDir(name, manifest);
+    const files = linkedParquet(manifest, name);
+    if (files.length > 0) await makeRealFolder(layout, dir);
+    for (const { file, bucket } of files) {
+      const link = join(dir, `${bucket}.parquet`);
+      const key = layout.committedKey(manifest, "data", file);
+      if (await linkOver(store, key, link, anew)) made += 1;
+    }
+    const names = files.map(({ bucket }) => `${bucket}.parquet`);
+    await removeOwnFiles(layout, dir, ownFiles.tables, new Set(names));
+  }
+  return made;
+}
+
+/** The Parquet files of a table that people see in `tables/`. */
+export function linkedParquet(manifest: Manifest, name: TableName): readonly ParquetFile[] {
+  return manifest.tables[name]?.proven?.parquet ?? [];
+}
+
+function heldIn(manifest: Manifest | null, name: TableName): Holding[] {
+  const table = manifest?.tables[name];
+  return table === undefined ? [] : holdingsOf(table);
+}
+
+/** Whether a link, or a copy, had to be made. */
+async function linkOver(store: Store, key: string, to: string, anew: boolean): Promise<boolean> {
+  // the file is lost, or something else is in its place, which its readers are told; what people glob may still be whole
+  const from = await store.localFile(key).catch((error: unknown) => {
+    const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
+    if (isMissing(error) || isDamaged) return null;
+    throw error;
+  });
+  // of a symbolic link its own: it is replaced, wherever it points to
+  const [source, target] = await Promise.all([from === null ? null : lstatOrNull(from), lstatOrNull(to)]);
+  requireReplaceable(to, target);
+  if (from === null || source === null) return false;
+  if (target !== null && target.ino === source.ino && target.dev === source.dev) return false;
+  // a copy, where files cannot be linked
+  if (!anew && target?.isFile() && target.size === source.size && target.mtimeMs >= source.mtimeMs)
+    return false;
+  const aside = join(to, "..", `.${process.pid}.part`);
+  await rm(aside, { force: true });
+  await linkOrCopy(from, aside);
+  await rename(aside, to);
+  return true;
+}

@@ -1,0 +1,123 @@
+import { lstat } from "node:fs/promises";
+import { z } from "zod";
+import { parseJson } from "../../model/outside-json.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { grains } from "../bucket.ts";
+import type { Layout } from "../layout.ts";
+import { parquetSchema, quarantineSchema, segmentSchema } from "../manifest/manifest.ts";
+import { mostBytes, readArchiveFile } from "../storage/archive-file.ts";
+import { isMissing } from "../storage/fsync-files.ts";
+
+/** What a full pass over a table of a source without facts found. */
+const surveySchema = z.strictObject({
+  rows: z.int().nonnegative(),
+  first: z.string().nullable(),
+  last: z.string().nullable(),
+  sha256: z.string(),
+  until: z.string().nullable(),
+  /** Timestamps whose rows a cap may have cut short: nothing else that was answered shows them to be all. */
+  openEnds: z.array(
+    z.strictObject({
+      from: z.string(),
+      to: z.string(),
+      rows: z.int().nonnegative(),
+      bytes: z.int().nonnegative(),
+      /** True when an answer of the table stopped short. */
+      isCapped: z.boolean(),
+    }),
+  ),
+  /** The most rows and the most bytes of one answer of the table: a later command has not seen them. */
+  largest: z.strictObject({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() }),
+});
+export type SurveyRecord = z.infer<typeof surveySchema>;
+
+const table = z.enum(tableNames as [TableName, ...TableName[]]);
+const entrySchema = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("open"),
+    format: z.literal(1),
+    instanceId: z.string(),
+    runId: z.string(),
+    generation: z.int(),
+    /** Of the finished run whose rows these are; null where none was said, and while the run went on. */
+    storageVersion: z.string().nullable(),
+    /** Whether the run was final when its rows were fetched. */
+    final: z.boolean().default(false),
+  }),
+  z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
+  // one that another version wrote is made again
+  z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema.nullable().catch(null) }),
+  // the parts of one unsorted answer count together or not at all
+  z.strictObject({ kind: z.literal("segments"), table, segments: z.array(segmentSchema) }),
+  // their rows were streamed once more, and were the same
+  z.strictObject({ kind: z.literal("compared"), table, files: z.array(z.string()) }),
+  // the parts take the place of the segment at once, so that no row of it is ever without one
+  z.strictObject({
+    kind: z.literal("split"),
+    table,
+    replaces: z.string(),
+    segments: z.array(segmentSchema),
+  }),
+  z.strictObject({ kind: z.literal("drop"), table, files: z.array(z.string()) }),
+  z.strictObject({
+    kind: z.literal("parquet"),
+    table,
+    parquet: parquetSchema,
+    of: z.array(z.string()),
+    drift: z.array(z.string()),
+    /** Types of its exact columns. */
+    exactTypes: z.record(z.string(), z.string()),
+  }),
+  z.strictObject({
+    kind: z.literal("clean"),
+    table,
+    replaces: z.string(),
+    segment: segmentSchema,
+    quarantine: quarantineSchema.nullable(),
+  }),
+]);
+export type Entry = z.infer<typeof entrySchema>;
+
+/** What a journal says: its whole lines, as entries, and how many bytes they are. */
+export interface Journal {
+  readonly entries: readonly Entry[];
+  readonly wholeBytes: number;
+  readonly bytes: number;
+  /** When something was last noted in it, in milliseconds since 1970. */
+  readonly notedMs: number;
+}
+
+/**
+ * Reads a journal without changing it; nothing where there is none. A torn last line is what a kill leaves: it does not
+ * count. Any other damage: no journal. Throws `archive_damaged` where it is no file.
+ */
+export async function readJournal(layout: Layout, run: RunRef): Promise<Journal> {
+  const file = layout.journalFile(run);
+  let bytes: Buffer;
+  let notedMs: number;
+  try {
+    bytes = await readArchiveFile(layout, file, mostBytes.journal);
+    notedMs = (await lstat(file)).mtimeMs;
+  } catch (error) {
+    if (isMissing(error)) return { entries: [], wholeBytes: 0, bytes: 0, notedMs: 0 };
+    throw error;
+  }
+  const wholeBytes = bytes.lastIndexOf(10) + 1;
+  const sizes = { wholeBytes, bytes: bytes.byteLength, notedMs };
+  const entries: Entry[] = [];
+  for (const line of bytes.toString("utf8", 0, wholeBytes).split("\n").slice(0, -1)) {
+    const parsed = entrySchema.safeParse(jsonOrNull(line));
+    if (!parsed.success) return { entries: [], ...sizes };
+    entries.push(parsed.data);
+  }
+  return { entries, ...sizes };
+}
+
+function jsonOrNull(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,71 @@
+import { z } from "zod";
+import { RunvaultError } from "../../model/error.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import type { RunRef } from "../../model/source.ts";
+import { shorten } from "../../row/strict-line.ts";
+import type { Archive } from "../archive.ts";
+import { lineLimitBytes } from "../convert/line-by-line-conversion.ts";
+import type { QuarantineFile } from "../manifest/manifest.ts";
+import type { Store } from "../storage/store.ts";
+
+/** One of the rows set aside from a table, for a report. */
+export interface SetAside {
+  /** What is wrong with it. */
+  readonly reason: string;
+  /** The row as it came, in quotes, cut where it is long. */
+  readonly row: string;
+  /** The file that has all of it, with others. */
+  readonly file: string;
+}
+
+const recordSchema = z.looseObject({ reason: z.string(), raw: z.string() });
+
+/** The first row in a table's quarantine; null where there is none, or none that can be read: `verify` tells of damage. */
+export async function exampleSetAside(
+  { layout, store }: Pick<Archive, "layout" | "store">,
+  run: RunRef,
+  quarantine: readonly QuarantineFile[],
+): Promise<SetAside | null> {
+  const [first] = quarantine;
+  if (first === undefined) return null;
+  const key = layout.committedKey(run, "quarantine", first.file);
+  const parsed = recordSchema.safeParse(await firstRecord(store, key, first));
+  if (!parsed.success) return null;
+  const { reason, raw } = parsed.data;
+  return { reason, row: shorten(raw), file: store.nameOf(key) };
+}
+
+/** The rows that a quarantine file holds, as they came; none of one that cannot be read: `verify` tells of damage. */
+export async function rowsSetAside(
+  store: Store,
+  key: string,
+  { storedBytes }: QuarantineFile,
+): Promise<string[]> {
+  try {
+    const text = (await store.get(key, storedBytes))?.toString("utf8") ?? "";
+    const records = text.split("\n").filter((record) => record !== "");
+    return records.map((record) => recordSchema.parse(parseJson(record)).raw);
+  } catch (error) {
+    if (!(error instanceof z.ZodError) && !isUnreadable(error)) throw error;
+    return [];
+  }
+}
+
+async function firstRecord(store: Store, key: string, { storedBytes }: QuarantineFile): Promise<unknown> {
+  try {
+    const bytes = await store.get(key, storedBytes, { start: 0, end: mostRecordLength });
+    const end = bytes?.indexOf("\n") ?? -1;
+    return end < 0 ? null : parseJson(bytes!.toString("utf8", 0, end));
+  } catch (error) {
+    if (!isUnreadable(error)) throw error;
+    return null;
+  }
+}
+
+/** A line that JSON escapes throughout, and what stands around it. */
+const mostRecordLength = 6 * lineLimitBytes + 4096;
+
+function isUnreadable(error: unknown): boolean {
+  const isDamaged = error instanceof RunvaultError && error.code === "archive_damaged";
+  return error instanceof SyntaxError || isDamaged;
+}
