@@ -6,7 +6,7 @@ import {
   instanceFaultKinds,
   isInstanceFault,
   parseInstanceFault,
-} from "../simulator/instance-fault.ts";
+} from "../simulator/control/instance-fault.ts";
 
 export interface SimulatedFaults {
   /** In the answers about history. */

@@ -1,5 +1,5 @@
 import type { Nanoseconds } from "../model/time.ts";
-import type { WorldRun } from "./world.ts";
+import type { WorldRun } from "./world/world.ts";
 
 /** What the clock shows of a run. */
 export interface SeenRun {

@@ -1,6 +1,6 @@
 import { RunvaultError } from "../model/error.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
-import type { InstanceFault } from "./instance-fault.ts";
+import type { InstanceFault } from "./control/instance-fault.ts";
 
 export interface SimulatorOptions {
   /** Seeds every choice; the same seed and arguments give the same bytes on every machine. Default "1". */

@@ -26,21 +26,21 @@ import { nearestName } from "../model/text/nearest-name.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
 import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import { textRowHash } from "../row/row-hash.ts";
-import { begunRuns } from "./begun-run.ts";
-import { resourcesOf } from "./catalog.ts";
-import { InstanceFaults } from "./instance-fault.ts";
-import { InstanceLife } from "./instance-life.ts";
-import { runRows } from "./run-rows.ts";
-import { summaryOf } from "./run-summary.ts";
+import { resourcesOf } from "./control/catalog.ts";
+import { InstanceFaults } from "./control/instance-fault.ts";
+import { InstanceLife } from "./control/instance-life.ts";
+import { simulatedControl } from "./control/simulated-control.ts";
 import type { SeenRun } from "./seen-run.ts";
-import { simulatedControl } from "./simulated-control.ts";
 import { type SimulatorOptions, simulatorOptions } from "./simulator-options.ts";
-import { readTableIndex } from "./table-index.ts";
-import { type TableReader, tableReader } from "./table-reader.ts";
-import { openWorld, type RenderWatch, tableFiles, type World, type WorldRun } from "./world.ts";
+import { readTableIndex } from "./store/table-index.ts";
+import { type TableReader, tableReader } from "./store/table-reader.ts";
+import { begunRuns } from "./world/begun-run.ts";
+import { runRows } from "./world/run-rows.ts";
+import { summaryOf } from "./world/run-summary.ts";
+import { openWorld, type RenderWatch, tableFiles, type World, type WorldRun } from "./world/world.ts";
 
 export type { SimulatorOptions } from "./simulator-options.ts";
-export type { RenderWatch } from "./world.ts";
+export type { RenderWatch } from "./world/world.ts";
 
 /** When a run happens. */
 export interface RunSpan {

@@ -298,7 +298,7 @@ test("the same seed gives the same bytes, another seed others, and a rendered wo
   await openSimulator({ ...small, seed: "silver", cacheDir: other });
   expect(await treeHash(first)).toBe(await treeHash(second));
   expect(await treeHash(first)).not.toBe(await treeHash(other));
-  // changes only together with the render version in src/simulator/world.ts
+  // changes only together with the render version in src/simulator/world/world.ts
   expect(await treeHash(first)).toBe("454dd814fc0df464f8bab1d4b197e119e5f4de1495e2fc1014f95ec7673396e7");
   await openSimulator({ ...small, seed: "golden", cacheDir: first });
   expect((await readdir(first)).length).toBe(1);

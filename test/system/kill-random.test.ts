@@ -1,7 +1,7 @@
 import { randomInt } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, onTestFailed } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { randomFrom } from "../../src/simulator/random.ts";
+import { randomFrom } from "../../src/simulator/world/random.ts";
 import { KillDriver, KillWorld } from "../fixtures/command/kill-driver.ts";
 import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";
 

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { randomFrom } from "../../../src/simulator/random.ts";
+import { randomFrom } from "../../../src/simulator/world/random.ts";
 import { craftArchive } from "../../fixtures/attack/archives.ts";
 import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
 import { type Running, run, start } from "../../fixtures/command/command-process.ts";

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { randomFrom } from "../../../src/simulator/random.ts";
+import { randomFrom } from "../../../src/simulator/world/random.ts";
 import { buildArchive } from "../../fixtures/archive/query-archive.ts";
 import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
 import { type Callable, callables, forbidden, hostileStatement } from "../../fixtures/attack/statements.ts";

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { type TableName, tableNames } from "../model/profile/table.ts";
-import { canonicalDouble } from "../row/line.ts";
-import { type Bar, barMicros } from "./bars.ts";
-import { formatScaled } from "./fixed-point.ts";
-import { randomFrom } from "./random.ts";
-import type { RowSink, RunPlan } from "./run-plan.ts";
-import { type EquityStatistics, equityStatistics, statisticsConvention } from "./statistics.ts";
-import { crossoverStrategy } from "./strategy.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import { canonicalDouble } from "../../row/line.ts";
+import { type Bar, barMicros } from "../world/bars.ts";
+import { formatScaled } from "../world/fixed-point.ts";
+import { randomFrom } from "../world/random.ts";
+import type { RowSink, RunPlan } from "../world/run-plan.ts";
+import { type EquityStatistics, equityStatistics, statisticsConvention } from "../world/statistics.ts";
+import { crossoverStrategy } from "../world/strategy.ts";
 import { latestMicros, type TableWriter, tableWriter, type WrittenTable } from "./table-writer.ts";
 
 /** Bars between two flushes of the tables: what is held in memory beyond the lateness. */

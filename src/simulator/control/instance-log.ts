@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { LogEntry } from "../model/control.ts";
-import type { Nanoseconds } from "../model/time.ts";
+import type { LogEntry } from "../../model/control.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { lineTime } from "../store/line-time.ts";
+import type { RunRows } from "../world/run-rows.ts";
 import { type InstanceLife, logText } from "./instance-life.ts";
-import { lineTime } from "./line-time.ts";
-import type { RunRows } from "./run-rows.ts";
 
 const pollMs = 50;
 /** Lines that became known late stand before others in key order; so many more are looked at. */

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { LiveFeed, LiveValue } from "../model/control.ts";
-import { type Nanoseconds, nsPerSecond } from "../model/time.ts";
+import type { LiveFeed, LiveValue } from "../../model/control.ts";
+import { type Nanoseconds, nsPerSecond } from "../../model/time.ts";
+import { type SeenRun, seenRun } from "../seen-run.ts";
+import { lineTime } from "../store/line-time.ts";
+import type { RunRows } from "../world/run-rows.ts";
+import type { WorldRun } from "../world/world.ts";
 import type { CatalogResource } from "./catalog.ts";
-import { lineTime } from "./line-time.ts";
-import type { RunRows } from "./run-rows.ts";
-import { type SeenRun, seenRun } from "./seen-run.ts";
-import type { WorldRun } from "./world.ts";
 
 /** How often the clock is looked at, in wall time. */
 const pollMs = 50;

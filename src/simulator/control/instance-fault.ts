@@ -1,5 +1,5 @@
-import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/text/nearest-name.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
 
 /** What a runtime does while it runs, and what can fail in it by itself; named as in the gateway's Capabilities. */
 export const fallibleCapabilities = ["subscriptions", "accounts", "portfolios", "events"] as const;

@@ -2,18 +2,18 @@ import { createHash, randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { RunvaultError } from "../model/error.ts";
-import { makeFolder, privateFile, privateFolder } from "../model/make-folder.ts";
-import { type TableName, tableNames } from "../model/profile/table.ts";
-import type { RunRef } from "../model/source.ts";
-import { parseTime } from "../model/time.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { makeFolder, privateFile, privateFolder } from "../../model/make-folder.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { parseTime } from "../../model/time.ts";
+import type { SimulatorOptions } from "../simulator-options.ts";
+import { dataFileName, indexFileName, type RenderedRun, renderRun } from "../store/render-run.ts";
 import type { BarSource } from "./bars.ts";
 import { csvBars } from "./csv-bars.ts";
 import { generatedBars } from "./generated-bars.ts";
 import { movedBars } from "./moved-bars.ts";
-import { dataFileName, indexFileName, type RenderedRun, renderRun } from "./render-run.ts";
 import type { RunPlan } from "./run-plan.ts";
-import type { SimulatorOptions } from "./simulator-options.ts";
 
 /** Raise it whenever the same arguments give other bytes; worlds of other versions are not used. */
 const renderVersion = 2;

@@ -1,8 +1,8 @@
-import type { TableName } from "../model/profile/table.ts";
-import type { Nanoseconds, TimeBounds } from "../model/time.ts";
-import { lineTime } from "./line-time.ts";
-import type { LineSelection, TableReader } from "./table-reader.ts";
-import { latestMicros } from "./table-writer.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
+import { lineTime } from "../store/line-time.ts";
+import type { LineSelection, TableReader } from "../store/table-reader.ts";
+import { latestMicros } from "../store/table-writer.ts";
 import type { WorldRun } from "./world.ts";
 
 type Filters = LineSelection["filters"];

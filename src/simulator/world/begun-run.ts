@@ -1,12 +1,12 @@
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { RunvaultError } from "../model/error.ts";
-import { privateFolder } from "../model/make-folder.ts";
-import { makeTemporaryFolder } from "../model/temporary-folder.ts";
-import type { Nanoseconds } from "../model/time.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { privateFolder } from "../../model/make-folder.ts";
+import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { SimulatorOptions } from "../simulator-options.ts";
+import { renderRun } from "../store/render-run.ts";
 import { barMicros } from "./bars.ts";
-import { renderRun } from "./render-run.ts";
-import type { SimulatorOptions } from "./simulator-options.ts";
 import { planOfBegunRun, runIdOf, type World, type WorldRun } from "./world.ts";
 
 /** A run that began because somebody asked for it, after the world was rendered. */

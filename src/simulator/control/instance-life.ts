@@ -1,11 +1,11 @@
-import type { LifecycleAction, LogEntry } from "../model/control.ts";
-import { RunvaultError } from "../model/error.ts";
-import type { DesiredState, ProcessState, RuntimeState } from "../model/instance-state.ts";
-import { formatTime, type Nanoseconds, nsPerSecond } from "../model/time.ts";
-import type { BegunRun } from "./begun-run.ts";
+import type { LifecycleAction, LogEntry } from "../../model/control.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { DesiredState, ProcessState, RuntimeState } from "../../model/instance-state.ts";
+import { formatTime, type Nanoseconds, nsPerSecond } from "../../model/time.ts";
+import { type SeenRun, seenRun } from "../seen-run.ts";
+import type { BegunRun } from "../world/begun-run.ts";
+import type { WorldRun } from "../world/world.ts";
 import type { InstanceFaults } from "./instance-fault.ts";
-import { type SeenRun, seenRun } from "./seen-run.ts";
-import type { WorldRun } from "./world.ts";
 
 // clock time from the action, or from the process having stopped, until it shows
 const runtimeStops = nsPerSecond;

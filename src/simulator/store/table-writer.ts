@@ -1,5 +1,5 @@
 import { closeSync, openSync, writeSync } from "node:fs";
-import { privateFile } from "../model/make-folder.ts";
+import { privateFile } from "../../model/make-folder.ts";
 import { indexFields } from "./table-index.ts";
 
 /** Text of a block before it is written and gets its entry in the index. */

@@ -1,4 +1,4 @@
-import { RunvaultError } from "../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
 
 /** A time field of a rendered line, in UNIX nanoseconds. */
 export function lineTime(line: string, field: "ts_event" | "ts_init"): bigint {

@@ -2,8 +2,8 @@ import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { parse } from "csv-parse";
-import { RunvaultError } from "../model/error.ts";
-import { parseTime } from "../model/time.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { parseTime } from "../../model/time.ts";
 import { type Bar, type BarSource, barMicros } from "./bars.ts";
 
 const batchBars = 1024;

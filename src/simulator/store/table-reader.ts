@@ -1,7 +1,7 @@
 import { type FileHandle, open } from "node:fs/promises";
-import { RunvaultError } from "../model/error.ts";
-import { isWithin, type TimeBounds } from "../model/time.ts";
-import { refuseWhenAborted } from "../model/usual-errors.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { isWithin, type TimeBounds } from "../../model/time.ts";
+import { refuseWhenAborted } from "../../model/usual-errors.ts";
 import type { Block, TableIndex } from "./table-index.ts";
 
 const readBytes = 1_048_576;

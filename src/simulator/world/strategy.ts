@@ -1,5 +1,5 @@
-import { RunvaultError } from "../model/error.ts";
-import { canonicalDouble } from "../row/line.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { canonicalDouble } from "../../row/line.ts";
 import type { Bar } from "./bars.ts";
 import { divideHalfEven, formatScaled } from "./fixed-point.ts";
 import { movingAverage } from "./moving-average.ts";

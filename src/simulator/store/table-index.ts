@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { endianness } from "node:os";
-import { RunvaultError } from "../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
 
 /** 64-bit integers an entry has: offset, row, first and last ts_event, smallest and largest ts_init. */
 export const indexFields = 6;

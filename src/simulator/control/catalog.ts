@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import { type Resource, ResourceSchema } from "../gen/example/history/v1/history_service_pb.ts";
-import type { Contract } from "../model/control.ts";
-import { type TableName, tableNamed } from "../model/profile/table.ts";
-import { rowMessage } from "../row/wire/row-message.ts";
-import type { SimulatorOptions } from "./simulator-options.ts";
-import type { WorldRun } from "./world.ts";
+import { type Resource, ResourceSchema } from "../../gen/example/history/v1/history_service_pb.ts";
+import type { Contract } from "../../model/control.ts";
+import { type TableName, tableNamed } from "../../model/profile/table.ts";
+import { rowMessage } from "../../row/wire/row-message.ts";
+import type { SimulatorOptions } from "../simulator-options.ts";
+import type { WorldRun } from "../world/world.ts";
 
 interface Delivery {
   readonly deliveryModel: "EVENT" | "SNAPSHOT" | "SAMPLED";

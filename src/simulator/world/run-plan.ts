@@ -1,4 +1,4 @@
-import type { TableName } from "../model/profile/table.ts";
+import type { TableName } from "../../model/profile/table.ts";
 import type { BarSource } from "./bars.ts";
 
 /** Everything that decides a run's rows. */
