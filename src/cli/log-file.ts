@@ -2,8 +2,8 @@ import type { EventEmitter } from "node:events";
 import { type FileHandle, open } from "node:fs/promises";
 import { RunvaultError } from "../model/error.ts";
 import { privateFile } from "../model/make-folder.ts";
-import { atMostEvery } from "../serve/at-most-every.ts";
-import { countLines } from "../serve/row-lines.ts";
+import { countLines } from "../row/wire/row-lines.ts";
+import { atMostEvery } from "../serve/monitoring/at-most-every.ts";
 import { unwritable } from "./unwritable.ts";
 
 export interface LogFileOptions {

@@ -5,11 +5,11 @@ import { RunvaultError } from "../model/error.ts";
 import { privateFile } from "../model/make-folder.ts";
 import { nearestName } from "../model/text/nearest-name.ts";
 import { visible } from "../model/text/visible-text.ts";
-import { HostNames, hostPattern } from "../serve/host-names.ts";
-import { isLoopback } from "../serve/loopback.ts";
+import { HostNames, hostPattern } from "../serve/auth/host-names.ts";
+import type { TokenList } from "../serve/auth/token-list.ts";
+import { isLoopback } from "../serve/http/loopback.ts";
+import type { ServeTls } from "../serve/http/tls-options.ts";
 import type { Served } from "../serve/server.ts";
-import type { ServeTls } from "../serve/tls-options.ts";
-import type { TokenList } from "../serve/token-list.ts";
 import { type Transport, transports } from "../serve/transport.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
@@ -121,7 +121,7 @@ export async function pageKeyFrom(
   session: Pick<Session, "log" | "signal">,
 ): Promise<{ readonly pageKey?: Buffer }> {
   if (file === undefined) return {};
-  const { leastPageKeyBytes } = await import("../serve/page-token.ts");
+  const { leastPageKeyBytes } = await import("../serve/history/page-token.ts");
   const bytes = await readSecretFile("--page-key-file", file, session);
   const isText = bytes.every((byte) => byte < 0x80);
   const pageKey = isText ? Buffer.from(bytes.toString("latin1").trim()) : bytes;
@@ -139,7 +139,7 @@ export async function tokensFrom(
   session: Pick<Session, "log" | "signal">,
 ): Promise<TokenList | undefined> {
   if (tokens === undefined) return undefined;
-  const { TokenList } = await import("../serve/token-list.ts");
+  const { TokenList } = await import("../serve/auth/token-list.ts");
   return TokenList.parse((await readSecretFile("--tokens", tokens, session)).toString("utf8"), tokens);
 }
 

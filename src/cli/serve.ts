@@ -4,7 +4,7 @@ import { z } from "zod";
 import { exit, RunvaultError } from "../model/error.ts";
 import { visible } from "../model/text/visible-text.ts";
 import { version } from "../model/version.ts";
-import { isLoopback } from "../serve/loopback.ts";
+import { isLoopback } from "../serve/http/loopback.ts";
 import { archiveOption, archiveShape } from "./archive-option.ts";
 import { commandEntry } from "./command-entry.ts";
 import { countBuffersWithHeap } from "./external-memory.ts";
@@ -240,7 +240,7 @@ async function loadServer() {
     import("../analytics/archive-files.ts"),
     import("../archive/read/archive-control.ts"),
     import("../serve/server.ts"),
-    import("../serve/access-log.ts"),
+    import("../serve/monitoring/access-log.ts"),
   ]);
   return { openArchive, openArchiveSource, parquetForms, ArchiveFiles, archiveControl, serve, accessEntry };
 }

@@ -5,7 +5,7 @@ import { faultGrammar, faultKinds } from "../faults/fault.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import { formatTime, type Nanoseconds } from "../model/time.ts";
 import { version } from "../model/version.ts";
-import { isLoopback } from "../serve/loopback.ts";
+import { isLoopback } from "../serve/http/loopback.ts";
 import { instanceFaultKinds } from "../simulator/control/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../simulator/simulator.ts";
 import { commandEntry } from "./command-entry.ts";

@@ -42,7 +42,7 @@ Example:
 });
 
 async function printLine(values: z.output<typeof schema>, session: Session): Promise<number> {
-  const { tokenLine } = await import("../serve/token-list.ts");
+  const { tokenLine } = await import("../serve/auth/token-list.ts");
   if (session.terminal.stdinIsTerminal) session.note("type the token, then Enter and Ctrl-D");
   const token = (await text(session.terminal.stdin)).trim();
   if (token === "") {

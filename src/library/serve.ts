@@ -5,7 +5,7 @@ import { archiveControl } from "../archive/read/archive-control.ts";
 import { openArchiveSource } from "../archive/read/archive-source.ts";
 import { RunvaultError } from "../model/error.ts";
 import { version } from "../model/version.ts";
-import { isLoopback } from "../serve/loopback.ts";
+import { isLoopback } from "../serve/http/loopback.ts";
 import { type ServeOptions, serve } from "../serve/server.ts";
 
 export { RunvaultError } from "../model/error.ts";

@@ -2,10 +2,10 @@ import { METHODS, type RequestListener } from "node:http";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { RunvaultError } from "../model/error.ts";
 import { errorAnswer, isForOwner, requestError } from "./envelope.ts";
-import { type HttpServerOptions, newHttpServer } from "./http-server.ts";
-import { closeRefusedUpgrade } from "./live-route.ts";
-import { pathOf } from "./request-target.ts";
-import { type ServeTls, tlsOptions } from "./tls-options.ts";
+import { type HttpServerOptions, newHttpServer } from "./http/http-server.ts";
+import { pathOf } from "./http/request-target.ts";
+import { type ServeTls, tlsOptions } from "./http/tls-options.ts";
+import { closeRefusedUpgrade } from "./live/live-route.ts";
 
 export interface AppOptions extends Omit<HttpServerOptions, "tls"> {
   readonly tls: ServeTls | undefined;

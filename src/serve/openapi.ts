@@ -3,9 +3,9 @@ import { HistoryErrorDetailSchema } from "../gen/example/history/v1/history_serv
 import { filterNames, type Table, tableNames } from "../model/profile/table.ts";
 import { type RowForm, rowForms } from "../model/row-answer.ts";
 import { rowMessage } from "../row/wire/row-message.ts";
+import { mostLogLines } from "./control/log-routes.ts";
 import { wireCodes } from "./envelope.ts";
-import { rowCountHeader, setAsideHeader } from "./history-routes.ts";
-import { mostLogLines } from "./log-routes.ts";
+import { rowCountHeader, setAsideHeader } from "./history/history-routes.ts";
 import { type JsonSchema, MessageSchemas } from "./message-schema.ts";
 import { planeOf } from "./new-app.ts";
 import type { ParameterName, RouteDoc } from "./route-doc.ts";

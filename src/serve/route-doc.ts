@@ -1,8 +1,8 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { FastifyRequest } from "fastify";
 import { filterNames, type Table } from "../model/profile/table.ts";
-import { givenQueryOf } from "./request-target.ts";
-import { checkedQuery } from "./row-query.ts";
+import { checkedQuery } from "./history/row-query.ts";
+import { givenQueryOf } from "./http/request-target.ts";
 
 /** The query parameters that there are. */
 export const parameterNames = [

@@ -8,7 +8,7 @@ import { tables } from "../../src/model/profile/table.ts";
 import { indexPage, pageLayout } from "../../src/row/wire/page-index.ts";
 import { rowMessage } from "../../src/row/wire/row-message.ts";
 import { RowTranscoder } from "../../src/row/wire/row-transcoder.ts";
-import { RowWire } from "../../src/serve/row-wire.ts";
+import { RowWire } from "../../src/row/wire/row-wire.ts";
 import { serve } from "../../src/serve/server.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
 import { transcoded } from "../fixtures/source/transcoded.ts";

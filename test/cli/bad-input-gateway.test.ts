@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";

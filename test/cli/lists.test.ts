@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { openArchive } from "../../src/archive/archive.ts";
 import { readSources } from "../../src/archive/sources.ts";
 import { RunvaultError } from "../../src/model/error.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { ManyRuns } from "../fixtures/source/many-runs.ts";

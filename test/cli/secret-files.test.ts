@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { tokenLine } from "../../src/serve/token-list.ts";
+import { tokenLine } from "../../src/serve/auth/token-list.ts";
 import { runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 let folder: string;

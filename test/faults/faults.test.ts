@@ -5,7 +5,7 @@ import { ArmedFaults } from "../../src/faults/armed-faults.ts";
 import { faultGrammar, faultKinds, parseFault } from "../../src/faults/fault.ts";
 import { wireFaults } from "../../src/faults/wire-faults.ts";
 import { rowHash } from "../../src/row/row-hash.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";
 import { ArraySource, fills, rowOf } from "../fixtures/served/serve-source.ts";

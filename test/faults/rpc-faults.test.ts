@@ -5,7 +5,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, expect, test } from "vitest";
 import { connectCodeNames, parseFault } from "../../src/faults/fault.ts";
 import { PreviewTableResponseSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { maxPageBytes } from "../../src/serve/wire-hook.ts";
 import { dialects, failure, historyClient, lineOf, pagesOf } from "../fixtures/served/rpc-clients.ts";

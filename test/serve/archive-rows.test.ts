@@ -11,7 +11,7 @@ import type { Archive } from "../../src/archive/archive.ts";
 import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import type { HistorySource } from "../../src/model/source.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";

@@ -12,9 +12,9 @@ import { GatewayService } from "../../src/gen/example/gateway/v1/gateway_service
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { tables } from "../../src/model/profile/table.ts";
 import type { HistorySource } from "../../src/model/source.ts";
-import { accessEntry } from "../../src/serve/access-log.ts";
+import { TokenList, tokenLine } from "../../src/serve/auth/token-list.ts";
+import { accessEntry } from "../../src/serve/monitoring/access-log.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
-import { TokenList, tokenLine } from "../../src/serve/token-list.ts";
 import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
 import { transportTo } from "../fixtures/served/rpc-clients.ts";
 import { services } from "../fixtures/served/rpc-services.ts";

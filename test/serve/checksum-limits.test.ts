@@ -2,7 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, expect, test } from "vitest";
 import type { FactsRequest, RunRef } from "../../src/model/source.ts";
 import type { TimeBounds } from "../../src/model/time.ts";
-import type { ServeLimits } from "../../src/serve/limited-source.ts";
+import type { ServeLimits } from "../../src/serve/history/limited-source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { historyClient } from "../fixtures/served/rpc-clients.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";

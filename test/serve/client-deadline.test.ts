@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { expect, it } from "vitest";
-import { cutDeadline } from "../../src/serve/client-deadline.ts";
+import { cutDeadline } from "../../src/serve/http/client-deadline.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";
 

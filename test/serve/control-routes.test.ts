@@ -12,7 +12,7 @@ import {
   ListResourcesResponseSchema,
   QueryResponseSchema,
 } from "../../src/gen/example/gateway/v1/runtime_service_pb.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { LiveWorld, minute, second } from "../fixtures/served/live-world.ts";
 
 describe("a running instance", () => {

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";
 import { bytesOf, ServedFiles } from "../fixtures/served/served-files.ts";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, test } from "vitest";
-import { HostNames, hostPattern, ownHostNames } from "../../src/serve/host-names.ts";
+import { HostNames, hostPattern, ownHostNames } from "../../src/serve/auth/host-names.ts";
 
 const names = new HostNames(
   ["archive.example", "*.svc.cluster.local"],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { LiveFeed, LiveValue } from "../../src/model/control.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { LiveClient, LiveWorld, minute, second } from "../fixtures/served/live-world.ts";
 import { controlOf } from "../fixtures/served/serve-control.ts";

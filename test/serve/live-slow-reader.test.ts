@@ -2,7 +2,7 @@ import { once } from "node:events";
 import net from "node:net";
 import { expect, test } from "vitest";
 import type { LiveFeed, LiveValue } from "../../src/model/control.ts";
-import { type DropPolicy, LiveOutbox, mostWaiting } from "../../src/serve/live-outbox.ts";
+import { type DropPolicy, LiveOutbox, mostWaiting } from "../../src/serve/live/live-outbox.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { LiveClient } from "../fixtures/served/live-world.ts";
 import { controlOf } from "../fixtures/served/serve-control.ts";

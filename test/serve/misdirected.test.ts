@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import { ErrorCode, GatewayErrorSchema } from "../../src/gen/example/gateway/v1/error_pb.ts";
 import { GatewayService } from "../../src/gen/example/gateway/v1/gateway_service_pb.ts";
-import { TokenList, tokenLine } from "../../src/serve/token-list.ts";
+import { TokenList, tokenLine } from "../../src/serve/auth/token-list.ts";
 import { LiveWorld } from "../fixtures/served/live-world.ts";
 import { dialects, failure, historyClient, transportTo } from "../fixtures/served/rpc-clients.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type Listing, PageTokens, runOfToken } from "../../src/serve/page-token.ts";
+import { type Listing, PageTokens, runOfToken } from "../../src/serve/history/page-token.ts";
 import { LiveWorld } from "../fixtures/served/live-world.ts";
 import { failure, historyClient } from "../fixtures/served/rpc-clients.ts";
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { tables } from "../../src/model/profile/table.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { controlOf } from "../fixtures/served/serve-control.ts";
 import { ArraySource, fills, rowOf } from "../fixtures/served/serve-source.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../src/model/profile/table.ts";
 import { canonicalLine, type Row } from "../../src/row/line.ts";
 import { rowMessage } from "../../src/row/wire/row-message.ts";
-import { RowWire } from "../../src/serve/row-wire.ts";
+import { RowWire } from "../../src/row/wire/row-wire.ts";
 import { lineOf } from "../fixtures/served/rpc-clients.ts";
 import { rowOf } from "../fixtures/served/serve-source.ts";
 

@@ -9,9 +9,9 @@ import {
 import { RunvaultError } from "../../src/model/error.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import type { RowRequest } from "../../src/model/source.ts";
-import { CursorPool } from "../../src/serve/cursor-pool.ts";
-import { type Listing, PageTokens } from "../../src/serve/page-token.ts";
-import { rowPage } from "../../src/serve/row-pages.ts";
+import { CursorPool } from "../../src/serve/history/cursor-pool.ts";
+import { type Listing, PageTokens } from "../../src/serve/history/page-token.ts";
+import { rowPage } from "../../src/serve/history/row-pages.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { maxPageBytes, type Page } from "../../src/serve/wire-hook.ts";
 import { failure, historyClient, lineOf, pagesOf } from "../fixtures/served/rpc-clients.ts";

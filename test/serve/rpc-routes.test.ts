@@ -5,7 +5,7 @@ import { GatewayService } from "../../src/gen/example/gateway/v1/gateway_service
 import { InstanceService } from "../../src/gen/example/gateway/v1/instance_service_pb.ts";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { tables } from "../../src/model/profile/table.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import {
   dialects,

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, expect, test } from "vitest";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { DocumentKind, RowRequest, RunRef } from "../../src/model/source.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
 import { rawGet } from "../fixtures/served/serve-raw-client.ts";
 import { ArraySource, fills } from "../fixtures/served/serve-source.ts";

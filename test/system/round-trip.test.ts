@@ -2,8 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { tokenLine } from "../../src/serve/auth/token-list.ts";
 import { serve } from "../../src/serve/server.ts";
-import { tokenLine } from "../../src/serve/token-list.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { type RunningInside, runInside, startInside } from "../fixtures/command/command-inside.ts";
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Table, type TableName, tables } from "../../src/model/profile/table.ts";
 import type { RunRef } from "../../src/model/source.ts";
 import type { Row } from "../../src/row/line.ts";
-import { tokenLine } from "../../src/serve/token-list.ts";
+import { tokenLine } from "../../src/serve/auth/token-list.ts";
 import { inProject } from "../fixtures/command/project.ts";
 import { PythonSession } from "../fixtures/command/python-session.ts";
 import { requires } from "../fixtures/command/requirement.ts";

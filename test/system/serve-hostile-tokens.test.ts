@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
 import { tables } from "../../src/model/profile/table.ts";
-import { TokenList, tokenLine } from "../../src/serve/token-list.ts";
+import { TokenList, tokenLine } from "../../src/serve/auth/token-list.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { envelopeFault, HostileTarget, targetRun } from "../fixtures/served/hostile-target.ts";
 import { LiveWorld } from "../fixtures/served/live-world.ts";

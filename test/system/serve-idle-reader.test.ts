@@ -8,7 +8,7 @@ import tls from "node:tls";
 import { afterEach, expect, test } from "vitest";
 import type { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
-import type { RequestLogEntry } from "../../src/serve/request-log.ts";
+import type { RequestLogEntry } from "../../src/serve/monitoring/request-log.ts";
 import { type Served, type ServeOptions, serve } from "../../src/serve/server.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate } from "../fixtures/command/tls-files.ts";

@@ -7,8 +7,8 @@ import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect
 import { Agent, fetch, WebSocket } from "undici";
 import { afterAll, afterEach, expect, test } from "vitest";
 import { HistoryService } from "../../src/gen/example/history/v1/history_service_pb.ts";
+import type { ServeTls } from "../../src/serve/http/tls-options.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
-import type { ServeTls } from "../../src/serve/tls-options.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import { newAuthority, newCertificate } from "../fixtures/command/tls-files.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { HistoryService } from "../../../src/gen/example/history/v1/history_service_pb.ts";
-import { tokenLine } from "../../../src/serve/token-list.ts";
+import { tokenLine } from "../../../src/serve/auth/token-list.ts";
 import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
 import {
   HealthWatch,

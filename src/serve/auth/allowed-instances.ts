@@ -1,0 +1,50 @@
+import type { ControlPlane, DoctorCheck, KeptRuns } from "../../model/control.ts";
+import type { HistorySource } from "../../model/source.ts";
+import { passedOn } from "../history/delegating-source.ts";
+import { mayAsk } from "./request-scope.ts";
+
+/**
+ * A source whose list of instances has only those that the request being answered may ask for. Requests that name an
+ * instance are checked where they come in.
+ */
+export function allowedSource(source: HistorySource): HistorySource {
+  return {
+    ...passedOn(source),
+    instances: async (signal) =>
+      (await source.instances(signal)).filter(({ instanceId }) => mayAsk(instanceId)),
+  };
+}
+
+/** The same of a control plane; nor does its doctor tell of other instances. */
+export function allowedControl(control: ControlPlane): ControlPlane {
+  return {
+    kind: control.kind,
+    isLive: control.isLive,
+    daemon: () => control.daemon(),
+    checks: async () => allowedChecks((await control.checks?.()) ?? []),
+    ...(control.keptRuns === undefined ? {} : { keptRuns: () => allowedRuns(control) }),
+    instances: async () => (await control.instances()).filter(({ instanceId }) => mayAsk(instanceId)),
+    instance: (instanceId) => control.instance(instanceId),
+    act: (instanceId, action) => control.act(instanceId, action),
+    log: (instanceId, tail) => control.log(instanceId, tail),
+    followLog: (instanceId, tail, signal) => control.followLog(instanceId, tail, signal),
+    status: (instanceId) => control.status(instanceId),
+    catalog: (instanceId) => control.catalog(instanceId),
+    query: (instanceId, path) => control.query(instanceId, path),
+    feeds: (instanceId, resourceKey) => control.feeds(instanceId, resourceKey),
+    gauges: (instanceId) => control.gauges(instanceId),
+  };
+}
+
+async function allowedRuns(control: ControlPlane): Promise<KeptRuns> {
+  const { states = [], runs = [] } = (await control.keptRuns?.()) ?? {};
+  return { states, runs: runs.filter(({ instanceId }) => mayAsk(instanceId)) };
+}
+
+/** Without the troubles of other instances: what only these have trouble with has passed. */
+function allowedChecks(checks: readonly DoctorCheck[]): DoctorCheck[] {
+  return [...Map.groupBy(checks, ({ name }) => name)].flatMap(([name, found]) => {
+    const own = found.filter(({ instanceId }) => instanceId === undefined || mayAsk(instanceId));
+    return own.length > 0 ? own : [{ name, message: "" }];
+  });
+}

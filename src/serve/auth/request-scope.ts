@@ -1,0 +1,42 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { RunvaultError } from "../../model/error.ts";
+import type { Caller } from "./token-list.ts";
+
+/** What is known of a request from its head on. */
+export interface RequestScope {
+  /** Null until a valid token is shown: only the routes that refuse such a request see it. */
+  readonly caller: Caller | null;
+  /** Why it is not answered, whoever sends it, but by routes that answer all hosts. */
+  readonly refusal: RunvaultError | undefined;
+  /** Address that the request came from. */
+  readonly client: string;
+  /** As `performance.now()` gives it. */
+  readonly startedMs: number;
+}
+
+/** The request that is being answered, wherever in answering it the code is. */
+export const requestScope = new AsyncLocalStorage<RequestScope>();
+
+/** Whether the request that is being answered may see an instance; without a request, nobody asks and nothing is shown. */
+export function mayAsk(instanceId: string): boolean {
+  return requestScope.getStore()?.caller?.allows(instanceId) === true;
+}
+
+/** Throws `permission_denied`, whether or not there is such an instance. */
+export function refuseUnlessAllowed(caller: Caller, instanceId: string): void {
+  if (caller.allows(instanceId)) return;
+  throw new RunvaultError(
+    "permission_denied",
+    `the token ${JSON.stringify(caller.name)} is not for instance ${JSON.stringify(instanceId)}`,
+    { place: { instance: instanceId }, hint: "GET /instances lists those it is for." },
+  );
+}
+
+/** Throws `unauthenticated`. */
+export function requireCaller(caller: Caller | null | undefined): Caller {
+  if (caller !== null && caller !== undefined) return caller;
+  throw new RunvaultError(
+    "unauthenticated",
+    "this server requires a token in the header Authorization: Bearer TOKEN",
+  );
+}

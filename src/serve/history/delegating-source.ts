@@ -1,0 +1,15 @@
+import type { HistorySource } from "../../model/source.ts";
+
+/** A source that asks another one for everything, for what changes a method or two. */
+export function passedOn(source: HistorySource): HistorySource {
+  return {
+    label: source.label,
+    instances: (signal) => source.instances(signal),
+    runs: (instanceId, signal) => source.runs(instanceId, signal),
+    facts: (run, bounds, signal, asked) => source.facts(run, bounds, signal, asked),
+    document: (run, kind, signal) => source.document(run, kind, signal),
+    rows: (request) => source.rows(request),
+    answer: async (request, accepted) => (await source.answer?.(request, accepted)) ?? null,
+    [Symbol.asyncDispose]: () => source[Symbol.asyncDispose](),
+  };
+}

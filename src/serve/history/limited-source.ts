@@ -1,0 +1,139 @@
+import { RunvaultError } from "../../model/error.ts";
+import type { RowAnswer } from "../../model/row-answer.ts";
+import type { HistorySource, RowRequest } from "../../model/source.ts";
+import { countText } from "../../model/text/plural.ts";
+import { countLines } from "../../row/wire/row-lines.ts";
+import { QueryClock } from "../monitoring/query-clock.ts";
+import type { QuerySlots } from "../monitoring/query-slots.ts";
+import { passedOn } from "./delegating-source.ts";
+import { ScanQueue } from "./scan-queue.ts";
+
+/** How much a server does for one request, and for all at a time. */
+export interface ServeLimits {
+  /** Rows of an answer over REST; of a page over RPC, where more pages follow. */
+  readonly rows?: number | undefined;
+  /** Bytes of rows in an answer over REST, before compression; pages over RPC have 4 MiB at most anyway. */
+  readonly bytes?: number | undefined;
+  /** Queries for rows at a time. */
+  readonly queries?: number | undefined;
+  /** How long a query may compute before it gives rows, and again between them; how long storage facts may take. */
+  readonly queryMs?: number | undefined;
+  /**
+   * How long one scan for row checksums may take. Default 30,000: with the wait ahead of it less than the minute for
+   * which clients usually wait; windows that take longer are asked for by halves.
+   */
+  readonly checksumMs?: number | undefined;
+}
+
+const usualChecksumMs = 30_000;
+
+/**
+ * The same source, with row checksums computed one request at a time: each is a scan of all its rows, which would take
+ * processors and disk from everybody else. Throws `rate_limited` where too many wait, and `limit_exceeded` for a scan
+ * that takes too long.
+ */
+export function limitedChecksums(
+  source: HistorySource,
+  { checksumMs = usualChecksumMs }: ServeLimits,
+): HistorySource {
+  const scans = new ScanQueue();
+  return {
+    ...passedOn(source),
+    async facts(run, bounds, signal, asked) {
+      if (asked?.withHash !== true) return await source.facts(run, bounds, signal, asked);
+      using _turn = await scans.turn(signal);
+      const clock = new QueryClock(checksumMs, signal);
+      return await clock.time(() => source.facts(run, bounds, clock.signal, asked));
+    },
+  };
+}
+
+/** The same source, giving up what it computes for too long, but for checksums: `limit_exceeded`. */
+export function timedSource(source: HistorySource, queryMs: number): HistorySource {
+  return {
+    ...passedOn(source),
+    async facts(run, bounds, signal, asked) {
+      // checksums have a limit of their own
+      if (asked?.withHash === true) return await source.facts(run, bounds, signal, asked);
+      const clock = new QueryClock(queryMs, signal);
+      return await clock.time(() => source.facts(run, bounds, clock.signal, asked));
+    },
+    rows(request) {
+      const clock = new QueryClock(queryMs, request.signal);
+      return clock.chunks(source.rows({ ...request, signal: clock.signal }));
+    },
+    async answer(request, accepted) {
+      const clock = new QueryClock(queryMs, request.signal);
+      const asked = { ...request, signal: clock.signal };
+      const answer = await clock.time(async () => (await source.answer?.(asked, accepted)) ?? null);
+      return answer && { ...answer, chunks: clock.chunks(answer.chunks) };
+    },
+  };
+}
+
+/**
+ * The same source for whole answers: one that would be larger than allowed is `limit_exceeded`, before its first byte
+ * where that can be known, else where it gets too large; never an end that looks like the end of the rows.
+ */
+export function limitedAnswers(
+  source: HistorySource,
+  { rows, bytes }: ServeLimits,
+  slots: QuerySlots | undefined,
+): HistorySource {
+  const isTooLarge = (size: number) => bytes !== undefined && size > bytes;
+  /** The request, for one row more than allowed: that row shows that there are more. */
+  const bounded = (request: RowRequest): RowRequest =>
+    rows === undefined || (request.limit ?? Number.POSITIVE_INFINITY) <= rows
+      ? request
+      : { ...request, limit: rows + 1 };
+  async function* limited(
+    request: RowRequest,
+    chunks: AsyncIterable<Uint8Array>,
+    answer?: Pick<RowAnswer, "rows" | "given">,
+  ): AsyncGenerator<Uint8Array> {
+    const refuse = (what: string) => tooLarge(request, `the answer would exceed ${what}`);
+    let seenRows = 0;
+    let seenBytes = 0;
+    for await (const chunk of chunks) {
+      if (rows !== undefined) {
+        seenRows = answer?.rows() ?? answer?.given?.() ?? seenRows + countLines(chunk);
+        if (seenRows > rows) throw refuse(countText(rows, "row"));
+      }
+      seenBytes += chunk.length;
+      if (isTooLarge(seenBytes)) throw refuse(`${bytes} bytes`);
+      yield chunk;
+    }
+  }
+  return {
+    ...passedOn(source),
+    async facts(run, bounds, signal, asked) {
+      using _slot = asked?.withHash === true ? undefined : slots?.take();
+      return await source.facts(run, bounds, signal, asked);
+    },
+    async *rows(request) {
+      using _slot = slots?.take();
+      yield* limited(request, source.rows(bounded(request)));
+    },
+    async answer(request, accepted) {
+      const answer = (await source.answer?.(bounded(request), accepted)) ?? null;
+      if (answer === null) return null;
+      if (isTooLarge(answer.bytes ?? 0)) throw tooLarge(request, `the rows are more than ${bytes} bytes`);
+      if (rows !== undefined && (answer.rows() ?? 0) > rows)
+        throw tooLarge(request, `the rows are more than ${rows}`);
+      return {
+        ...answer,
+        chunks: (async function* () {
+          using _slot = slots?.take();
+          yield* limited(request, answer.chunks, answer);
+        })(),
+      };
+    },
+  };
+}
+
+function tooLarge({ instanceId, runId, table }: RowRequest, what: string): RunvaultError {
+  return new RunvaultError("limit_exceeded", `${what}, the limit of this server`, {
+    place: { instance: instanceId, run: runId, table },
+    hint: "Ask for a smaller time window with from and to, or page over RPC.",
+  });
+}

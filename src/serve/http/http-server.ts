@@ -1,0 +1,72 @@
+import type { EventEmitter } from "node:events";
+import http from "node:http";
+import https from "node:https";
+import type { Socket } from "node:net";
+import { wantsWebSocket } from "../live/live-route.ts";
+import type { RequestLogEntry } from "../monitoring/request-log.ts";
+import { answerBrokenRequest } from "./broken-request.ts";
+import type { ConnectionLimits, Connections } from "./connections.ts";
+import { newHttp2Server, takeHttp2 } from "./http2-server.ts";
+
+export interface HttpServerOptions {
+  /** Of TLS, where it is wanted. */
+  readonly tls: https.ServerOptions | undefined;
+  readonly connections: Connections;
+  readonly limits: ConnectionLimits;
+  /** Told of every answer that is given without the handler, and of the client's address. */
+  readonly onRefused: (entry: RequestLogEntry, client: string) => void;
+}
+
+// room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
+const sendBufferBytes = 4 * 1024 * 1024;
+/** As long as the usual load balancers keep a connection at most, and a little more. */
+const keepAliveMs = 72_000;
+
+/** A server of HTTP/1.1 and HTTP/2, on one port, that neither slow, nor many, nor broken requests bring down. */
+export function newHttpServer(
+  handler: http.RequestListener,
+  { tls, connections, limits, onRefused }: HttpServerOptions,
+): http.Server | https.Server {
+  const { headMs = 20_000, requestMs = 60_000 } = limits;
+  const options = {
+    highWaterMark: sendBufferBytes,
+    shouldUpgradeCallback: wantsWebSocket,
+    headersTimeout: headMs,
+    requestTimeout: Math.max(headMs, requestMs),
+    // Node looks only so often for what is late
+    connectionsCheckingInterval: Math.max(10, Math.min(headMs, requestMs) / 4),
+    keepAliveTimeout: keepAliveMs,
+  };
+  const server =
+    tls === undefined
+      ? http.createServer(options, handler)
+      : https.createServer(
+          { ...options, ...tls, handshakeTimeout: headMs, ALPNProtocols: ["h2", "http/1.1"] },
+          handler,
+        );
+  const http2 = newHttp2Server(handler, { headMs, requestMs: options.requestTimeout, keepAliveMs });
+  const onSilent = (socket: Socket) =>
+    server.emit(
+      "clientError",
+      Object.assign(new Error("silent"), { code: "ERR_HTTP_REQUEST_TIMEOUT" }),
+      socket,
+    );
+  takeHttp2(server, tls !== undefined, { http2, headMs, onSilent });
+  connections.watch(server, http2);
+  // Node's own knows nothing of HTTP/2
+  server.closeAllConnections = () => connections.closeAll();
+  for (const one of [server, http2]) {
+    one.on("request", (request: EventEmitter) => {
+      // who reads a body hears that it broke; where nobody reads it any more, an error that nobody hears ends the process
+      request.on("error", () => {});
+    });
+  }
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    // gone once the socket is closed
+    const { remoteAddress = "" } = socket;
+    const answered = answerBrokenRequest(error, socket, connections.isAnswering(socket));
+    if (answered === undefined) return;
+    onRefused({ method: "", path: "", query: {}, ending: "whole", rows: 0, ...answered }, remoteAddress);
+  });
+  return server;
+}

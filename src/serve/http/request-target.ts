@@ -1,0 +1,12 @@
+import type { FastifyRequest } from "fastify";
+import type { RawQuery } from "../history/row-query.ts";
+
+/** The path of a request without its query. */
+export function pathOf({ url }: Pick<FastifyRequest, "url">): string {
+  return url.split("?", 1)[0] ?? url;
+}
+
+/** The parameters of a request as they came; of a target that is no URL there are none. */
+export function givenQueryOf(request: FastifyRequest): RawQuery {
+  return (request.query as RawQuery | null) ?? {};
+}

@@ -1,0 +1,31 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { ServerOptions } from "node:https";
+import { createSecureContext } from "node:tls";
+import { RunvaultError } from "../../model/error.ts";
+
+/** What a server proves itself with, and asks of clients; PEM texts. */
+export interface ServeTls {
+  readonly cert: string;
+  readonly key: string;
+  /** When set, clients need a certificate that one of these authorities has signed. */
+  readonly clientCa?: string;
+}
+
+/** Throws `invalid_argument` where certificate, key or authorities cannot be read. */
+export function tlsOptions({ cert, key, clientCa }: ServeTls): ServerOptions {
+  try {
+    // a TLS server starts with an empty key, and takes an empty list of authorities for those of the machine
+    const fits = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));
+    if (!fits) throw new Error("the key belongs to another certificate");
+    if (clientCa !== undefined) new X509Certificate(clientCa);
+    const proof = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+    createSecureContext({ cert, key, ...proof });
+    return { cert, key, ...proof };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new RunvaultError("invalid_argument", `cannot serve over TLS: ${why}`, {
+      cause: error,
+      hint: "Set PEM files: the certificate with its intermediate ones, and the key that belongs to it.",
+    });
+  }
+}

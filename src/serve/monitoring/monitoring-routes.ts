@@ -1,0 +1,145 @@
+import type { FastifyContextConfig, FastifyInstance } from "fastify";
+import { Gauge, Registry } from "prom-client";
+import type { ControlPlane, Gauge as Figure } from "../../model/control.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { queryOf, type RouteAnswer } from "../route-doc.ts";
+import { prometheusType, type ServiceMetrics } from "./service-metrics.ts";
+
+export interface MonitoringRoutesOptions {
+  readonly control: ControlPlane | undefined;
+  readonly listening: () => Listening;
+  readonly metrics: ServiceMetrics;
+}
+
+/** A place to scrape, relative to this server. */
+export interface MetricsTarget {
+  readonly path: string;
+  /** Empty for the service itself. */
+  readonly instanceId: string;
+  /** 0 for the service itself. */
+  readonly port: number;
+}
+
+/** The service's own metrics first, then the instances' in the order of their ids. */
+export async function metricsTargets(control: ControlPlane | undefined): Promise<MetricsTarget[]> {
+  const instances = (await control?.instances()) ?? [];
+  return [
+    { path: "/metrics", instanceId: "", port: 0 },
+    ...instances
+      .filter(({ metricsPort }) => metricsPort > 0)
+      .map(({ instanceId, metricsPort: port }) => ({ path: `/metrics/instances/${port}`, instanceId, port })),
+  ];
+}
+
+const prometheus = { type: "text/plain" };
+const doc = (summary: string, answer: RouteAnswer): FastifyContextConfig => ({
+  doc: { summary, query: [], answer },
+});
+
+/** Prometheus text of the service and of each instance, and where to find them by Prometheus HTTP service discovery. */
+export function monitoringRoutes(
+  app: FastifyInstance,
+  { control, listening, metrics }: MonitoringRoutesOptions,
+): void {
+  app.get(
+    "/discovery",
+    {
+      config: doc("Where to scrape metrics, as Prometheus HTTP service discovery.", {
+        type: "application/json",
+        schema: { type: "array", items: { type: "object", required: ["targets", "labels"] } },
+      }),
+    },
+    async (request, reply) => {
+      queryOf(request);
+      const address = reachedBy(request.host, listening());
+      const groups = (await metricsTargets(control)).map(({ path, instanceId }) => ({
+        targets: [address],
+        labels: {
+          __scheme__: request.protocol,
+          __metrics_path__: path,
+          ...(instanceId === "" ? {} : { instance_id: instanceId }),
+        },
+      }));
+      return reply.type("application/json; charset=utf-8").send(JSON.stringify(groups));
+    },
+  );
+
+  app.get("/metrics", { config: doc("Metrics of the service.", prometheus) }, async (request, reply) => {
+    queryOf(request);
+    return reply
+      .header("content-type", prometheusType)
+      .send((await metrics.text()) + (await keptText(control)));
+  });
+
+  app.get<{ Params: { port: string } }>(
+    "/metrics/instances/:port",
+    { config: doc("Metrics of an instance.", prometheus) },
+    async (request, reply) => {
+      queryOf(request);
+      const { port } = request.params;
+      if (!/^[1-9]\d{0,4}$/.test(port) || Number(port) > 65_535) {
+        throw new RunvaultError("invalid_argument", `not a port from 1 to 65535: ${JSON.stringify(port)}`);
+      }
+      const instance = (await control?.instances())?.find(({ metricsPort }) => metricsPort === Number(port));
+      if (control === undefined || instance === undefined) {
+        throw new RunvaultError("resource_not_found", `no instance has its metrics on port ${port}`, {
+          hint: "GET /discovery lists the ports.",
+        });
+      }
+      return reply
+        .header("content-type", prometheusType)
+        .send(await gaugesText(await control.gauges(instance.instanceId)));
+    },
+  );
+}
+
+/** What an archive holds; nothing where it cannot be read, for the figures of the process are of use then too. */
+async function keptText(control: ControlPlane | undefined): Promise<string> {
+  if (control?.keptRuns === undefined || !(await control.daemon()).reachable) return "";
+  const { states, runs } = await control.keptRuns();
+  const byState = Map.groupBy(runs, ({ state }) => state);
+  const newest = runs.reduce((last, { committed }) => (committed > last ? committed : last), 0n);
+  return await gaugesText([
+    {
+      name: "runvault_archive_runs",
+      help: "Archived runs by state.",
+      samples: states.map((state) => ({ labels: { state }, value: byState.get(state)?.length ?? 0 })),
+    },
+    {
+      name: "runvault_archive_newest_commit_timestamp_seconds",
+      help: "When a run was last committed, in UNIX seconds; 0 while there is none.",
+      samples: [{ labels: {}, value: Number(newest) / 1e9 }],
+    },
+  ]);
+}
+
+async function gaugesText(figures: readonly Figure[]): Promise<string> {
+  const registry = new Registry();
+  for (const { name, help, samples } of figures) {
+    const labelNames = [...new Set(samples.flatMap(({ labels }) => Object.keys(labels)))];
+    const gauge = new Gauge({ name, help, labelNames, registers: [registry] });
+    for (const { labels, value } of samples) gauge.set({ ...labels }, value);
+  }
+  return registry.metrics();
+}
+
+/** Where a server listens. */
+export interface Listening {
+  readonly host: string;
+  readonly port: number;
+  /** What a Host without a port means: 443 over TLS, else 80. */
+  readonly usualPort: number;
+}
+
+/**
+ * Host and port that the asker reached us by, so that it reaches the targets too; where its Host header has none, those
+ * that we listen on.
+ */
+export function reachedBy(host: string, listening: Listening): string {
+  const [, name, port] = /^([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?$/.exec(host) ?? [];
+  if (name === undefined || Number(port ?? 0) > 65_535) {
+    const own = listening.host;
+    return `${own.includes(":") ? `[${own}]` : own}:${listening.port}`;
+  }
+  return `${name}:${port ?? listening.usualPort}`;
+}

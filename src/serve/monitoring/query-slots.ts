@@ -1,0 +1,30 @@
+import { RunvaultError } from "../../model/error.ts";
+
+/** Lets so many queries for rows run at a time. */
+export class QuerySlots {
+  readonly #most: number;
+  #taken = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Throws `rate_limited`; dispose what is given when the query is over. */
+  take(): Disposable {
+    if (this.#taken >= this.#most) {
+      const queries = this.#most === 1 ? "a query is running" : `${this.#most} queries are running`;
+      throw new RunvaultError("rate_limited", `${queries} already, the most at a time`, {
+        retryAfterMs: 1000,
+        hint: "Ask again later, when one of them has ended.",
+      });
+    }
+    this.#taken += 1;
+    let isHeld = true;
+    return {
+      [Symbol.dispose]: () => {
+        if (isHeld) this.#taken -= 1;
+        isHeld = false;
+      },
+    };
+  }
+}
