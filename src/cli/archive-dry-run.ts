@@ -1,10 +1,10 @@
 import type { Archive } from "../archive/archive.ts";
-import { defaultSettings } from "../extract/archive-run.ts";
-import { roomText } from "../extract/disk-need.ts";
-import type { RunToArchive } from "../extract/finished-runs.ts";
-import type { ListFinding } from "../extract/list-finding.ts";
-import { planRun, type RunPlan } from "../extract/plan-run.ts";
-import type { RunLists } from "../extract/run-lists.ts";
+import type { RunToArchive } from "../extract/choose/finished-runs.ts";
+import type { ListFinding } from "../extract/choose/list-finding.ts";
+import type { RunLists } from "../extract/choose/run-lists.ts";
+import { roomText } from "../extract/fetch/disk-need.ts";
+import { planRun, type RunPlan } from "../extract/plan/plan-run.ts";
+import { defaultSettings } from "../extract/run/archive-run.ts";
 import { RunvaultError, worstExit } from "../model/error.ts";
 import { byteText } from "../model/text/byte-text.ts";
 import { failedPlanJson, failedPlanText, planJson, planText } from "./archive-plan-report.ts";

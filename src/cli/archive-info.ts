@@ -10,7 +10,7 @@ import { readSources } from "../archive/sources.ts";
 import { lstatOrNull, requireRealFolder } from "../archive/storage/real-folder.ts";
 import { entriesIn } from "../archive/verify/verify-places.ts";
 import { type PendingWork, pendingWork } from "../archive/write/pending-work.ts";
-import { freeBytes } from "../extract/disk-need.ts";
+import { freeBytes } from "../extract/fetch/disk-need.ts";
 import { RunvaultError, worstExit } from "../model/error.ts";
 import { type TableName, tableNames } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";

@@ -1,4 +1,4 @@
-import type { RunPlan } from "../extract/plan-run.ts";
+import type { RunPlan } from "../extract/plan/plan-run.ts";
 import type { RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { byteText } from "../model/text/byte-text.ts";

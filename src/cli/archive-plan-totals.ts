@@ -1,5 +1,5 @@
-import { type DiskRoom, hasRoom, leastRoom } from "../extract/disk-need.ts";
-import type { RunPlan } from "../extract/plan-run.ts";
+import { type DiskRoom, hasRoom, leastRoom } from "../extract/fetch/disk-need.ts";
+import type { RunPlan } from "../extract/plan/plan-run.ts";
 import { byteText } from "../model/text/byte-text.ts";
 import { plural } from "../model/text/plural.ts";
 import { grouped } from "./number-text.ts";

@@ -1,8 +1,8 @@
 import { JobDuckDB } from "../duckdb/job-duckdb.ts";
+import { type ArchiveTarget, type ChosenRuns, chooseRuns } from "../extract/choose/choose-runs.ts";
 import { type ArchivedRun, type ArchiveRunsJob, archiveRuns } from "../extract/run/archive-runs.ts";
 import { type Budget, openBudget } from "../extract/run/budget.ts";
-import { type ArchiveTarget, type ChosenRuns, chooseRuns } from "../extract/run/choose-runs.ts";
-import type { RunWatcher } from "../extract/run/run-watcher.ts";
+import type { RunWatcher } from "../extract/run-watcher.ts";
 import { worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";

@@ -1,4 +1,4 @@
-import type { ArchiveJob } from "../extract/archive-run.ts";
+import type { ArchiveJob } from "../extract/run/archive-run.ts";
 import type { ArchiveRunsJob } from "../extract/run/archive-runs.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { ArchiveValues } from "./archive-values.ts";

@@ -1,5 +1,5 @@
-import type { ListFinding } from "../extract/list-finding.ts";
-import type { ArchiveTarget } from "../extract/run/choose-runs.ts";
+import type { ArchiveTarget } from "../extract/choose/choose-runs.ts";
+import type { ListFinding } from "../extract/choose/list-finding.ts";
 import { exit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { plural } from "../model/text/plural.ts";

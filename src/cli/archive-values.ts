@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { ArchiveTarget } from "../extract/run/choose-runs.ts";
+import type { ArchiveTarget } from "../extract/choose/choose-runs.ts";
 import { RunvaultError } from "../model/error.ts";
 import { archiveShape, scratchShape } from "./archive-option.ts";
 import { gatewayShape } from "./gateway-options.ts";

@@ -1,4 +1,4 @@
-import type { ListFinding } from "../extract/list-finding.ts";
+import type { ListFinding } from "../extract/choose/list-finding.ts";
 import { exit } from "../model/error.ts";
 import type { Session } from "./session.ts";
 

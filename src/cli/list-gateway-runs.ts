@@ -1,7 +1,7 @@
 import { alignedTable } from "../analytics/aligned-table.ts";
-import { firstOfMany } from "../extract/first-of-many.ts";
-import { namedRuns } from "../extract/named-runs.ts";
-import { RunLists } from "../extract/run-lists.ts";
+import { firstOfMany } from "../extract/choose/first-of-many.ts";
+import { namedRuns } from "../extract/choose/named-runs.ts";
+import { RunLists } from "../extract/choose/run-lists.ts";
 import { RunvaultError, worstExit } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { formatTime, wallClock } from "../model/time.ts";

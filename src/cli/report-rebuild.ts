@@ -8,8 +8,8 @@ import {
   rebuildRuns,
   wideningRebuild,
 } from "../extract/rebuild/rebuild-runs.ts";
-import type { RunWatcher } from "../extract/run/run-watcher.ts";
-import type { WantedTypes } from "../extract/widened-types.ts";
+import type { WantedTypes } from "../extract/rebuild/widened-types.ts";
+import type { RunWatcher } from "../extract/run-watcher.ts";
 import { exit, worstExit } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";

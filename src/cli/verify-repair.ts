@@ -2,7 +2,7 @@ import type { Archive } from "../archive/archive.ts";
 import type { Manifest } from "../archive/manifest/manifest.ts";
 import { lostFiles } from "../archive/read/lost-files.ts";
 import type { JobDuckDB } from "../duckdb/job-duckdb.ts";
-import { rebuildRun } from "../extract/rebuild-run.ts";
+import { rebuildRun } from "../extract/rebuild/rebuild-run.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import type { RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";

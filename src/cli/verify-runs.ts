@@ -7,7 +7,7 @@ import type { VerifyCheck } from "../archive/verify/verify-report.ts";
 import { drawSample, type Sample } from "../archive/verify/verify-sample.ts";
 import { type PendingWork, pendingWork } from "../archive/write/pending-work.ts";
 import { JobDuckDB } from "../duckdb/job-duckdb.ts";
-import { verifyAgainst } from "../extract/verify-against.ts";
+import { verifyAgainst } from "../extract/run/verify-against.ts";
 import { type ErrorCode, exit, RunvaultError, worstExit } from "../model/error.ts";
 import type { HistorySource } from "../model/source.ts";
 import { byteText } from "../model/text/byte-text.ts";

@@ -1,14 +1,14 @@
 import type { TableState } from "../archive/manifest/manifest.ts";
 import { JobDuckDB } from "../duckdb/job-duckdb.ts";
-import type { ArchiveSettings } from "../extract/archive-run.ts";
+import { type ArchiveTarget, chooseRuns } from "../extract/choose/choose-runs.ts";
+import type { ArchiveSettings } from "../extract/run/archive-run.ts";
 import {
   type ArchivedRun,
   type ArchiveRunsJob,
   archiveRuns as archiveChosen,
 } from "../extract/run/archive-runs.ts";
 import { openBudget } from "../extract/run/budget.ts";
-import { type ArchiveTarget, chooseRuns } from "../extract/run/choose-runs.ts";
-import type { RunWatcher } from "../extract/run/run-watcher.ts";
+import type { RunWatcher } from "../extract/run-watcher.ts";
 import { openGateway } from "../gateway/open-gateway.ts";
 import type { GatewayOptions } from "../gateway/options.ts";
 import type { TransportChoice } from "../gateway/transport-choice.ts";

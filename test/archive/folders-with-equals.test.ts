@@ -7,7 +7,7 @@ import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { verifyRun } from "../../src/archive/verify/verify.ts";
-import { archiveRun } from "../../src/extract/archive-run.ts";
+import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import { parquetLines } from "../fixtures/archive/archived-lines.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";

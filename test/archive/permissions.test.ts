@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { rebuildRun } from "../../src/extract/rebuild-run.ts";
+import { rebuildRun } from "../../src/extract/rebuild/rebuild-run.ts";
 import { archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ndjsonLineSql } from "../../src/analytics/export-lines.ts";
 import { ExportSession } from "../../src/analytics/export-session.ts";
 import { openQuery, type Query } from "../../src/analytics/query.ts";
-import { startWidening } from "../../src/extract/widen.ts";
+import { startWidening } from "../../src/extract/rebuild/widen.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { RebuildWorld, second, third } from "../fixtures/archive/rebuild-world.ts";
 import { at, run } from "../fixtures/archive/table-world.ts";

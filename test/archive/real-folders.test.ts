@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { lockRun } from "../../src/archive/lock.ts";
 import { removeRun } from "../../src/archive/upkeep/remove.ts";
-import { rebuildRun } from "../../src/extract/rebuild-run.ts";
-import { finishWidening, startWidening } from "../../src/extract/widen.ts";
+import { rebuildRun } from "../../src/extract/rebuild/rebuild-run.ts";
+import { finishWidening, startWidening } from "../../src/extract/rebuild/widen.ts";
 import {
   ArchiveUnderTest,
   archiveWorld,

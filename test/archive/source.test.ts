@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
-import { archiveRun } from "../../src/extract/archive-run.ts";
+import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import {
   type FilterName,
   filterNames,

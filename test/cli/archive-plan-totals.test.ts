@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { PlanTotals } from "../../src/cli/archive-plan-totals.ts";
-import { hasRoom } from "../../src/extract/disk-need.ts";
-import type { RunPlan } from "../../src/extract/plan-run.ts";
+import { hasRoom } from "../../src/extract/fetch/disk-need.ts";
+import type { RunPlan } from "../../src/extract/plan/plan-run.ts";
 
 const room = { freeBytes: 1_000, reserveBytes: 100 };
 const needing = (diskBytes: number | null): RunPlan => ({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
-import { archiveRun } from "../../src/extract/archive-run.ts";
+import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { historySourceContract } from "../fixtures/source/history-source-contract.ts";

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
-import { gatewayHash } from "../../src/extract/hashed.ts";
+import { gatewayHash } from "../../src/extract/proof/hashed.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { transportChoices } from "../../src/gateway/transport-choice.ts";

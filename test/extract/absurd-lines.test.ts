@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { SegmentText } from "../../src/extract/segment-text.ts";
-import { linesIn, rowsWithin } from "../../src/extract/table-asks.ts";
+import { SegmentText } from "../../src/extract/fetch/segment-builder.ts";
+import { linesIn, rowsWithin } from "../../src/extract/plan/answer-reader.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { retryPolicy } from "../../src/model/retry/retry-policy.ts";
 import type { HistorySource } from "../../src/model/source.ts";

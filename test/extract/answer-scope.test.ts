@@ -6,7 +6,7 @@ import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { latestView, type TableView } from "../../src/archive/manifest/table-view.ts";
-import { archiveRun, type RunOutcome } from "../../src/extract/archive-run.ts";
+import { archiveRun, type RunOutcome } from "../../src/extract/run/archive-run.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
 import { HistoryErrorDetailSchema } from "../../src/gen/example/history/v1/history_service_pb.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { ArchiveSettings } from "../../src/extract/archive-run.ts";
+import type { ArchiveSettings } from "../../src/extract/run/archive-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { RowRequest } from "../../src/model/source.ts";
 import { at, hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";

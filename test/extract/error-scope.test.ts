@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
-import { archiveRun } from "../../src/extract/archive-run.ts";
+import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import { type ErrorCode, errorCodes, RunvaultError } from "../../src/model/error.ts";
 import { smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";

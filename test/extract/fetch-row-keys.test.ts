@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SegmentText } from "../../src/extract/segment-text.ts";
+import { SegmentText } from "../../src/extract/fetch/segment-builder.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
 import { cutText } from "../fixtures/source/cut-text.ts";
 

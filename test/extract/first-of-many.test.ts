@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { firstOfMany } from "../../src/extract/first-of-many.ts";
-import { type ListFinding, listDoubt, listFailure, listNote } from "../../src/extract/list-finding.ts";
+import { firstOfMany } from "../../src/extract/choose/first-of-many.ts";
+import { type ListFinding, listDoubt, listFailure, listNote } from "../../src/extract/choose/list-finding.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 
 const wrong = (instanceId: string, runId: string) =>

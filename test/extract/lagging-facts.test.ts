@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { defaultSettings } from "../../src/extract/archive-run.ts";
+import { defaultSettings } from "../../src/extract/run/archive-run.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { type ArrayRow, ArraySource, type Manners } from "../fixtures/source/array-source.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
-import { archiveRun, type RunOutcome } from "../../src/extract/archive-run.ts";
+import { archiveRun, type RunOutcome } from "../../src/extract/run/archive-run.ts";
 import { openGateway } from "../../src/gateway/open-gateway.ts";
 import type { TransportChoice } from "../../src/gateway/transport-choice.ts";
 import { serve } from "../../src/serve/server.ts";

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { defaultSettings } from "../../src/extract/archive-run.ts";
-import { planRun, type RunPlan } from "../../src/extract/plan-run.ts";
+import { planRun, type RunPlan } from "../../src/extract/plan/plan-run.ts";
+import { defaultSettings } from "../../src/extract/run/archive-run.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
 import type { StorageFacts } from "../../src/model/source.ts";

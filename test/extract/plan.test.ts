@@ -2,9 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Segment } from "../../src/archive/manifest/manifest.ts";
 import type { HeldTable } from "../../src/archive/write/held-tables.ts";
-import { heldWindows, windowKey } from "../../src/extract/held-window.ts";
-import { type PlanAnswers, type PlanInput, type PlanStep, planTable } from "../../src/extract/plan.ts";
-import { slicesOf } from "../../src/extract/slices.ts";
+import { heldWindows, windowKey } from "../../src/extract/plan/held-window.ts";
+import { type PlanAnswers, type PlanInput, type PlanStep, planTable } from "../../src/extract/plan/plan.ts";
+import { slicesOf } from "../../src/extract/plan/slices.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import type { TableFacts } from "../../src/model/source.ts";
 

@@ -4,7 +4,7 @@ import {
   type ProvenMark,
   provenStanding,
   type RunSituation,
-} from "../../src/extract/proven-standing.ts";
+} from "../../src/extract/proof/proven-standing.ts";
 
 const provens: ProvenMark[] = [
   { state: "none" },

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openRecord, type RebuildRecord, removeRecord } from "../../src/extract/rebuild-record.ts";
+import { openRecord, type RebuildRecord, removeRecord } from "../../src/extract/rebuild/rebuild-record.ts";
 import { second, third } from "../fixtures/archive/rebuild-world.ts";
 import { run, TableWorld } from "../fixtures/archive/table-world.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { standingOf } from "../../src/extract/run-status.ts";
+import { standingOf } from "../../src/extract/choose/run-status.ts";
 
 const now = 1_000n;
 const rules = { finishedStatus: ["STOPPED"], settled: () => now };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
-import { gatewayHash } from "../../src/extract/hashed.ts";
+import { gatewayHash } from "../../src/extract/proof/hashed.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { rowHash } from "../../src/row/row-hash.ts";

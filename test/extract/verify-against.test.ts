@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Manifest } from "../../src/archive/manifest/manifest.ts";
-import { verifyAgainst } from "../../src/extract/verify-against.ts";
+import { verifyAgainst } from "../../src/extract/run/verify-against.ts";
 import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import type { TableName } from "../../src/model/profile/table.ts";
 import type { TableFacts } from "../../src/model/source.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { archiveRun } from "../../src/extract/archive-run.ts";
+import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import type { RunRef } from "../../src/model/source.ts";
 import { type Nanoseconds, wallClock } from "../../src/model/time.ts";
 import type { Row } from "../../src/row/line.ts";

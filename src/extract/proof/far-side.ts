@@ -1,7 +1,7 @@
 import type { Nanoseconds } from "../../model/time.ts";
-import type { Window } from "../held-window.ts";
-import type { RunKnowledge } from "../run-knowledge.ts";
-import { isRefusal, probe, type TableAsks } from "../table-asks.ts";
+import { isRefusal, probe, type TableAsks } from "../plan/answer-reader.ts";
+import type { Window } from "../plan/held-window.ts";
+import type { RunKnowledge } from "../run/run-description.ts";
 import { rowsOutside } from "./outer-ends.ts";
 import { day, type Extent, piecesOf, type Rung } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";

@@ -1,5 +1,5 @@
 import type { TableName } from "../../model/profile/table.ts";
-import type { Window } from "../held-window.ts";
+import type { Window } from "../plan/held-window.ts";
 import { windowText } from "./rungs.ts";
 
 /** What proofs rest on beside their kind, as certificates say it; docs/proof.md explains each. */

@@ -1,6 +1,6 @@
 import { formatTime, int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
-import type { Window } from "../held-window.ts";
-import type { RunKnowledge } from "../run-knowledge.ts";
+import type { Window } from "../plan/held-window.ts";
+import type { RunKnowledge } from "../run/run-description.ts";
 
 /**
  * How far out is asked: from 1970 to 2100, for a day around the run, or the same by windows of a day, for gateways that

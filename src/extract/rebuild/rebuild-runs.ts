@@ -6,17 +6,17 @@ import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
-import { openRecord, type RebuildScope, removeRecord } from "../rebuild-record.ts";
-import { type RebuildOutcome, rebuildRun } from "../rebuild-run.ts";
-import type { RunWatcher } from "../run/run-watcher.ts";
+import type { RunWatcher } from "../run-watcher.ts";
+import { openRecord, type RebuildScope, removeRecord } from "./rebuild-record.ts";
+import { type RebuildOutcome, rebuildRun } from "./rebuild-run.ts";
 import {
   finishWidening,
   runsOfOtherTypes,
   startWidening,
   tidyInterrupted,
   unfinishedTables,
-} from "../widen.ts";
-import type { WantedTypes } from "../widened-types.ts";
+} from "./widen.ts";
+import type { WantedTypes } from "./widened-types.ts";
 
 /** What is rebuilt, and up to which generation of each run; null: what is not in the archive's types. */
 export interface RebuildWork {

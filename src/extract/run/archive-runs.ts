@@ -8,14 +8,14 @@ import type { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
-import { type ArchiveJob, type ArchiveSettings, archiveRun, type RunOutcome } from "../archive-run.ts";
-import { type ListFinding, listNote } from "../list-finding.ts";
+import type { ChosenRuns, RunChoosing } from "../choose/choose-runs.ts";
+import { type ListFinding, listNote } from "../choose/list-finding.ts";
+import type { RunLists } from "../choose/run-lists.ts";
 import { SeenSource } from "../proof/seen-source.ts";
-import type { RunLists } from "../run-lists.ts";
+import type { RunWatcher } from "../run-watcher.ts";
+import { type ArchiveJob, type ArchiveSettings, archiveRun, type RunOutcome } from "./archive-run.ts";
 import { archiveWidening } from "./archive-widening.ts";
 import type { Budget } from "./budget.ts";
-import type { ChosenRuns, RunChoosing } from "./choose-runs.ts";
-import type { RunWatcher } from "./run-watcher.ts";
 
 /** What one run came to: its manifest, or the error that ended it. */
 export interface ArchivedRun extends RunRef {

@@ -1,8 +1,8 @@
 import { exit } from "../../model/error.ts";
 import { holds } from "../../model/profile/exact-types.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
-import { type ArchiveJob, archiveRun, type RunOutcome } from "../archive-run.ts";
 import { type RebuiltRun, rebuildRuns, wideningRebuild } from "../rebuild/rebuild-runs.ts";
+import { type ArchiveJob, archiveRun, type RunOutcome } from "./archive-run.ts";
 
 /** Hears what a change of types does to the runs of the whole archive. */
 export interface WideningWatcher {

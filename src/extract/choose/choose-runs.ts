@@ -1,0 +1,70 @@
+import { type Archive, findArchive } from "../../archive/archive.ts";
+import { type KnownSource, knownSource } from "../../archive/sources.ts";
+import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
+import type { HistorySource, RunRef } from "../../model/source.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { recogniseSource } from "../run/recognise-source.ts";
+import { finishedRuns, type RunToArchive } from "./finished-runs.ts";
+import { firstOfMany } from "./first-of-many.ts";
+import type { ListFinding } from "./list-finding.ts";
+import { type AskedTypes, refuseOtherTypes } from "./refuse-other-types.ts";
+import { RunLists } from "./run-lists.ts";
+
+/** What to archive: the runs named, or every finished run of the instances named (of all when undefined). */
+export type ArchiveTarget =
+  | { readonly kind: "runs"; readonly runs: readonly RunRef[] }
+  | { readonly kind: "finished"; readonly instances: readonly string[] | undefined };
+
+/** What says which runs a job takes, and how. */
+export interface RunChoosing {
+  readonly source: HistorySource;
+  /** The archive's folder. */
+  readonly folder: string;
+  readonly scratch?: string | undefined;
+  readonly target: ArchiveTarget;
+  /** The source's own words for a run that has ended. Default: those that the archive remembers of it. */
+  readonly finishedStatus?: readonly string[] | undefined;
+  /** Types of exact columns that a new archive is to have, and an old one has to. */
+  readonly types: AskedTypes;
+  /** The operator's word that the source at another address is the one that runs were archived from. */
+  readonly isMoved: boolean;
+  /** Plans alone: nothing is looked up, nor remembered, to recognise the source. */
+  readonly isDry: boolean;
+  /** What began before this is settled. */
+  readonly settled: () => Nanoseconds;
+  readonly retry: RetryPolicy;
+  readonly signal: AbortSignal;
+}
+
+export interface ChosenRuns {
+  /** Null where there is none yet. */
+  readonly archive: Archive | null;
+  /** What the archive knows of the source. */
+  readonly known: KnownSource | null;
+  readonly lists: RunLists;
+  /** In the order in which they are to be archived. */
+  readonly runs: readonly RunToArchive[];
+  /** What there is to tell of the lists that named them. */
+  readonly findings: readonly ListFinding[];
+}
+
+/** The runs that a job takes. Throws `invalid_argument` where types are asked for that the archive has not. */
+export async function chooseRuns(choosing: RunChoosing): Promise<ChosenRuns> {
+  const { source, target, isMoved, isDry, settled, retry, signal } = choosing;
+  const archive = await findArchive(choosing.folder, choosing);
+  if (archive !== null && !isDry) {
+    refuseOtherTypes(archive, choosing.types);
+    const lists = new RunLists(source, { settled, finishedStatus: choosing.finishedStatus ?? [] });
+    await recogniseSource({ archive, source, lists, isMoved, retry, signal });
+  }
+  const known = archive === null ? null : await knownSource(archive, source.label);
+  const finishedStatus = choosing.finishedStatus ?? known?.finishedStatus ?? [];
+  const lists = new RunLists(source, { settled, finishedStatus });
+  if (target.kind === "runs") {
+    const runs = target.runs.map((run) => ({ ...run, listed: true }));
+    return { archive, known, lists, runs, findings: [] };
+  }
+  const held = archive === null || known === null ? null : { archive, addresses: known.addresses };
+  const { runs, findings } = await finishedRuns(lists, target.instances, held, signal);
+  return { archive, known, lists, runs, findings: firstOfMany(findings) };
+}

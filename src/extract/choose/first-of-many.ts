@@ -1,0 +1,48 @@
+import { RunvaultError } from "../../model/error.ts";
+import { idFault } from "../../model/text/id-fault.ts";
+import { countText } from "../../model/text/plural.ts";
+import type { ListFinding } from "./list-finding.ts";
+
+/** Entries of one list that are told one by one, of those that have the same wrong with them. */
+const most = 10;
+
+/**
+ * Findings to tell: of those about single entries of one list, with the same code, the first ten, and one that says how
+ * many more there are. A list may have a hundred thousand entries, all of them wrong.
+ */
+export function firstOfMany(findings: readonly ListFinding[]): ListFinding[] {
+  const told: ListFinding[] = [];
+  const others = new Map<string, { readonly finding: ListFinding; count: number }>();
+  const counts = new Map<string, number>();
+  for (const finding of findings) {
+    const key = keyOf(finding);
+    const count = key === null ? 0 : (counts.get(key) ?? 0) + 1;
+    if (key !== null) counts.set(key, count);
+    if (key === null || count <= most) told.push(finding);
+    else others.set(key, { finding: others.get(key)?.finding ?? finding, count: count - most });
+  }
+  return [...told, ...[...others.values()].map(({ finding, count }) => restOf(finding, count))];
+}
+
+/** Which findings it is counted with; null for one that is not about a single entry. */
+function keyOf({ instanceId, runIds, error }: ListFinding): string | null {
+  const code = error?.code ?? "";
+  if (runIds.length === 1) return JSON.stringify([code, instanceId]);
+  // nothing is asked of an instance with such an id: it is an entry, and nothing else
+  const isOdd = runIds.length === 0 && instanceId !== null && idFault(instanceId) !== null;
+  return isOdd ? JSON.stringify([code]) : null;
+}
+
+function restOf({ instanceId, runIds, error }: ListFinding, count: number): ListFinding {
+  const isOfRuns = runIds.length === 1;
+  const text = `and ${countText(count, isOfRuns ? "more run" : "more instance")} of the same list`;
+  const instance = isOfRuns ? instanceId : null;
+  if (error === null) return { instanceId: instance, runIds: [], text, error, count };
+  const { code, scope, hint, place } = error;
+  const rest = new RunvaultError(code, text, {
+    scope,
+    place: isOfRuns && place.instance !== undefined ? { instance: place.instance } : {},
+    ...(hint === undefined ? {} : { hint }),
+  });
+  return { instanceId: instance, runIds: [], text: `${code}: ${text}`, error: rest, count };
+}

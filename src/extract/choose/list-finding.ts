@@ -1,0 +1,55 @@
+import { RunvaultError } from "../../model/error.ts";
+import { shownId } from "../../model/text/id-fault.ts";
+
+/** Something to tell of the lists that a source has of its runs. */
+export interface ListFinding {
+  /** Null where it concerns all instances. */
+  readonly instanceId: string | null;
+  /** The runs it is about; none where it is about the list as a whole. */
+  readonly runIds: readonly string[];
+  readonly text: string;
+  /** What runs may be missing by, or which list failed; null for what is only worth knowing. */
+  readonly error: RunvaultError | null;
+  /** How many entries it stands for, where it tells of the rest of many; one otherwise. */
+  readonly count?: number;
+}
+
+/** Something worth knowing, by which no run is missing. */
+export function listNote(instanceId: string | null, runIds: readonly string[], text: string): ListFinding {
+  return { instanceId, runIds, text, error: null };
+}
+
+/** Something by which runs may be missing from the archive. */
+export function listDoubt(
+  instanceId: string,
+  runIds: readonly string[],
+  text: string,
+  hint: string,
+): ListFinding {
+  const [run] = runIds;
+  const place = {
+    instance: shownId(instanceId),
+    ...(runIds.length === 1 && run !== undefined ? { run: shownId(run) } : {}),
+  };
+  return { instanceId, runIds, text, error: new RunvaultError("unverified", text, { place, hint }) };
+}
+
+/** A list, or a run's description, that could not be had. */
+export function listFailure(
+  thrown: unknown,
+  instanceId: string | null,
+  runIds: readonly string[],
+): ListFinding {
+  const [run] = runIds;
+  const error = RunvaultError.from(thrown).at({
+    ...(instanceId === null ? {} : { instance: shownId(instanceId) }),
+    ...(run === undefined ? {} : { run: shownId(run) }),
+  });
+  return { instanceId, runIds, text: `${error.code}: ${error.message}`, error };
+}
+
+/** Ids in words, the first three of many. */
+export function idsText(ids: readonly string[]): string {
+  const shown = ids.slice(0, 3).map(shownId).join(", ");
+  return ids.length <= 3 ? shown : `${shown} and ${ids.length - 3} more`;
+}

@@ -1,0 +1,377 @@
+import { RunvaultError } from "../../model/error.ts";
+import type { RunListing } from "../../model/source.ts";
+import { idFault, shownId } from "../../model/text/id-fault.ts";
+import { Turns } from "../../model/turns.ts";
+import { instanceNotFound } from "../../model/usual-errors.ts";
+import { isRoundNumber } from "../plan/round-number.ts";
+import { idsText, type ListFinding, listDoubt, listFailure, listNote } from "./list-finding.ts";
+import type { DescribedRun, RunLists } from "./run-lists.ts";
+import type { RunStanding } from "./run-status.ts";
+
+/** A run that something names, with what all lists together say of its end. */
+export interface NamedRun extends DescribedRun {
+  /** True where any list says that it has ended. */
+  readonly finished: boolean;
+}
+
+export interface NamedInstance {
+  readonly instanceId: string;
+  /** Oldest first, as far as the lists have an order. */
+  readonly runs: readonly NamedRun[];
+  /** Everything that is named, described or not. */
+  readonly names: ReadonlySet<string>;
+  /** True where the longest list may end where a limit cut it, and nothing else names the same runs. */
+  readonly mayBeCut: boolean;
+}
+
+export interface NamedRuns {
+  readonly instances: readonly NamedInstance[];
+  readonly findings: readonly ListFinding[];
+  /** Instances asked for that nothing at the source knows. */
+  readonly unknown: readonly string[];
+  /** Instances of which no list could be had. */
+  readonly failed: readonly string[];
+  /** True where a list of instances failed: what is not named may be there all the same. */
+  readonly instancesFailed: boolean;
+  /** True where the list of instances may end where a limit cut it. */
+  readonly instancesMayBeCut: boolean;
+}
+
+/** What one list says: the runs it names, and those of them that every other should name, too. */
+interface Claim {
+  readonly by: string;
+  readonly isList: boolean;
+  readonly names: ReadonlySet<string>;
+  readonly counted: readonly string[];
+  /** What a list of runs says of their ends. */
+  readonly standings?: ReadonlyMap<string, RunStanding>;
+  /** By run, why its entry cannot be read. */
+  readonly faults?: ReadonlyMap<string, RunvaultError>;
+}
+
+/**
+ * The union of all that names runs: both transports' lists of instances and of runs and, where there is no list of runs,
+ * the instances' own documents. What fails of one instance or run costs that alone; what the lists do not agree about is
+ * a finding. Throws what concerns the whole job, and where no list of instances is to be had.
+ */
+export async function namedRuns(
+  lists: RunLists,
+  only: readonly string[] | undefined,
+  signal?: AbortSignal,
+): Promise<NamedRuns> {
+  const findings: ListFinding[] = [];
+  const claims = new Map<string, Claim[]>();
+  const failures: unknown[] = [];
+  let answered = 0;
+  let instancesMayBeCut = false;
+  for (const listing of await lists.listings(signal)) {
+    try {
+      const entries = await lists.instances(listing, signal);
+      answered++;
+      if (isRoundNumber(entries.length)) instancesMayBeCut = true;
+      for (const { instanceId, runIds } of entries) {
+        const by = `the ${listing.by} list of instances`;
+        const claim = { by, isList: false, names: new Set(runIds), counted: runIds };
+        claims.set(instanceId, [...(claims.get(instanceId) ?? []), claim]);
+      }
+    } catch (thrown) {
+      if (concernsAll(thrown)) throw thrown;
+      failures.push(thrown);
+    }
+  }
+  if (answered === 0 && failures.length > 0) throw failures[0];
+  // a transport that lacks the list altogether has not failed
+  const broken = failures.filter((thrown) => codeOf(thrown) !== "route_not_found");
+  for (const thrown of broken) findings.push(listFailure(thrown, null, []));
+
+  const instances: NamedInstance[] = [];
+  const unknown: string[] = [];
+  const failed: string[] = [];
+  for (const instanceId of new Set(only ?? claims.keys())) {
+    const fault = idFault(instanceId);
+    if (fault !== null) {
+      failed.push(instanceId);
+      findings.push(listFailure(oddId("instance", instanceId, fault), instanceId, []));
+      continue;
+    }
+    try {
+      instances.push(await namedOf(lists, instanceId, claims.get(instanceId) ?? [], findings, signal));
+    } catch (thrown) {
+      if (concernsAll(thrown)) throw thrown;
+      if (codeOf(thrown) === "instance_not_found" && !claims.has(instanceId)) {
+        unknown.push(instanceId);
+        continue;
+      }
+      failed.push(instanceId);
+      findings.push(listFailure(thrown, instanceId, []));
+    }
+  }
+  return { instances, findings, unknown, failed, instancesFailed: broken.length > 0, instancesMayBeCut };
+}
+
+/** The runs of one instance. `named` is what lists of instances say of it: nothing where none has it. */
+async function namedOf(
+  lists: RunLists,
+  instanceId: string,
+  named: readonly Claim[],
+  findings: ListFinding[],
+  signal?: AbortSignal,
+): Promise<NamedInstance> {
+  const listings = await lists.listings(signal);
+  const turns = new Turns();
+  const own = await listsOf(lists, listings, instanceId, findings, signal);
+  if (own.length === 0 && named.length === 0) throw instanceNotFound(instanceId);
+  const claims = [...own, ...named];
+  const names = await union(
+    claims.map((claim) => claim.names),
+    turns,
+  );
+
+  let mayBeCut = false;
+  if (own.length > 0) {
+    const longest = own.reduce((a, b) => (b.names.size > a.names.size ? b : a));
+    mayBeCut = isRoundNumber(longest.names.size);
+    for (const claim of claims) {
+      if (mayBeCut && claim !== longest && (await includes(claim.names, longest.names, turns)))
+        mayBeCut = false;
+    }
+  }
+  // instances' own documents cost a request each: asked where lists leave something open
+  if (own.length === 0 || mayBeCut) {
+    const current = await currentRunOf(lists, listings, instanceId, findings, signal);
+    if (current !== null && own.length > 0 && !names.has(current)) {
+      const by = "the instance's own document";
+      claims.push({ by, isList: false, names: new Set([current]), counted: [current] });
+    }
+    if (current !== null) names.add(current);
+  }
+  await compareClaims(instanceId, claims, findings, turns);
+
+  const runs: NamedRun[] = [];
+  // a run whose list is here already is looked at without waiting for anything
+  for (const runId of names) {
+    if (turns.isDue(0)) await turns.next();
+    const fault = idFault(runId);
+    if (fault !== null) {
+      findings.push(listFailure(oddId("run", runId, fault), instanceId, [runId]));
+      continue;
+    }
+    try {
+      const described = await lists.look({ instanceId, runId }, signal);
+      runs.push({ ...described, finished: isFinished(described, claims, findings) });
+      // another list describes it
+      for (const { faults } of claims) {
+        const fault = faults?.get(runId);
+        if (fault !== undefined) findings.push(listFailure(fault, instanceId, [runId]));
+      }
+    } catch (thrown) {
+      if (concernsAll(thrown)) throw thrown;
+      findings.push(listFailure(thrown, instanceId, [runId]));
+    }
+  }
+  return { instanceId, runs, names, mayBeCut };
+}
+
+/** An instance that no list of instances names: by its own lists, null where they do not know it either. */
+export async function namedBeside(
+  lists: RunLists,
+  instanceId: string,
+  findings: ListFinding[],
+  signal?: AbortSignal,
+): Promise<NamedInstance | null> {
+  try {
+    return await namedOf(lists, instanceId, [], findings, signal);
+  } catch (thrown) {
+    if (codeOf(thrown) === "instance_not_found") return null;
+    throw thrown;
+  }
+}
+
+/** What each list of runs says of an instance. Throws where there are lists and none answers. */
+async function listsOf(
+  lists: RunLists,
+  listings: readonly RunListing[],
+  instanceId: string,
+  findings: ListFinding[],
+  signal: AbortSignal | undefined,
+): Promise<Claim[]> {
+  const turns = new Turns();
+  const failures: unknown[] = [];
+  const strangers: unknown[] = [];
+  const ask = async (again: boolean): Promise<Claim[]> => {
+    const claims: Claim[] = [];
+    for (const [index, listing] of listings.entries()) {
+      const by = `the ${listing.by} list of runs`;
+      try {
+        if (again && index === 0) await lists.runsAgain(listing, instanceId, signal);
+        const said = await lists.standings(listing, instanceId, signal);
+        if (said === null) continue;
+        const standings = new Map<string, RunStanding>();
+        const faults = new Map<string, RunvaultError>();
+        const ended: string[] = [];
+        for (const [runId, standing] of said) {
+          if (turns.isDue(0)) await turns.next();
+          if (standing instanceof RunvaultError) faults.set(runId, standing);
+          else {
+            standings.set(runId, standing);
+            if (standing.finished) ended.push(runId);
+          }
+        }
+        claims.push({ by, isList: true, names: new Set(said.keys()), counted: ended, standings, faults });
+      } catch (thrown) {
+        if (concernsAll(thrown)) throw thrown;
+        const isStrange = codeOf(thrown) === "instance_not_found";
+        // a transport that does not know the instance names none of its runs
+        if (isStrange) claims.push({ by, isList: true, names: new Set(), counted: [] });
+        (isStrange ? strangers : failures).push(thrown);
+      }
+    }
+    return claims;
+  };
+  let claims = await ask(false);
+  if (claims.length <= strangers.length && failures.length > 0) throw failures[0];
+  if (claims.length <= strangers.length && strangers.length > 0) throw strangers[0];
+  // what began or ended between two questions is no contradiction
+  const same = await turns.map(claims, (claim) => isSame(claim, claims[0]!, turns));
+  if (failures.length === 0 && same.includes(false)) {
+    const again = await ask(true);
+    if (failures.length === 0) claims = again;
+  }
+  for (const thrown of failures) findings.push(listFailure(thrown, instanceId, []));
+  return claims;
+}
+
+async function currentRunOf(
+  lists: RunLists,
+  listings: readonly RunListing[],
+  instanceId: string,
+  findings: ListFinding[],
+  signal: AbortSignal | undefined,
+): Promise<string | null> {
+  for (const listing of listings) {
+    try {
+      const current = await lists.currentRun(listing, instanceId, signal);
+      if (current !== null) return current;
+    } catch (thrown) {
+      if (concernsAll(thrown)) throw thrown;
+      findings.push(listFailure(thrown, instanceId, []));
+    }
+  }
+  return null;
+}
+
+/**
+ * A list that names all that any other says is whole as far as can be told, and then others may be short. Where each
+ * lacks something of another, runs that nobody names may be missing, too.
+ */
+async function compareClaims(
+  instanceId: string,
+  claims: readonly Claim[],
+  findings: ListFinding[],
+  turns: Turns,
+): Promise<void> {
+  const counted = await union(
+    claims.map((claim) => claim.counted),
+    turns,
+  );
+  const lacking = await turns.map(claims, async (claim) => {
+    const runIds: string[] = [];
+    for (const runId of counted) {
+      if (!claim.names.has(runId)) runIds.push(runId);
+      if (turns.isDue(0)) await turns.next();
+    }
+    return { claim, runIds };
+  });
+  const short = lacking.filter(({ claim, runIds }) => claim.isList && runIds.length > 0);
+  if (short.length === 0) return;
+  const texts = short.map(({ claim, runIds }) => `${claim.by} lacks ${idsText(runIds)}`);
+  const runIds = [...new Set(short.flatMap((one) => one.runIds))];
+  if (lacking.some((one) => one.runIds.length === 0)) {
+    findings.push(listNote(instanceId, runIds, `${texts.join("; ")}, but another list has them`));
+    return;
+  }
+  findings.push(
+    listDoubt(
+      instanceId,
+      runIds,
+      `the gateway's lists contradict each other, so runs may be missing from all of them: ${texts.join("; ")}`,
+      "Ask the gateway's operator which runs exist, and name the missing ones as INSTANCE/RUN.",
+    ),
+  );
+}
+
+/** Whether any list says that the run has ended; lists that do not agree about it are a finding. */
+function isFinished(
+  { run: { instanceId, runId }, standing }: DescribedRun,
+  claims: readonly Claim[],
+  findings: ListFinding[],
+): boolean {
+  const said = claims.flatMap(({ by, standings }) => {
+    const own = standings?.get(runId);
+    return own === undefined ? [] : [{ by, finished: own.finished }];
+  });
+  const ended = said.filter(({ finished }) => finished);
+  if (ended.length === 0) return standing.finished;
+  if (ended.length < said.length) {
+    const words = said.map(({ by, finished }) => `${by} says that it ${finished ? "has ended" : "goes on"}`);
+    findings.push(
+      listDoubt(
+        instanceId,
+        [runId],
+        `the gateway's lists disagree on whether the run has ended: ${words.join(", ")}`,
+        "Run the same command again once the gateway's transports agree.",
+      ),
+    );
+  }
+  return true;
+}
+
+async function isSame(one: Claim, other: Claim, turns: Turns): Promise<boolean> {
+  if (one === other) return true;
+  const counted = await union([one.counted], turns);
+  const otherCounted = await union([other.counted], turns);
+  return (
+    one.names.size === other.names.size &&
+    counted.size === otherCounted.size &&
+    (await includes(one.names, other.names, turns)) &&
+    (await includes(counted, otherCounted, turns))
+  );
+}
+
+async function includes(all: ReadonlySet<string>, some: ReadonlySet<string>, turns: Turns): Promise<boolean> {
+  if (some.size > all.size) return false;
+  for (const one of some) {
+    if (!all.has(one)) return false;
+    if (turns.isDue(0)) await turns.next();
+  }
+  return true;
+}
+
+async function union(parts: readonly Iterable<string>[], turns: Turns): Promise<Set<string>> {
+  const all = new Set<string>();
+  for (const part of parts) {
+    for (const one of part) {
+      all.add(one);
+      if (turns.isDue(0)) await turns.next();
+    }
+  }
+  return all;
+}
+
+function codeOf(thrown: unknown): string | undefined {
+  return thrown instanceof RunvaultError ? thrown.code : undefined;
+}
+
+/** An id that a list names and that cannot be archived under: others of the list can. */
+function oddId(what: "run" | "instance", id: string, fault: string): RunvaultError {
+  return new RunvaultError("refused", `the gateway lists the ${what} ${shownId(id)}, which ${fault}`, {
+    scope: what,
+    hint: "It was left out. Ask the gateway's operator to give it an id of plain characters.",
+  });
+}
+
+/** Whether an error is one that every other request would meet, and not one instance's list that makes no sense. */
+export function concernsAll(thrown: unknown): boolean {
+  const { scope, code } = RunvaultError.from(thrown);
+  return (scope === "job" && code !== "not_a_gateway") || code === "internal";
+}

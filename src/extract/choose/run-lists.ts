@@ -1,0 +1,325 @@
+import { z } from "zod";
+import { RunvaultError } from "../../model/error.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import type { HistorySource, InstanceEntry, ListedRun, RunListing, RunRef } from "../../model/source.ts";
+import { Turns } from "../../model/turns.ts";
+import { runNotFound } from "../../model/usual-errors.ts";
+import { isRoundNumber } from "../plan/round-number.ts";
+import type { RunKnowledge } from "../run/run-description.ts";
+import { type RunStanding, type StatusRules, standingOf } from "./run-status.ts";
+
+/** A run as its source describes it, with what there is to say of the description. */
+export interface DescribedRun {
+  readonly run: RunKnowledge;
+  readonly standing: RunStanding;
+}
+
+/** A described run, with the documents that the description came with. */
+interface Found extends DescribedRun {
+  readonly documents: { readonly run?: Uint8Array | null; readonly summary?: Uint8Array | null };
+}
+
+/**
+ * What a source says of which runs there are, asked for once a job: one object for all runs of a command. A failure is
+ * not kept; who asks again asks the source again.
+ */
+export class RunLists {
+  readonly #source: HistorySource;
+  readonly #rules: StatusRules;
+  #listings: Promise<readonly RunListing[]> | undefined;
+  readonly #instances = new Map<RunListing, Promise<readonly InstanceEntry[]>>();
+  readonly #runs = new Map<RunListing, Map<string, Promise<readonly ListedRun[] | null>>>();
+  readonly #current = new Map<RunListing, Map<string, Promise<string | null>>>();
+  readonly #summaries = new Map<string, Promise<Uint8Array | null>>();
+  /** Lists that failed while another had the run: asking each again for each run would cost all retries each time. */
+  readonly #failed = new Map<RunListing, Set<string>>();
+
+  constructor(source: HistorySource, rules: StatusRules) {
+    this.#source = source;
+    this.#rules = rules;
+  }
+
+  /** The source's ways to say which runs there are; one at least. */
+  async listings(signal?: AbortSignal): Promise<readonly RunListing[]> {
+    this.#listings ??= (
+      this.#source.listings?.(signal) ?? Promise.resolve([onlyListing(this.#source)])
+    ).catch((thrown: unknown) => {
+      this.#listings = undefined;
+      throw thrown;
+    });
+    return await this.#listings;
+  }
+
+  /** The instances of one listing, with the runs that it names for them. */
+  async instances(listing: RunListing, signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
+    return await kept(this.#instances, listing, () => listing.instances(signal));
+  }
+
+  /** The runs of an instance in one listing; null where it has no such list. */
+  async runs(
+    listing: RunListing,
+    instanceId: string,
+    signal?: AbortSignal,
+  ): Promise<readonly ListedRun[] | null> {
+    return await kept(ownMap(this.#runs, listing), instanceId, () => listing.runs(instanceId, signal));
+  }
+
+  /** The run that an instance's own document calls current; null where it names none. */
+  async currentRun(listing: RunListing, instanceId: string, signal?: AbortSignal): Promise<string | null> {
+    return await kept(ownMap(this.#current, listing), instanceId, () =>
+      listing.currentRun(instanceId, signal),
+    );
+  }
+
+  /** The same runs, asked for again: the list that was is forgotten. */
+  async runsAgain(
+    listing: RunListing,
+    instanceId: string,
+    signal?: AbortSignal,
+  ): Promise<readonly ListedRun[] | null> {
+    ownMap(this.#runs, listing).delete(instanceId);
+    return await this.runs(listing, instanceId, signal);
+  }
+
+  /**
+   * The run as its source describes it: by a list of runs, or, where none has it and something else names it, by its
+   * summary. Throws `run_not_found` or `instance_not_found`.
+   */
+  async describe(run: RunRef, signal?: AbortSignal): Promise<RunKnowledge> {
+    return (await this.#find(run, signal)).run;
+  }
+
+  /** The same, from an answer that is not older than the call: for who has to know whether the run changed meanwhile. */
+  async describeAgain(run: RunRef, signal?: AbortSignal): Promise<RunKnowledge> {
+    const { listing } = await this.#listOf(run, signal);
+    if (listing !== undefined) ownMap(this.#runs, listing).delete(run.instanceId);
+    this.#summaries.delete(keyOf(run));
+    return await this.describe(run, signal);
+  }
+
+  /** The same as `describe`, with what there is to say of the run's end. */
+  async look(run: RunRef, signal?: AbortSignal): Promise<DescribedRun> {
+    const { run: described, standing } = await this.#find(run, signal);
+    return { run: described, standing };
+  }
+
+  /**
+   * A run's document, without another request where the description brought it: its entry in the list, or the summary.
+   * Null where the source does not have it.
+   */
+  async document(run: RunRef, kind: "run" | "summary", signal?: AbortSignal): Promise<Uint8Array | null> {
+    const { documents } = await this.#find(run, signal);
+    const brought = documents[kind];
+    return brought === undefined ? await this.#source.document(run, kind, signal) : brought;
+  }
+
+  /** What one listing says of the ends of an instance's runs, or why an entry says nothing; null where it has no list. */
+  async standings(
+    listing: RunListing,
+    instanceId: string,
+    signal?: AbortSignal,
+  ): Promise<ReadonlyMap<string, RunStanding | RunvaultError> | null> {
+    const runs = await this.runs(listing, instanceId, signal);
+    if (runs === null) return null;
+    return new Map(
+      await new Turns().map(
+        runs,
+        (entry) => [entry.runId, entry.fault ?? this.#standing(entry, runs)] as const,
+      ),
+    );
+  }
+
+  /**
+   * The first list that has the run, or the ids in those that have not. A list that fails, or an entry that cannot be
+   * read, counts only where none has.
+   */
+  async #listOf(run: RunRef, signal?: AbortSignal) {
+    const others: (readonly string[])[] = [];
+    const failures: { readonly listing: RunListing; readonly thrown: unknown }[] = [];
+    const faults: RunvaultError[] = [];
+    for (const listing of await this.listings(signal)) {
+      if (this.#failed.get(listing)?.has(run.instanceId)) continue;
+      try {
+        const runs = await this.runs(listing, run.instanceId, signal);
+        const entry = runs === null ? undefined : entriesOf(runs).get(run.runId);
+        if (entry?.fault !== undefined) {
+          faults.push(entry.fault);
+          continue;
+        }
+        if (entry !== undefined && runs !== null) {
+          for (const { listing: failed } of failures) {
+            this.#failed.set(failed, new Set(this.#failed.get(failed)).add(run.instanceId));
+          }
+          return { listing, entry, runs };
+        }
+        if (runs !== null) others.push(runs.map(({ runId }) => runId));
+      } catch (thrown) {
+        signal?.throwIfAborted();
+        failures.push({ listing, thrown });
+      }
+    }
+    if (faults.length > 0) throw faults[0];
+    if (failures.length > 0) throw failures[0]!.thrown;
+    return { others };
+  }
+
+  async #find(run: RunRef, signal?: AbortSignal): Promise<Found> {
+    const found = await this.#listOf(run, signal);
+    if (found.entry !== undefined) return this.#fromEntry(found.entry, found.runs);
+    const listed = found.others;
+    const { isNamed, known } = await this.#named(run, signal);
+    // a list that may have been cut says nothing of what it lacks; where there is no list, any run may be there
+    const mayBeUnlisted = listed.length === 0 ? known.length === 0 : listed.some(mayBeCut);
+    if (!isNamed && !mayBeUnlisted) throw runNotFound(run, listed[0] ?? known);
+    const told = await this.#fromSummary(run, listed.length > 0, signal);
+    if (!isNamed && listed.length > 0 && told.documents.summary === null) throw runNotFound(run, listed[0]);
+    return told;
+  }
+
+  /** Whether the instances name the run, and the runs they do name. */
+  async #named(run: RunRef, signal?: AbortSignal): Promise<{ isNamed: boolean; known: readonly string[] }> {
+    const known: string[] = [];
+    for (const listing of await this.listings(signal)) {
+      // a transport without this list has nothing to say
+      const entries = await this.instances(listing, signal).catch(noneWhereMissing);
+      const own = entries.find(({ instanceId }) => instanceId === run.instanceId);
+      for (const runId of own?.runIds ?? []) known.push(runId);
+    }
+    if (known.includes(run.runId)) return { isNamed: true, known };
+    for (const listing of known.length === 0 ? [] : await this.listings(signal)) {
+      if ((await this.currentRun(listing, run.instanceId, signal)) === run.runId)
+        return { isNamed: true, known };
+    }
+    return { isNamed: false, known };
+  }
+
+  #fromEntry(entry: ListedRun, runs: readonly ListedRun[]): Found {
+    const { text, ...rest } = entry;
+    const standing = this.#standing(entry, runs);
+    const documents = text === undefined ? {} : { run: text };
+    return { run: { ...rest, final: standing.final, isMarkedFinal: entry.final }, standing, documents };
+  }
+
+  #standing(entry: ListedRun, runs: readonly ListedRun[]): RunStanding {
+    return standingOf(entry, hasFinal(runs), this.#rules);
+  }
+
+  async #fromSummary(run: RunRef, hasList: boolean, signal?: AbortSignal): Promise<Found> {
+    const { instanceId, runId } = run;
+    const summary = await kept(this.#summaries, keyOf(run), () =>
+      this.#source.document(run, "summary", signal),
+    );
+    const parsed = summarySchema.safeParse(summary === null ? null : jsonOf(summary, run));
+    const { status = "UNKNOWN", ts_started, ts_ended } = parsed.data ?? {};
+    const said = { status, started: timeOf(ts_started), ended: timeOf(ts_ended), final: false };
+    const standing = standingOf(said, false, this.#rules);
+    return {
+      run: {
+        instanceId,
+        runId,
+        ...said,
+        final: standing.final,
+        isMarkedFinal: false,
+        storageVersion: undefined,
+      },
+      standing,
+      // a source without a list of runs has no entry of this one
+      documents: hasList ? { summary } : { summary, ...noEntry },
+    };
+  }
+}
+
+const noEntry = { run: null };
+
+const int64 = z.string().regex(/^-?\d{1,19}$/);
+const summarySchema = z.object({
+  status: z.string().optional(),
+  ts_started: int64.optional(),
+  ts_ended: int64.optional(),
+});
+
+function timeOf(text: string | undefined): bigint | undefined {
+  return text === undefined || text === "0" ? undefined : BigInt(text);
+}
+
+/** What a source has that tells no listings apart. */
+function onlyListing(source: HistorySource): RunListing {
+  return {
+    by: source.label,
+    instances: (signal) => source.instances(signal),
+    runs: async (instanceId, signal) => {
+      const runs = await source.runs(instanceId, signal);
+      return runs === null ? null : runs.map((run) => ({ ...run, text: undefined }));
+    },
+    currentRun: async () => null,
+  };
+}
+
+function noneWhereMissing(thrown: unknown): readonly InstanceEntry[] {
+  if (thrown instanceof RunvaultError && thrown.code === "route_not_found") return [];
+  throw thrown;
+}
+
+/** A list of so many runs may end where a limit cut it. */
+function mayBeCut(runIds: readonly string[]): boolean {
+  return isRoundNumber(runIds.length);
+}
+
+/** What is asked of a list for each run in it: looking through all of a long one each time takes minutes. */
+const entries = new WeakMap<readonly ListedRun[], ReadonlyMap<string, ListedRun>>();
+const withFinal = new WeakMap<readonly ListedRun[], boolean>();
+
+function entriesOf(runs: readonly ListedRun[]): ReadonlyMap<string, ListedRun> {
+  let byId = entries.get(runs);
+  if (byId === undefined) {
+    byId = new Map(runs.map((entry) => [entry.runId, entry]));
+    entries.set(runs, byId);
+  }
+  return byId;
+}
+
+/** Whether the list calls any run final. */
+function hasFinal(runs: readonly ListedRun[]): boolean {
+  let is = withFinal.get(runs);
+  if (is === undefined) {
+    is = runs.some(({ final }) => final);
+    withFinal.set(runs, is);
+  }
+  return is;
+}
+
+/** What is kept of one listing. */
+function ownMap<V>(maps: Map<RunListing, Map<string, V>>, listing: RunListing): Map<string, V> {
+  const own = maps.get(listing) ?? new Map<string, V>();
+  maps.set(listing, own);
+  return own;
+}
+
+/** What a map keeps under a key, or what is asked for now; what fails is not kept. */
+async function kept<K, V>(map: Map<K, Promise<V>>, key: K, ask: () => Promise<V>): Promise<V> {
+  const before = map.get(key);
+  if (before !== undefined) return await before;
+  const asked = ask();
+  map.set(key, asked);
+  try {
+    return await asked;
+  } catch (thrown) {
+    if (map.get(key) === asked) map.delete(key);
+    throw thrown;
+  }
+}
+
+function keyOf({ instanceId, runId }: RunRef): string {
+  return JSON.stringify([instanceId, runId]);
+}
+
+function jsonOf(bytes: Uint8Array, run: RunRef): unknown {
+  try {
+    return parseJson(Buffer.from(bytes).toString("utf8"));
+  } catch (cause) {
+    throw new RunvaultError("not_a_gateway", "the summary document is not JSON", {
+      cause,
+      place: { instance: run.instanceId, run: run.runId },
+    });
+  }
+}

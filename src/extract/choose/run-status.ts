@@ -1,0 +1,66 @@
+import type { RunEntry } from "../../model/source.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+
+/** By what a run is taken to have ended, beside the contract's own words. */
+export interface StatusRules {
+  /** Words of the source's own for a run that has ended, as the operator gave them. */
+  readonly finishedStatus: readonly string[];
+  /** An end that lies behind this instant counts: now, less the time that rows may arrive late. */
+  readonly settled: () => Nanoseconds;
+}
+
+/** What a source says of a run's end, taken together. */
+export interface RunStanding {
+  /** True where the run has ended, whether or not rows may still be added. */
+  readonly finished: boolean;
+  /** True when no row will be added any more. */
+  readonly final: boolean;
+  /** What of it does not fit together, or is not known; null where all is as the contract says. */
+  readonly remark: string | null;
+  /** True where nothing says whether the run has ended. */
+  readonly unknown: boolean;
+}
+
+const endedWords = ["FINISHED", "FAILED"];
+const runningWords = ["RUNNING"];
+
+/**
+ * Judges what is said of a run's end. `marksFinal` is whether the same list calls any run final: where it does, its word
+ * that rows may still come is believed; where it never does, it may not know the mark, and a run that has ended is final.
+ *
+ * - The mark `final` is about rows, and wins over any word.
+ * - An end that has passed counts as an end, whatever the word.
+ * - A word that nobody knows, without such an end, says nothing.
+ */
+export function standingOf(
+  run: Pick<RunEntry, "status" | "ended" | "final"> & { readonly started: Nanoseconds | undefined },
+  marksFinal: boolean,
+  { finishedStatus, settled }: StatusRules,
+): RunStanding {
+  const { status, started, ended, final } = run;
+  const saysEnded = among(endedWords, status) || among(finishedStatus, status);
+  const saysRunning = among(runningWords, status);
+  const known = saysEnded || saysRunning;
+  const backwards = ended !== undefined && started !== undefined && ended < started;
+  const hasEnded = ended !== undefined && !backwards && ended <= settled();
+  const finished = final || saysEnded || hasEnded;
+  const isFinal = final || (finished && !marksFinal);
+
+  const remarks: string[] = [];
+  if (!known) remarks.push(`unknown status ${JSON.stringify(status)}`);
+  if (saysRunning && final) remarks.push("marked final although the status is RUNNING");
+  else if (saysRunning && hasEnded) remarks.push("an end in the past although the status is RUNNING");
+  if (backwards) remarks.push("an end before the start");
+  if (finished && !isFinal) remarks.push("ended, but rows may still be added");
+  return {
+    finished,
+    final: isFinal,
+    remark: remarks.length === 0 ? null : remarks.join("; "),
+    unknown: !known && !finished,
+  };
+}
+
+function among(words: readonly string[], word: string): boolean {
+  const upper = word.toUpperCase();
+  return words.some((one) => one.toUpperCase() === upper);
+}

@@ -1,0 +1,191 @@
+import type { SegmentConverter } from "../../archive/convert/convert-segments.ts";
+import { Drift, driftOf } from "../../archive/convert/drift.ts";
+import { type BadLine, carefulSegment } from "../../archive/convert/line-by-line-conversion.ts";
+import type { RowKey } from "../../archive/convert/parquet-look.ts";
+import type { Segment } from "../../archive/manifest/manifest.ts";
+import type { Pending, Step } from "../../archive/write/run-journal.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { requireRoom } from "./disk-need.ts";
+
+/**
+ * What becomes of lines that are no proper rows: `aside`, into quarantine, or `refuse`, where every line was a row when
+ * its segment was committed and the rows may not change.
+ */
+export type BadLines = "aside" | "refuse";
+
+/**
+ * Turns buckets into Parquet, one at a time: each conversion uses all cores. Where one finds a row that it can't take, the bucket's segments are read line by line, bad lines are set aside or refused, and the bucket is converted
+ * again.
+ */
+export class BucketConverter implements AsyncDisposable {
+  readonly #toParquet: SegmentConverter;
+  readonly #exactTypes: (table: Table) => ExactTypes;
+  readonly #step: Step;
+  readonly #badLines: BadLines;
+  readonly #signal: AbortSignal | undefined;
+  #tail: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    toParquet: SegmentConverter,
+    exactTypes: (table: Table) => ExactTypes,
+    step: Step,
+    badLines: BadLines = "aside",
+    signal?: AbortSignal,
+  ) {
+    this.#badLines = badLines;
+    this.#signal = signal;
+    this.#toParquet = toParquet;
+    this.#exactTypes = exactTypes;
+    this.#step = step;
+  }
+
+  /**
+   * Converts a bucket, after those asked for before: of the segments held now when its turn comes, unless others are
+   * given. Throws as `convertSegments` does, but for `malformed_row`, and the signal's reason once that has aborted.
+   */
+  convert(
+    pending: Pending,
+    run: RunRef,
+    table: Table,
+    bucket: string,
+    segments: () => readonly Segment[] = () => pending.held.segmentsOf(table.name, bucket),
+  ): Promise<void> {
+    const turn = this.#tail.then(() => this.#convert(pending, run, table, bucket, segments));
+    this.#tail = turn.catch(() => {
+      // the caller has the error; the next bucket has its turn all the same
+    });
+    return turn;
+  }
+
+  /** Waits for the conversion that is running: what it runs on may not be closed under it. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#tail;
+  }
+
+  async #convert(
+    pending: Pending,
+    run: RunRef,
+    table: Table,
+    bucket: string,
+    segmentsNow: () => readonly Segment[],
+  ): Promise<void> {
+    this.#signal?.throwIfAborted();
+    try {
+      await this.#convertOnce(pending, run, table, bucket, segmentsNow());
+    } catch (error) {
+      this.#signal?.throwIfAborted();
+      if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
+      const drift = new Drift();
+      for (const segment of segmentsNow()) {
+        this.#signal?.throwIfAborted();
+        for (const name of await this.#setAside(pending, run, table, segment)) drift.add(name);
+      }
+      await this.#convertOnce(pending, run, table, bucket, segmentsNow(), drift.list());
+    }
+  }
+
+  /** `carefulDrift`: what the careful path saw, where it has read every line of the bucket. */
+  async #convertOnce(
+    pending: Pending,
+    run: RunRef,
+    table: Table,
+    bucket: string,
+    segments: readonly Segment[],
+    carefulDrift?: readonly string[],
+  ): Promise<void> {
+    const checked = carefulDrift !== undefined;
+    const filled = segments.filter(({ rows }) => rows > 0);
+    if (filled.length === 0) return;
+    // Parquet takes half of what segments take, for data of any kind
+    await requireRoom(pending.folder, filled.reduce((sum, { storedBytes }) => sum + storedBytes, 0) / 2);
+    const file = pending.nextName(table.name, "parquet");
+    const { rows, storedBytes, sha256, first, last, drift } = await this.#toParquet({
+      table,
+      instanceId: run.instanceId,
+      runId: run.runId,
+      segments: await locateWhole(pending, filled, checked),
+      exactTypes: this.#exactTypes(table),
+      // what is committed stays as it is
+      oddZeros: this.#badLines === "refuse",
+      out: pending.stagingFile(file),
+    });
+    this.#step("converted");
+    const parquet = {
+      file,
+      bucket,
+      rows,
+      sha256,
+      storedBytes,
+      first: keyText(first),
+      last: keyText(last),
+    };
+    const of = segments.map((segment) => segment.file);
+    await pending.addParquet(table.name, parquet, of, driftOf([drift, carefulDrift ?? []]));
+  }
+
+  /**
+   * Reads a segment line by line; where lines are bad or not clean, a cleaned segment takes its place. Gives what the
+   * contract does not know.
+   */
+  async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<readonly string[]> {
+    const { store, key } = await pending.held.locate(segment.file);
+    const text = await pending.textOf(segment);
+    const good: Uint8Array[] = [];
+    const bad: BadLine[] = [];
+    const { instanceId, runId } = run;
+    const { drift } = await carefulSegment(
+      {
+        text: asChunks(text),
+        table,
+        instanceId,
+        runId,
+        exactTypes: this.#exactTypes(table),
+        oddZeros: this.#badLines === "refuse",
+        file: segment.file,
+      },
+      { good: (line) => void good.push(line), bad: (record) => void bad.push(record) },
+    );
+    const kept = Buffer.concat(good);
+    if (bad.length === 0 && kept.equals(text)) return drift;
+    if (this.#badLines === "refuse") {
+      const [first] = bad;
+      throw new RunvaultError("malformed_row", first?.reason ?? "a committed line no longer reads as a row", {
+        place: {
+          table: table.name,
+          file: store.nameOf(key),
+          ...(first === undefined ? {} : { line: first.line }),
+        },
+        hint: "Its rows were committed under another version of the contract: archive the run again, into a new archive.",
+      });
+    }
+    const { from, to, bucket, sorted } = segment;
+    const longestLine = good.reduce((longest, line) => Math.max(longest, line.byteLength - 1), 0);
+    const draft = { bucket, from, to, rows: good.length, bytes: kept.byteLength, longestLine, sorted };
+    const cleaned = await pending.writeSegment(table.name, draft, kept);
+    const records = bad.map((record) => ({ instanceId, runId, table: table.name, from, to, ...record }));
+    await pending.cleanSegment(table.name, segment, cleaned, records);
+    return drift;
+  }
+}
+
+/** The segments where they are. Throws `archive_damaged` where one of a committed generation is not whole any more. */
+async function locateWhole(pending: Pending, segments: readonly Segment[], checked: boolean) {
+  const located: (Segment & { readonly checked: boolean })[] = [];
+  for (const segment of segments) {
+    located.push({ ...segment, file: await pending.locateWhole(segment), checked });
+  }
+  return located;
+}
+
+async function* asChunks(text: Uint8Array): AsyncIterable<Uint8Array> {
+  yield text;
+}
+
+function keyText(key: RowKey | undefined): { ts: string; seq: string } {
+  // a bucket without rows is never converted
+  if (key === undefined) throw new RunvaultError("internal", "a converted bucket has no rows");
+  return { ts: key.ts.toString(), seq: key.seq.toString() };
+}

@@ -1,0 +1,533 @@
+import { z } from "zod";
+import type { Segment } from "../../archive/manifest/manifest.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { FilterName, Table } from "../../model/profile/table.ts";
+import { piecesWithRetries } from "../../model/retry/retry.ts";
+import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
+import type { HistorySource, RunRef } from "../../model/source.ts";
+import { countText } from "../../model/text/plural.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { formatTime } from "../../model/time.ts";
+import {
+  asked,
+  askSmall,
+  filterFields,
+  type GroupRow,
+  isRefusal,
+  jsonOf,
+  linesOf,
+  mostAnswerLines,
+  pagesOf,
+  probe,
+  rowsOf,
+  rowsWithin,
+  type TableAsks,
+} from "../plan/answer-reader.ts";
+import type { Window } from "../plan/held-window.ts";
+import type { SeenSource } from "../proof/seen-source.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+import { type Cut, OutOfOrder, SegmentText } from "./segment-builder.ts";
+
+/** A window of one table of one run: the unit of fetch and retry. */
+export interface Slice {
+  readonly run: RunRef;
+  readonly table: Table;
+  readonly bucket: string;
+  readonly from: Nanoseconds;
+  readonly to: Nanoseconds;
+  /** Rows the gateway says the window holds; undefined where it says nothing. */
+  readonly expected: number | undefined;
+  /** True where that number is the last word: the run is finished. */
+  readonly isFinal?: boolean;
+}
+
+/** A piece of a slice whose rows are whole. */
+export type SegmentDraft = Omit<Segment, "file" | "storedBytes" | "sha256">;
+
+export interface SliceWork {
+  readonly source: HistorySource;
+  readonly pool: BufferPool;
+  readonly segmentBytes: number;
+  readonly mostBytes: number;
+  /** For answers that were cut: attempts count as long as none brings a new timestamp. */
+  readonly retry: RetryPolicy;
+  readonly signal: AbortSignal;
+  /** Rows in any bounds by the gateway's facts; undefined where it has none, or they ignore bounds. */
+  readonly countRows: ((from: Nanoseconds, to: Nanoseconds) => Promise<number>) | undefined;
+  readonly onRows: (rows: number, bytes: number) => void;
+  /** Takes note of every answer that ended whole. */
+  readonly seen: SeenSource;
+}
+
+/** What a slice gives as it is fetched: its segments in order, and at last what it came to. */
+export type SliceEvent = FetchedSegment | SliceRestart | SliceEnd;
+
+/** A segment whose text its taker gives back: until then the buffer under it is not filled again. */
+export interface FetchedSegment {
+  readonly kind: "segment";
+  readonly draft: SegmentDraft;
+  readonly text: Buffer;
+  readonly release: () => void;
+}
+
+/** The slice starts over: what came of it before is to be dropped. */
+export interface SliceRestart {
+  readonly kind: "restart";
+}
+
+/** All of the slice is here. */
+export interface SliceEnd {
+  readonly kind: "end";
+  readonly rows: number;
+  /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
+  readonly openEnd: OpenEnd | null;
+}
+
+/** Rows that a cap may have cut off inside their timestamp, which the slice ends with. */
+export interface OpenEnd extends Window {
+  readonly rows: number;
+  readonly bytes: number;
+  /** True when an answer of the table stopped short: larger answers of other tables say nothing then. */
+  readonly isCapped: boolean;
+}
+
+/**
+ * Fetches a slice whole. One rule covers caps, cuts and retries: when an answer ended early, or may have, the rows that
+ * share its last ts_event are dropped and asked for again from exactly that timestamp. So segments are disjoint, and
+ * nothing is ever de-duplicated.
+ *
+ * Whoever asks for the next segment before the one in hand is written keeps the network going meanwhile; buffers that
+ * are not given back hold it up. Whoever stops ends the answer under way.
+ *
+ * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
+ * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole.
+ */
+export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
+  try {
+    try {
+      yield* sortedSegments(slice, work);
+    } catch (error) {
+      if (!(error instanceof OutOfOrder)) throw error;
+      yield { kind: "restart" };
+      yield* unsortedSegments(slice, work);
+    }
+  } catch (error) {
+    throw place(error, slice);
+  }
+}
+
+async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
+  const text = gather(slice, work, false);
+  const cuts = sortedCuts(slice, work, text);
+  let { from } = slice;
+  try {
+    for (;;) {
+      const step = await cuts.next();
+      if (step.done === true) {
+        yield { kind: "end", rows: text.totalRows, openEnd: step.value };
+        return;
+      }
+      const to = step.value.next ?? slice.to;
+      yield segmentOf(slice, step.value, { from, to }, true);
+      from = to;
+    }
+  } finally {
+    await cuts.return(null);
+    text.discard();
+  }
+}
+
+/** The slice in cuts, and where it may not be whole. */
+async function* sortedCuts(
+  slice: Slice,
+  work: SliceWork,
+  text: SegmentText,
+): AsyncGenerator<Cut, OpenEnd | null> {
+  const { from, to, expected, table } = slice;
+  const { seen } = work;
+  const asker = new Asker(slice, work);
+  const asks = asksOf(slice, work);
+  /** The group that a whole answer ended with: dropped, and asked for again. */
+  let held: { ts: Nanoseconds; rows: number; answerRows: number; isLimited: boolean } | undefined;
+  let openEnd: OpenEnd | null = null;
+  let ask = from;
+  let limit: number | undefined;
+  /** Holds an answer against the group it was asked for: whether it has others behind that one. */
+  const hasSeveral = (ended: boolean): boolean => {
+    const { rows, first, firstRows } = text.answer;
+    const several = rows > firstRows;
+    if (held !== undefined && (ended || several)) {
+      if (first !== held.ts || firstRows < held.rows) throw vanished(slice, held.ts);
+    }
+    // the answer ahead of this one left out what comes now
+    if (held !== undefined && !held.isLimited && (several || firstRows > held.rows))
+      seen.foundCap(table.name);
+    return several;
+  };
+  let furthest: Nanoseconds | undefined;
+  const progressed = () => {
+    const reached = text.lastTs;
+    if (reached === undefined || (furthest !== undefined && reached <= furthest)) return false;
+    furthest = reached;
+    return true;
+  };
+  // of an answer that was cut whole groups are kept, the last one is asked for again
+  const goOn = () => {
+    const several = hasSeveral(false);
+    ask = text.dropLastGroup()?.ts ?? ask;
+    if (several) held = undefined;
+  };
+  for (;;) {
+    yield* asker.ask((attempt) => {
+      if (attempt > 1) goOn();
+      return asker.answer(text, ask, limit);
+    }, progressed);
+    const several = hasSeveral(true);
+    const { rows, first } = text.answer;
+    if (expected !== undefined && text.totalRows === expected) break;
+    if (rows === 0) break;
+    const last = text.lastTs;
+    // an answer of lines that are no rows begins where it was asked for, behind every row
+    if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
+    if (several || held === undefined || rows > held.rows) {
+      // more than one group, the first look at this one, or more of it than before: is there anything behind?
+      const isLimited = limit !== undefined && rows >= leastLimit;
+      held = { ...text.dropLastGroup()!, answerRows: rows, isLimited };
+      ask = held.ts;
+      // a limit that was raised stays, for with a lower one the group may come short
+      if (!several) limit = Math.max(leastLimit, rows * 4);
+      continue;
+    }
+    // one group alone, and the same rows again
+    const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
+    const wanted = await work.countRows?.(group.from, group.to);
+    if (wanted === undefined) {
+      if (!(await anyFrom(slice, work, group.to))) {
+        // an answer that held others ahead of the whole group was not cut in it
+        const bytes = text.lastGroup().byteLength;
+        const isWhole =
+          held.answerRows > rows ||
+          (await isWholeBehind(asks, text, group, seen)) ||
+          // one that this command's answers speak for stays open, for a cap may show later
+          (rows > 1 &&
+            !seen.gaveMoreThan(table.name, rows, bytes) &&
+            (yield* appendPaged(slice, work, text, group, undefined)));
+        if (!isWhole) openEnd = { ...group, bytes, isCapped: seen.isRouteCapped(table.name) };
+        break;
+      }
+      seen.foundCap(table.name);
+      if (!(yield* appendPaged(slice, work, text, group, undefined))) throw tooFew(group, undefined, true);
+    } else if (wanted > rows) {
+      yield* appendSplit(slice, work, text, group, wanted);
+    } else {
+      // lines that are no rows and not counted here lie behind the group, and come again from there
+      text.dropTail(rows - wanted);
+    }
+    if (group.to >= to) break;
+    held = undefined;
+    limit = undefined;
+    ask = group.to;
+  }
+  yield* text.finish();
+  return openEnd;
+}
+
+/**
+ * True when an answer asked for from the timestamp ahead of the group on has the whole group in it, and more: then no
+ * cap ended the answer inside the group. One with less of the group than is known was capped.
+ */
+async function isWholeBehind(
+  asks: TableAsks,
+  text: SegmentText,
+  group: Group,
+  seen: SeenSource,
+): Promise<boolean> {
+  const before = text.beforeGroupTs;
+  if (before === undefined) return false;
+  const rows = await rowsWithin(asks, { from: before, to: group.to });
+  if (rows === undefined) return false;
+  const own = rows.filter((row) => row === undefined || row.ts_event >= group.from);
+  if (own.length < group.rows) seen.foundCap(asks.table.name);
+  return own.length === group.rows && rows.length > own.length;
+}
+
+/** The least limit that is asked with: what brings fewer rows was not ended by it. */
+const leastLimit = 100_000;
+
+/** Rows that can only be asked for together: those of one timestamp, unless lines that are no rows join several. */
+interface Group extends Window {
+  readonly rows: number;
+}
+
+/** True when the slice has anything from `from` on. */
+async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
+  return from < slice.to && (await probe(asksOf(slice, work), { from, to: slice.to })) !== undefined;
+}
+
+function asksOf({ run, table }: Slice, { source, retry, signal }: SliceWork): TableAsks {
+  return { source, run, table, retry, signal };
+}
+
+/**
+ * The rows of a capped group, part by part: split by the first filter whose parts sum to the facts. Throws
+ * `timestamp_capped` where no filter parts the rows finely enough.
+ */
+async function* appendSplit(
+  slice: Slice,
+  work: SliceWork,
+  text: SegmentText,
+  group: Group,
+  wanted: number,
+): AsyncGenerator<Cut, void> {
+  const known: (Filters | undefined)[] = (await rowsOf(text.lastGroup(), mostAnswerLines)) ?? [];
+  for (const resource of await resourcesOf(slice, work)) known.push(resource);
+  for (const filter of slice.table.filters) {
+    const values = new Set(known.map((row) => row?.[filter] ?? ""));
+    values.delete("");
+    const parts: (GroupRow | undefined)[][] = [];
+    for (const value of [...values].sort()) {
+      parts.push((await rowsWithin(asksOf(slice, work), group, { [filter]: value }, wanted)) ?? []);
+    }
+    const lines = parts.flat();
+    if (lines.length !== wanted) continue;
+    const rows = lines.filter((row) => row !== undefined);
+    if (rows.length < wanted) throw withoutOrder(group);
+    text.dropLastGroup();
+    yield* text.push(Buffer.concat(inKeyOrder(rows).flatMap(({ line }) => [line, Buffer.from("\n")])));
+    return;
+  }
+  if (yield* appendPaged(slice, work, text, group, wanted)) return;
+  // an answer that stops short of a timestamp with rows behind it was capped; one that does not was just not agreed with
+  throw tooFew(group, wanted, await anyFrom(slice, work, group.to));
+}
+
+/**
+ * The rows of a capped group page by page, where the source gives them so: no cap ends pages. False where it does not,
+ * or where these are not proven to be all: by the facts' count, or without facts by a row behind the group that came in
+ * the same listing, for a listing that just ends may have been cut short, too.
+ */
+async function* appendPaged(
+  slice: Slice,
+  work: SliceWork,
+  text: SegmentText,
+  group: Group,
+  wanted: number | undefined,
+): AsyncGenerator<Cut, boolean> {
+  const asks = asksOf(slice, work);
+  const pages = await askSmall(asks, () => pagesOf(asks, group, work.mostBytes, wanted === undefined));
+  if (pages === undefined) return false;
+  const lines = linesOf(pages).length;
+  if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
+  text.dropLastGroup();
+  yield* text.push(pages);
+  return true;
+}
+
+function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {
+  return new RunvaultError(
+    capped ? "timestamp_capped" : "incomplete",
+    `the gateway gives ${countText(group.rows, "row")} at ts_event ${group.from} (${formatTime(group.from)})` +
+      (wanted === undefined ? ", and nothing proves that these are all of them" : `, but counts ${wanted}`),
+    {
+      hint: capped
+        ? "Raise the gateway's cap on rows per answer, or have it serve storage facts."
+        : "Run the same command again; if it stays so, ask the gateway's operator which is right.",
+    },
+  );
+}
+
+type Filters = Partial<Record<FilterName, string | undefined>>;
+
+const resourcesSchema = z.object({
+  resources: z.array(z.object({ table: z.string(), ...filterFields })),
+});
+
+/** What the run's resources say of the table's filters; nothing where there is no such document, or another. */
+async function resourcesOf(slice: Slice, work: SliceWork): Promise<Filters[]> {
+  const document = await work.source.document(slice.run, "resources", work.signal);
+  const parsed = resourcesSchema.safeParse(document === null ? null : jsonOf(document));
+  return (parsed.data?.resources ?? []).filter(({ table }) => table === slice.table.name);
+}
+
+function inKeyOrder(rows: readonly GroupRow[]): GroupRow[] {
+  const order = (a: bigint, b: bigint) => Number(a > b) - Number(a < b);
+  return [...rows].sort((a, b) => order(a.ts_event, b.ts_event) || order(a.seq, b.seq));
+}
+
+/** Any order, one answer: every row of the slice at once, or none. */
+async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
+  const { from, expected } = slice;
+  if (expected === undefined) {
+    throw new RunvaultError(
+      "row_order",
+      "rows come out of key order, and there are no storage facts to prove them complete",
+      {
+        hint: "Have the gateway send rows in the order of (ts_event, seq), or serve storage facts.",
+      },
+    );
+  }
+  let text = gather(slice, work, true);
+  const asker = new Asker(slice, work);
+  const segments = async function* (cuts: AsyncGenerator<Cut, void>): AsyncGenerator<SliceEvent, void> {
+    for await (const cut of cuts) yield segmentOf(slice, cut, slice, false);
+  };
+  const attempt = async function* (number: number): AsyncGenerator<SliceEvent, void> {
+    if (number > 1) {
+      // what came out of order is of no use to the next answer
+      text.discard();
+      text = gather(slice, work, true);
+      yield { kind: "restart" };
+    }
+    yield* segments(asker.answer(text, from, undefined));
+  };
+  try {
+    yield* asker.ask(attempt, () => false);
+    if (text.totalRows !== expected) {
+      throw new RunvaultError(
+        "row_order",
+        `rows come out of key order, and one answer had ${text.totalRows} of ${expected} rows: there is no place to continue from`,
+        {
+          hint: "Have the gateway send rows in the order of (ts_event, seq), or raise its cap on rows per answer.",
+        },
+      );
+    }
+    yield* segments(text.finish());
+    yield { kind: "end", rows: text.totalRows, openEnd: null };
+  } finally {
+    text.discard();
+  }
+}
+
+/** Asks for rows, and bears what is transient. */
+class Asker {
+  readonly #slice: Slice;
+  readonly #work: SliceWork;
+  /** The largest limit the source took, and the smallest it refused. */
+  #taken: number | undefined;
+  #refused = Number.POSITIVE_INFINITY;
+  readonly #mostRows: number;
+  /** Bytes of the answer under way. */
+  #received = 0;
+
+  constructor(slice: Slice, work: SliceWork) {
+    this.#slice = slice;
+    const { expected, isFinal = false } = slice;
+    this.#mostRows = isFinal && expected !== undefined ? 10 * expected + 100_000 : Number.POSITIVE_INFINITY;
+    this.#work = work;
+  }
+
+  /** What comes of an answer that ended whole, and of those before it that were cut. */
+  async *ask<T>(
+    attempt: (number: number) => AsyncGenerator<T, void>,
+    progressed: () => boolean,
+  ): AsyncGenerator<T, void> {
+    const { retry, signal } = this.#work;
+    // what came before the first byte the source has already asked for again
+    const again = (error: RunvaultError) =>
+      error.retry === "again" && (this.#received > 0 || error.code === "stream_cut");
+    yield* piecesWithRetries(attempt, retry, signal, { again, progressed });
+  }
+
+  /**
+   * One answer's rows, into the text. Where the source refuses so large a limit, it is asked with the largest that it
+   * took, or without any.
+   */
+  async *answer(text: SegmentText, from: Nanoseconds, wanted: number | undefined): AsyncGenerator<Cut, void> {
+    const { source, signal, onRows, seen } = this.#work;
+    const { run, table, to, expected } = this.#slice;
+    const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
+    this.#received = 0;
+    text.beginAnswer(from);
+    try {
+      for await (const chunk of source.rows({
+        ...run,
+        table: table.name,
+        ...asked(from, to),
+        limit,
+        signal,
+      })) {
+        const before = text.answer.rows;
+        this.#received += chunk.byteLength;
+        yield* text.push(chunk);
+        onRows(text.answer.rows - before, chunk.byteLength);
+        if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
+      }
+      yield* text.endAnswer();
+      const { rows, first, isRowFirst } = text.answer;
+      const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
+      seen.answered(table.name, rows, this.#received, span);
+    } catch (thrown) {
+      if (thrown instanceof OutOfOrder) throw thrown;
+      const error = RunvaultError.from(thrown);
+      if (limit !== undefined && limit !== this.#taken && this.#received === 0 && isRefusal(error)) {
+        this.#refused = limit;
+        yield* this.answer(text, from, this.#taken);
+        return;
+      }
+      throw error;
+    }
+    if (limit !== undefined) this.#taken = Math.max(limit, this.#taken ?? 0);
+  }
+}
+
+function gather(slice: Slice, { pool, segmentBytes, mostBytes }: SliceWork, unsorted: boolean): SegmentText {
+  const { run, from, to } = slice;
+  return new SegmentText({ run, ...asked(from, to), segmentBytes, mostBytes, unsorted, pool });
+}
+
+function segmentOf(
+  { bucket }: Slice,
+  { text, release, rows, longestLine }: Cut,
+  { from, to }: Window,
+  sorted: boolean,
+): FetchedSegment {
+  const [begin, end] = [from.toString(), to.toString()];
+  const draft = { bucket, from: begin, to: end, rows, bytes: text.byteLength, longestLine, sorted };
+  return { kind: "segment", draft, text, release };
+}
+
+function withoutTimes(rows: number): RunvaultError {
+  return new RunvaultError(
+    "malformed_row",
+    `none of the ${rows} lines of an answer has a ts_event and a seq, so nothing shows whether there are more rows`,
+    { hint: "Have the gateway's operator correct these rows, or serve storage facts." },
+  );
+}
+
+function withoutOrder(group: Group): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    `the rows at ts_event ${group.from} (${formatTime(group.from)}) only come in parts, and a line among them is not a row, so its place is unknown`,
+    { hint: "Have the gateway's operator correct this row, or raise the cap on rows per answer." },
+  );
+}
+
+function farTooMany(rows: number, expected: number | undefined): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    `the gateway counts ${expected} rows in this window, but sent ${rows} and did not stop`,
+    {
+      hint: "Run the same command again; if it stays so, ask the gateway's operator whether its counts or its rows are right.",
+    },
+  );
+}
+
+function vanished(slice: Slice, ts: Nanoseconds): RunvaultError {
+  return new RunvaultError("incomplete", `rows at ts_event ${ts} came once, but not when asked for again`, {
+    place: { ...placeOf(slice) },
+    hint: "Run the same command again; if it happens again, the gateway is losing rows: tell its operator.",
+  });
+}
+
+function place(error: unknown, slice: Slice): unknown {
+  if (!(error instanceof RunvaultError)) return error;
+  return error.at({ ...placeOf(slice), table: slice.table.name });
+}
+
+function placeOf(slice: Slice) {
+  return {
+    instance: slice.run.instanceId,
+    run: slice.run.runId,
+    slice: `[${slice.from}, ${slice.to})`,
+  };
+}

@@ -1,0 +1,478 @@
+import { RunvaultError } from "../../model/error.ts";
+import type { RunRef } from "../../model/source.ts";
+import { rowText } from "../../model/text/operator-text.ts";
+import { countText } from "../../model/text/plural.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { Turns } from "../../model/turns.ts";
+import { type Instant, instantOf, toNanoseconds } from "../../row/instant.ts";
+import { longestLineBytes } from "../../row/line.ts";
+import { isBlank, parseObject } from "../../row/line-object.ts";
+import { RowKeyReader } from "../../row/row-key-reader.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+
+const newline = 10;
+
+/** Lines that are no rows that an answer may have, beside one for each row, and those as long as rows are. */
+const mostOddLines = 10_000;
+const leastRowBytes = 128;
+
+/** A run of whole timestamp groups, cut off the front of the text. */
+export interface Cut {
+  readonly text: Buffer;
+  /** Gives the buffer under the text back to where it came from. To be called once, by whoever has the cut. */
+  readonly release: () => void;
+  readonly rows: number;
+  readonly longestLine: number;
+  /** The ts_event of the first row behind the cut; undefined at the end. */
+  readonly next: Nanoseconds | undefined;
+}
+
+/** What one answer brought. A line that is no row counts as one. */
+export interface AnswerStats {
+  rows: number;
+  /** Where the first timestamp's rows have to be asked for: their ts_event. Undefined while there are none. */
+  first: Nanoseconds | undefined;
+  /** True when that is the ts_event of a row. */
+  isRowFirst: boolean;
+  /** Rows at `first`; all rows where there is no second timestamp. */
+  firstRows: number;
+}
+
+/** Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. */
+export class OutOfOrder extends Error {}
+
+export interface SegmentTextOptions {
+  readonly run: RunRef;
+  readonly from: Nanoseconds | undefined;
+  readonly to: Nanoseconds | undefined;
+  /** Cut when the text would grow beyond this. */
+  readonly segmentBytes: number;
+  /** Most a single timestamp's rows may take. */
+  readonly mostBytes: number;
+  /** Rows are taken in any order; cuts fall on any line end. */
+  readonly unsorted: boolean;
+  /** Where buffers for the text come from, of at least `segmentBytes`. */
+  readonly pool: Pick<BufferPool, "acquire" | "release">;
+}
+
+/**
+ * Gathers the lines of answers and cuts them into segments at timestamp boundaries, watching identity, bounds and
+ * order of every row on the way. Where a cut falls depends on the rows alone, not on how the bytes arrived, so that an
+ * interrupted job cuts where an undisturbed one does.
+ *
+ * A line that is no row at all may stand at the timestamp ahead of it or at the one behind, so it joins both to one
+ * group, which is dropped and asked for again as one; the conversion decides what becomes of the line.
+ */
+export class SegmentText {
+  readonly #options: SegmentTextOptions;
+  readonly #key: RowKeyReader;
+  readonly #from: Instant | undefined;
+  readonly #to: Instant | undefined;
+  #buffer: Buffer | undefined;
+  /**
+   * Bytes filled, bytes scanned (always a line start), where the last group starts, and where the next line is read:
+   * behind what is scanned and the blank lines that are left out, which are closed up once for many.
+   */
+  #end = 0;
+  #scanned = 0;
+  #groupStart = 0;
+  #unread = 0;
+  /** No line ends between `#unread` and here, so that a line in many pieces is searched once. */
+  #searched = 0;
+  #rows = 0;
+  #groupRows = 0;
+  /** Lines at the end of the last group that are no rows: the next row joins the group whatever its timestamp. */
+  #groupTail = 0;
+  /** Where the last group has to be asked for: its first row's ts_event, or the answer's start ahead of which no row came. */
+  #groupHigh = 0;
+  #groupLow = 0;
+  /** Longest line ahead of the last group, and in it. */
+  #longest = 0;
+  #groupLongest = 0;
+  /** The key of the newest row. */
+  #anyRow = false;
+  #lastHigh = 0;
+  #lastLow = 0;
+  #lastSeqHigh = 0;
+  #lastSeqLow = 0;
+  /** The newest ts_event ahead of the last group; NaN while there is none. */
+  #beforeHigh = Number.NaN;
+  #beforeLow = Number.NaN;
+  #asked: Instant = { high: 0, low: 0 };
+  #atAnswerStart = true;
+  #inFirstGroup = true;
+  /** Lines of the answer without a row: how many, the bytes of those that are not blank, and the first of these. */
+  #blankLines = 0;
+  #oddLines = 0;
+  #oddBytes = 0;
+  #firstOdd = "";
+  readonly #turns = new Turns();
+  /** Rows taken in, dropped ones not counted. */
+  totalRows = 0;
+  answer: AnswerStats = emptyAnswer();
+
+  constructor(options: SegmentTextOptions) {
+    this.#options = options;
+    this.#key = new RowKeyReader(options.run);
+    this.#from = options.from === undefined ? undefined : instantOf(options.from);
+    this.#to = options.to === undefined ? undefined : instantOf(options.to);
+  }
+
+  /** Begins an answer that was asked for from `from` on. What is held is whole; the answer's rows are a group of their own. */
+  beginAnswer(from: Nanoseconds): void {
+    this.answer = emptyAnswer();
+    this.#atAnswerStart = true;
+    this.#inFirstGroup = true;
+    this.#blankLines = this.#oddLines = this.#oddBytes = 0;
+    this.#asked = instantOf(from);
+    this.#beginGroup(this.#scanned);
+  }
+
+  /** Takes bytes of the answer in, and gives each cut that they lead to as soon as it is whole. */
+  async *push(chunk: Uint8Array): AsyncGenerator<Cut, void> {
+    let buffer = this.#buffer ?? this.#use(await this.#options.pool.acquire());
+    if (this.#end + chunk.byteLength > buffer.byteLength) buffer = this.#grow(this.#end + chunk.byteLength);
+    buffer.set(chunk, this.#end);
+    this.#end += chunk.byteLength;
+    if (this.#atAnswerStart && this.#end - this.#scanned >= 3) this.#stripByteOrderMark();
+    yield* this.#scan();
+    this.#closeUp();
+  }
+
+  /**
+   * Ends an answer that the source ended whole. A last line without its line end is taken when it is a row; else the
+   * answer was cut inside it: throws `stream_cut`.
+   */
+  async *endAnswer(): AsyncGenerator<Cut, void> {
+    const rest = this.#end - this.#scanned;
+    if (rest === 0) return;
+    if (
+      !isBlank(this.#buffer!, this.#scanned, this.#end) &&
+      parseObject(this.#buffer!, this.#scanned, this.#end) === null
+    ) {
+      throw new RunvaultError("stream_cut", "the answer ends inside a line", {
+        hint: "Run the same command again; if it stays so, the gateway or a proxy truncates its answers.",
+      });
+    }
+    yield* this.push(Buffer.from("\n"));
+  }
+
+  /**
+   * Forgets the rows of the last group, and any torn line behind them: an answer that ended early, or may have, says
+   * nothing about whether these are all. Gives the timestamp to ask again from, with the rows forgotten; undefined when
+   * the answer brought none.
+   */
+  dropLastGroup(): { ts: Nanoseconds; rows: number } | undefined {
+    this.#cutBack(this.#scanned);
+    if (this.#groupRows === 0) return undefined;
+    const dropped = { ts: this.#groupTs(), rows: this.#groupRows };
+    this.#cutBack(this.#groupStart);
+    this.#rows -= this.#groupRows;
+    this.totalRows -= this.#groupRows;
+    this.#groupRows = 0;
+    this.#groupTail = 0;
+    this.#groupLongest = 0;
+    // the next row is at this timestamp again, from its first seq on
+    this.#lastHigh = this.#groupHigh;
+    this.#lastLow = this.#groupLow;
+    this.#lastSeqHigh = -1;
+    this.#lastSeqLow = -1;
+    return dropped;
+  }
+
+  /** Forgets up to `count` lines at the end of the last group that are no rows. */
+  dropTail(count: number): void {
+    const dropped = Math.min(count, this.#groupTail);
+    let end = this.#scanned;
+    for (let i = 0; i < dropped; i++) end = this.#buffer!.lastIndexOf(newline, end - 2) + 1;
+    this.#cutBack(end);
+    this.#rows -= dropped;
+    this.totalRows -= dropped;
+    this.#groupRows -= dropped;
+    this.#groupTail -= dropped;
+  }
+
+  /** The rows of the last group, as text. */
+  lastGroup(): Buffer {
+    return Buffer.from(this.#buffer?.subarray(this.#groupStart, this.#scanned) ?? []);
+  }
+
+  /** Cuts off all that is left. */
+  async *finish(): AsyncGenerator<Cut, void> {
+    if (this.#rows > 0) yield await this.#cut(this.#scanned, this.#rows, undefined);
+    this.discard();
+  }
+
+  /** Lets go of the buffer and of what is in it. */
+  discard(): void {
+    if (this.#buffer !== undefined) this.#options.pool.release(this.#buffer);
+    this.#buffer = undefined;
+    this.#cutBack(0);
+    this.#groupStart = 0;
+    this.#rows = this.#groupRows = this.#groupTail = 0;
+    this.#longest = this.#groupLongest = 0;
+  }
+
+  async *#scan(): AsyncGenerator<Cut, void> {
+    const { segmentBytes, unsorted } = this.#options;
+    // what stood in the buffer before is no part of the text
+    let filled = this.#buffer!.subarray(0, this.#end);
+    const cut = async (bytes: number, rows: number, next: Nanoseconds | undefined) => {
+      const made = await this.#cut(bytes, rows, next);
+      filled = this.#buffer!.subarray(0, this.#end);
+      return made;
+    };
+    for (;;) {
+      const at = this.#unread;
+      const lineEnd = filled.indexOf(newline, Math.max(at, this.#searched));
+      if (lineEnd < 0) {
+        this.#searched = this.#end;
+        if (this.#end - at > longestLineBytes) throw this.#lineTooLong();
+        return;
+      }
+      const length = lineEnd - at;
+      if (length > longestLineBytes) throw this.#lineTooLong();
+      if (this.#turns.isDue(length)) await this.#turns.next();
+      if (isBlank(filled, at, lineEnd)) {
+        // a blank line is no row: it leaves the text
+        this.#blankLines += blankLinesIn(length);
+        refuseEndlessBlanks(this.#blankLines, this.answer.rows);
+        this.#unread = lineEnd + 1;
+        continue;
+      }
+      const isRow = this.#key.read(at, lineEnd);
+      // where the line is to stand
+      const start = this.#scanned;
+      const stop = start + length + 1;
+      let newGroup = this.#groupRows === 0;
+      if (isRow) {
+        this.#checkBounds();
+        const order = this.#compareToLast();
+        if (order < 0 && !unsorted) throw new OutOfOrder("a row comes before the row ahead of it");
+        if (order === 0) throw this.#duplicate();
+        newGroup ||=
+          this.#groupTail === 0 && (this.#key.tsLow !== this.#lastLow || this.#key.tsHigh !== this.#lastHigh);
+      }
+      // where one timestamp's rows outgrew the segment, the cut falls where they end
+      if ((newGroup || unsorted) && start > segmentBytes) {
+        yield await cut(start, this.#rows, this.#newGroupTs(isRow));
+        continue;
+      }
+      if (newGroup) {
+        if (stop > segmentBytes && start > 0) {
+          yield await cut(start, this.#rows, this.#newGroupTs(isRow));
+          continue;
+        }
+        this.#beginGroup(start);
+        this.#groupHigh = isRow ? this.#key.tsHigh : this.#asked.high;
+        this.#groupLow = isRow ? this.#key.tsLow : this.#asked.low;
+        // the same group asked for again has the same ahead of it
+        if (this.#anyRow && (this.#groupLow !== this.#lastLow || this.#groupHigh !== this.#lastHigh)) {
+          this.#beforeHigh = this.#lastHigh;
+          this.#beforeLow = this.#lastLow;
+        }
+        if (this.answer.rows > 0) this.#inFirstGroup = false;
+        else Object.assign(this.answer, { first: this.#groupTs(), isRowFirst: isRow });
+      } else if (stop > segmentBytes && (unsorted ? start : this.#groupStart) > 0) {
+        if (unsorted) yield await cut(start, this.#rows, undefined);
+        else yield await cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
+        continue;
+      } else if (stop > this.#options.mostBytes) {
+        throw this.#groupTooLarge();
+      }
+      if (isRow) {
+        this.#anyRow = true;
+        this.#lastHigh = this.#key.tsHigh;
+        this.#lastLow = this.#key.tsLow;
+        this.#lastSeqHigh = this.#key.seqHigh;
+        this.#lastSeqLow = this.#key.seqLow;
+        this.#groupTail = 0;
+      } else {
+        this.#setAside(at, lineEnd);
+        this.#groupTail++;
+      }
+      if (at > start) filled.copyWithin(start, at, lineEnd + 1);
+      this.#scanned = stop;
+      this.#unread = lineEnd + 1;
+      this.#rows++;
+      this.#groupRows++;
+      this.totalRows++;
+      if (length > this.#groupLongest) this.#groupLongest = length;
+      this.answer.rows++;
+      if (this.#inFirstGroup) this.answer.firstRows++;
+    }
+  }
+
+  /** Counts a line that is no row. Throws where they are more than rows that went wrong could be. */
+  #setAside(start: number, end: number): void {
+    if (this.#oddLines === 0)
+      this.#firstOdd = rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)));
+    this.#oddLines++;
+    this.#oddBytes += end - start;
+    const rows = this.answer.rows + 1 - this.#oddLines;
+    if (this.#oddLines <= mostOddLines + rows + this.#oddBytes / leastRowBytes) return;
+    throw new RunvaultError(
+      "malformed_row",
+      `an answer has more than ${mostOddLines} lines that are not rows, besides ${countText(rows, "row")}; the first: ${this.#firstOdd}`,
+      { hint: "The gateway sends something other than rows: look at what it answers." },
+    );
+  }
+
+  /** Forgets what lies behind these bytes. */
+  #cutBack(bytes: number): void {
+    this.#end = this.#scanned = this.#unread = bytes;
+    this.#searched = 0;
+  }
+
+  /** Moves what is not read yet up to what is, over the blank lines between. */
+  #closeUp(): void {
+    const gap = this.#unread - this.#scanned;
+    if (gap === 0) return;
+    this.#buffer!.copyWithin(this.#scanned, this.#unread, this.#end);
+    this.#end -= gap;
+    this.#unread -= gap;
+    this.#searched -= gap;
+  }
+
+  #beginGroup(start: number): void {
+    this.#groupStart = start;
+    this.#groupRows = 0;
+    this.#groupTail = 0;
+    this.#longest = Math.max(this.#longest, this.#groupLongest);
+    this.#groupLongest = 0;
+  }
+
+  #groupTs(): Nanoseconds {
+    return toNanoseconds({ high: this.#groupHigh, low: this.#groupLow });
+  }
+
+  /** Where the group has to be asked for that the line being read begins. */
+  #newGroupTs(isRow: boolean): Nanoseconds {
+    return isRow ? this.#key.ts : toNanoseconds(this.#asked);
+  }
+
+  /** ts_event of the newest row held; undefined when none was ever held. */
+  get lastTs(): Nanoseconds | undefined {
+    return this.#anyRow ? toNanoseconds({ high: this.#lastHigh, low: this.#lastLow }) : undefined;
+  }
+
+  /** The newest ts_event ahead of the last group's; undefined where there is none. */
+  get beforeGroupTs(): Nanoseconds | undefined {
+    if (Number.isNaN(this.#beforeHigh)) return undefined;
+    return toNanoseconds({ high: this.#beforeHigh, low: this.#beforeLow });
+  }
+
+  async #cut(bytes: number, rows: number, next: Nanoseconds | undefined): Promise<Cut> {
+    const { pool } = this.#options;
+    this.#closeUp();
+    const full = this.#buffer!;
+    const rest = this.#end - bytes;
+    const all = rows === this.#rows;
+    const longestLine = all ? Math.max(this.#longest, this.#groupLongest) : this.#longest;
+    if (next === undefined && rest === 0) {
+      this.#buffer = undefined;
+    } else {
+      let fresh = await pool.acquire();
+      if (rest > fresh.byteLength) fresh = Buffer.allocUnsafe(rest + 64 * 1024);
+      full.copy(fresh, 0, bytes, this.#end);
+      this.#use(fresh);
+    }
+    this.#end = rest;
+    this.#scanned -= bytes;
+    this.#unread -= bytes;
+    this.#searched = 0;
+    this.#groupStart = Math.max(0, this.#groupStart - bytes);
+    this.#rows -= rows;
+    this.#longest = 0;
+    if (all) this.#groupRows = this.#groupTail = this.#groupLongest = 0;
+    return { text: full.subarray(0, bytes), release: () => pool.release(full), rows, longestLine, next };
+  }
+
+  #grow(needed: number): Buffer {
+    const { mostBytes } = this.#options;
+    if (needed > mostBytes + longestLineBytes + (1 << 20)) throw this.#groupTooLarge();
+    const bigger = Buffer.allocUnsafe(Math.max(needed + 64 * 1024, this.#buffer!.byteLength * 2));
+    this.#buffer!.copy(bigger, 0, 0, this.#end);
+    // the bigger buffer takes the smaller one's place in the pool
+    return this.#use(bigger);
+  }
+
+  #use(buffer: Buffer): Buffer {
+    this.#buffer = buffer;
+    this.#key.use(buffer);
+    return buffer;
+  }
+
+  #stripByteOrderMark(): void {
+    this.#atAnswerStart = false;
+    const buffer = this.#buffer!;
+    const at = this.#scanned;
+    if (buffer[at] !== 0xef || buffer[at + 1] !== 0xbb || buffer[at + 2] !== 0xbf) return;
+    buffer.copyWithin(at, at + 3, this.#end);
+    this.#end -= 3;
+    this.#searched = 0;
+  }
+
+  #checkBounds(): void {
+    const high = this.#key.tsHigh;
+    const low = this.#key.tsLow;
+    const from = this.#from;
+    const to = this.#to;
+    const early = from !== undefined && (high < from.high || (high === from.high && low < from.low));
+    const late = to !== undefined && (high > to.high || (high === to.high && low >= to.low));
+    if (!early && !late) return;
+    throw new RunvaultError(
+      "history_identity_conflict",
+      `a row at ${this.#key.ts} lies outside the window asked for, [${this.#options.from ?? ""}, ${this.#options.to ?? ""})`,
+      {
+        hint: "Report it to the gateway's operator: it does not keep to time bounds. Nothing of this table was taken.",
+      },
+    );
+  }
+
+  /** The order of the line's key against the row before: negative, 0 for the same key, positive. */
+  #compareToLast(): number {
+    if (!this.#anyRow) return 1;
+    return (
+      this.#key.tsHigh - this.#lastHigh ||
+      this.#key.tsLow - this.#lastLow ||
+      this.#key.seqHigh - this.#lastSeqHigh ||
+      this.#key.seqLow - this.#lastSeqLow
+    );
+  }
+
+  #duplicate(): RunvaultError {
+    const { ts, seq } = this.#key;
+    return new RunvaultError("duplicate_row", `two rows share ts_event ${ts} and seq ${seq}`, {
+      hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. Nothing is de-duplicated here.",
+    });
+  }
+
+  #lineTooLong(): RunvaultError {
+    return new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`, {
+      place: this.lastTs === undefined ? {} : { slice: `after ts_event ${this.lastTs}` },
+    });
+  }
+
+  #groupTooLarge(): RunvaultError {
+    const first = this.#groupTs();
+    const last = this.lastTs;
+    const size = `${this.#options.mostBytes >> 20} MiB`;
+    if (first === last) {
+      return new RunvaultError(
+        "timestamp_capped",
+        `the rows at ts_event ${first} are larger than ${size} together`,
+      );
+    }
+    return new RunvaultError(
+      "malformed_row",
+      `from ts_event ${first} on, so many lines have no ts_event or seq that the place of ${size} of rows is unknown`,
+      { hint: "Have the gateway's operator correct these rows." },
+    );
+  }
+}
+
+function emptyAnswer(): AnswerStats {
+  return { rows: 0, first: undefined, isRowFirst: false, firstRows: 0 };
+}

@@ -1,0 +1,269 @@
+import { z } from "zod";
+import { mostSegmentBytes } from "../../archive/write/segment.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import { Pieces } from "../../model/pieces.ts";
+import type { FilterName, Table } from "../../model/profile/table.ts";
+import { withRetries } from "../../model/retry/retry.ts";
+import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
+import type { HistorySource, RowRequest, RunRef } from "../../model/source.ts";
+import { rowText } from "../../model/text/operator-text.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
+import { Turns } from "../../model/turns.ts";
+import { longestLineBytes } from "../../row/line.ts";
+import { blankLinesIn, refuseEndlessBlanks } from "../fetch/blank-lines.ts";
+import type { Window } from "./held-window.ts";
+
+/** Small questions about one table of one run: whom they are put to, and how they are asked again. */
+export interface TableAsks {
+  readonly source: HistorySource;
+  readonly run: RunRef;
+  readonly table: Table;
+  readonly retry: RetryPolicy;
+  readonly signal: AbortSignal;
+}
+
+/** Answers that are small enough to be asked for anew when they were cut. */
+export function askSmall<T>({ retry, signal }: TableAsks, ask: () => Promise<T>): Promise<T> {
+  return withRetries(ask, retry, signal);
+}
+
+/** Bounds as they are sent: the ends of the int64 range are no bounds. */
+export function asked(from: Nanoseconds, to: Nanoseconds) {
+  return { from: from <= int64Min ? undefined : from, to: to >= int64Max ? undefined : to };
+}
+
+/** What a source says to a limit, a filter or bounds that it does not take. */
+export function isRefusal(error: unknown): boolean {
+  if (!(error instanceof RunvaultError)) return false;
+  return error.status === 400 || error.code === "invalid_argument" || error.code === "limit_exceeded";
+}
+
+/** A gateway that refuses less than a day at once refuses anything. */
+export const shortestRefusedNs = 86_400_000_000_000n;
+
+/** The first row of a window; `ts` is undefined for a line that tells no time. */
+export interface ProbedRow {
+  readonly ts: Nanoseconds | undefined;
+}
+
+/**
+ * Asks for one row of a window: its first, or undefined where the source gives none. Where it takes no such limit, for all
+ * of them, of which no more than the first is read. Throws what the source throws, and `history_identity_conflict` where
+ * the row is another run's or lies outside of the window.
+ */
+export async function probe(asks: TableAsks, { from, to }: Window): Promise<ProbedRow | undefined> {
+  const { run, table, source, signal } = asks;
+  const { instanceId, runId } = run;
+  const request = { instanceId, runId, table: table.name, ...asked(from, to), signal };
+  const firstLine = (limit: number | undefined) =>
+    askSmall(asks, async () => {
+      for await (const line of linesIn(source.rows({ ...request, limit }))) {
+        const text = line.toString("utf8").replace(/^[\s\uFEFF]+/, "");
+        if (text !== "") return text;
+      }
+      return undefined;
+    });
+  const line = await firstLine(1).catch((error: unknown) => {
+    if (!(error instanceof RunvaultError) || error.code !== "limit_exceeded") throw error;
+    return firstLine(undefined);
+  });
+  if (line === undefined) return undefined;
+  const time = timeOf(line);
+  const ts = time === null ? undefined : BigInt(time);
+  const row = jsonOf(Buffer.from(line)) as { run_id?: unknown; instance_id?: unknown } | null | undefined;
+  const isForeign = (id: unknown, own: string) => typeof id === "string" && id !== own;
+  const isOutside = ts !== undefined && (ts < from || ts >= to);
+  if (isOutside || isForeign(row?.run_id, runId) || isForeign(row?.instance_id, instanceId)) {
+    throw new RunvaultError(
+      "history_identity_conflict",
+      `asked for one row in [${from}, ${to}), the gateway sent ${rowText(line)}`,
+      {
+        hint: "Report it to the gateway's operator: it does not answer what it is asked. Nothing of this table is proven.",
+      },
+    );
+  }
+  return { ts };
+}
+
+/**
+ * The lines of an answer as they come, blank ones left out, up to so many bytes in all, the last one as far as it came.
+ * Throws `line_too_long`, and `malformed_row` where blank lines have no end.
+ */
+export async function* linesIn(
+  answer: AsyncIterable<Uint8Array>,
+  mostBytes = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Buffer> {
+  const turns = new Turns();
+  const parts = new Pieces();
+  let bytes = 0;
+  let lines = 0;
+  let blankLines = 0;
+  for await (const chunk of answer) {
+    bytes += chunk.byteLength;
+    if (bytes > mostBytes) return;
+    for (let start = 0; start < chunk.byteLength; ) {
+      const end = chunk.indexOf(10, start);
+      const stop = end < 0 ? chunk.byteLength : end;
+      parts.add(chunk.subarray(start, stop));
+      if (parts.bytes > longestLineBytes) {
+        throw new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`);
+      }
+      if (turns.isDue(stop - start)) await turns.next();
+      if (end < 0) break;
+      const line = parts.take();
+      if (isBlank(line)) {
+        blankLines += blankLinesIn(line.byteLength);
+        refuseEndlessBlanks(blankLines, lines);
+      } else {
+        lines++;
+        yield line;
+      }
+      start = end + 1;
+    }
+  }
+  const rest = parts.take();
+  if (!isBlank(rest)) yield rest;
+}
+
+function isBlank(line: Uint8Array): boolean {
+  return line.every((byte) => byte === 32 || byte === 9 || byte === 13);
+}
+
+/** The most of an answer that is held at once: the rows of two timestamps. */
+const mostAnswerBytes = 2 * mostSegmentBytes;
+/** Rows of that answer at most: each is held as an object beside its bytes, and a row takes more than as many bytes. */
+export const mostAnswerLines = mostAnswerBytes / 128;
+
+/**
+ * The window's rows, those with one value of a filter where one is given; undefined where the source does not take it,
+ * and where they take more than 128 MiB, or are more than a million lines.
+ */
+export async function rowsWithin(
+  asks: TableAsks,
+  { from, to }: Window,
+  filters?: Readonly<Partial<Record<FilterName, string>>>,
+  limit?: number,
+): Promise<(GroupRow | undefined)[] | undefined> {
+  const { run, table, source, signal } = asks;
+  const request: RowRequest = { ...run, table: table.name, ...asked(from, to), filters, limit, signal };
+  try {
+    return await askSmall(asks, async () => {
+      const answer = new Pieces();
+      for await (const chunk of source.rows(request)) {
+        answer.add(chunk);
+        if (answer.bytes > mostAnswerBytes) return undefined;
+      }
+      return await rowsOf(answer.take(), mostAnswerLines);
+    });
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    return limit === undefined ? undefined : await rowsWithin(asks, { from, to }, filters);
+  }
+}
+
+/**
+ * The window's lines page by page; undefined where the source has no such way, and where they are more than `mostBytes`.
+ * When the listing is to pass the window, it goes on until it has a row behind it, and is undefined when there is none.
+ */
+export async function pagesOf(
+  asks: TableAsks,
+  window: Window,
+  mostBytes: number,
+  isToPassWindow: boolean,
+): Promise<Buffer | undefined> {
+  const { run, table, source, signal } = asks;
+  if (source.pagedRows === undefined) return undefined;
+  const bounds = isToPassWindow ? { from: window.from } : asked(window.from, window.to);
+  const kept: Buffer[] = [];
+  let left: Buffer = Buffer.alloc(0);
+  let bytes = 0;
+  let isPassed = false;
+  try {
+    for await (const chunk of source.pagedRows({ ...run, table: table.name, ...bounds, signal })) {
+      const text = Buffer.concat([left, chunk]);
+      const whole = text.lastIndexOf(10) + 1;
+      left = text.subarray(whole);
+      for (const line of linesOf(text.subarray(0, whole))) {
+        const { data } = rowSchema.safeParse(jsonOf(line));
+        if (data !== undefined && data.ts_event >= window.to) isPassed = true;
+        else kept.push(line, lineEnd);
+      }
+      if (isPassed) break;
+      bytes += chunk.byteLength;
+      if (bytes > mostBytes) return undefined;
+    }
+  } catch (thrown) {
+    if (thrown instanceof RunvaultError && thrown.code === "route_not_found") return undefined;
+    throw thrown;
+  }
+  if (isToPassWindow && !isPassed) return undefined;
+  if (!isPassed && left.byteLength > 0) kept.push(left, lineEnd);
+  return Buffer.concat(kept);
+}
+
+const lineEnd = Buffer.from("\n");
+
+const value = z.string().optional();
+/** What rows, and the run's resources, say of the filters. */
+export const filterFields = {
+  resource_key: value,
+  symbol: value,
+  venue: value,
+  account: value,
+  portfolio: value,
+};
+
+const integer = z
+  .string()
+  .regex(/^-?\d{1,20}$/)
+  .transform((digits) => BigInt(digits));
+const rowSchema = z.object({ ts_event: integer, seq: integer, ...filterFields });
+
+/** A row by what a split needs to know of it. */
+export interface GroupRow extends z.output<typeof rowSchema> {
+  readonly line: Buffer;
+}
+
+/** The lines of a text as rows, undefined for a line that is none; undefined where there are more than so many lines. */
+export async function rowsOf(text: Buffer, most: number): Promise<(GroupRow | undefined)[] | undefined> {
+  const turns = new Turns();
+  const rows: (GroupRow | undefined)[] = [];
+  for (const line of eachLine(text)) {
+    if (rows.length === most) return undefined;
+    if (turns.isDue(line.byteLength)) await turns.next();
+    const { data } = rowSchema.safeParse(jsonOf(line));
+    rows.push(data && { ...data, line });
+  }
+  return rows;
+}
+
+export function linesOf(text: Buffer): Buffer[] {
+  return [...eachLine(text)];
+}
+
+/** The lines of a text, empty ones left out. */
+export function* eachLine(text: Buffer): Generator<Buffer> {
+  for (let start = 0; start < text.byteLength; ) {
+    const end = text.indexOf(10, start);
+    const stop = end < 0 ? text.byteLength : end;
+    if (stop > start) yield text.subarray(start, stop);
+    start = stop + 1;
+  }
+}
+/** ts_event of a line, of one that is cut or otherwise no JSON as well: its window has to reach it. */
+export function timeOf(line: string): string | null {
+  const row = jsonOf(Buffer.from(line)) as { ts_event?: unknown } | null | undefined;
+  const found = typeof row?.ts_event === "string" ? /^(-?\d{1,19})$/.exec(row.ts_event) : null;
+  const time = (found ?? /"ts_event":\s*"(-?\d{1,19})"/.exec(line))?.[1] ?? null;
+  return time !== null && BigInt.asIntN(64, BigInt(time)) === BigInt(time) ? time : null;
+}
+
+/** The JSON value of some bytes; undefined where they are none. */
+export function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return parseJson(Buffer.from(bytes).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}

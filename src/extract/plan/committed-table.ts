@@ -1,0 +1,46 @@
+import type { Holding, Manifest, Segment, TableManifest } from "../../archive/manifest/manifest.ts";
+import { type Nanoseconds, parseTime } from "../../model/time.ts";
+import { type RunKnowledge, settledVersion } from "../run/run-description.ts";
+
+/** Rows that a table's certificate accounts for, those set aside among them. */
+export function certifiedRows({ certificate }: Pick<Holding, "certificate">): number {
+  return certificate === null ? 0 : certificate.rows + certificate.quarantined;
+}
+
+/**
+ * True when rows of a table that was archived as finished may have changed in place since: its storage version is
+ * another, and counts do not tell which rows did, so that only fetching all of them again brings them.
+ */
+export function isOutdated(table: Holding, run: RunKnowledge): boolean {
+  const version = settledVersion(run);
+  // up to an instant: archived while the run went on, and brought up to date by counts
+  const settled = table.certificate !== null && table.certificate.until === null;
+  return settled && version !== null && table.storageVersion !== version;
+}
+
+/** Tells segments that are proven, or parts of such. */
+export function provenSegments(table: TableManifest | undefined): (segment: Segment) => boolean {
+  const files = new Set(table?.proven?.segments.map(({ file }) => file));
+  return ({ file, partOf }) => files.has(file) || (partOf !== undefined && files.has(partOf));
+}
+
+/** True while the version stands under which a gateway said that a run has no such table. */
+export function isAbsentStill(table: TableManifest | undefined, run: RunKnowledge): boolean {
+  const version = settledVersion(run);
+  const { proven } = table ?? {};
+  return proven?.state === "ABSENT" && version !== null && proven.storageVersion === version;
+}
+
+/** True when some table was last checked before an instant. */
+export function isDue(committed: Manifest | null, before: Nanoseconds | null): boolean {
+  if (committed === null || before === null) return false;
+  const checked = Object.values(committed.tables).map(({ proven, attempt }) => {
+    return proven?.certificate?.checkedAt ?? attempt.at;
+  });
+  return checked.some((at) => parseTime(at) <= before);
+}
+
+/** Every stream ended well, and yet counts or a second pass did not agree: nobody knows which rows are right. */
+export function isDisproven({ certificate }: Pick<Holding, "certificate">): boolean {
+  return certificate?.proof === "none" && certificate.ended === "clean";
+}

@@ -1,0 +1,104 @@
+import { createHash } from "node:crypto";
+import type { SurveyRecord } from "../../archive/write/journal.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
+import { Turns } from "../../model/turns.ts";
+import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
+import { type FetchedSegment, type OpenEnd, type SliceWork, segmentsOf } from "../fetch/fetch-slice.ts";
+import { isRefusal, shortestRefusedNs, timeOf } from "./answer-reader.ts";
+import type { Window } from "./held-window.ts";
+
+/** The bounds of a survey's first try: none, but for the horizon of a run that goes on. */
+export function openWindow(until: Nanoseconds | undefined): Window {
+  return { from: int64Min, to: until ?? int64Max };
+}
+
+/**
+ * A full pass over a table without storing anything: what a source without storage facts holds. With wide bounds, or
+ * none, so that the pass that stores, in slices, asks with others: both must bring the same bytes. `windows` lie one
+ * behind the other.
+ */
+export async function surveyTable(
+  run: RunRef,
+  table: Table,
+  windows: readonly Window[],
+  until: Nanoseconds | undefined,
+  work: Omit<SliceWork, "countRows">,
+): Promise<SurveyRecord> {
+  const hash = createHash("sha256");
+  let rows = 0;
+  let first: string | null = null;
+  let last: string | null = null;
+  const add = async ({ draft, text, release }: FetchedSegment) => {
+    try {
+      // as conversion leaves the lines that are stored
+      for await (const piece of piecesWithoutOddZeros(text, table)) hash.update(piece);
+      rows += draft.rows;
+      first ??= await firstTime(text);
+      last = (await lastTime(text)) ?? last;
+    } finally {
+      release();
+    }
+  };
+  const openEnds: SurveyRecord["openEnds"] = [];
+  const slice = { run, table, bucket: "", expected: undefined };
+  const passOver = async ({ from, to }: Window): Promise<void> => {
+    const before = rows;
+    try {
+      for await (const event of segmentsOf({ ...slice, from, to }, { ...work, countRows: undefined })) {
+        if (event.kind === "segment") await add(event);
+        else if (event.kind === "end" && event.openEnd !== null) openEnds.push(recordOf(event.openEnd));
+      }
+    } catch (error) {
+      // some answer no more than a month at once; what is not bounded has no halves
+      const isBounded = from > int64Min && to < int64Max;
+      if (!isRefusal(error) || !isBounded || to - from <= shortestRefusedNs || rows > before) throw error;
+      const middle = from + (to - from) / 2n;
+      await passOver({ from, to: middle });
+      await passOver({ from: middle, to });
+    }
+  };
+  for (const window of windows) await passOver(window);
+  return {
+    rows,
+    first,
+    last,
+    sha256: hash.digest("hex"),
+    until: until?.toString() ?? null,
+    largest: work.seen.largestOf(table.name),
+    openEnds,
+  };
+}
+
+function recordOf(openEnd: OpenEnd): SurveyRecord["openEnds"][number] {
+  return { ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() };
+}
+
+/** ts_event of the first line that tells one; null where none does. */
+export async function firstTime(text: Buffer): Promise<string | null> {
+  const turns = new Turns();
+  for (let start = 0; start < text.byteLength; ) {
+    const end = text.indexOf(newline, start);
+    const time = timeOf(text.toString("utf8", start, end));
+    if (time !== null) return time;
+    if (turns.isDue(end - start)) await turns.next();
+    start = end + 1;
+  }
+  return null;
+}
+
+/** ts_event of the last line that tells one; null where none does. */
+export async function lastTime(text: Buffer): Promise<string | null> {
+  const turns = new Turns();
+  for (let end = text.byteLength - 1; end > 0; ) {
+    const before = text.lastIndexOf(newline, end - 1);
+    const time = timeOf(text.toString("utf8", before + 1, end));
+    if (time !== null) return time;
+    if (turns.isDue(end - before)) await turns.next();
+    end = before;
+  }
+  return null;
+}
+
+const newline = 10;

@@ -1,0 +1,167 @@
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { concerning, lostFiles, namesOf } from "../../archive/read/lost-files.ts";
+import { requireRealFoldersOf } from "../../archive/storage/real-folder.ts";
+import { typesNow } from "../../archive/types-now.ts";
+import { HeldTables, nothingHeld } from "../../archive/write/held-tables.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { type Table, type TableName, tables } from "../../model/profile/table.ts";
+import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
+import type { HistorySource, RunRef } from "../../model/source.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { RunLists } from "../choose/run-lists.ts";
+import { diskBytes, diskRoom, hasRoom, leastRoom, textBytes } from "../fetch/disk-need.ts";
+import { type ArchiveSettings, trustedWork } from "../run/archive-run.ts";
+import { type RunKnowledge, settledVersion } from "../run/run-description.ts";
+import { type CountRows, isUpToDate, lookAhead } from "../run/run-horizon.ts";
+import { askPlan, type TablePlan as Planning } from "./ask-plan.ts";
+import type { AbsentPlan, FetchPlan } from "./plan.ts";
+import { countSlice, slicesOf } from "./slices.ts";
+
+/** What archiving a run would do. */
+export interface RunPlan extends RunRef {
+  readonly status: string;
+  readonly upToDate: boolean;
+  readonly horizon: Nanoseconds | undefined;
+  readonly tables: readonly TablePlan[];
+  /** Free bytes on the archive's disk, or on that of the scratch folder where it has less room. */
+  readonly freeBytes: number;
+  /** Those of them that a job leaves free. */
+  readonly reserveBytes: number;
+}
+
+export interface TablePlan {
+  readonly table: TableName;
+  readonly absent: boolean;
+  /** Rows to fetch, their text and what they take on disk; null where the gateway has no storage facts. */
+  readonly rows: number | null;
+  readonly textBytes: number | null;
+  readonly diskBytes: number | null;
+  /** Windows to ask for; null where that is not known, where the disk has no room for their rows, and beyond 100,000. */
+  readonly slices: number | null;
+  /** Why the job would leave the table as it is. */
+  readonly error: RunvaultError | null;
+}
+
+/** The plan of one table; null where only a survey could tell, an error where the job would leave the table alone. */
+type Planned = Planning | RunvaultError | null;
+
+/**
+ * Plans a run as its job would, by the same planner, without fetching or writing anything. `archive` is null where it
+ * does not exist yet.
+ */
+export async function planRun(input: {
+  source: HistorySource;
+  /** What the source says of its runs, for a caller with several plans. Default: asked for by this plan alone. */
+  lists?: RunLists;
+  archive: Archive | null;
+  folder: string;
+  /** Where work is, if not in the archive: it needs as much room. */
+  scratch?: string | undefined;
+  run: RunRef;
+  tables: readonly TableName[] | undefined;
+  settings: ArchiveSettings;
+  clock: () => Nanoseconds;
+  retry: RetryPolicy;
+  signal: AbortSignal;
+}): Promise<RunPlan> {
+  const { source, archive, settings, retry, signal } = input;
+  const { sliceRows, acceptShrink } = settings;
+  const settled = input.clock() - settings.settleNs;
+  const wanted = tables.filter(({ name }) => input.tables === undefined || input.tables.includes(name));
+  const lists = input.lists ?? new RunLists(source, { finishedStatus: [], settled: () => settled });
+  const run = await lists.describe(input.run, signal);
+  const committed = (await archive?.manifest(run)) ?? null;
+  const { instanceId, runId, status } = run;
+  const disks = input.scratch === undefined ? [input.folder] : [input.folder, input.scratch];
+  const room = leastRoom(await Promise.all(disks.map(diskRoom)));
+  const common = { instanceId, runId, status, freeBytes: room.free, reserveBytes: room.reserve };
+  const lost = archive === null ? [] : await lostFiles(archive, committed);
+  const isWhole = concerning(lost, wanted).length === 0;
+  const asks = { source, run, retry, signal };
+  if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, settings, asks))) {
+    return { ...common, upToDate: true, horizon: undefined, tables: [] };
+  }
+  const outlook = await lookAhead(source, run, committed, settled, signal);
+  const { until, facts, countRows } = outlook;
+  const trusted = trustedWork(outlook, settings);
+  const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost), trusted);
+
+  const planOf = async ({ name }: Table, countRows: CountRows | undefined): Promise<Planned> => {
+    const former = committed?.tables[name];
+    const ownHeld = held?.of(name) ?? nothingHeld();
+    const known = { table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink };
+    try {
+      return await askPlan(known, { countRows, survey: undefined, split: undefined });
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId, table: name });
+      if (error.scope !== "table") throw error;
+      return error;
+    }
+  };
+  const plans: TablePlan[] = [];
+  for (const table of wanted) {
+    const plan = await planOf(table, countRows(table));
+    const size = sizeOf(table, plan);
+    // slices of rows that have no room are not worth counting, and may be without end
+    const fits = size !== null && hasRoom(room, size.diskBytes);
+    const slices = fits ? await countSlices(run, table, plan, countRows(table)) : null;
+    plans.push({
+      table: table.name,
+      absent: isAbsent(plan),
+      ...(size ?? { rows: null, textBytes: null, diskBytes: null }),
+      slices,
+      error: plan instanceof RunvaultError ? plan : null,
+    });
+  }
+  return { ...common, upToDate: false, horizon: until, tables: plans };
+}
+
+async function heldNow(
+  archive: Archive,
+  run: RunKnowledge,
+  committed: Manifest | null,
+  lost: ReadonlySet<string>,
+  trusted: ReturnType<typeof trustedWork>,
+): Promise<HeldTables> {
+  // as the job does when it takes the run's lock
+  await requireRealFoldersOf(archive.layout, run);
+  const exactTypes = typesNow(archive);
+  const work = { run, committed, storageVersion: settledVersion(run), final: run.final, exactTypes, lost };
+  return (await HeldTables.read({ layout: archive.layout, store: archive.store, ...work, ...trusted })).held;
+}
+
+/** What a plan's rows come to; null where the plan does not know. */
+function sizeOf(table: Table, plan: Planned) {
+  if (plan === null) return null;
+  const rows = isFetch(plan) ? plan.rows : 0;
+  const text = textBytes(table, rows);
+  return { rows, textBytes: text, diskBytes: diskBytes(text) };
+}
+
+/** As many as nobody asks for: facts with absurd times make more. */
+const mostLooked = 100_000;
+
+async function countSlices(
+  run: RunRef,
+  table: Table,
+  plan: Planned,
+  countRows: CountRows | undefined,
+): Promise<number | null> {
+  let count = 0;
+  let looked = 0;
+  for (const slice of isFetch(plan) ? slicesOf(run, table, plan) : []) {
+    if (++looked > mostLooked) return null;
+    if ((await countSlice(slice, countRows)) !== null) count++;
+  }
+  return count;
+}
+
+function isFetch(plan: Planned): plan is FetchPlan {
+  return plan !== null && !(plan instanceof RunvaultError) && plan.kind === "fetch";
+}
+
+function isAbsent(plan: Planned): plan is AbsentPlan {
+  return plan !== null && !(plan instanceof RunvaultError) && plan.kind === "absent";
+}

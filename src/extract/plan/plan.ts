@@ -1,0 +1,324 @@
+import { chooseGrain, type Grain } from "../../archive/bucket.ts";
+import type { Segment, TableManifest } from "../../archive/manifest/manifest.ts";
+import { latestView, provenView, type TableView } from "../../archive/manifest/table-view.ts";
+import type { HeldTable } from "../../archive/write/held-tables.ts";
+import type { SurveyRecord } from "../../archive/write/journal.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { StorageFacts } from "../../model/source.ts";
+import { int64Max, type Nanoseconds } from "../../model/time.ts";
+import type { RunKnowledge } from "../run/run-description.ts";
+import { compareCounts } from "./changed-windows.ts";
+import { certifiedRows, isDisproven, isOutdated, provenSegments } from "./committed-table.ts";
+import { gapsBetween, type HeldWindow, heldWindows, sumRows, type Window, windowKey } from "./held-window.ts";
+import { type SlicePlan, smallest } from "./slices.ts";
+
+/** What is known of a table before anything is asked. */
+export interface PlanInput {
+  readonly table: TableName;
+  readonly run: RunKnowledge;
+  /** Exclusive upper bound of ts_event; undefined for a finished run. */
+  readonly until: Nanoseconds | undefined;
+  /** What the gateway says it holds within that bound; null where it has no storage facts. */
+  readonly facts: StorageFacts | null;
+  /** True when the gateway counts rows in any window. */
+  readonly isCounted: boolean;
+  readonly held: Readonly<HeldTable>;
+  /** The table as it is committed. */
+  readonly former: TableManifest | undefined;
+  readonly sliceRows: number;
+  readonly acceptShrink: boolean;
+  /** True where segments may be split; where not, one that the gateway's rows now begin in is not looked into. */
+  readonly maySplit: boolean;
+}
+
+/** What the gateway answered so far to the questions of one plan. */
+export interface PlanAnswers {
+  /** Rows that it counts in windows, by `windowKey`. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** What a pass over all of the table found; `absent` where the gateway said that it keeps no such table. */
+  readonly survey?: SurveyRecord | "absent";
+}
+
+/** Either what must be asked before more can be said, or what to do. */
+export type PlanStep = CountStep | SurveyStep | SplitStep | AbsentPlan | LapsedPlan | FetchPlan;
+
+/** The rows in these windows must be counted. */
+export interface CountStep {
+  readonly kind: "count";
+  readonly windows: readonly Window[];
+}
+
+/** Only a pass over all of the table can tell what it holds. */
+export interface SurveyStep {
+  readonly kind: "survey";
+}
+
+/**
+ * The gateway's rows begin within this segment now: its rows ahead of that are kept as they were proven, the others held
+ * against the gateway's.
+ */
+export interface SplitStep {
+  readonly kind: "split";
+  readonly segment: Segment;
+  readonly at: Nanoseconds;
+}
+
+/** The gateway keeps nothing of a finished run's table any more: what was proven stays. */
+export interface LapsedPlan {
+  readonly kind: "lapsed";
+  readonly rows: number;
+}
+
+/** The gateway keeps no such table. */
+export interface AbsentPlan {
+  readonly kind: "absent";
+  readonly drop: readonly Segment[];
+}
+
+/** What of the held segments stops counting, and what is to be fetched then. */
+export interface FetchPlan extends SlicePlan {
+  readonly kind: "fetch";
+  readonly drop: readonly Segment[];
+  /** Rows to fetch. */
+  readonly rows: number;
+  /** Where the gateway's rows begin, if proven rows ahead of that are gone there; undefined where none are. */
+  readonly gatewayFrom: Nanoseconds | undefined;
+}
+
+/** What a table holds, by facts or by a survey. */
+interface Extent {
+  readonly rows: number;
+  readonly first: Nanoseconds | undefined;
+  readonly last: Nanoseconds | undefined;
+}
+
+/**
+ * Plans one table: a pure function of what is known and of what was answered so far, called again with each answer until
+ * it asks no more. The job and its dry run both go by it.
+ *
+ * Throws `shrunk` or `history_unavailable` where the gateway holds less than the archive, and nobody accepted that.
+ */
+export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
+  const { held, run } = input;
+  const found = extentOf(input, answers);
+  if (found === undefined) return { kind: "survey" };
+  const lapsed = lapsedWhole(input, found);
+  if (lapsed !== null) return lapsed;
+  if (found === "absent" || found.rows === 0) refuseToVanish(input, found);
+  if (found === "absent") {
+    return { kind: "absent", drop: held.segments };
+  }
+  const gatewayFrom = retainedFrom(input, found);
+  const straddling = held.segments.find((segment) => straddles(segment, gatewayFrom));
+  if (straddling !== undefined && input.maySplit) {
+    return { kind: "split", segment: straddling, at: gatewayFrom! };
+  }
+  refuseUnprovenAhead(input, gatewayFrom);
+  const isLapsed = (segment: Segment) =>
+    segment === straddling || (gatewayFrom !== undefined && BigInt(segment.to) <= gatewayFrom);
+  const compared = { ...held, segments: held.segments.filter((segment) => !isLapsed(segment)) };
+  refuseToShrink(input, found.rows, gatewayFrom);
+
+  const former = latestView(input.former);
+  const formerFiles = filesOf(former);
+  const isFormer = ({ file }: Segment) => formerFiles.has(file);
+  const isProvenSegment = provenSegments(input.former);
+  const drop = new Set<Segment>();
+
+  // no count tells which of its windows is wrong
+  const disproven = former !== undefined && isDisproven(former) && !input.isCounted;
+  // the gateway may have mended rows that were set aside, but for those that the operator took as they are
+  const accepted = filesAside(provenView(input.former));
+  const aside = new Set(former?.quarantine.filter(({ file }) => !accepted.has(file)).map(windowKey));
+  // where windows are counted, what is held is compared before it is fetched again
+  const outdated = former !== undefined && isOutdated(former, run) && !input.isCounted;
+  for (const segment of compared.segments.filter(isFormer)) {
+    if (disproven || outdated || aside.has(windowKey(segment))) drop.add(segment);
+  }
+
+  if (input.isCounted) {
+    const isProven = ({ segments }: HeldWindow) => segments.every(isProvenSegment);
+    // counts of several windows that were disproven may make up for one another
+    const isSuspect = (window: HeldWindow) =>
+      former !== undefined && isDisproven(former) && !isProven(window);
+    const { ask, changed } = compareCounts(heldWindows(compared), answers.counts, isSuspect);
+    if (ask.length > 0) return { kind: "count", windows: ask };
+    for (const { window, rows } of changed) {
+      // a proven window that lost rows, whatever others gained
+      if (rows < window.rows && isProven(window) && !input.acceptShrink) {
+        throw shrunk(rows, window.rows, ` in [${window.from}, ${window.to})`);
+      }
+      for (const segment of window.segments) drop.add(segment);
+    }
+  }
+
+  const kept = heldWindows({
+    ...compared,
+    segments: compared.segments.filter((segment) => !drop.has(segment)),
+  });
+  return {
+    kind: "fetch",
+    drop: [...drop],
+    // counts that came one after another may contradict each other
+    rows: Math.max(0, found.rows - sumRows(kept)),
+    gatewayFrom,
+    ...slicePlan(input, found, kept),
+  };
+}
+
+/** What was proven of a finished run's table of which the gateway keeps nothing any more; null where it keeps some. */
+function lapsedWhole({ former, run, acceptShrink }: PlanInput, found: Extent | "absent"): LapsedPlan | null {
+  const rows = provenRows(former);
+  const isEmpty = found === "absent" || found.rows === 0;
+  // rows that came after an OPEN table's horizon are gone with the others, and never came here
+  const isWhole = former?.proven?.state === "COMPLETE";
+  return isEmpty && rows > 0 && run.final && isWhole && !acceptShrink ? { kind: "lapsed", rows } : null;
+}
+
+/**
+ * Where the gateway's rows begin, if proven rows ahead of that are gone there, as they are where a gateway keeps rows for
+ * some time only. Undefined where none are.
+ */
+function retainedFrom({ former }: PlanInput, { first }: Extent): Nanoseconds | undefined {
+  const proven = provenView(former)?.certificate?.first;
+  if (proven == null || first === undefined) return undefined;
+  return first > BigInt(proven.ts) ? first : undefined;
+}
+
+function straddles({ from, to, rows, sorted }: Segment, at: Nanoseconds | undefined): boolean {
+  // rows that came in no order cannot be told apart by their place: then the counts decide
+  return at !== undefined && sorted && rows > 0 && BigInt(from) < at && BigInt(to) > at;
+}
+
+/** What the table holds; undefined where only a survey can tell. */
+function extentOf(
+  { table, facts, held, until }: PlanInput,
+  answers: PlanAnswers,
+): Extent | "absent" | undefined {
+  if (facts !== null) {
+    const own = facts.get(table);
+    return own === undefined ? "absent" : { rows: Number(own.rows), first: own.first, last: own.last };
+  }
+  const before = held.survey?.until === (until?.toString() ?? null) ? held.survey : undefined;
+  const survey = answers.survey ?? before;
+  if (survey === undefined || survey === "absent") return survey;
+  const time = (text: string | null) => (text === null ? undefined : BigInt(text));
+  return { rows: survey.rows, first: time(survey.first), last: time(survey.last) };
+}
+
+function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]): SlicePlan {
+  const { until, facts, sliceRows } = input;
+  const { rows, first, last } = extent;
+  const grain = grainOf(input, extent);
+  if (first === undefined || last === undefined) {
+    const nothing = { from: 0n, to: 0n };
+    return { grain, gaps: [], span: nothing, spanRows: rows, stepNs: 1n };
+  }
+  const span = { from: first, to: until ?? smallest(last + 1n, int64Max) };
+  const lengthNs = span.to - span.from;
+  // after a survey, which asked for all at once, two slices at least: a second pass has to ask in another way
+  const most = facts === null ? (lengthNs + 1n) / 2n : lengthNs;
+  const byRows = (lengthNs * BigInt(sliceRows)) / BigInt(Math.max(1, rows)) + 1n;
+  const stepNs = rows <= sliceRows ? most : smallest(most, byRows);
+  const gaps = gapsBetween(kept, span.from, span.to);
+  return { grain, gaps, span, spanRows: rows, stepNs: stepNs < 1n ? 1n : stepNs };
+}
+
+/** The grain of a table's buckets: decided before, or by its extent now. */
+function grainOf({ held, run }: PlanInput, { rows, first, last }: Extent): Grain {
+  if (held.grain !== null) return held.grain;
+  if (first === undefined || last === undefined) return run.final ? "all" : "year";
+  return chooseGrain({ rows, first, last, final: run.final });
+}
+
+/** The gateway may say that it keeps no row of a table only where it has never given one. */
+function refuseToVanish({ former, held, acceptShrink }: PlanInput, found: Extent | "absent"): void {
+  if (acceptShrink) return;
+  const hint = "If the rows were removed from the gateway on purpose, run again with --accept-shrink.";
+  const said = found === "absent" ? "no such table" : "no rows of the table";
+  if (provenRows(former) > 0) {
+    const message = `the gateway says that it has ${said}, but the archive holds rows of it`;
+    throw new RunvaultError("shrunk", message, { hint });
+  }
+  if (segmentsEver({ former, held }).some(({ rows }) => rows > 0)) {
+    const code = found === "absent" ? "history_unavailable" : "unverified";
+    throw new RunvaultError(code, `the gateway says that it has ${said}, but sent rows of it before`, {
+      hint,
+    });
+  }
+}
+
+function refuseToShrink(input: PlanInput, rows: number, gatewayFrom: Nanoseconds | undefined): void {
+  if (input.acceptShrink) return;
+  const proven = provenView(input.former);
+  if (proven === undefined) return;
+  const windows = heldWindows(proven).filter(({ to }) => gatewayFrom === undefined || to > gatewayFrom);
+  // a window that was split is counted whole here: the parts of it are compared one by one
+  const isSplit = gatewayFrom !== undefined && windows.some(({ from }) => from < gatewayFrom);
+  const committed = sumRows(isSplit ? windows.filter(({ from }) => from >= gatewayFrom) : windows);
+  if (rows < committed) throw shrunk(rows, committed, "");
+}
+
+/**
+ * Rows that the gateway no longer has are kept as they were proven: all that were have to be here, and nothing else. What
+ * came of them since, or is lost here, can't be asked for any more.
+ */
+function refuseUnprovenAhead(
+  { former, held, acceptShrink }: PlanInput,
+  gatewayFrom: Nanoseconds | undefined,
+): void {
+  if (gatewayFrom === undefined || acceptShrink) return;
+  const isProven = provenSegments(former);
+  const isAhead = ({ to }: Segment) => BigInt(to) <= gatewayFrom;
+  const ever = segmentsEver({ former, held });
+  if (ever.some((segment) => segment.rows > 0 && isAhead(segment) && !isProven(segment))) {
+    throw new RunvaultError(
+      "unverified",
+      `the gateway dropped rows before ${gatewayFrom}, and they had not been proven`,
+      { hint: "What was proven stays. --accept-shrink takes those that are here as all there were." },
+    );
+  }
+  const isMissing = (segment: Segment) => {
+    const parts = held.segments.filter(
+      ({ file, partOf }) => file === segment.file || partOf === segment.file,
+    );
+    // behind its end a part of it may be fetched anew
+    if (!isAhead(segment)) return BigInt(segment.from) < gatewayFrom && parts.length === 0;
+    return parts.reduce((sum, { rows }) => sum + rows, 0) < segment.rows;
+  };
+  if (former?.proven?.segments.some((segment) => segment.rows > 0 && isMissing(segment))) {
+    throw new RunvaultError(
+      "unverified",
+      `the gateway dropped rows before ${gatewayFrom}, and some that were proven are no longer complete here`,
+      { hint: "What was proven stays. If files are missing or damaged, restore them from a backup." },
+    );
+  }
+}
+
+/** Segments held, and those of the latest attempt that count no more, for they are lost or doubted: rows came with them. */
+function segmentsEver({ former, held }: Pick<PlanInput, "former" | "held">): readonly Segment[] {
+  return [...held.segments, ...(former?.attempt.holding?.segments ?? [])];
+}
+
+function provenRows(former: TableManifest | undefined): number {
+  const proven = provenView(former);
+  return proven === undefined ? 0 : certifiedRows(proven);
+}
+
+/** What it means that the gateway holds fewer rows than are proven. */
+export function shrunk(now: number, held: number, where: string): RunvaultError {
+  return new RunvaultError(
+    "shrunk",
+    `the gateway now has ${now} rows${where}, the archive ${held}: the archive never shrinks by itself`,
+    { hint: "If the rows were removed from the gateway on purpose, run again with --accept-shrink." },
+  );
+}
+
+function filesOf(table: TableView | undefined): ReadonlySet<string> {
+  return new Set(table?.segments.map(({ file }) => file));
+}
+
+function filesAside(table: TableView | undefined): ReadonlySet<string> {
+  return new Set(table?.quarantine.map(({ file }) => file));
+}

@@ -1,0 +1,58 @@
+import { bucketAt, type Grain } from "../../archive/bucket.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { Slice } from "../fetch/fetch-slice.ts";
+import type { CountRows } from "../run/run-horizon.ts";
+import type { Window } from "./held-window.ts";
+
+/** What there is to fetch of a table. */
+export interface SlicePlan {
+  readonly grain: Grain;
+  /** What is not held, in order and disjoint. */
+  readonly gaps: readonly Window[];
+  /** All that the table spans, and the rows in it. */
+  readonly span: Window;
+  readonly spanRows: number;
+  /** Distance of the grid at which slices are cut, counted from the beginning of the span; at least 1. */
+  readonly stepNs: Nanoseconds;
+}
+
+/**
+ * The slices to fetch, one by one as they are asked for: the gaps, cut at buckets and at a grid that depends on the span
+ * alone, so that an interrupted job cuts where an undisturbed one does.
+ */
+export function* slicesOf(run: RunRef, table: Table, plan: SlicePlan): Generator<Slice> {
+  const { grain, gaps, span, stepNs } = plan;
+  for (const gap of gaps) {
+    for (let from = gap.from; from < gap.to; ) {
+      const bucket = bucketAt(grain, from);
+      const gridNext = span.from + ((from - span.from) / stepNs + 1n) * stepNs;
+      const to = smallest(gap.to, gridNext, bucket.to);
+      const isAll = from === span.from && to === span.to;
+      yield { run, table, bucket: bucket.name, from, to, expected: isAll ? plan.spanRows : undefined };
+      from = to;
+    }
+  }
+}
+
+/**
+ * A slice with the rows that the gateway counts in it, where it counts; null where there are none, and nothing is to be
+ * fetched.
+ */
+export async function countSlice(slice: Slice, countRows: CountRows | undefined): Promise<Slice | null> {
+  // facts that name times beside no rows contradict themselves: then the rows are asked for
+  if (slice.expected !== undefined) return slice;
+  const expected = await countRows?.(slice.from, slice.to);
+  return expected === 0 ? null : { ...slice, expected };
+}
+
+/** True when something is to be fetched of the bucket that an instant falls into. */
+export function isBucketToFetch({ grain, gaps }: SlicePlan, ts: Nanoseconds): boolean {
+  const { from, to } = bucketAt(grain, ts);
+  return gaps.some((gap) => (to === undefined || gap.from < to) && (from === undefined || gap.to > from));
+}
+
+export function smallest(...times: (Nanoseconds | undefined)[]): Nanoseconds {
+  return times.filter((time) => time !== undefined).reduce((a, b) => (a < b ? a : b));
+}

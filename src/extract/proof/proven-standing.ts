@@ -1,0 +1,73 @@
+import type { AttemptOutcome, Proven, ProvenState } from "../../archive/manifest/manifest.ts";
+import { exit, worstExit } from "../../model/error.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+
+/** What is proven of a table: nothing, that it is absent, its rows up to a horizon, or all of them. */
+export type ProvenMark =
+  | { readonly state: "none" }
+  | { readonly state: Exclude<ProvenState, "OPEN"> }
+  | { readonly state: "OPEN"; readonly horizon: Nanoseconds };
+
+/** What a manifest says is proven, without the rows. */
+export function markOf(proven: Proven | null): ProvenMark {
+  if (proven === null) return { state: "none" };
+  const { state, certificate } = proven;
+  return state === "OPEN" ? { state, horizon: BigInt(certificate!.until!) } : { state };
+}
+
+/** What an attempt came to: what it proved, or how it went wrong. */
+export type AttemptMark =
+  | { readonly outcome: "ok"; readonly proves: Exclude<ProvenMark, { readonly state: "none" }> }
+  | { readonly outcome: Exclude<AttemptOutcome, "ok">; readonly exit: number };
+
+/**
+ * What the source says of the run. Growing: rows may come. Final: none will. Gone: the source does not know the run any
+ * more. Reset: it has another run under the same id.
+ */
+export type RunSituation = "growing" | "final" | "gone" | "reset";
+
+/** What becomes of what is proven of a table. */
+export interface Standing {
+  /** Whether what the attempt proved takes the place of what was proven; if not, that stays. */
+  readonly replaces: boolean;
+  /** What people are told although it is no error; null where nothing is. */
+  readonly note: string | null;
+  readonly exit: number;
+}
+
+/**
+ * The only place that decides what becomes of what is proven, by what an attempt came to and what the source says of the
+ * run. An attempt that went wrong never takes away what was proven; nothing but one that was ok proves anything.
+ */
+export function provenStanding(
+  proven: ProvenMark,
+  attempt: AttemptMark | null,
+  run: RunSituation,
+  isClosed = false,
+): Standing {
+  const stays = (status: number, note: string | null = null) => ({ replaces: false, note, exit: status });
+  if (run === "reset") return stays(exit.incomplete);
+  if (run === "gone") return goneRun(proven, isClosed);
+  if (attempt === null) return stays(proven.state === "none" ? exit.incomplete : exit.done);
+  if (attempt.outcome !== "ok") return stays(worstExit([exit.incomplete, attempt.exit]));
+  const { proves } = attempt;
+  if (proves.state === "ABSENT" && (proven.state === "OPEN" || proven.state === "COMPLETE")) {
+    return run === "final"
+      ? stays(exit.done, "the gateway no longer has this table; what was proven stays")
+      : stays(exit.incomplete);
+  }
+  if (proven.state === "OPEN" && proves.state === "OPEN" && proves.horizon < proven.horizon) {
+    return stays(exit.done, "what was proven before reaches further");
+  }
+  return { replaces: true, note: null, exit: exit.done };
+}
+
+function goneRun(proven: ProvenMark, isClosed: boolean): Standing {
+  const stays = (status: number, note: string | null) => ({ replaces: false, note, exit: status });
+  if (proven.state === "COMPLETE" || proven.state === "ABSENT") {
+    return stays(exit.done, "the gateway no longer knows the run; what was proven stays");
+  }
+  return proven.state === "OPEN" && isClosed
+    ? stays(exit.done, "closed by the operator: the gateway no longer knows the run")
+    : stays(exit.incomplete, null);
+}

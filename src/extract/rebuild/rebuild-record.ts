@@ -1,0 +1,88 @@
+import { createHash } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { z } from "zod";
+import type { Archive } from "../../archive/archive.ts";
+import type { Layout } from "../../archive/layout.ts";
+import { mostBytes, readArchiveText } from "../../archive/storage/archive-file.ts";
+import { replaceFile } from "../../archive/storage/fsync-files.ts";
+import { permissionsAt } from "../../archive/storage/permissions.ts";
+import { makeRealFolder, requireRealFolder } from "../../archive/storage/real-folder.ts";
+import type { Step } from "../../archive/write/run-journal.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+
+const recordSchema = z.strictObject({
+  format: z.literal(1),
+  startedAt: z.string(),
+  runs: z.array(
+    z.strictObject({ instanceId: z.string(), runId: z.string(), generation: z.int().positive() }),
+  ),
+});
+
+/** What a rebuild set out to do: the runs, each with the generation up to which its Parquet is made anew. */
+export type RebuildRecord = z.output<typeof recordSchema>;
+
+/** What tells one rebuild from another: the same command goes on with the same record. */
+export interface RebuildScope {
+  /** The runs named; empty for all. */
+  readonly runs: readonly RunRef[];
+  readonly tables: readonly TableName[] | undefined;
+  /** Another version of this program may make other Parquet. */
+  readonly tool: string;
+}
+
+/**
+ * The record of a rebuild that was interrupted, or a new one of the runs as they are now, on disk. Which buckets are done
+ * then shows in the names of their files. Runs that are new, or that other jobs committed since, are rebuilt as they are.
+ */
+export async function openRecord(
+  archive: Archive,
+  scope: RebuildScope,
+  now: { readonly startedAt: string; readonly runs: RebuildRecord["runs"] },
+  step: Step,
+): Promise<{ readonly record: RebuildRecord; readonly resumed: boolean }> {
+  const file = fileOf(archive, scope);
+  await makeRealFolder(archive.layout, archive.layout.jobsDir);
+  const found = await readRecord(archive.layout, file);
+  const record: RebuildRecord =
+    found === null ? { format: 1, ...now } : { ...found, runs: stillHolding(found.runs, now.runs) };
+  const { file: mode } = await permissionsAt(archive.layout, file);
+  await replaceFile(file, Buffer.from(`${JSON.stringify(record, null, 1)}\n`), mode);
+  if (found === null) step("rebuild-recorded");
+  return { record, resumed: found !== null };
+}
+
+/** The runs as they are now; those that the rebuild itself at most has committed since, as it began with them. */
+function stillHolding(begun: RebuildRecord["runs"], now: RebuildRecord["runs"]): RebuildRecord["runs"] {
+  return now.map((run) => {
+    const was = begun.find(({ instanceId, runId }) => instanceId === run.instanceId && runId === run.runId);
+    // a rebuild commits a run once; what came after that is not of its making
+    const own = was !== undefined && was.generation <= run.generation && run.generation <= was.generation + 1;
+    return own ? was : run;
+  });
+}
+
+/** The rebuild is done: the same command begins anew. */
+export async function removeRecord(archive: Archive, scope: RebuildScope): Promise<void> {
+  if (await requireRealFolder(archive.layout, archive.layout.jobsDir))
+    await rm(fileOf(archive, scope), { force: true });
+}
+
+function fileOf(archive: Archive, { runs, tables, tool }: RebuildScope): string {
+  const named = runs.map(({ instanceId, runId }) => [instanceId, runId]).sort();
+  const text = JSON.stringify([named, tables === undefined ? null : [...tables].sort(), tool]);
+  return archive.layout.jobFile(`rebuild-${createHash("sha256").update(text).digest("hex").slice(0, 16)}`);
+}
+
+async function readRecord(layout: Layout, file: string): Promise<RebuildRecord | null> {
+  const text = await readArchiveText(layout, file, mostBytes.job);
+  if (text === null) return null;
+  try {
+    const parsed = recordSchema.safeParse(parseJson(text));
+    // without a record nothing is lost but the knowledge of what is done already
+    return parsed.success ? parsed.data : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,15 @@
+import type { RunRef } from "../model/source.ts";
+
+/** Hears how far a job over many runs is; all of it is for people. */
+export interface RunWatcher {
+  /** Work on a run begins, the `number`-th of `of`. */
+  readonly run?: (run: RunRef, number: number, of: number) => void;
+  /** Rows of this run that will pass in all, as far as is known. */
+  readonly expect?: (rows: number) => void;
+  /** Rows as they pass. */
+  readonly rows?: (rows: number, bytes: number) => void;
+  /** What people should know, though nothing is wrong. */
+  readonly note?: (text: string) => void;
+  /** The same of a run, for the log. */
+  readonly log?: (run: RunRef, text: string) => void;
+}

@@ -1,0 +1,641 @@
+import { setTimeout } from "node:timers/promises";
+import PQueue from "p-queue";
+import type { Archive } from "../../archive/archive.ts";
+import { requireDistinctSeq } from "../../archive/convert/distinct-seq.ts";
+import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
+import { lockRun } from "../../archive/lock.ts";
+import {
+  type Manifest,
+  runState,
+  type TableManifest,
+  type TableState,
+} from "../../archive/manifest/manifest.ts";
+import { latestView } from "../../archive/manifest/table-view.ts";
+import { concerning, lostFiles, namesOf } from "../../archive/read/lost-files.ts";
+import { knownSource, rememberSource } from "../../archive/sources.ts";
+import { makeRealFolder } from "../../archive/storage/real-folder.ts";
+import { typesNow } from "../../archive/types-now.ts";
+import { countGone } from "../../archive/verify/rows-gone.ts";
+import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
+import { Pending, type Step } from "../../archive/write/run-journal.ts";
+import { mostSegmentBytes, sha256Of } from "../../archive/write/segment.ts";
+import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
+import { interruptOn } from "../../duckdb/open-duckdb.ts";
+import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
+import { exit, RunvaultError, type WiderColumn } from "../../model/error.ts";
+import { deepestJson, isDeeper } from "../../model/outside-json.ts";
+import { type Table, type TableName, tableNames, tables } from "../../model/profile/table.ts";
+import { timerMs } from "../../model/retry/deadline.ts";
+import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
+import { documentKinds, type HistorySource, type RunRef } from "../../model/source.ts";
+import { countText } from "../../model/text/plural.ts";
+import { isoOf, type Nanoseconds } from "../../model/time.ts";
+import { RunLists } from "../choose/run-lists.ts";
+import { BucketConverter } from "../fetch/bucket-converter.ts";
+import { BufferPool } from "../fetch/buffer-pool.ts";
+import { diskBytes, refuseWhenFull, textBytes } from "../fetch/disk-need.ts";
+import { isDue } from "../plan/committed-table.ts";
+import { differingTables } from "../proof/other-facts.ts";
+import type { RequiredProof } from "../proof/required-proof.ts";
+import { SeenSource } from "../proof/seen-source.ts";
+import { SteadyFacts } from "../proof/steady-facts.ts";
+import { filledTables } from "../proof/zero-rows.ts";
+import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
+import { recordAttempt } from "./record-attempt.ts";
+import { type RunKnowledge, settledVersion } from "./run-description.ts";
+import { countRowsOf, isUpToDate, lookAhead, type RunOutlook } from "./run-horizon.ts";
+import { requireSameRun } from "./run-identity.ts";
+import { type RunContext, TableJob } from "./table-archiver.ts";
+
+export interface ArchiveSettings {
+  /** Text a segment is cut at. 8 MiB: small enough for several in memory, large enough for zstd and for few files. */
+  readonly segmentBytes: number;
+  /** Rows of one slice, about. 500,000: some seconds of transfer, the most that a failure without progress costs. */
+  readonly sliceRows: number;
+  /** Slices in flight. */
+  readonly concurrency: number;
+  /** How long rows of a run that goes on may still arrive late and yet be waited for, in nanoseconds. */
+  readonly settleNs: bigint;
+  /** How long facts that do not agree with a finished run's rows are given to catch up; no longer than `settleNs`. */
+  readonly factsPauseNs: bigint;
+  /** Calls a table UNVERIFIED whose proof is weaker than this. */
+  readonly require: RequiredProof;
+  readonly acceptShrink: boolean;
+  /** Takes tables for proven without the rows set aside. */
+  readonly acceptQuarantine: boolean;
+  /** Whether the rows of a run that turned final are streamed once more, or its counts are trusted. */
+  readonly finalPass: "rows" | "counts";
+  /** The operator's word that a source at another address is the one that the run was archived from. */
+  readonly sourceMoved: boolean;
+  /** Takes what is proven of a run that its source does not know any more for all there is. */
+  readonly close: boolean;
+  /** Streams rows once more that were last checked before this instant, where nothing else would; null: never. */
+  readonly recheckBefore: Nanoseconds | null;
+  /** Puts the row hash of every table into its certificate. */
+  readonly fingerprint: boolean;
+  /** Memory DuckDB may take for the conversion, in MiB. With less than 300 it no longer uses two threads. */
+  readonly memoryLimitMb: number;
+  readonly threads: number;
+}
+
+export const defaultSettings: ArchiveSettings = {
+  segmentBytes: 8 * 1024 * 1024,
+  sliceRows: 500_000,
+  concurrency: 3,
+  settleNs: 60_000_000_000n,
+  factsPauseNs: 10_000_000_000n,
+  require: "any",
+  acceptShrink: false,
+  acceptQuarantine: false,
+  finalPass: "rows",
+  sourceMoved: false,
+  close: false,
+  recheckBefore: null,
+  fingerprint: false,
+  ...usualMeans,
+};
+
+export interface ArchiveJob {
+  readonly source: HistorySource;
+  /** What the source says of its runs, for a caller with several jobs. Default: asked for by this job alone. */
+  readonly lists?: RunLists;
+  readonly archive: Archive;
+  readonly run: RunRef;
+  /** All tables unless given. */
+  readonly tables?: readonly TableName[];
+  readonly settings?: Partial<ArchiveSettings>;
+  readonly clock: () => Nanoseconds;
+  /** For answers that are cut; the source has its own for those that do not begin. */
+  readonly retry: RetryPolicy;
+  readonly signal: AbortSignal;
+  /** Version of this program, for the manifest. */
+  readonly tool: string;
+  /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
+  readonly duckdb?: JobDuckDB;
+  /** What was seen of the source, for a caller with several jobs on one. Default: what the archive remembers of it. */
+  readonly seen?: SeenSource;
+  /** Waits; a test need not. Default: the system's timer. */
+  readonly wait?: (ns: bigint, signal: AbortSignal) => Promise<void>;
+  readonly step?: Step;
+  /** Rows of a table that will pass in all: where a survey comes first, its rows as well as those fetched. */
+  readonly onPlan?: (table: Table, rows: number | undefined) => void;
+  /** Rows as they pass. */
+  readonly onRows?: (table: Table, rows: number, bytes: number) => void;
+  readonly onNote?: (text: string) => void;
+}
+
+export interface RunOutcome {
+  readonly manifest: Manifest;
+  /** False when the archive already held all there is. */
+  readonly changed: boolean;
+  readonly resumedSegments: number;
+  /** Columns that stopped their tables, with types that would not have. */
+  readonly tooNarrow: readonly WiderColumn[];
+  readonly rows: number;
+  readonly bytes: number;
+  /** What is no error of a table, and yet has to be told with the run. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Archives one run: plan, fetch, convert, certify, commit. Running it again after any interruption finishes the work
+ * without fetching what is safe. A table that fails keeps what the archive holds of it; the others are committed.
+ */
+export async function archiveRun(job: ArchiveJob): Promise<RunOutcome> {
+  const facts = new SteadyFacts(job.source);
+  try {
+    return await archiveWith(facts, job);
+  } catch (error) {
+    job.signal.throwIfAborted();
+    if (!facts.lost) throw error;
+    return await archiveWith(facts, job);
+  }
+}
+
+async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutcome> {
+  const settings = { ...defaultSettings, ...job.settings };
+  const { source, archive, clock } = job;
+  const step = job.step ?? (() => {});
+  const wanted = tables.filter(({ name }) => job.tables === undefined || job.tables.includes(name));
+  const startedAt = isoOf(clock());
+  const startedMs = performance.now();
+  const stop = new AbortController();
+  const signal = AbortSignal.any([job.signal, stop.signal]);
+  let retries = 0;
+  let rows = 0;
+  let bytes = 0;
+  /** The version that what is here was last held against. */
+  let version: string | undefined;
+
+  const settledBefore = () => clock() - settings.settleNs;
+  const lists = job.lists ?? new RunLists(source, { finishedStatus: [], settled: settledBefore });
+  let run: RunKnowledge;
+  try {
+    run = await lists.describe(job.run, signal);
+  } catch (thrown) {
+    return await keepGoneRun(job, wanted, startedAt, RunvaultError.from(thrown));
+  }
+  await using _lock = await lockRun(archive.layout, run);
+  await archive.refresh();
+  const exactTypes = typesNow(archive);
+  const committed = await archive.manifest(run);
+  facts.expectAsBefore(committed);
+  version = run.storageVersion;
+  const { warnings } = facts;
+  const identity = { source, archive, run, isMoved: settings.sourceMoved, retry: job.retry, signal };
+  /** Whether the run is the one that is archived; if not, that is recorded, and nothing else done. */
+  const isOther = async (isToFetch: boolean): Promise<RunOutcome | null> => {
+    if (committed === null) return null;
+    try {
+      await requireSameRun({ ...identity, committed, isToFetch });
+      return null;
+    } catch (thrown) {
+      const error = RunvaultError.from(thrown);
+      if (error.code !== "history_identity_conflict") throw error;
+      const names = wanted.map(({ name }) => name);
+      const { tool } = job;
+      const attempt = { archive, committed, tables: names, error, at: startedAt, exactTypes, tool, step };
+      const manifest = await recordAttempt({ ...attempt, situation: "reset", isClosed: false });
+      return outcomeOf(manifest, committed, [error.message]);
+    }
+  };
+  const other = await isOther(false);
+  if (other !== null) return other;
+  job.seen?.learn(await knownSource(archive, source.label));
+  const lost = await lostFiles(archive, committed);
+  const toMend = concerning(lost, wanted);
+  const asks = { source, run, retry: job.retry, signal };
+  if (
+    committed !== null &&
+    toMend.length === 0 &&
+    (await isUpToDate(facts, committed, run, wanted, settings, asks, (text) => warnings.push(text)))
+  ) {
+    await tidyCommitted(archive, committed, clock());
+    return outcomeOf(committed, committed, warnings);
+  }
+  const another = await isOther(true);
+  if (another !== null) return another;
+  if (toMend.length > 0)
+    job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetched or made again`);
+  const outlook = await lookAhead(facts, run, committed, settledBefore(), signal);
+  const { until, isUnmarked } = outlook;
+  const held = {
+    layout: archive.layout,
+    store: archive.store,
+    run,
+    committed,
+    storageVersion: settledVersion(run),
+    final: run.final,
+    lost: namesOf(lost),
+    ...trustedWork(outlook, settings),
+    exactTypes,
+  };
+  await using pending = await Pending.open(held, step);
+  await pending.dropLost();
+  const wait = async (ns: bigint, why: string) => {
+    if (ns <= 0n) return;
+    job.onNote?.(`${why}: waiting ${ns / 1_000_000_000n} s for rows that may still arrive`);
+    await (job.wait ?? waitFor)(ns, signal);
+  };
+  if (isUnmarked && run.final && run.ended !== undefined) {
+    const left = run.ended + settings.settleNs - (source.now?.() ?? clock());
+    // a clock that is behind, or an end that is still to come, is no reason to wait for longer
+    await wait(left < settings.settleNs ? left : settings.settleNs, "the run ended only just now");
+  }
+  step("planned");
+
+  await makeRealFolder(archive.layout, archive.layout.stagingDir(run));
+  await using ownDuckDB = new JobDuckDB();
+  const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
+    memoryLimitMb: settings.memoryLimitMb,
+    threads: settings.threads,
+    tempDirectory: archive.layout.stagingDir(run),
+  });
+  using _interrupt = interruptOn(signal, duckdb);
+  await using converter = new BucketConverter(
+    duckDBConverter(duckdb.connection),
+    (table) => exactTypes(table.name),
+    step,
+    "aside",
+    signal,
+  );
+  const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
+  for (const { name } of wanted) {
+    // what an interrupted job saw of the source counts as well
+    const { largest } = pending.held.of(name).survey ?? {};
+    if (largest !== undefined) seen.answered(name, largest.rows, largest.bytes);
+  }
+  const context: RunContext = {
+    exactTypes,
+    pending,
+    run,
+    until,
+    committed: committed?.tables ?? {},
+    slices: new PQueue({ concurrency: settings.concurrency }),
+    converter,
+    work: {
+      source,
+      pool: new BufferPool(settings.concurrency + 2, settings.segmentBytes + (1 << 20)),
+      segmentBytes: settings.segmentBytes,
+      mostBytes: Math.max(mostSegmentBytes, settings.segmentBytes),
+      retry: alsoTelling(job.retry, () => {
+        retries++;
+      }),
+      signal,
+      seen,
+    },
+    sliceRows: settings.sliceRows,
+    acceptShrink: settings.acceptShrink,
+    acceptQuarantine: settings.acceptQuarantine,
+    finalPass: settings.finalPass,
+    versionNow: () => (run.final ? (version ?? null) : null),
+    recheck: isDue(committed, settings.recheckBefore),
+    require: settings.require,
+    fingerprint: settings.fingerprint,
+    hashOf: (table, files, bounds) => rowHashWithin(duckdb.connection, table, files, bounds),
+    countGone: (before, now) => countGone(duckdb.connection, before, now),
+    requireDistinctSeq: (table, files) => requireDistinctSeq(duckdb.connection, table, files),
+    versionMoved: () => run.final && version !== run.storageVersion,
+    onPlan: job.onPlan ?? (() => {}),
+    onRows: (table, count, size) => {
+      rows += count;
+      bytes += size;
+      job.onRows?.(table, count, size);
+    },
+    onSurveyed: job.onRows ?? (() => {}),
+  };
+  const jobs = wanted.map((table) => new TableJob(table, context, outlook.countRows(table)));
+
+  /** One step of all tables side by side; what concerns the whole run stops them all. */
+  const together = async (action: (table: TableJob) => Promise<void>) => {
+    const outcomes = await Promise.allSettled(
+      jobs.map(async (table) => {
+        try {
+          await table.attempt(() => action(table));
+        } catch (error) {
+          stop.abort(error);
+          throw error;
+        }
+      }),
+    );
+    job.signal.throwIfAborted();
+    if (stop.signal.aborted) throw stop.signal.reason;
+    for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
+  };
+
+  await together((table) => table.plan(outlook.facts));
+  if (isUnmarked && run.final && run.ended === undefined && jobs.some((table) => table.isSurveyed)) {
+    await wait(settings.settleNs, "the gateway does not say when the run ended");
+  }
+  const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
+  for (const disk of archive.layout.disks) await refuseWhenFull(disk, diskBytes(text));
+  await together((table) => table.fetch());
+  let latest = await outlook.factsNow();
+  const reconcile = async (rounds: number) => {
+    for (let round = 0; round < rounds; round++) {
+      let more = false;
+      await together(async (table) => {
+        if (await table.reconcile(latest)) more = true;
+      });
+      if (!more) break;
+      job.onNote?.("row counts differ from the gateway's: fetching the changed windows again");
+      await together((table) => table.fetch());
+      latest = await outlook.factsNow();
+    }
+  };
+  await reconcile(2);
+  // asked again, so that a version that moved meanwhile is seen, and the documents are of what was fetched
+  let now = await describedAgain(lists, run, warnings, signal);
+  for (let round = 0; run.final && now.storageVersion !== version; round++) {
+    if (round === 2) {
+      for (const table of jobs) table.contradict(restless(now.storageVersion));
+      break;
+    }
+    job.onNote?.("the run's storage version changed meanwhile: its rows are streamed again and compared");
+    version = now.storageVersion;
+    let more = false;
+    await together(async (table) => {
+      if (await table.streamAgain(latest)) more = true;
+    });
+    if (more) await together((table) => table.fetch());
+    // rows may have come that what is held cannot show
+    latest = await outlook.factsNow();
+    await reconcile(2);
+    now = await describedAgain(lists, run, warnings, signal);
+    if (more || now.storageVersion === version) continue;
+    warnings.push("the gateway's storage version changes while the rows stay the same: it is ignored");
+    version = undefined;
+    break;
+  }
+  // shows rows that are not counted as well
+  if (run.final) await together((table) => table.proveFilled(latest));
+  const warn = (text: string) => {
+    if (!warnings.includes(text)) warnings.push(text);
+  };
+  const differingNow = () => {
+    const bounds = context.until === undefined ? {} : { to: context.until };
+    return differingTables(source, run, bounds, latest, warn, signal);
+  };
+  // of a run that goes on not before its horizon is where both can agree
+  let differing = run.final ? await differingNow() : undefined;
+  if (differing !== undefined && (differing.size > 0 || jobs.some((table) => table.mayAgreeLater(latest)))) {
+    const { settleNs, factsPauseNs } = settings;
+    await wait(
+      settleNs < factsPauseNs ? settleNs : factsPauseNs,
+      "the gateway's counts may lag behind its rows",
+    );
+    latest = await outlook.factsNow();
+    const again = jobs.filter((table) => table.forgetDissent());
+    await together(async (table) => {
+      if (again.includes(table)) await table.plan(latest);
+    });
+    await together((table) => table.fetch());
+    latest = await outlook.factsNow();
+    await reconcile(1);
+    differing = await differingNow();
+  }
+  /** Moves the horizon of a run that goes on back to where counts agree with rows. True where there is such a place. */
+  const fallBack = async (agreedUntil: (table: TableJob) => Promise<Nanoseconds | undefined>) => {
+    const agreed: Nanoseconds[] = [];
+    await together(async (table) => {
+      const until = await agreedUntil(table);
+      if (until !== undefined) agreed.push(until);
+    });
+    if (agreed.length === 0) return false;
+    const until = agreed.reduce((a, b) => (a < b ? a : b));
+    context.until = until;
+    latest = await facts.facts(run, { to: until }, signal);
+    await together((table) => table.fallBack(latest));
+    await together((table) => table.fetch());
+    latest = await facts.facts(run, { to: until }, signal);
+    return true;
+  };
+  await fallBack((table) => table.findAgreedUntil(latest));
+  differing ??= await differingNow();
+  const doubted = jobs.filter(({ table }) => !run.final && differing?.has(table.name));
+  const others = { facts: async (...asked: FactsAsked) => (await source.otherFacts?.(...asked)) ?? null };
+  const agreedWithOthers = async (job: TableJob) =>
+    doubted.includes(job)
+      ? await job.findAgreedUntil(latest, countRowsOf(others, run, job.table, signal))
+      : undefined;
+  if (doubted.length > 0 && (await fallBack(agreedWithOthers))) differing = await differingNow();
+  for (const table of jobs) table.contradict(differing.get(table.table.name));
+  await together((table) => table.proveFilled(latest));
+  // what these have shown is what a table without rows is held against
+  let summary: Promise<Uint8Array | null> | undefined;
+  const summaryOnce = () => {
+    summary ??= source.document(run, "summary", signal);
+    return summary;
+  };
+  const filled = filledTables(latest, pending.held, context.committed);
+  let isMore = false;
+  await together(async (table) => {
+    if (await table.proveEmpty(latest, filled, summaryOnce)) isMore = true;
+  });
+  if (isMore) {
+    await together((table) => table.fetch());
+    await together((table) => table.proveFilled(latest));
+  }
+  step("certified");
+
+  const checkedAt = isoOf(clock());
+  const results: Partial<Record<TableName, TableManifest>> = { ...committed?.tables };
+  for (const table of jobs) results[table.table.name] = await table.result(latest, checkedAt);
+  const former = Object.entries(committed?.documents ?? {}).filter(([, { file }]) => !held.lost.has(file));
+  const documents = await fetchDocuments(
+    source,
+    lists,
+    run,
+    pending,
+    now !== run,
+    Object.fromEntries(former),
+    warnings,
+    signal,
+  );
+  const manifest: Manifest = {
+    format: 2,
+    instanceId: run.instanceId,
+    runId: run.runId,
+    generation: pending.generation,
+    state: stateOf(results),
+    run: {
+      status: run.status,
+      started: run.started?.toString() ?? null,
+      ended: run.ended?.toString() ?? null,
+      final: run.final,
+      storageVersion: run.final ? (version ?? null) : (run.storageVersion ?? null),
+    },
+    source: source.label,
+    horizon: context.until?.toString() ?? null,
+    closedAt: null,
+    tables: Object.fromEntries(
+      tableNames.flatMap((name) => (results[name] === undefined ? [] : [[name, results[name]]])),
+    ),
+    documents,
+    tool: job.tool,
+    startedAt,
+    committedAt: isoOf(clock()),
+    durationMs: Math.round(performance.now() - startedMs),
+    retries,
+  };
+  const { resumedSegments } = pending.held;
+  await commitRun(archive, manifest, pending, step);
+  const named = (isEmpty: boolean) =>
+    wanted.flatMap(({ name }) => {
+      const rows = latestView(manifest.tables[name])?.certificate?.rows;
+      return rows !== undefined && (rows === 0) === isEmpty ? [name] : [];
+    });
+  await rememberSource(archive, source.label, (known) =>
+    seen.toRemember(known, run.instanceId, { filled: named(false), empty: named(true) }),
+  );
+  await pending.remove();
+  step("pending-removed");
+  const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
+  return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes, warnings };
+}
+
+/** Which work of an interrupted job may be gone on with: all, or what is no older than rows may arrive late. */
+export function trustedWork({ isUnmarked }: RunOutlook, { settleNs }: Pick<ArchiveSettings, "settleNs">) {
+  return isUnmarked ? { notedSinceMs: Date.now() - Number(settleNs / 1_000_000n) } : {};
+}
+
+/**
+ * A run that its source does not know any more stays as it was proven. That is recorded where more of it was to come, an
+ * attempt went wrong before, or the operator closes it. Throws the source's own error where nothing of it is archived, and
+ * `archive_damaged` where files are lost that nothing here can make anew.
+ */
+async function keepGoneRun(
+  job: ArchiveJob,
+  wanted: readonly Table[],
+  at: string,
+  error: RunvaultError,
+): Promise<RunOutcome> {
+  const { archive, run, tool, step = () => {} } = job;
+  const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
+  const before = isGone ? await archive.manifest(run) : null;
+  if (before === null) throw error;
+  const isMended = await mendGoneRun(job, before, wanted, error);
+  await using _lock = await lockRun(archive.layout, run);
+  await archive.refresh();
+  const committed = (await archive.manifest(run)) ?? before;
+  await requireWholeGone(archive, committed, wanted, error);
+  const isClosed = committed.closedAt !== null || job.settings?.close === true;
+  const names = wanted.map(({ name }) => name);
+  const hint = isClosed
+    ? "The run is closed. `--allow-incomplete` shows the rows that arrived of these tables."
+    : "Check the gateway's retention; if no more rows will come, `archive --close` takes what is proven as all there is.";
+  const lacks = isClosed ? "nothing is proven of the table" : "the archive does not hold all of it";
+  const gone = new RunvaultError("incomplete", `${error.message}, and ${lacks}`, { hint });
+  const exactTypes = typesNow(archive);
+  const attempt = { archive, committed, tables: names, error: gone, at, exactTypes, tool, step };
+  const manifest = await recordAttempt({ ...attempt, situation: "gone", isClosed });
+  const isBehind = names.some((name) => (manifest.tables[name]?.attempt.outcome ?? "ok") !== "ok");
+  return outcomeOf(
+    manifest,
+    isMended ? before : committed,
+    isBehind ? [] : [`${error.message}: what was proven stays`],
+  );
+}
+
+/**
+ * The run as its source describes it now. Where it cannot say, it is taken to be as it was, with a warning: the rows were
+ * proven without. Throws where the run is not there any more.
+ */
+async function describedAgain(
+  lists: RunLists,
+  run: RunKnowledge,
+  warnings: string[],
+  signal: AbortSignal,
+): Promise<RunKnowledge> {
+  try {
+    return await lists.describeAgain(run, signal);
+  } catch (thrown) {
+    signal.throwIfAborted();
+    const error = RunvaultError.from(thrown);
+    const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
+    if (isGone || error.exit !== exit.gateway || error.retry === "again" || error.scope === "job")
+      throw error;
+    warnings.push(`the run document is not available: ${error.message}`);
+    return run;
+  }
+}
+
+function restless(version: string | undefined): RunvaultError {
+  return new RunvaultError(
+    "unverified",
+    `the run's rows changed each time they were fetched; its storage version is now ${JSON.stringify(version)}`,
+    { hint: "Run the same command again once the run no longer changes at the gateway." },
+  );
+}
+
+async function waitFor(ns: bigint, signal: AbortSignal): Promise<void> {
+  try {
+    await setTimeout(timerMs(Number(ns / 1_000_000n)), undefined, { signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  }
+}
+
+/** What a job came to that fetched nothing. */
+function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly string[]): RunOutcome {
+  const nothing = { resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0 };
+  return { manifest, changed: manifest !== before, ...nothing, warnings };
+}
+
+/**
+ * The run's documents. One that the gateway refuses, or that is nested deeper than readers of JSON take, stays as it is
+ * held, with a warning: rows are proven without.
+ * A run that is not there any more is an error.
+ */
+async function fetchDocuments(
+  source: HistorySource,
+  lists: RunLists,
+  run: RunRef,
+  pending: Pending,
+  isDescribed: boolean,
+  former: Manifest["documents"],
+  warnings: string[],
+  signal: AbortSignal,
+): Promise<Manifest["documents"]> {
+  const documents: Manifest["documents"] = {};
+  for (const kind of documentKinds) {
+    if (kind === "run" && !isDescribed) {
+      if (former.run !== undefined) documents.run = former.run;
+      continue;
+    }
+    let bytes: Uint8Array | null;
+    try {
+      // what describes the run was asked for again once the rows were here
+      const isDescription = isDescribed && (kind === "run" || kind === "summary");
+      bytes = isDescription
+        ? await lists.document(run, kind, signal)
+        : await source.document(run, kind, signal);
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const error = RunvaultError.from(thrown);
+      if (error.exit !== exit.gateway || error.retry === "again" || error.scope === "job") throw error;
+      if (kind === "run" && (error.code === "run_not_found" || error.code === "instance_not_found"))
+        throw error;
+      warnings.push(`the ${kind} document is not available: ${error.message}`);
+      if (former[kind] !== undefined) documents[kind] = former[kind];
+      continue;
+    }
+    if (bytes === null) continue;
+    if (isDeeper(bytes)) {
+      warnings.push(`the ${kind} document was left out: it is nested deeper than ${deepestJson} levels`);
+      if (former[kind] !== undefined) documents[kind] = former[kind];
+      continue;
+    }
+    const file = pending.nextName(kind, "json");
+    await pending.writeDocument(file, bytes);
+    documents[kind] = { file, storedBytes: bytes.byteLength, sha256: sha256Of(bytes) };
+  }
+  return documents;
+}
+
+type FactsAsked = Parameters<HistorySource["facts"]>;
+
+function stateOf(results: Partial<Record<TableName, TableManifest>>): TableState {
+  return runState(Object.values(results).map(({ state }) => state));
+}

@@ -1,0 +1,196 @@
+import type { Certificate, Manifest } from "../../archive/manifest/manifest.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
+import type { HistorySource, RunRef, StorageFacts } from "../../model/source.ts";
+import { countText } from "../../model/text/plural.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
+import { isRefusal, shortestRefusedNs, type TableAsks } from "../plan/answer-reader.ts";
+import { isDue } from "../plan/committed-table.ts";
+import { isRefusedByRoute } from "../proof/absent-table.ts";
+import { isProofEnough, type RequiredProof } from "../proof/required-proof.ts";
+import { type RunKnowledge, settledVersion } from "./run-description.ts";
+
+/** Rows in a window by the gateway's facts. */
+export type CountRows = (from: Nanoseconds, to: Nanoseconds) => Promise<number>;
+
+/** What can be asked of a run, and up to where, before any of its rows is fetched. */
+export interface RunOutlook {
+  readonly run: RunKnowledge;
+  /** Exclusive upper bound of ts_event; undefined for a finished run. */
+  readonly until: Nanoseconds | undefined;
+  /** Facts within the horizon; null where the source has none. */
+  readonly facts: StorageFacts | null;
+  /**
+   * Nothing but time tells whether rows of such a run still come, or whether those of an interrupted job are still right:
+   * neither a version nor a count does.
+   */
+  readonly isUnmarked: boolean;
+  /** Asks for them again. */
+  readonly factsNow: () => Promise<StorageFacts | null>;
+  /** Rows of a table in any window; undefined where there are no facts, or nothing says that they keep to bounds. */
+  readonly countRows: (table: Table) => CountRows | undefined;
+}
+
+/** Who tells what is held: a source, or what watches over its facts. */
+type Facts = Pick<HistorySource, "facts">;
+
+/** Asks the source what it holds of a run. `settleNs` is how long rows of a run that goes on may arrive late. */
+export async function lookAhead(
+  source: Facts,
+  run: RunKnowledge,
+  committed: Manifest | null,
+  settled: Nanoseconds,
+  signal: AbortSignal,
+): Promise<RunOutlook> {
+  const whole = await source.facts(run, {}, signal);
+  const bounded = whole !== null && (await keepsToBounds(source, run, whole, signal));
+  const until = run.final ? undefined : horizonOf(whole, settled, committed);
+  const factsNow = () => source.facts(run, until === undefined ? {} : { to: until }, signal);
+  return {
+    run,
+    until,
+    facts: until === undefined || whole === null ? whole : await factsNow(),
+    isUnmarked: run.storageVersion === undefined && whole === null,
+    factsNow,
+    countRows: (table) => (bounded ? countRowsOf(source, run, table, signal) : undefined),
+  };
+}
+
+/**
+ * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
+ * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
+ * COMPLETE is taken to be so still, and not asked again; but what is ABSENT is. Warns of tables that are gone whole.
+ */
+export async function isUpToDate(
+  source: Facts,
+  committed: Manifest,
+  run: RunKnowledge,
+  wanted: readonly Table[],
+  asked: {
+    readonly require: RequiredProof;
+    readonly fingerprint: boolean;
+    readonly recheckBefore: Nanoseconds | null;
+  },
+  asks: Omit<TableAsks, "table">,
+  warn: (text: string) => void = () => {},
+): Promise<boolean> {
+  if (!committed.run.final || !run.final || isDue(committed, asked.recheckBefore)) return false;
+  const done = wanted.every(({ name }) => {
+    const table = committed.tables[name];
+    if (table?.attempt.outcome !== "ok" || table.proven === null) return false;
+    const { state, certificate } = table.proven;
+    if (state === "ABSENT") return true;
+    if (!isProofEnough(certificate?.proof ?? "none", asked.require)) return false;
+    if (asked.fingerprint && certificate?.rowHash == null) return false;
+    return state === "COMPLETE" && !isToBeAskedAgain(certificate);
+  });
+  if (!done) return false;
+  const version = settledVersion(run);
+  const proven = wanted.map(({ name }) => [name, committed.tables[name]!.proven!] as const);
+  if (version !== null && proven.every(([, { storageVersion }]) => storageVersion !== null)) {
+    return proven.every(([, { storageVersion }]) => storageVersion === version);
+  }
+  const facts = await source.facts(run, {}, asks.signal);
+  const counted = (name: TableName) => facts?.get(name)?.rows ?? 0n;
+  // a finished run's table of which the gateway keeps nothing any more stays as it was proven
+  const isGone = (name: TableName) => facts !== null && counted(name) === 0n;
+  const isAsCounted =
+    facts === null ||
+    proven.every(([name, { certificate }]) => {
+      if (isGone(name)) return true;
+      if (certificate === null || counted(name).toString() !== certificate.gatewayRows) return false;
+      // rows set aside may be the first or the last
+      if (certificate.quarantined > 0) return true;
+      const { first, last } = facts.get(name) ?? {};
+      const begins = certificate.gatewayFrom ?? certificate.first?.ts;
+      return first?.toString() === begins && last?.toString() === certificate.last?.ts;
+    });
+  const absent = wanted.filter(({ name }) => committed.tables[name]!.proven!.state === "ABSENT");
+  if (!isAsCounted || !(await areAbsentStill(absent, asks))) return false;
+  for (const [name, { certificate }] of proven) {
+    const rows = certificate?.rows ?? 0;
+    if (isGone(name) && rows > 0)
+      warn(`the gateway no longer has the ${countText(rows, "row")} of ${name}; what was proven stays`);
+  }
+  return true;
+}
+
+/** Whether each of these tables' own routes still says that the run has no such table: no version vouches for that. */
+async function areAbsentStill(tables: readonly Table[], asks: Omit<TableAsks, "table">): Promise<boolean> {
+  try {
+    for (const table of tables) if (!(await isRefusedByRoute({ ...asks, table }, undefined))) return false;
+    return true;
+  } catch (thrown) {
+    asks.signal.throwIfAborted();
+    // told by the job on the table, which asks again
+    if (RunvaultError.from(thrown).scope === "table") return false;
+    throw thrown;
+  }
+}
+
+/** No rows, and nothing that says what this rests on: a format before the present one took an empty answer for a proof. */
+function isToBeAskedAgain(certificate: Certificate | null): boolean {
+  return certificate?.rows === 0 && certificate.proof === "exhausted" && certificate.restsOn.length === 0;
+}
+
+/**
+ * Asks for windows ahead of the first row and behind the last, where there is nothing. A gateway that counts rows in
+ * the one ignores `to`, in the other `from`. Without any row nothing can be told.
+ */
+async function keepsToBounds(
+  source: Facts,
+  run: RunRef,
+  whole: StorageFacts,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const times = [...whole.values()].flatMap(({ first, last }) =>
+    first === undefined || last === undefined ? [] : [first, last],
+  );
+  if (times.length === 0) return false;
+  const first = times.reduce((a, b) => (a < b ? a : b));
+  const last = times.reduce((a, b) => (a > b ? a : b));
+  const empty = [
+    { from: first - 2n, to: first - 1n },
+    { from: last + 1n, to: last + 2n },
+  ].filter(({ from, to }) => from >= int64Min && to <= int64Max);
+  for (const window of empty) {
+    const facts = await source.facts(run, window, signal);
+    if (facts === null || [...facts.values()].some(({ rows }) => rows > 0n)) return false;
+  }
+  return true;
+}
+
+/** The exclusive end of what is asked of a run that goes on: rows behind it may still be joined by others. */
+function horizonOf(
+  facts: StorageFacts | null,
+  settled: Nanoseconds,
+  committed: Manifest | null,
+): Nanoseconds {
+  const lasts = [...(facts?.values() ?? [])].flatMap(({ last }) => (last === undefined ? [] : [last]));
+  // the last timestamp gets in once it is too old for rows to join it
+  const behind = lasts.length === 0 ? settled : lasts.reduce((a, b) => (a > b ? a : b)) + 1n;
+  const horizon = behind < settled ? behind : settled;
+  // a clock that was set back must not cut off what is held already
+  const held = committed?.horizon == null ? undefined : BigInt(committed.horizon);
+  return held !== undefined && held > horizon ? held : horizon;
+}
+
+/** Counts a window that the source refuses in halves, for some answer no more than a month at once. */
+export function countRowsOf(source: Facts, run: RunRef, table: Table, signal: AbortSignal): CountRows {
+  const countAtOnce: CountRows = async (from, to) => {
+    const facts = await source.facts(run, { from, to }, signal);
+    if (facts === null)
+      throw new RunvaultError("incomplete", "the gateway no longer counts the rows of a window");
+    return Number(facts.get(table.name)?.rows ?? 0n);
+  };
+  const count: CountRows = async (from, to) => {
+    try {
+      return await countAtOnce(from, to);
+    } catch (error) {
+      if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
+      const middle = from + (to - from) / 2n;
+      return (await count(from, middle)) + (await count(middle, to));
+    }
+  };
+  return count;
+}

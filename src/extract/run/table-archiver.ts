@@ -1,0 +1,1325 @@
+import { createHash } from "node:crypto";
+import type PQueue from "p-queue";
+import { driftOf } from "../../archive/convert/drift.ts";
+import {
+  type Attempt,
+  type AttemptOutcome,
+  type Certificate,
+  type Holding,
+  type Manifest,
+  type ParquetFile,
+  type Proven,
+  type QuarantineFile,
+  type Segment,
+  type TableManifest,
+  tableState,
+} from "../../archive/manifest/manifest.ts";
+import { latestView } from "../../archive/manifest/table-view.ts";
+import type { SurveyRecord } from "../../archive/write/journal.ts";
+import type { Pending } from "../../archive/write/run-journal.ts";
+import { exit, RunvaultError } from "../../model/error.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
+import type { StorageFacts, TableFacts } from "../../model/source.ts";
+import { countText } from "../../model/text/plural.ts";
+import { formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
+import type { RowHash } from "../../row/row-hash.ts";
+import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
+import type { BucketConverter } from "../fetch/bucket-converter.ts";
+import { requireRoom } from "../fetch/disk-need.ts";
+import { fetchBuckets } from "../fetch/fetch-buckets.ts";
+import { type FetchedSegment, type Slice, type SliceWork, segmentsOf } from "../fetch/fetch-slice.ts";
+import { splitSegment } from "../fetch/split-segment.ts";
+import {
+  isRefusal,
+  linesOf,
+  probe,
+  shortestRefusedNs,
+  type TableAsks,
+  timeOf,
+} from "../plan/answer-reader.ts";
+import { askPlan } from "../plan/ask-plan.ts";
+import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
+import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "../plan/committed-table.ts";
+import { compareHeld, type DifferingWindow } from "../plan/compare-held.ts";
+import { firstTime, openWindow, surveyTable } from "../plan/full-scan.ts";
+import {
+  contiguous,
+  type HeldWindow,
+  heldWindows,
+  ofAboutRows,
+  sumRows,
+  type Window,
+  windowKey,
+} from "../plan/held-window.ts";
+import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
+import { countSlice, isBucketToFetch, slicesOf } from "../plan/slices.ts";
+import { isRefusedByRoute, isUnavailable } from "../proof/absent-table.ts";
+import { formerGrounds, proveFilled, standingGrounds } from "../proof/filled-table.ts";
+import { grounds, heldGrounds, unseen } from "../proof/grounds.ts";
+import { comparableHash, type GatewayHash, gatewayHash } from "../proof/hashed.ts";
+import { firstTaken, rowsOutside, showEnds } from "../proof/outer-ends.ts";
+import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../proof/proven-standing.ts";
+import { isProofEnough, type RequiredProof, weakerProof } from "../proof/required-proof.ts";
+import { type Extent, piecesOf, type Rung, rungsAround, windowText } from "../proof/rungs.ts";
+import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
+import type { RunKnowledge } from "./run-description.ts";
+import type { CountRows } from "./run-horizon.ts";
+
+type Proof = Certificate["proof"];
+
+/** What the tables of one run's job share. */
+export interface RunContext {
+  /** Types of exact columns that Parquet is made in. */
+  readonly exactTypes: (table: TableName) => ExactTypes;
+  readonly pending: Pending;
+  readonly run: RunKnowledge;
+  /** Exclusive upper bound of ts_event; undefined for a finished run. It falls back where facts lag behind the rows. */
+  until: Nanoseconds | undefined;
+  readonly committed: Manifest["tables"];
+  readonly slices: PQueue;
+  readonly converter: BucketConverter;
+  readonly work: Omit<SliceWork, "countRows" | "onRows">;
+  readonly sliceRows: number;
+  readonly acceptShrink: boolean;
+  readonly acceptQuarantine: boolean;
+  readonly require: RequiredProof;
+  /** Whether rows of a run that turned final are streamed once more, or its counts are trusted. */
+  readonly finalPass: "rows" | "counts";
+  /** The storage version that rows here are of by now; null where there is none, and while the run goes on. */
+  readonly versionNow: () => string | null;
+  /** Streams what is held once more, whatever the source says of its versions. */
+  readonly recheck: boolean;
+  /** Puts the row hash into every certificate. */
+  readonly fingerprint: boolean;
+  /** Gives the row hash of the rows that Parquet files hold within bounds. */
+  readonly hashOf: (table: Table, files: readonly string[], bounds?: TimeBounds) => Promise<RowHash>;
+  /** How many rows of Parquet files have a seq that no row of other files has. */
+  readonly countGone: (before: readonly string[], now: readonly string[]) => Promise<bigint>;
+  /** Throws `duplicate_row` where two rows in Parquet files have the same seq. */
+  readonly requireDistinctSeq: (table: Table, files: readonly string[]) => Promise<void>;
+  /** True once the run's storage version moved while the job went on: then one row may have come in two windows. */
+  readonly versionMoved: () => boolean;
+  readonly onPlan: (table: Table, rows: number | undefined) => void;
+  readonly onRows: (table: Table, rows: number, bytes: number) => void;
+  /** Rows of a survey, which stores nothing. */
+  readonly onSurveyed: (table: Table, rows: number, bytes: number) => void;
+}
+
+/** A window that brought another number of rows than the gateway counts in it, asked before and after. */
+interface Disagreement extends Window {
+  readonly rows: number;
+  readonly counted: number;
+}
+
+/** One table of one run on its way into the archive. */
+export class TableJob {
+  readonly table: Table;
+  error: RunvaultError | null = null;
+  absent = false;
+  readonly #context: RunContext;
+  readonly #countRows: CountRows | undefined;
+  readonly #former: TableManifest | undefined;
+  #surveyedRows = 0;
+  /** The rung on which the survey's ends were shown to be empty. */
+  #rung: Rung | undefined;
+  /** Why the rows are not proven, though counts or two passes agree. */
+  #doubt: RunvaultError | null = null;
+  #plan: FetchPlan | undefined;
+  #lapsed: LapsedPlan | undefined;
+  /** The row hash of all that is held, once it was needed. */
+  #wholeHash: RowHash | null = null;
+  /** True once what was held has been streamed again. */
+  #compared = false;
+  /** What was held is the gateway's by its row checksum, and so was not streamed. */
+  #isSameByHash = false;
+  /** The gateway's row checksum is another than that of the rows here. */
+  #isHashOther = false;
+  /** Windows fetched by this job that the gateway counts otherwise. */
+  #disagreeing: Disagreement[] = [];
+  /** Where the facts of a run that goes on stop to agree with its rows, as they do where they lag behind. */
+  #agreedUntil: Nanoseconds | undefined;
+  /** Where the gateway's rows begin, if proven rows ahead of that are gone there. */
+  #gatewayFrom: Nanoseconds | undefined;
+
+  /** Segments that an earlier job committed. */
+  readonly #formerFiles: ReadonlySet<string>;
+
+  constructor(table: Table, context: RunContext, countRows: CountRows | undefined) {
+    this.table = table;
+    this.#context = context;
+    this.#countRows = countRows;
+    this.#former = context.committed[table.name];
+    this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
+  }
+
+  /** What the proof rests on, in words, beside counts or two passes. */
+  restsOn: readonly string[] = [];
+  /** Rows the last plan found missing. */
+  rowsToFetch = 0;
+
+  /** Runs one step of this table; an error that concerns this table alone is kept, any other thrown. */
+  async attempt(step: () => Promise<void>): Promise<void> {
+    if (this.error !== null || this.absent) return;
+    try {
+      await step();
+    } catch (thrown) {
+      const { run } = this.#context;
+      this.#context.work.signal.throwIfAborted();
+      const error = RunvaultError.from(thrown).at({
+        instance: run.instanceId,
+        run: run.runId,
+        table: this.table.name,
+      });
+      if (error.scope === "table") this.error = error;
+      else throw error;
+    }
+  }
+
+  /** Takes up what speaks against the table as a whole, ahead of its result; one that is absent is so no more. */
+  contradict(error: RunvaultError | undefined): void {
+    if (error === undefined || this.error !== null) return;
+    this.absent = false;
+    this.error = error;
+  }
+
+  /** Decides what is still to fetch, from the facts within the horizon or, without any, from a survey. */
+  async plan(facts: StorageFacts | null): Promise<void> {
+    const { pending, until, run, sliceRows, acceptShrink } = this.#context;
+    const { name } = this.table;
+    const held = pending.held.of(name);
+    const known = { table: name, run, until, facts, held, former: this.#former, sliceRows, acceptShrink };
+    const plan = await askPlan(known, {
+      countRows: this.#countRows,
+      survey: () => this.#survey(),
+      split: (step) => this.#split(step),
+    });
+    this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
+    if (plan.kind === "lapsed") return await this.#keepWhole();
+    await pending.dropSegments(name, plan.drop);
+    if (plan.kind === "absent") {
+      // a survey has asked the route itself
+      if (facts !== null && !isAbsentStill(this.#former, this.#context.run)) await this.#requireUnavailable();
+      this.absent = true;
+      return;
+    }
+    this.#gatewayFrom = plan.gatewayFrom;
+    if (this.#isToCompare && !this.#compared && (await this.#compare())) return await this.plan(facts);
+    this.#plan = plan;
+    this.rowsToFetch = plan.rows;
+    this.#context.onPlan(this.table, plan.rows + this.#surveyedRows);
+  }
+
+  /** True when this job made a pass over all of the table. */
+  get isSurveyed(): boolean {
+    return this.#surveyedRows > 0;
+  }
+
+  /**
+   * Holds all that is here against the source's rows once more, for its version moved meanwhile. True where some of it
+   * differs or is missing, which is then planned.
+   */
+  async streamAgain(facts: StorageFacts | null): Promise<boolean> {
+    if (this.#lapsed !== undefined) return false;
+    const isOther = await this.#compare(true);
+    // what a survey found is of the version before, too
+    if (facts === null) this.#context.pending.held.of(this.table.name).survey = null;
+    else if (!isOther) return false;
+    await this.plan(facts);
+    return isOther || (await this.#disagreement()) !== null;
+  }
+
+  /**
+   * True where what is held has to be streamed once more, for counts cannot tell what changed in place: the run is final
+   * and was archived while it grew, or has another version than it was archived under, or that is asked for.
+   */
+  get #isToCompare(): boolean {
+    const { run, finalPass, recheck } = this.#context;
+    if (!run.final || this.#countRows === undefined) return false;
+    if (recheck || (this.#grewHere && finalPass === "rows")) return true;
+    return this.#former !== undefined && isOutdated(latestView(this.#former), run);
+  }
+
+  /** True where rows that are held came while the run went on. */
+  get #grewHere(): boolean {
+    const former = this.#former;
+    if (this.#context.pending.held.resumedGrowing || former?.proven?.state === "OPEN") return true;
+    return former !== undefined && (latestView(former).certificate?.until ?? null) !== null;
+  }
+
+  /**
+   * Compares what is held with the source's rows, once a job, and drops what differs. True where anything does. `afresh`:
+   * also what was compared or fetched before.
+   */
+  async #compare(afresh = false): Promise<boolean> {
+    const { pending, run, work, slices, sliceRows } = this.#context;
+    const { name } = this.table;
+    const held = pending.held.of(name);
+    const from = this.#gatewayFrom;
+    const isEqual = ({ segments }: HeldWindow) => segments.every(({ file }) => held.compared.has(file));
+    // where rows are not counted, what this job fetched is held against its own survey
+    const isFormer = ({ file, partOf }: Segment) =>
+      this.#formerFiles.has(file) || (partOf !== undefined && this.#formerFiles.has(partOf));
+    const isOwn = ({ segments }: HeldWindow) =>
+      !afresh && this.#countRows === undefined && !segments.every(isFormer);
+    const windows = heldWindows(held).filter(
+      (window) => (from === undefined || window.to > from) && (afresh || !isEqual(window)) && !isOwn(window),
+    );
+    const onEqual = ({ segments }: HeldWindow) =>
+      pending.addCompared(
+        name,
+        segments.map(({ file }) => file),
+      );
+    const compare = (stretch: readonly HeldWindow[]) =>
+      slices.add(() =>
+        compareHeld({
+          run,
+          table: this.table,
+          windows: stretch,
+          work: {
+            ...work,
+            countRows: this.#countRows,
+            onRows: (rows, bytes) => this.#context.onSurveyed(this.table, rows, bytes),
+          },
+          read: async (segment) => await pending.textOf(segment),
+          onEqual,
+        }),
+      );
+    if (windows.length > 0 && (await this.#hasHashOf(windows))) {
+      this.#compared = true;
+      this.#isSameByHash = true;
+      return false;
+    }
+    const stretches = contiguous(windows).flatMap((stretch) => ofAboutRows(stretch, sliceRows));
+    const differing: DifferingWindow[] = [];
+    for (const outcome of await Promise.allSettled(stretches.map(compare))) {
+      if (outcome.status === "rejected") throw outcome.reason;
+      for (const window of outcome.value) differing.push(window);
+    }
+    this.#compared = true;
+    const isProven = provenSegments(this.#former);
+    for (const { from, to, rows, segments, rowsThere } of differing) {
+      if (this.#context.acceptShrink || rowsThere >= rows) continue;
+      if (segments.every(isProven)) throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
+    }
+    await pending.dropSegments(
+      name,
+      differing.flatMap(({ segments }) => segments),
+    );
+    return differing.length > 0;
+  }
+
+  /** Fetches what the plan says, and converts each bucket as soon as all of it is here. */
+  async fetch(): Promise<void> {
+    const plan = this.#plan;
+    if (plan === undefined) return;
+    const { slices, pending, run, work } = this.#context;
+    const { name } = this.table;
+    // not before: facts that nothing has room for decide nothing
+    if (pending.held.of(name).grain === null && plan.spanRows > 0) await pending.setGrain(name, plan.grain);
+    // buckets that need no fetching, but lost or never got their Parquet
+    const ready = pending.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
+    const converted = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) => this.#convert(bucket));
+    const fetched = fetchBuckets({
+      slices: slicesOf(run, this.table, plan),
+      queue: slices,
+      // table after table, so that the buckets of the first are converted while the others are on their way
+      priority: -tableNames.indexOf(name),
+      signal: work.signal,
+      fetch: (slice, signal) => this.#fetchSlice(slice, signal),
+      convert: (bucket) => this.#convert(bucket),
+    });
+    for (const outcome of await Promise.allSettled([fetched, ...converted])) {
+      if (outcome.status === "rejected") throw outcome.reason;
+    }
+    this.#plan = undefined;
+  }
+
+  /** Holds what is here against the facts. True when some windows must be fetched again, which are then planned. */
+  async reconcile(facts: StorageFacts | null): Promise<boolean> {
+    const own = facts?.get(this.table.name);
+    if (this.#lapsed !== undefined) return false;
+    if (facts === null) return await this.#mendWindows();
+    if (own === undefined || this.#countRows === undefined) return false;
+    await this.#countAgain();
+    if (this.#disagreeing.length > 0) {
+      const windows = this.#disagreeing.splice(0);
+      await this.#dropSegments((segment) => windows.some((window) => liesIn(segment, window)));
+    } else if (Number(own.rows) === this.#comparedRows()) return false;
+    await this.plan(facts);
+    const plan = this.#plan;
+    if (plan === undefined) return false;
+    // what was dropped takes its bucket's Parquet with it, even where nothing comes in its place
+    return plan.drop.length > 0 || plan.gaps.length > 0;
+  }
+
+  /** Counts once more in the windows that were counted otherwise than they came: facts may lag behind the rows. */
+  async #countAgain(): Promise<void> {
+    const still: Disagreement[] = [];
+    for (const window of this.#disagreeing) {
+      const counted = await this.#countRows!(window.from, window.to);
+      if (counted !== window.rows) still.push({ ...window, counted });
+    }
+    this.#disagreeing = still;
+  }
+
+  /** True where the facts do not agree with what is here, which facts that lag behind the rows may do later. */
+  disagrees(facts: StorageFacts | null): boolean {
+    return facts !== null && this.#isJudged && this.#dissent(facts, this.#comparedRows()) !== null;
+  }
+
+  /** True where what is here is held against facts at all. */
+  get #isJudged(): boolean {
+    return this.error === null && !this.absent && this.#lapsed === undefined;
+  }
+
+  /** True where counts stand against what came, before or while it was fetched: those that lag may agree later. */
+  mayAgreeLater(facts: StorageFacts | null): boolean {
+    return this.disagrees(facts) || this.#isAgainstCounts;
+  }
+
+  /** Takes back an error that counts which may have lagged led to. True where there was one: then it is to be planned. */
+  forgetDissent(): boolean {
+    if (!this.#isAgainstCounts) return false;
+    this.error = null;
+    this.#doubt = null;
+    return true;
+  }
+
+  get #isAgainstCounts(): boolean {
+    return this.#countRows !== undefined && (this.error ?? this.#doubt)?.code === "incomplete";
+  }
+
+  /**
+   * Where the facts of a run that goes on stop to agree with its rows: within the first window that is counted otherwise
+   * than it came, if that lies behind the table's first row and behind all that was proven before. Undefined where they
+   * agree, and where there is nothing to fall back to. `others` counts in their place, by facts that are known to differ.
+   */
+  async findAgreedUntil(facts: StorageFacts | null, others?: CountRows): Promise<Nanoseconds | undefined> {
+    const { until, committed } = this.#context;
+    const first = facts?.get(this.table.name)?.first;
+    const countRows = others ?? this.#countRows;
+    if (until === undefined || first === undefined || countRows === undefined) return undefined;
+    const isToFind = others === undefined ? this.disagrees(facts) : this.#isJudged;
+    if (!isToFind) return undefined;
+    const [differing] = await changedWindows(
+      this.#comparedWindows(),
+      (window) => this.#disagreeing.some((other) => liesIn(window, other)),
+      countRows,
+    );
+    const proven = Object.values(committed).map((table) => table.proven?.certificate?.until ?? null);
+    if (differing === undefined) return undefined;
+    const times = await this.#timesIn(differing);
+    // the others may be anywhere in it
+    const agreed =
+      times.length < differing.rows ? differing.from : await agreedUntil(differing, times, countRows);
+    const isBeyond = agreed > first && proven.every((before) => before === null || agreed > BigInt(before));
+    if (!isBeyond) return undefined;
+    this.#agreedUntil = agreed;
+    return agreed;
+  }
+
+  /** The ts_event of each row of a window, but for rows set aside and lines that tell none. */
+  async #timesIn({ segments }: HeldWindow): Promise<Nanoseconds[]> {
+    const times: Nanoseconds[] = [];
+    for (const segment of segments) {
+      const text = await this.#context.pending.textOf(segment);
+      for (const line of linesOf(text)) {
+        const time = timeOf(line.toString("utf8"));
+        if (time !== null) times.push(BigInt(time));
+      }
+    }
+    return times;
+  }
+
+  /** Lets go of what lies beyond a horizon that fell back, and plans what that cuts off. */
+  async fallBack(facts: StorageFacts | null): Promise<void> {
+    const { until } = this.#context;
+    if (until === undefined || this.#lapsed !== undefined) return;
+    this.#disagreeing = this.#disagreeing.filter(({ to }) => to <= until);
+    await this.#dropSegments(({ to }) => BigInt(to) > until);
+    await this.plan(facts);
+  }
+
+  async #dropSegments(isStale: (segment: Segment) => boolean): Promise<void> {
+    const { pending } = this.#context;
+    const stale = pending.held.of(this.table.name).segments.filter(isStale);
+    await pending.dropSegments(this.table.name, stale);
+  }
+
+  /**
+   * Without counts, what an earlier job archived may be what two passes disagree about: its windows are asked for once
+   * more, and those that changed are planned. Throws `shrunk` where a proven one lost rows.
+   */
+  async #mendWindows(): Promise<boolean> {
+    if (this.#compared || this.#formerFiles.size === 0 || (await this.#disagreement()) === null) return false;
+    if (!(await this.#compare())) return false;
+    await this.plan(null);
+    return true;
+  }
+
+  /** Shows that no rows lie outside of those here, and none behind a cap. */
+  async proveFilled(facts: StorageFacts | null): Promise<void> {
+    const { slices, until, run, work } = this.#context;
+    const own = facts?.get(this.table.name);
+    const { survey } = this.#context.pending.held.of(this.table.name);
+    const extent = extentOf(own ?? survey);
+    if (this.#lapsed !== undefined) return;
+    // shown already, or doubted, or to be told that the facts say otherwise
+    if (this.restsOn.length > 0 || this.#doubt !== null || this.disagrees(facts)) return;
+    if (extent === undefined || !this.#agreedRows(facts)) return;
+    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
+    if (this.restsOn.length > 0) return;
+    const openEnds = own === undefined ? (survey?.openEnds ?? []) : [];
+    const common = { asks: this.#asks(), run, until, extent, rung: this.#rung, openEnds };
+    await this.#doubting(async () => {
+      const prove = () => proveFilled({ ...common, mostBytes: work.mostBytes, seen: work.seen });
+      this.restsOn = await slices.add(prove);
+    });
+  }
+
+  /**
+   * Shows that a table without rows has none, by what the tables that have some have shown. True when rows turned up,
+   * which are then planned.
+   */
+  async proveEmpty(
+    facts: StorageFacts | null,
+    filled: ReadonlyMap<TableName, FilledExtent>,
+    summary: () => Promise<Uint8Array | null>,
+  ): Promise<boolean> {
+    const { slices, until, run, work } = this.#context;
+    const own = facts?.get(this.table.name);
+    if (this.#lapsed !== undefined || this.#agreedRows(facts) !== 0) return false;
+    // was said while no table of the run had rows
+    const isPast = (ground: string) => filled.size > 0 && ground === grounds.countedNoneInRun;
+    const standing = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
+    this.restsOn = standing.some(isPast) ? [] : standing;
+    if (this.restsOn.length > 0) {
+      await this.#doubting(() => this.#requireNoneSince());
+      return false;
+    }
+    const former = own === undefined ? [] : formerGrounds(this.#former, own, until);
+    const before = former.some(isPast) ? [] : former;
+    const common = { asks: this.#asks(), run, until, before, filled, summary, seen: work.seen };
+    let rowsOn: Rung | undefined;
+    await this.#doubting(async () => {
+      const proof = await slices.add(() => proveEmpty({ ...common, isCounted: own !== undefined }));
+      if ("restsOn" in proof) this.restsOn = proof.restsOn;
+      else if (own !== undefined) throw rowsOutside(proof.rowsOn);
+      else rowsOn = proof.rowsOn;
+    });
+    if (rowsOn === undefined) return false;
+    await this.#passOverRows(rowsOn, false);
+    await this.plan(facts);
+    return true;
+  }
+
+  /** Throws `incomplete` where a table that was empty has a row by now which is not counted yet: the run goes on. */
+  async #requireNoneSince(): Promise<void> {
+    const { until, slices } = this.#context;
+    const from = this.#former?.proven?.certificate?.until ?? null;
+    if (until === undefined || from === null || BigInt(from) >= until) return;
+    const window = { from: BigInt(from), to: until };
+    try {
+      if ((await slices.add(() => probe(this.#asks(), window))) !== undefined) throw rowsOutside(window);
+    } catch (error) {
+      // so long a window may be refused, which says nothing of rows
+      if (!isRefusal(error)) throw error;
+    }
+  }
+
+  /** Rows that are here and that counts, or the survey, agree upon; undefined where they do not, or there is no saying. */
+  #agreedRows(facts: StorageFacts | null): number | undefined {
+    const held = this.#context.pending.held.of(this.table.name);
+    const rows = this.#comparedRows();
+    const own = facts?.get(this.table.name);
+    const wanted = own === undefined ? held.survey?.rows : Number(own.rows);
+    return wanted === rows ? rows : undefined;
+  }
+
+  /** What does not prove the rows does not take them away either: it is told beside them. */
+  async #doubting(prove: () => Promise<void>): Promise<void> {
+    try {
+      await prove();
+    } catch (thrown) {
+      if (!(thrown instanceof RunvaultError) || thrown.exit !== exit.incomplete) throw thrown;
+      this.#doubt = thrown;
+    }
+  }
+
+  #asks(): TableAsks {
+    const { run, work } = this.#context;
+    const { source, retry, signal } = work;
+    const { instanceId, runId } = run;
+    return { source, run: { instanceId, runId }, table: this.table, retry, signal };
+  }
+
+  /** The table as the manifest will have it. */
+  async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
+    const { pending, run, exactTypes } = this.#context;
+    const held = pending.held.of(this.table.name);
+    const isCompared = this.#compared || !this.#isToCompare || this.#former === undefined;
+    const common = {
+      exactTypes: { ...exactTypes(this.table.name) },
+      // rows that were not compared to the end are still those of the version before
+      storageVersion: isCompared ? this.#context.versionNow() : latestView(this.#former!).storageVersion,
+    };
+    const own = facts?.get(this.table.name);
+    if (this.absent && own !== undefined && own.rows > 0n) {
+      this.absent = false;
+      this.error = new RunvaultError(
+        "incomplete",
+        `the gateway said that it has no such table, but now counts ${countText(own.rows, "row")} of it`,
+        { hint: "Run the same command again." },
+      );
+    }
+    const grain = held.grain ?? this.#former?.grain ?? "all";
+    const former = this.#former?.proven ?? null;
+    const settled = (
+      outcome: AttemptOutcome,
+      proves: Proven | null,
+      holding: Holding | null,
+    ): TableManifest => {
+      const isOk = outcome === "ok";
+      const mark: AttemptMark = isOk
+        ? { outcome, proves: markOf(proves!) as Exclude<ProvenMark, { state: "none" }> }
+        : { outcome, exit: this.error?.exit ?? exit.incomplete };
+      const standing = provenStanding(markOf(former), mark, run.final ? "final" : "growing");
+      if (isOk && standing.exit !== exit.done) {
+        this.error = takenBack(former!);
+        return settled("UNVERIFIED", null, this.#former?.attempt.holding ?? null);
+      }
+      const proven = standing.replaces ? proves : former;
+      const attempt: Attempt = {
+        outcome,
+        at: checkedAt,
+        behindSince: isOk ? null : (this.#former?.attempt.behindSince ?? checkedAt),
+        error: this.error === null ? null : failureOf(this.error, checkedAt),
+        notes: [...this.#notes(), ...(standing.note === null ? [] : [standing.note])],
+        holding,
+      };
+      return { state: tableState({ proven, attempt }), grain, proven, attempt };
+    };
+    if (this.error === null && this.#lapsed !== undefined) {
+      // so that the next job need not ask again
+      const kept = { ...former!, parquet: this.#wholeParquet(), storageVersion: common.storageVersion };
+      return settled("ok", kept, null);
+    }
+    if (this.absent) return settled("ok", { state: "ABSENT", ...common, ...noFiles }, null);
+    const holding = { ...common, ...(await this.#holding(facts, checkedAt)) };
+    const outcome = this.#outcome(holding.certificate);
+    if (outcome === "ok") {
+      return settled("ok", { state: run.final ? "COMPLETE" : "OPEN", ...holding }, null);
+    }
+    const isKept = this.error === null || worthKeeping(this.error) || isDisproven(holding);
+    if (isKept) return settled(outcome, null, holding);
+    const before = this.#former?.attempt.holding ?? null;
+    return settled(outcome, null, before ?? (former === null ? holding : null));
+  }
+
+  /** What is held of the table now, with its certificate. */
+  async #holding(facts: StorageFacts | null, checkedAt: string) {
+    const { pending, until, versionMoved, requireDistinctSeq } = this.#context;
+    const own = facts?.get(this.table.name);
+    const held = pending.held.of(this.table.name);
+    const ended: Certificate["ended"] = this.error === null ? "clean" : "cut";
+    const segments = this.error !== null && !worthKeeping(this.error) ? [] : held.segments;
+    if (this.error !== null) await this.#convertHeld(segments);
+    const parquet = [...new Set(segments.map(({ bucket }) => bucket))]
+      .flatMap((bucket) => pending.held.converted(this.table.name, bucket) ?? [])
+      .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
+    const windows = new Set(segments.map(windowKey));
+    const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
+    const quarantined = quarantinedRows(quarantine);
+    const rows = segments.reduce((sum, segment) => sum + segment.rows, 0);
+    const files = parquet.map(({ file }) => file);
+    if (versionMoved()) {
+      await this.attempt(async () => requireDistinctSeq(this.table, await this.#located(files)));
+    }
+    await this.attempt(() => this.#requireProvenRows(files, quarantined));
+    const found = this.error === null ? await this.#proof(facts, this.#comparedRows()) : "none";
+    const converted = parquet.reduce((sum, { file }) => sum + file.rows, 0);
+    if (this.error === null && converted !== rows) {
+      throw new RunvaultError(
+        "internal",
+        `${converted} of ${rows} rows of ${this.table.name} are in Parquet`,
+      );
+    }
+    const proof = this.#withRowsGone(await this.#hashProof(found, files, quarantined));
+    const isWanted = this.#context.fingerprint || proof === "hashed";
+    const hash = isWanted ? (this.#wholeHash ?? (await this.#rowHash(files))) : null;
+    const certificate: Certificate = {
+      proof,
+      ended,
+      rows,
+      quarantined,
+      quarantineAccepted: quarantined > 0 && (await this.#isAccepted(quarantine)),
+      gatewayRows: own === undefined ? null : own.rows.toString(),
+      gatewayFrom: this.#gatewayFrom?.toString() ?? null,
+      first: parquet[0]?.file.first ?? null,
+      last: parquet.at(-1)?.file.last ?? null,
+      until: until?.toString() ?? null,
+      schemaFingerprint: own?.schemaFingerprint ?? null,
+      rowHash: hash === null ? null : { rows: hash.rows.toString(), sum: hash.hash.toString() },
+      restsOn: this.#grounds(),
+      checkedAt,
+    };
+    return {
+      certificate,
+      segments: segments.map((segment) =>
+        this.#isDoubted(segment) ? { ...segment, doubted: true as const } : segment,
+      ),
+      parquet: parquet.map(({ file }) => file),
+      quarantine,
+      drift: driftOf(parquet.map(({ drift }) => drift)),
+    };
+  }
+
+  /**
+   * Throws `shrunk` where rows that were proven are not here any more: counts do not tell where others came in their
+   * place. Only buckets are looked at of which a segment was fetched again; a row that was corrected keeps its seq.
+   */
+  async #requireProvenRows(files: readonly ParquetFile[], setAside: number): Promise<void> {
+    const proven = this.#former?.proven ?? null;
+    if (proven === null || this.#context.acceptShrink) return;
+    const { segments } = this.#context.pending.held.of(this.table.name);
+    const rowsOf = new Map<string, number>();
+    for (const { file, partOf = file, rows } of segments)
+      for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
+    const dropped = proven.segments.filter(({ file, rows }) => (rowsOf.get(file) ?? 0) < rows);
+    let gone = 0n;
+    for (const bucket of new Set(dropped.map(({ bucket }) => bucket))) {
+      const before = await this.#wholeOf(proven.parquet.filter((file) => file.bucket === bucket));
+      const now = files.filter((file) => file.bucket === bucket);
+      const missing = await this.#context.countGone(before, await this.#located(now));
+      // a corrected row may have moved to another bucket
+      gone += missing && (await this.#context.countGone(before, await this.#located(files)));
+    }
+    // rows that are set aside only now are told as such
+    const aside = setAside - (proven.certificate?.quarantined ?? 0);
+    if (gone <= BigInt(Math.max(0, aside))) return;
+    throw new RunvaultError(
+      "shrunk",
+      `the gateway no longer has ${countText(gone, "proven row")}, and sent others instead`,
+      { hint: "If the rows were removed from the gateway on purpose, run again with --accept-shrink." },
+    );
+  }
+
+  /** Where Parquet files are, without those that are lost: nothing can be held against them. */
+  async #wholeOf(files: readonly ParquetFile[]): Promise<string[]> {
+    const found: string[] = [];
+    for (const file of files) {
+      try {
+        for (const path of await this.#located([file])) found.push(path);
+      } catch (thrown) {
+        if (RunvaultError.from(thrown).code !== "archive_damaged") throw thrown;
+      }
+    }
+    return found;
+  }
+
+  /**
+   * True where no later job may take a segment for whole because its counts, by then, happen to be those of its rows. What
+   * was proven before, and what only the archive has by now, stays.
+   */
+  #isDoubted(segment: Segment): boolean {
+    if (this.#disagreeing.some((window) => liesIn(segment, window))) return true;
+    const isGone = this.#gatewayFrom !== undefined && BigInt(segment.from) < this.#gatewayFrom;
+    return this.#isHashOther && !isGone && !provenSegments(this.#former)(segment);
+  }
+
+  /** The proof of all rows together: those that the gateway no longer has are proven by what proved them then. */
+  #withRowsGone(proof: Proof): Proof {
+    const before = this.#former?.proven?.certificate?.proof;
+    return this.#gatewayFrom === undefined || before === undefined ? proof : weakerProof(proof, before);
+  }
+
+  /** Of a table that the gateway keeps nothing of: makes Parquet that is lost anew, and throws where segments are lost. */
+  async #keepWhole(): Promise<void> {
+    const { proven, attempt } = this.#former!;
+    // what is held is what an attempt brought beside it
+    if (proven === null || attempt.holding !== null) return;
+    const held = new Set(this.#context.pending.held.of(this.table.name).segments.map(({ file }) => file));
+    const lost = proven.segments.filter(({ file }) => !held.has(file));
+    if (lost.length > 0) {
+      throw new RunvaultError(
+        "unverified",
+        `the archive lost ${countText(lost.length, "proven segment")}, and the gateway no longer has rows of the table`,
+        { hint: "Restore the files from a backup; `runvault verify` names them." },
+      );
+    }
+    for (const bucket of new Set(proven.segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
+  }
+
+  /** The Parquet files of such a table. */
+  #wholeParquet(): ParquetFile[] {
+    const { held } = this.#context.pending;
+    return this.#former!.proven!.parquet.map(
+      (file) => held.converted(this.table.name, file.bucket)?.file ?? file,
+    );
+  }
+
+  /** Converts what a failed table holds, for readers of unfinished tables; what cannot be is left out. */
+  async #convertHeld(segments: readonly Segment[]): Promise<void> {
+    try {
+      for (const bucket of new Set(segments.map(({ bucket }) => bucket))) await this.#convert(bucket);
+    } catch (thrown) {
+      if (RunvaultError.from(thrown).scope !== "table") throw thrown;
+    }
+  }
+
+  /**
+   * What the proof rests on beside its kind: the ends, or what shows that there are no rows; and what was last done about
+   * rows archived before, which stands until it is done again.
+   */
+  #grounds(): string[] {
+    const isOfRows = (ground: string) => Object.values<string>(heldGrounds).includes(ground);
+    const said = this.#former?.proven?.certificate?.restsOn ?? [];
+    const gone = this.#unseenWindow();
+    const unknown = [...said.filter(unseen.isSaid), ...(gone === undefined ? [] : [unseen.between(gone)])];
+    const shown = this.restsOn.filter((ground) => !isOfRows(ground) && !unseen.isSaid(ground));
+    const held = this.#heldGround();
+    const before = shown.length === 0 ? [] : said.filter(isOfRows);
+    return [...new Set([...shown, ...(held === undefined ? before : [held]), ...unknown])];
+  }
+
+  /** Where rows may have come and gone at the gateway since the table was proven: between its horizon and their beginning. */
+  #unseenWindow(): Window | undefined {
+    const until = this.#former?.proven?.certificate?.until;
+    if (until == null || this.#gatewayFrom === undefined || this.#gatewayFrom <= BigInt(until))
+      return undefined;
+    return { from: BigInt(until), to: this.#gatewayFrom };
+  }
+
+  /** What this job did about rows archived before; undefined where there was nothing to do. */
+  #heldGround(): string | undefined {
+    if (this.#isSameByHash) return heldGrounds.hash;
+    if (this.#compared) return heldGrounds.streamed;
+    const isTrusted = this.#context.run.final && this.#grewHere && this.#countRows !== undefined;
+    return isTrusted ? heldGrounds.counts : undefined;
+  }
+
+  /** True where the operator takes these rows for set aside: now, or when they, or others like them, were proven so. */
+  async #isAccepted(quarantine: readonly QuarantineFile[]): Promise<boolean> {
+    if (this.#context.acceptQuarantine) return true;
+    const { proven } = this.#former ?? {};
+    if (!proven?.certificate?.quarantineAccepted) return false;
+    const files = new Set(proven.quarantine.map(({ file }) => file));
+    const others = quarantine.filter(({ file }) => !files.has(file));
+    if (others.length === 0) return true;
+    // a window that was fetched again has the same rows in another file
+    const { pending } = this.#context;
+    const accepted = new Set(await pending.rowsAside(proven.quarantine));
+    const rows = await pending.rowsAside(others);
+    return rows.length === quarantinedRows(others) && rows.every((row) => accepted.has(row));
+  }
+
+  /** Rows that the gateway still has to have: those held but for what it no longer keeps. */
+  #comparedRows(): number {
+    return sumRows(this.#comparedWindows());
+  }
+
+  #comparedWindows(): HeldWindow[] {
+    const from = this.#gatewayFrom;
+    const windows = heldWindows(this.#context.pending.held.of(this.table.name));
+    return windows.filter(({ to }) => from === undefined || to > from);
+  }
+
+  /** What is to be told of the table although it is no error. */
+  #notes(): string[] {
+    if (this.#lapsed !== undefined) {
+      return [
+        `the gateway no longer has the table's ${countText(this.#lapsed.rows, "row")}; what was proven stays`,
+      ];
+    }
+    if (this.error !== null) return [];
+    const notes: string[] = [];
+    if (this.#gatewayFrom !== undefined) {
+      const from = formatTime(this.#gatewayFrom);
+      notes.push(`the gateway no longer has rows before ${from}; what was proven stays`);
+    }
+    const gone = this.#unseenWindow();
+    if (gone !== undefined) notes.push(unseen.between(gone));
+    if (this.#agreedUntil !== undefined) {
+      const from = formatTime(this.#agreedUntil);
+      const until = formatTime(this.#context.until!);
+      notes.push(`the gateway's counts and rows do not agree yet from ${from} on; proven up to ${until}`);
+    }
+    return notes;
+  }
+
+  /** Facts that leave a table out say that there is none only together with its own route. */
+  async #requireUnavailable(): Promise<void> {
+    if (await isRefusedByRoute(this.#asks(), this.#context.until)) return;
+    throw new RunvaultError(
+      "unverified",
+      "the gateway's storage facts leave the table out, but its own route does not say that there is none",
+      {
+        hint: "Tell the gateway's operator: the route of a table that a run does not have must answer 409 history_unavailable.",
+      },
+    );
+  }
+
+  /** Parts a segment where the gateway's rows begin now. */
+  async #split({ segment, at }: SplitStep): Promise<void> {
+    const { pending } = this.#context;
+    const { name } = this.table;
+    const text = await pending.textOf(segment);
+    const parts = splitSegment(segment, text, at);
+    const made: Segment[] = [];
+    // a part that was proven since is what its own parts are of
+    const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
+    const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
+    for (const { draft, text } of parts) {
+      made.push({ ...(await pending.writeSegment(name, draft, text)), partOf });
+    }
+    await pending.splitSegment(name, segment, made);
+  }
+
+  /** The row hash of the table's Parquet files; null of a table that failed, whose buckets may lack theirs. */
+  async #rowHash(files: readonly ParquetFile[], bounds: TimeBounds = {}): Promise<RowHash | null> {
+    if (this.error !== null) return null;
+    return await this.#context.hashOf(this.table, await this.#located(files), bounds);
+  }
+
+  #located(files: readonly ParquetFile[]): Promise<string[]> {
+    return Promise.all(files.map((file) => this.#context.pending.locateWhole(file)));
+  }
+
+  /**
+   * True where the gateway's row checksum from the first of these windows to the last is that of the rows here: then they
+   * need not be streamed. False where it cannot be had, or compared, in one question.
+   */
+  async #hasHashOf(windows: readonly HeldWindow[]): Promise<boolean> {
+    const { pending, run, work, hashOf } = this.#context;
+    const { name } = this.table;
+    const bounds = { from: windows[0]!.from, to: windows.at(-1)!.to };
+    const held = pending.held.of(name);
+    if (this.#countRows === undefined || held.quarantine.length > 0) return false;
+    const buckets = new Set(windows.flatMap(({ segments }) => segments.map(({ bucket }) => bucket)));
+    const made = [...buckets].map((bucket) => pending.held.converted(name, bucket));
+    const files = made.flatMap((one) => (one === undefined ? [] : [one.file]));
+    if (files.length < made.length) return false;
+    try {
+      const { hash } = await comparableHash(work.source, run, this.table, bounds, work.signal);
+      if (hash === null) return false;
+      const own = await hashOf(this.table, await this.#located(files), bounds);
+      return own.rows === hash.rows && own.hash === hash.hash;
+    } catch (thrown) {
+      work.signal.throwIfAborted();
+      // what it is asked for only to save streaming decides nothing where it fails
+      const error = RunvaultError.from(thrown);
+      if (error.scope === "table" || error.code === "archive_damaged") return false;
+      throw error;
+    }
+  }
+
+  /** Where the proof `hashed` is required, what the gateway's own row checksum makes of another; sets the error. */
+  async #hashProof(proof: Proof, files: readonly ParquetFile[], quarantined: number): Promise<Proof> {
+    const { require } = this.#context;
+    if (require !== "hashed" || this.error !== null) return proof;
+    const given =
+      quarantined > 0
+        ? {
+            hash: null,
+            why: `the gateway's row checksum covers rows that were set aside here (${quarantined})`,
+          }
+        : proof === "counted"
+          ? await this.#gatewayHash()
+          : { hash: null, why: "the gateway has no storage facts" };
+    if (given === undefined) return proof;
+    if (given.hash === null) {
+      this.error = new RunvaultError("unverified", given.why, {
+        hint: "The rows cannot be proven by their hash; --require counted or --require any accepts a weaker proof.",
+      });
+      return proof;
+    }
+    const hash = await this.#rowHash(files, { from: this.#gatewayFrom });
+    if (this.#gatewayFrom === undefined) this.#wholeHash = hash;
+    if (given.hash.rows === hash?.rows && given.hash.hash === hash.hash) return "hashed";
+    this.#isHashOther = true;
+    this.error = new RunvaultError(
+      "unverified",
+      `the row hash here is ${hash?.rows}:${hash?.hash}, but the gateway's is ${given.hash.rows}:${given.hash.hash}`,
+      { hint: "Run the same command again; if it stays so, ask the gateway's operator which is right." },
+    );
+    return "none";
+  }
+
+  /** What the gateway says of the rows within the horizon; undefined where asking failed, which is then the error. */
+  async #gatewayHash(): Promise<GatewayHash | undefined> {
+    const { run, until, work } = this.#context;
+    const bounds = { from: this.#gatewayFrom, to: until };
+    let given: GatewayHash | undefined;
+    await this.attempt(async () => {
+      given = await gatewayHash(work.source, run, this.table, bounds, work.signal);
+    });
+    return given;
+  }
+
+  #outcome({ proof, quarantined, quarantineAccepted }: Certificate): AttemptOutcome {
+    if (this.error?.code === "unverified" || this.error?.code === "shrunk") return "UNVERIFIED";
+    if (this.error !== null) return "INCOMPLETE";
+    if (!isProofEnough(proof, this.#context.require)) return "UNVERIFIED";
+    return quarantined > 0 && !quarantineAccepted ? "QUARANTINED" : "ok";
+  }
+
+  /** How complete the table is by its rows and what was shown of them; sets the error where it does not hold. */
+  async #proof(facts: StorageFacts | null, rows: number): Promise<Proof> {
+    const proof = await this.#agreement(facts, rows);
+    if (this.error === null && this.restsOn.length === 0) {
+      // each way to a proof gives its grounds: where none was gone, nothing is proven
+      this.error = new RunvaultError("unverified", "nothing proves that there are no other rows", {
+        hint: "Run the same command again.",
+      });
+    }
+    return this.error === null ? proof : "none";
+  }
+
+  /** What agrees with the rows that are here; sets the error where it does not. */
+  async #agreement(facts: StorageFacts | null, rows: number): Promise<Proof> {
+    const { until } = this.#context;
+    if (this.#doubt !== null) {
+      this.error = this.#doubt;
+      return "none";
+    }
+    const own = facts?.get(this.table.name);
+    if (facts === null || own === undefined) {
+      this.error = await this.#disagreement();
+      return this.error === null ? "exhausted" : "none";
+    }
+    this.error = this.#dissent(facts, rows);
+    // no rows in all are none within any bounds, whether facts keep to them or not
+    if (this.error === null && until !== undefined && this.#countRows === undefined && rows > 0) {
+      this.error = new RunvaultError(
+        "unverified",
+        "the gateway's storage facts ignore time bounds, so a growing run cannot be proven",
+        { hint: "Archive the run again once it has ended." },
+      );
+    }
+    return this.error === null ? "counted" : "none";
+  }
+
+  /** How the facts disagree with what is here; null where they do not. */
+  #dissent(facts: StorageFacts, rows: number): RunvaultError | null {
+    const own = facts.get(this.table.name);
+    if (own === undefined) return null;
+    const hint = "Run the same command again; if it stays so, ask the gateway's operator which is right.";
+    const differing =
+      this.#disagreeing.find((window) => window.rows < window.counted) ?? this.#disagreeing[0];
+    if (differing !== undefined) {
+      const where = ` in ${windowText(differing)}`;
+      return otherCount(differing.rows, differing.counted, where, hint);
+    }
+    if (Number(own.rows) !== rows) return otherCount(rows, Number(own.rows), "", hint);
+    for (const [end, here, there] of this.#ends(own)) {
+      if (here === there) continue;
+      const message = `the ${end} ts_event is ${here ?? "none"} in the rows that came, but ${there ?? "none"} in the gateway's storage facts`;
+      return new RunvaultError("unverified", message, { hint });
+    }
+    // a gateway that marks neither the run nor any of its tables may not know the mark
+    const { final, isMarkedFinal } = this.#context.run;
+    const knowsMark = isMarkedFinal || [...facts.values()].some((table) => table.final);
+    if (!final || own.final || !knowsMark) return null;
+    return new RunvaultError(
+      "unverified",
+      "the run is final, but the gateway says that this table is still growing",
+      {
+        hint,
+      },
+    );
+  }
+
+  /** First and last ts_event, here and by the facts; nothing where rows are set aside, whose times are not known. */
+  #ends({ first, last }: TableFacts) {
+    const { held } = this.#context.pending;
+    const { segments, quarantine } = held.of(this.table.name);
+    if (quarantine.length > 0) return [];
+    const filled = segments.filter(({ rows }) => rows > 0);
+    const made = (segment: Segment | undefined) =>
+      segment && held.converted(this.table.name, segment.bucket)?.file;
+    const [begin, end] = [made(filled[0]), made(filled.at(-1))];
+    // before all of it is converted nothing is known
+    if (filled.length > 0 && (begin === undefined || end === undefined)) return [];
+    const firstHere = begin === undefined ? undefined : BigInt(begin.first.ts);
+    return [
+      ["first", this.#gatewayFrom ?? firstHere, first],
+      ["last", end === undefined ? undefined : BigInt(end.last.ts), last],
+    ] as const;
+  }
+
+  /** How the pass that stored and the survey disagree; null where they brought the same rows. */
+  async #disagreement(): Promise<RunvaultError | null> {
+    const { survey, segments, quarantine } = this.#context.pending.held.of(this.table.name);
+    const hint =
+      "Run the same command again; if it stays so, ask the gateway's operator why rows differ from one request to the next.";
+    const rows = this.#comparedRows();
+    if (survey === null || survey.rows !== rows) {
+      const message = `two passes over the table brought ${survey?.rows ?? 0} and ${rows} rows`;
+      return new RunvaultError("incomplete", message, { hint });
+    }
+    if (quarantine.length > 0) return null;
+    const hash = createHash("sha256");
+    for (const segment of segments) {
+      if (this.#gatewayFrom !== undefined && BigInt(segment.to) <= this.#gatewayFrom) continue;
+      const text = await this.#context.pending.textOf(segment);
+      // what was stored by an earlier version has odd zeros still
+      for await (const piece of piecesWithoutOddZeros(text, this.table)) hash.update(piece);
+    }
+    if (hash.digest("hex") === survey.sha256) return null;
+    return new RunvaultError(
+      "unverified",
+      "two passes over the table brought the same number of rows, but not the same rows",
+      { hint },
+    );
+  }
+
+  /**
+   * What a pass over all of the table finds; `absent` where the first answer says that there is no such table. A gateway
+   * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: then a second
+   * pass is over bounds around rows that were proven, or around the run.
+   */
+  async #survey(): Promise<SurveyRecord | "absent"> {
+    const { run, until, work } = this.#context;
+    const open = openWindow(until);
+    try {
+      let refusal: unknown;
+      const survey = await this.#pass([open]).catch((error: unknown) => {
+        if (!isRefusal(error)) throw error;
+        refusal = error;
+      });
+      if (survey !== undefined && survey.rows > 0) return survey;
+      const known = await this.#rungOfKnown();
+      if (known !== undefined) return await this.#passOverRows(known, true);
+      const isNearWanted = refusal !== undefined || until !== undefined;
+      const rungs = isNearWanted ? rungsAround(run, until, undefined, work.source.now?.()) : [];
+      const near = rungs.find(({ kind }) => kind === "run");
+      if (near === undefined && refusal !== undefined) throw refusal;
+      // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
+      return await this.#pass([near ?? open]);
+    } catch (error) {
+      if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
+      return "absent";
+    }
+  }
+
+  /**
+   * The rung around the rows that were proven on which the gateway still gives some: without bounds it may take others
+   * than all. Undefined where it gives none, and where nothing was proven.
+   */
+  async #rungOfKnown(): Promise<Rung | undefined> {
+    const { run, until, work } = this.#context;
+    const { first, last } = this.#former?.proven?.certificate ?? {};
+    const extent = extentOf({ first: first?.ts, last: last?.ts });
+    if (extent === undefined) return undefined;
+    for (const rung of rungsAround(run, until, extent, work.source.now?.())) {
+      if ((await firstTaken(this.#asks(), [rung], work.seen))?.isFilled) return rung;
+    }
+    return undefined;
+  }
+
+  /** A pass over a rung on which rows are known to lie, in windows that were seen to be answered. */
+  async #passOverRows(rung: Rung, isWidened: boolean): Promise<SurveyRecord> {
+    const windows = piecesOf(rung, this.#context.work.seen.longestOn(rung)) ?? [rung];
+    const survey = await this.#pass(windows, isWidened);
+    if (survey.rows === 0) throw rowsOutside(rung);
+    return survey;
+  }
+
+  /** A pass over all of some windows; where rows turn up outside of what it found, over bounds that have them as well. */
+  async #pass(windows: readonly Window[], isWidened = false): Promise<SurveyRecord> {
+    const { pending, until, run, work, slices, onSurveyed } = this.#context;
+    const onRows = (rows: number, bytes: number) => {
+      this.#surveyedRows += rows;
+      onSurveyed(this.table, rows, bytes);
+    };
+    // what was held so far can't be asked about: only a pass over all of it tells
+    const survey = await slices.add(() => surveyTable(run, this.table, windows, until, { ...work, onRows }));
+    const extent = extentOf(survey);
+    if (extent !== undefined) {
+      const rungs = rungsAround(run, until, extent, work.source.now?.());
+      const shown = await slices.add(() => showEnds(this.#asks(), rungs, extent, work.seen));
+      // what turns up outside of the second pass, too, is told once the rows are here
+      if (shown?.isOutside && !isWidened) return await this.#passOverRows(shown.rung, true);
+      this.#rung = shown?.isOutside ? undefined : shown?.rung;
+    }
+    await pending.setSurvey(this.table.name, survey);
+    return survey;
+  }
+
+  /**
+   * A slice with the rows that the gateway counts in it; null where nothing is to be fetched. At the end of a run that
+   * goes on, counts may lag behind rows that are there already: there a row is asked for where none is counted.
+   */
+  async #countedSlice(planned: Slice): Promise<Slice | null> {
+    const isEnd = planned.to === this.#context.until && planned.expected === undefined;
+    if (!isEnd || this.#countRows === undefined) return await countSlice(planned, this.#countRows);
+    const counted = this.rowsToFetch === 0 ? null : await countSlice(planned, this.#countRows);
+    if (counted !== null) return counted;
+    return (await probe(this.#asks(), planned)) === undefined ? null : planned;
+  }
+
+  /** Fetches a slice; one that the gateway refuses in halves, for some answer no more than a month at once. */
+  async #fetchSlice(planned: Slice, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#fetchAtOnce(planned, signal);
+    } catch (error) {
+      const { from, to } = planned;
+      if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
+      await this.#dropSegments((segment) => liesIn(segment, planned));
+      const middle = from + (to - from) / 2n;
+      await this.#fetchSlice({ ...planned, to: middle, expected: undefined }, signal);
+      await this.#fetchSlice({ ...planned, from: middle, expected: undefined }, signal);
+    }
+  }
+
+  async #fetchAtOnce(planned: Slice, signal: AbortSignal): Promise<void> {
+    const { pending, work, onRows } = this.#context;
+    const counted = await this.#countedSlice(planned);
+    if (counted === null) return;
+    const slice = { ...counted, isFinal: this.#context.run.final };
+    const name = this.table.name;
+    // a slice of a survey's plan: nothing counts its rows
+    const isUncounted = pending.held.of(name).survey !== null && slice.expected === undefined;
+    let firstRow: string | null | undefined;
+    let rows = 0;
+    const writes: Promise<void>[] = [];
+    const unjournalled: Awaited<ReturnType<Pending["writeSegment"]>>[] = [];
+    const write = async ({ draft, text, release }: FetchedSegment) => {
+      try {
+        await requireRoom(pending.folder, 0);
+        const segment = await pending.writeSegment(name, draft, text);
+        if (draft.sorted) await pending.addSegments(name, [segment]);
+        else unjournalled.push(segment);
+      } finally {
+        release();
+      }
+    };
+    const dropAll = async () => {
+      await Promise.all(writes);
+      unjournalled.length = 0;
+      const { from, to } = slice;
+      const stale = pending.held
+        .of(name)
+        .segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
+      await pending.dropSegments(name, stale);
+    };
+    let hasFailed = false;
+    const fetching = {
+      ...work,
+      signal,
+      countRows: this.#countRows,
+      onRows: (rows: number, bytes: number) => onRows(this.table, rows, bytes),
+    };
+    try {
+      for await (const event of segmentsOf(slice, fetching)) {
+        if (event.kind === "restart") await dropAll();
+        else if (event.kind === "end") rows = event.rows;
+        else {
+          if (firstRow === undefined) firstRow = await firstTime(event.text);
+          // not awaited here: the next rows come in while these are compressed and synced
+          const writing = write(event);
+          writing.catch(() => {
+            hasFailed = true;
+          });
+          writes.push(writing);
+          if (hasFailed) break;
+        }
+      }
+    } finally {
+      await Promise.allSettled(writes);
+    }
+    await Promise.all(writes);
+    if (unjournalled.length > 0) await pending.addSegments(name, unjournalled);
+    if (rows !== slice.expected) await this.#holdAgainstCount(slice, rows);
+    if (isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
+      await this.#requireNothingIn({ from: slice.from, to: BigInt(firstRow) });
+    }
+  }
+
+  /** Counts again in a window that brought another number of rows than it was counted to have. */
+  async #holdAgainstCount({ from, to, expected }: Slice, rows: number): Promise<void> {
+    if (expected === undefined || this.#countRows === undefined) return;
+    const counted = await this.#countRows(from, to);
+    if (counted === rows) return;
+    const window = { from, to, rows, counted };
+    this.#disagreeing.push(window);
+    const { pending } = this.#context;
+    const doubted = pending.held.of(this.table.name).segments.filter((segment) => liesIn(segment, window));
+    await pending.doubtSegments(this.table.name, doubted);
+  }
+
+  /** Asks for rows ahead of a slice's first: a cap may keep the newest. */
+  async #requireNothingIn(window: Window): Promise<void> {
+    if ((await probe(this.#asks(), window)) !== undefined) throw rowsOutside(window);
+  }
+
+  async #convert(bucket: string): Promise<void> {
+    const { pending, converter, run } = this.#context;
+    if (pending.held.converted(this.table.name, bucket) !== undefined) return;
+    await converter.convert(pending, run, this.table, bucket);
+  }
+}
+
+/** Another number of rows than the gateway counts. */
+function otherCount(rows: number, counted: number, where: string, hint: string): RunvaultError {
+  const others = countText(Math.abs(counted - rows), counted > rows ? "row" : "more row");
+  return counted > rows
+    ? new RunvaultError("incomplete", `${others} missing${where}: got ${rows} of ${counted}`, { hint })
+    : new RunvaultError(
+        "unverified",
+        `${others} than the gateway counts${where}: got ${rows} instead of ${counted}`,
+        { hint },
+      );
+}
+
+/** A table that a gateway keeps no more, though it was proven and the run goes on. */
+function takenBack({ certificate }: Proven): RunvaultError {
+  const { rows = 0, until = null } = certificate ?? {};
+  const where = until === null ? "" : ` before ${formatTime(BigInt(until))}`;
+  return new RunvaultError(
+    "unverified",
+    `the run is still growing, but the gateway says that it has no such table, although ${countText(rows, "row")}${where} of it had been proven`,
+    {
+      hint: "Ask the gateway's operator; if the table is still missing when the run has ended, what was proven stays, with a note.",
+    },
+  );
+}
+
+function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
+  return quarantine.reduce((sum, { rows }) => sum + rows, 0);
+}
+
+function liesIn(
+  { from, to }: { readonly from: bigint | string; readonly to: bigint | string },
+  window: Window,
+): boolean {
+  return BigInt(from) >= window.from && BigInt(to) <= window.to;
+}
+
+const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
+
+function extentOf(
+  ends:
+    | {
+        readonly first?: Nanoseconds | string | null | undefined;
+        readonly last?: Nanoseconds | string | null | undefined;
+      }
+    | null
+    | undefined,
+): Extent | undefined {
+  if (ends?.first == null || ends.last == null) return undefined;
+  return { first: BigInt(ends.first), last: BigInt(ends.last) };
+}
+
+/** What came before the gateway failed is whole; what came before it lied is not to be trusted. */
+function worthKeeping(error: RunvaultError): boolean {
+  return error.exit === exit.gateway || error.code === "timestamp_capped";
+}
+
+function failureOf(error: RunvaultError, at: string) {
+  const again =
+    error.retry === "again" ? "Run the same command again: it continues from what is already here." : null;
+  const message = error.place.slice === undefined ? error.message : `${error.message} (${error.place.slice})`;
+  return { code: error.code, message, hint: error.hint ?? again, at };
+}
