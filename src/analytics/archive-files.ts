@@ -25,7 +25,7 @@ import type { RunRef } from "../model/source.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
 import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";
-import { missingFile } from "./present-files.ts";
+import { missingFile } from "./query/present-files.ts";
 import { shortfallOf } from "./shortfall.ts";
 import { refuseMixedTypes } from "./typed-parquet.ts";
 

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import type { ExportedFile } from "../analytics/export.ts";
+import type { ExportedFile } from "../analytics/export/export.ts";
 import {
   decimalForms,
   type ExportFormat,
@@ -9,7 +9,7 @@ import {
   isStreamFormat,
   partitions,
   streamFormats,
-} from "../analytics/export-format.ts";
+} from "../analytics/export/export-format.ts";
 import type { Shortfall } from "../analytics/shortfall.ts";
 import { RunvaultError } from "../model/error.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../model/profile/table.ts";
@@ -296,9 +296,9 @@ function reportText(files: readonly ExportedFile[]): string {
 /** Loaded when the command runs, so that the others start without it. */
 async function loadExport() {
   const { openArchive } = await import("../archive/archive.ts");
-  const { ExportSession } = await import("../analytics/export-session.ts");
-  const { exportStream, exportTables } = await import("../analytics/export.ts");
-  const { refuseWrongFilters } = await import("../analytics/export-selection.ts");
+  const { ExportSession } = await import("../analytics/export/export-session.ts");
+  const { exportStream, exportTables } = await import("../analytics/export/export.ts");
+  const { refuseWrongFilters } = await import("../analytics/export/export-selection.ts");
   const { manifestsOf } = await import("./manifests-of.ts");
   return { openArchive, ExportSession, exportStream, exportTables, refuseWrongFilters, manifestsOf };
 }

@@ -1,4 +1,4 @@
-import { alignedTable } from "../analytics/aligned-table.ts";
+import { alignedTable } from "../analytics/render/aligned-table.ts";
 import { tableStates } from "../archive/manifest/manifest.ts";
 import { tableNames } from "../model/profile/table.ts";
 import { byteText } from "../model/text/byte-text.ts";

@@ -1,4 +1,4 @@
-import { alignedTable } from "../analytics/aligned-table.ts";
+import { alignedTable } from "../analytics/render/aligned-table.ts";
 import { firstOfMany } from "../extract/choose/first-of-many.ts";
 import { namedRuns } from "../extract/choose/named-runs.ts";
 import { RunLists } from "../extract/choose/run-lists.ts";

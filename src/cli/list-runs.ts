@@ -1,4 +1,4 @@
-import { alignedTable } from "../analytics/aligned-table.ts";
+import { alignedTable } from "../analytics/render/aligned-table.ts";
 import { openArchive } from "../archive/archive.ts";
 import { acceptedAside, attemptReason, attemptText } from "../archive/manifest/attempt-text.ts";
 import { consistentRuns, type FoundRun } from "../archive/manifest/found-runs.ts";

@@ -1,4 +1,4 @@
-import { alignedTable } from "../analytics/aligned-table.ts";
+import { alignedTable } from "../analytics/render/aligned-table.ts";
 import { visible } from "../model/text/visible-text.ts";
 import type { ReportForm } from "./report-form.ts";
 

@@ -1,10 +1,10 @@
 import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { writeAside } from "../analytics/export-file.ts";
-import { type Format, isTextFormat } from "../analytics/format.ts";
-import { openQuery, type QueryResult } from "../analytics/query.ts";
-import { render } from "../analytics/render.ts";
+import { writeAside } from "../analytics/export/export-file.ts";
+import { openQuery, type QueryResult } from "../analytics/query/query.ts";
+import { type Format, isTextFormat } from "../analytics/render/format.ts";
+import { render } from "../analytics/render/render.ts";
 import { openArchive } from "../archive/archive.ts";
 import { Disposables } from "../model/disposables.ts";
 import { exit } from "../model/error.ts";
@@ -101,8 +101,8 @@ async function piecesOf(
     });
   }
   // what writes Arrow is only loaded for it
-  const { arrowAnswer } = await import("../analytics/arrow-ipc.ts");
-  const { textColumns } = await import("../analytics/arrow-type.ts");
+  const { arrowAnswer } = await import("../analytics/arrow/arrow-ipc.ts");
+  const { textColumns } = await import("../analytics/arrow/arrow-type.ts");
   const text = textColumns(result.columns);
   if (text.length > 0) session.note(`note: as text: ${text.join(", ")}`);
   // a file has an index behind its rows, and can be mapped; a stream is what can be read as it comes

@@ -1,6 +1,6 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { type Format, formatOf, formats, isTextFormat } from "../analytics/format.ts";
+import { type Format, formatOf, formats, isTextFormat } from "../analytics/render/format.ts";
 import { RunvaultError } from "../model/error.ts";
 import { commandEntry } from "./command-entry.ts";
 import { nonEmpty } from "./option-values.ts";

@@ -236,7 +236,7 @@ async function loadServer() {
   ] = await Promise.all([
     import("../archive/archive.ts"),
     import("../archive/read/archive-source.ts"),
-    import("../analytics/parquet-forms.ts"),
+    import("../analytics/export/parquet-forms.ts"),
     import("../analytics/archive-files.ts"),
     import("../archive/read/archive-control.ts"),
     import("../serve/server.ts"),

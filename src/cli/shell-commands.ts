@@ -1,4 +1,4 @@
-import { type Format, formatOf, formats } from "../analytics/format.ts";
+import { type Format, formatOf, formats } from "../analytics/render/format.ts";
 import { literal } from "../duckdb/sql.ts";
 import { RunvaultError } from "../model/error.ts";
 import { nearestName } from "../model/text/nearest-name.ts";

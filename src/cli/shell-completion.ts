@@ -1,5 +1,5 @@
-import { formats } from "../analytics/format.ts";
-import { viewColumns } from "../analytics/view-columns.ts";
+import { viewColumns } from "../analytics/query/view-columns.ts";
+import { formats } from "../analytics/render/format.ts";
 import { commandNames } from "./shell-commands.ts";
 
 const keywords =

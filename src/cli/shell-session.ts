@@ -1,4 +1,4 @@
-import { isTextFormat } from "../analytics/format.ts";
+import { isTextFormat } from "../analytics/render/format.ts";
 import { exit, RunvaultError } from "../model/error.ts";
 import { plural } from "../model/text/plural.ts";
 import { grouped } from "./number-text.ts";

@@ -1,7 +1,7 @@
 import { createInterface, type Interface } from "node:readline";
 import { type Command, Option } from "commander";
 import { z } from "zod";
-import { formats } from "../analytics/format.ts";
+import { formats } from "../analytics/render/format.ts";
 import { exit } from "../model/error.ts";
 import { commandEntry } from "./command-entry.ts";
 import type { Session } from "./session.ts";

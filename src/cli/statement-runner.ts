@@ -1,7 +1,7 @@
 import type { z } from "zod";
-import type { ExportFile } from "../analytics/export-file.ts";
-import type { Format } from "../analytics/format.ts";
-import { queryTimedOut } from "../analytics/query-timed-out.ts";
+import type { ExportFile } from "../analytics/export/export-file.ts";
+import { queryTimedOut } from "../analytics/query/query-timed-out.ts";
+import type { Format } from "../analytics/render/format.ts";
 import { RunvaultError } from "../model/error.ts";
 import type { QueryAnswer, QueryWork } from "./query-answer.ts";
 import type { ApartEnd } from "./run-apart.ts";
@@ -34,7 +34,7 @@ export interface StatementRunner extends AsyncDisposable {
 
 /** Loaded where there is a file to write. */
 async function createFile(...args: Parameters<typeof ExportFile.create>): Promise<ExportFile> {
-  const loaded = await import("../analytics/export-file.ts");
+  const loaded = await import("../analytics/export/export-file.ts");
   return await loaded.ExportFile.create(...args);
 }
 

@@ -1,6 +1,6 @@
 import type { Table } from "apache-arrow";
-import { jsonCell, textCell } from "../analytics/cell.ts";
-import { openQuery as openQueryOver, type QueryOptions } from "../analytics/query.ts";
+import { openQuery as openQueryOver, type QueryOptions } from "../analytics/query/query.ts";
+import { jsonCell, textCell } from "../analytics/render/cell.ts";
 import type { Shortfall } from "../analytics/shortfall.ts";
 import { openArchive } from "../archive/archive.ts";
 
@@ -47,7 +47,7 @@ export async function openQuery(
 
 /** Loaded for whoever asks for Arrow: it is the largest of the libraries. */
 async function loadArrow() {
-  return await Promise.all([import("apache-arrow"), import("../analytics/arrow-ipc.ts")]);
+  return await Promise.all([import("apache-arrow"), import("../analytics/arrow/arrow-ipc.ts")]);
 }
 
 function plain(value: Parameters<typeof textCell>[0]): unknown {

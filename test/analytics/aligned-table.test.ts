@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { alignedTable } from "../../src/analytics/aligned-table.ts";
+import { alignedTable } from "../../src/analytics/render/aligned-table.ts";
 import { painter } from "../../src/cli/painter.ts";
 
 const cells = [

@@ -1,9 +1,9 @@
 import { readFile, truncate, unlink, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { committedParquet } from "../../src/analytics/committed-parquet.ts";
-import type { TextFormat } from "../../src/analytics/format.ts";
-import { openQuery, type Query, type QueryOptions } from "../../src/analytics/query.ts";
-import { render } from "../../src/analytics/render.ts";
+import { openQuery, type Query, type QueryOptions } from "../../src/analytics/query/query.ts";
+import type { TextFormat } from "../../src/analytics/render/format.ts";
+import { render } from "../../src/analytics/render/render.ts";
 import { manifestText } from "../../src/archive/manifest/manifest.ts";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";
 

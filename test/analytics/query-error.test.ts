@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { asQueryError } from "../../src/analytics/query-error.ts";
+import { asQueryError } from "../../src/analytics/query/query-error.ts";
 import type { ErrorCode } from "../../src/model/error.ts";
 
 const file = "/archive/data/a/12/fills.g1.1.parquet";

@@ -1,6 +1,6 @@
 import { DuckDBInstance } from "@duckdb/node-api";
 import { expect, test } from "vitest";
-import { readStatement } from "../../src/analytics/statement.ts";
+import { readStatement } from "../../src/analytics/query/statement.ts";
 import { processorMs } from "../fixtures/source/longest-turn.ts";
 
 async function read(sql: string) {

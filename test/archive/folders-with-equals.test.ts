@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { openQuery } from "../../src/analytics/query.ts";
+import { openQuery } from "../../src/analytics/query/query.ts";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";

@@ -1,9 +1,9 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ndjsonLineSql } from "../../src/analytics/export-lines.ts";
-import { ExportSession } from "../../src/analytics/export-session.ts";
-import { openQuery, type Query } from "../../src/analytics/query.ts";
+import { ndjsonLineSql } from "../../src/analytics/export/export-lines.ts";
+import { ExportSession } from "../../src/analytics/export/export-session.ts";
+import { openQuery, type Query } from "../../src/analytics/query/query.ts";
 import { startWidening } from "../../src/extract/rebuild/widen.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { RebuildWorld, second, third } from "../fixtures/archive/rebuild-world.ts";

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rm, symlink, truncate, unlink, utimes, writeF
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { openQuery } from "../../src/analytics/query.ts";
+import { openQuery } from "../../src/analytics/query/query.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { hashFile } from "../../src/archive/storage/file-hash.ts";

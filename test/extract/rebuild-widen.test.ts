@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openQuery } from "../../src/analytics/query.ts";
+import { openQuery } from "../../src/analytics/query/query.ts";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { lockRun } from "../../src/archive/lock.ts";

@@ -6,7 +6,7 @@ import { tableFromIPC } from "apache-arrow";
 import { parse } from "csv-parse/sync";
 import { Agent, interceptors } from "undici";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { parquetForms } from "../../src/analytics/parquet-forms.ts";
+import { parquetForms } from "../../src/analytics/export/parquet-forms.ts";
 import type { Archive } from "../../src/archive/archive.ts";
 import type { Manifest } from "../../src/archive/manifest/manifest.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";

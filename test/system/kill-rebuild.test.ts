@@ -2,7 +2,7 @@ import { cp, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { openQuery } from "../../src/analytics/query.ts";
+import { openQuery } from "../../src/analytics/query/query.ts";
 import { openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
 import { verifyRun } from "../../src/archive/verify/verify.ts";

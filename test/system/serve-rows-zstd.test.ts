@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parquetForms } from "../../src/analytics/parquet-forms.ts";
+import { parquetForms } from "../../src/analytics/export/parquet-forms.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { open, realpath, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
-import { isMissing, syncFile, syncFolder } from "../archive/storage/fsync-files.ts";
-import { type ErrorDetails, RunvaultError } from "../model/error.ts";
-import { makeFolder } from "../model/make-folder.ts";
+import { isMissing, syncFile, syncFolder } from "../../archive/storage/fsync-files.ts";
+import { type ErrorDetails, RunvaultError } from "../../model/error.ts";
+import { makeFolder } from "../../model/make-folder.ts";
 
 /** What to do where an export cannot be written. */
 export const exportHint = {

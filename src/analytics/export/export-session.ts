@@ -1,18 +1,18 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { Manifest } from "../archive/manifest/manifest.ts";
-import { duckDBError } from "../duckdb/duckdb-error.ts";
-import { identifier } from "../duckdb/sql.ts";
-import { CutStream, countedStream, type RowChunk } from "../duckdb/whole-stream.ts";
-import { RunvaultError } from "../model/error.ts";
-import type { Table } from "../model/profile/table.ts";
-import type { RunRef } from "../model/source.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { duckDBError } from "../../duckdb/duckdb-error.ts";
+import { identifier } from "../../duckdb/sql.ts";
+import { CutStream, countedStream, type RowChunk } from "../../duckdb/whole-stream.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { Limit } from "../query/limit.ts";
+import { type OpenViews, openViews, type ViewOptions } from "../query/open-views.ts";
+import type { ResultColumn } from "../query/query.ts";
+import type { QueryArchive } from "../query/query-views.ts";
+import type { Shortfall } from "../shortfall.ts";
 import { exportHint } from "./export-file.ts";
 import { columnsSql, type ExportSelection, selectionSql } from "./export-selection.ts";
-import { Limit } from "./limit.ts";
-import { type OpenViews, openViews, type ViewOptions } from "./open-views.ts";
-import type { ResultColumn } from "./query.ts";
-import type { QueryArchive } from "./query-views.ts";
-import type { Shortfall } from "./shortfall.ts";
 
 export interface SessionOptions extends ViewOptions {
   /** The tables that are to be exported; the others are not looked at. */

@@ -1,5 +1,5 @@
-import { tables } from "../model/profile/table.ts";
-import { doublesOf } from "./double-view-name.ts";
+import { tables } from "../../model/profile/table.ts";
+import { doublesOf } from "../double-view-name.ts";
 import { runColumnNames } from "./query-views.ts";
 
 /** Every name that a query may read from, with its columns. */

@@ -1,12 +1,12 @@
 import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/node-api";
-import { CutStream, markedStream, type RowChunk } from "../duckdb/whole-stream.ts";
-import { RunvaultError } from "../model/error.ts";
+import { CutStream, markedStream, type RowChunk } from "../../duckdb/whole-stream.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { parquetCopySql } from "../export/parquet-copy.ts";
+import type { Shortfall } from "../shortfall.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";
-import { parquetCopySql } from "./parquet-copy.ts";
 import { inOwnLines } from "./query-error.ts";
 import type { QueryArchive } from "./query-views.ts";
-import type { Shortfall } from "./shortfall.ts";
 import { isKind, type ReadStatement, readStatement } from "./statement.ts";
 
 export interface QueryOptions {

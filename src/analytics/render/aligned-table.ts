@@ -1,4 +1,4 @@
-import { visible } from "../model/text/visible-text.ts";
+import { visible } from "../../model/text/visible-text.ts";
 
 /** Rows under a header and a rule, in columns as wide as the widest cell of those they were made with. */
 export interface Aligned {

@@ -6,9 +6,9 @@ import {
   type DuckDBType,
   DuckDBTypeId,
 } from "@duckdb/node-api";
-import { parquetOptions, usualDictionaryLimit } from "../duckdb/parquet-options.ts";
-import { identifier, literal } from "../duckdb/sql.ts";
-import { uniqueNames } from "./unique-names.ts";
+import { parquetOptions, usualDictionaryLimit } from "../../duckdb/parquet-options.ts";
+import { identifier, literal } from "../../duckdb/sql.ts";
+import { uniqueNames } from "../render/unique-names.ts";
 
 /** Writes the rows of a SELECT, which is safe inside parentheses, as a Parquet file that has every value exactly. */
 export function parquetCopySql(

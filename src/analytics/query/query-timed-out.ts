@@ -1,4 +1,4 @@
-import { RunvaultError } from "../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
 
 /** A query that was stopped when its time was up. */
 export function queryTimedOut(timeoutMs: number): RunvaultError {

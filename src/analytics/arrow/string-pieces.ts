@@ -1,8 +1,8 @@
 import { DuckDBTypeId } from "@duckdb/node-api";
-import { inlineBytes } from "../duckdb/raw-vector.ts";
-import { identifier } from "../duckdb/sql.ts";
-import type { Table } from "../model/profile/table.ts";
-import type { ResultColumn } from "./query.ts";
+import { inlineBytes } from "../../duckdb/raw-vector.ts";
+import { identifier } from "../../duckdb/sql.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { ResultColumn } from "../query/query.ts";
 
 /** Where in a chunk a column stands: in one vector, or as the pieces of its strings in several. */
 export interface ColumnSpan {

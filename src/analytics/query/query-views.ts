@@ -1,14 +1,14 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { Archive } from "../archive/archive.ts";
-import type { Manifest } from "../archive/manifest/manifest.ts";
-import { columnType } from "../duckdb/column-type.ts";
-import { doubleSql } from "../duckdb/double-sql.ts";
-import { identifier, literal, parquetRows } from "../duckdb/sql.ts";
-import type { ExactTypes } from "../model/profile/exact-types.ts";
-import { type Column, type Table, tables } from "../model/profile/table.ts";
-import { timestampMax, timestampMin } from "../model/time.ts";
-import { doublesOf } from "./double-view-name.ts";
-import type { TypedParquet } from "./typed-parquet.ts";
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { columnType } from "../../duckdb/column-type.ts";
+import { doubleSql } from "../../duckdb/double-sql.ts";
+import { identifier, literal, parquetRows } from "../../duckdb/sql.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import { type Column, type Table, tables } from "../../model/profile/table.ts";
+import { timestampMax, timestampMin } from "../../model/time.ts";
+import { doublesOf } from "../double-view-name.ts";
+import type { TypedParquet } from "../typed-parquet.ts";
 
 /** The part of an archive that queries need. */
 export type QueryArchive = Pick<Archive, "dir" | "layout" | "store" | "manifests" | "exactTypes" | "refresh">;

@@ -4,12 +4,12 @@ import {
   canonicalValueSql,
   joinLiterals,
   quotedInJson,
-} from "../duckdb/canonical-sql.ts";
-import { doubleSql } from "../duckdb/double-sql.ts";
-import { RawStrings } from "../duckdb/raw-vector.ts";
-import { identifier, literal } from "../duckdb/sql.ts";
-import type { RowChunk } from "../duckdb/whole-stream.ts";
-import type { Column, Table } from "../model/profile/table.ts";
+} from "../../duckdb/canonical-sql.ts";
+import { doubleSql } from "../../duckdb/double-sql.ts";
+import { RawStrings } from "../../duckdb/raw-vector.ts";
+import { identifier, literal } from "../../duckdb/sql.ts";
+import type { RowChunk } from "../../duckdb/whole-stream.ts";
+import type { Column, Table } from "../../model/profile/table.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /**

@@ -1,9 +1,9 @@
-import { doubleSql } from "../duckdb/double-sql.ts";
-import { identifier } from "../duckdb/sql.ts";
-import { whereSql } from "../duckdb/where-sql.ts";
-import { RunvaultError } from "../model/error.ts";
-import { type FilterName, filterNames, type Table } from "../model/profile/table.ts";
-import type { TimeBounds } from "../model/time.ts";
+import { doubleSql } from "../../duckdb/double-sql.ts";
+import { identifier } from "../../duckdb/sql.ts";
+import { whereSql } from "../../duckdb/where-sql.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { type FilterName, filterNames, type Table } from "../../model/profile/table.ts";
+import type { TimeBounds } from "../../model/time.ts";
 import type { DecimalForm } from "./export-format.ts";
 
 /** Which rows of the tables, and how their decimals are given. */

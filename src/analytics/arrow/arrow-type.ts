@@ -23,7 +23,7 @@ import {
   Uint64,
   Utf8,
 } from "apache-arrow";
-import type { ResultColumn } from "./query.ts";
+import type { ResultColumn } from "../query/query.ts";
 
 /**
  * How a DuckDB column becomes an Arrow one:

@@ -1,7 +1,7 @@
 import type { DuckDBValue } from "@duckdb/node-api";
+import type { QueryResult } from "../query/query.ts";
 import { jsonCell, textCell } from "./cell.ts";
 import type { TextFormat } from "./format.ts";
-import type { QueryResult } from "./query.ts";
 import { renderTable, renderVertical, type ShownOptions } from "./render-shown.ts";
 import { uniqueNames } from "./unique-names.ts";
 

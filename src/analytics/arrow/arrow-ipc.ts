@@ -4,8 +4,8 @@ import {
   RecordBatchFileWriter,
   RecordBatchStreamWriter,
 } from "apache-arrow";
+import type { QueryResult } from "../query/query.ts";
 import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
-import type { QueryResult } from "./query.ts";
 import { wholeColumns } from "./string-pieces.ts";
 
 /** An answer as Arrow IPC. Throws `value_out_of_range` for a HUGEINT beyond 38 digits. */

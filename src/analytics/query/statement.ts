@@ -1,11 +1,11 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { StatementType } from "@duckdb/node-api";
-import { literal } from "../duckdb/sql.ts";
-import { sqlParts } from "../duckdb/sql-parts.ts";
-import { RunvaultError } from "../model/error.ts";
-import { type TableName, tableNames } from "../model/profile/table.ts";
-import { nearestName } from "../model/text/nearest-name.ts";
-import { doublesOf } from "./double-view-name.ts";
+import { literal } from "../../duckdb/sql.ts";
+import { sqlParts } from "../../duckdb/sql-parts.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
+import { doublesOf } from "../double-view-name.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. It
  * begins where the text given does, so that DuckDB counts the same lines. */

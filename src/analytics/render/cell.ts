@@ -11,7 +11,7 @@ import {
   DuckDBTimestampValue,
   type DuckDBValue,
 } from "@duckdb/node-api";
-import { formatTime, int64Max, int64Min } from "../model/time.ts";
+import { formatTime, int64Max, int64Min } from "../../model/time.ts";
 
 /**
  * A value as JSON text. Integers are numbers up to 2^53 - 1 and strings beyond, where a JSON reader would alter them;

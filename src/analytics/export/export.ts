@@ -1,21 +1,21 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { pathName } from "../archive/layout.ts";
-import { dictionaryLimit, parquetOptions } from "../duckdb/parquet-options.ts";
-import { literal } from "../duckdb/sql.ts";
-import type { RowChunk } from "../duckdb/whole-stream.ts";
-import { Disposables } from "../model/disposables.ts";
-import { RunvaultError } from "../model/error.ts";
-import type { Table, TableName } from "../model/profile/table.ts";
-import type { RunRef } from "../model/source.ts";
-import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
-import { arrowIpc } from "./arrow-ipc.ts";
+import { pathName } from "../../archive/layout.ts";
+import { dictionaryLimit, parquetOptions } from "../../duckdb/parquet-options.ts";
+import { literal } from "../../duckdb/sql.ts";
+import type { RowChunk } from "../../duckdb/whole-stream.ts";
+import { Disposables } from "../../model/disposables.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { arrowBatches, arrowSchema } from "../arrow/arrow-batch.ts";
+import { arrowIpc } from "../arrow/arrow-ipc.ts";
+import { longestStringsSql, stringPieces } from "../arrow/string-pieces.ts";
 import { writeDatabase } from "./export-database.ts";
 import { ExportFile } from "./export-file.ts";
 import { type ExportFormat, exportFormats, type Partition, type StreamFormat } from "./export-format.ts";
 import { csvHeader, csvLineSql, lineText, ndjsonLineSql } from "./export-lines.ts";
 import type { ExportSession } from "./export-session.ts";
-import { longestStringsSql, stringPieces } from "./string-pieces.ts";
 
 export interface ExportTarget {
   readonly format: ExportFormat;

@@ -1,10 +1,10 @@
 import { type Data, Field, makeData, RecordBatch, Schema, Struct } from "apache-arrow";
-import { isValid, RawStrings, rawVector } from "../duckdb/raw-vector.ts";
-import type { RowChunk } from "../duckdb/whole-stream.ts";
-import { RunvaultError } from "../model/error.ts";
+import { isValid, RawStrings, rawVector } from "../../duckdb/raw-vector.ts";
+import type { RowChunk } from "../../duckdb/whole-stream.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { ResultColumn } from "../query/query.ts";
+import { textCell } from "../render/cell.ts";
 import { type ArrowColumn, arrowColumn } from "./arrow-type.ts";
-import { textCell } from "./cell.ts";
-import type { ResultColumn } from "./query.ts";
 import type { ColumnSpan } from "./string-pieces.ts";
 
 /** Rows of a record batch: large enough that its overhead does not count, small enough to hold several. */

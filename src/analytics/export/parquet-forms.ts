@@ -1,9 +1,9 @@
-import type { ParquetForm, ParquetReading, RowPiece } from "../duckdb/parquet-reading.ts";
-import type { RowChunk } from "../duckdb/whole-stream.ts";
-import { arrowBatches, arrowSchema } from "./arrow-batch.ts";
-import { arrowIpc } from "./arrow-ipc.ts";
+import type { ParquetForm, ParquetReading, RowPiece } from "../../duckdb/parquet-reading.ts";
+import type { RowChunk } from "../../duckdb/whole-stream.ts";
+import { arrowBatches, arrowSchema } from "../arrow/arrow-batch.ts";
+import { arrowIpc } from "../arrow/arrow-ipc.ts";
+import { longestStringsSql, stringPieces } from "../arrow/string-pieces.ts";
 import { csvHeader, csvLineSql, lineText } from "./export-lines.ts";
-import { longestStringsSql, stringPieces } from "./string-pieces.ts";
 
 /** The forms in which an archive's rows can be served beside NDJSON: the same bytes that `export` writes. */
 export const parquetForms = {

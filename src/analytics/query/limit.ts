@@ -1,6 +1,6 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { RunvaultError } from "../model/error.ts";
-import { timerMs } from "../model/retry/deadline.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { timerMs } from "../../model/retry/deadline.ts";
 import { queryTimedOut } from "./query-timed-out.ts";
 
 /** Interrupts a connection when time is up or the signal says so, and remembers why. */

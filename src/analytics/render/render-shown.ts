@@ -1,8 +1,8 @@
 import { DuckDBDecimalValue, type DuckDBValue } from "@duckdb/node-api";
-import { visible, visibleLines } from "../model/text/visible-text.ts";
+import { visible, visibleLines } from "../../model/text/visible-text.ts";
+import { type QueryResult, rowsOf } from "../query/query.ts";
 import { alignedColumns } from "./aligned-table.ts";
 import { textCell } from "./cell.ts";
-import { type QueryResult, rowsOf } from "./query.ts";
 
 /** How much of a result is shown to people; other formats always give all. */
 export interface ShownOptions {

@@ -1,6 +1,6 @@
-import { duckDBError } from "../duckdb/duckdb-error.ts";
-import { RunvaultError } from "../model/error.ts";
-import { nearestName } from "../model/text/nearest-name.ts";
+import { duckDBError } from "../../duckdb/duckdb-error.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
 import { viewColumns } from "./view-columns.ts";
 
 /**

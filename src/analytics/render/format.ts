@@ -1,4 +1,4 @@
-import { namedByEnding } from "./file-ending.ts";
+import { namedByEnding } from "../export/file-ending.ts";
 
 /** Forms of text an answer can be written in; see render.ts. */
 export const textFormats = ["table", "vertical", "json", "ndjson", "csv"] as const;

@@ -1,22 +1,22 @@
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import type { Manifest } from "../archive/manifest/manifest.ts";
-import { overtaken } from "../archive/read/superseded-generation.ts";
-import { WholeFiles } from "../archive/read/whole-files.ts";
-import type { Store } from "../archive/storage/store.ts";
-import { keepByteOrderMarks } from "../duckdb/byte-order-marks.ts";
-import { type OpenDuckDB, openDuckDB } from "../duckdb/open-duckdb.ts";
-import type { RunvaultError } from "../model/error.ts";
-import { type TableName, tableNamed } from "../model/profile/table.ts";
-import type { RunRef } from "../model/source.ts";
-import { makeTemporaryFolder } from "../model/temporary-folder.ts";
-import { requireWhole } from "./committed-parquet.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { overtaken } from "../../archive/read/superseded-generation.ts";
+import { WholeFiles } from "../../archive/read/whole-files.ts";
+import type { Store } from "../../archive/storage/store.ts";
+import { keepByteOrderMarks } from "../../duckdb/byte-order-marks.ts";
+import { type OpenDuckDB, openDuckDB } from "../../duckdb/open-duckdb.ts";
+import type { RunvaultError } from "../../model/error.ts";
+import { type TableName, tableNamed } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
+import { requireWhole } from "../committed-parquet.ts";
+import { type Shortfall, shortfallOf } from "../shortfall.ts";
+import type { TypedParquet } from "../typed-parquet.ts";
 import { firstMissing, missingFile, pathsOf, presentFiles } from "./present-files.ts";
 import { asQueryError } from "./query-error.ts";
 import { createViews, type QueryArchive, showRows } from "./query-views.ts";
-import { type Shortfall, shortfallOf } from "./shortfall.ts";
-import type { TypedParquet } from "./typed-parquet.ts";
 
 export interface ViewOptions {
   /** Manifests of the runs whose rows the views show. */

@@ -1,7 +1,7 @@
-import { identifier, literal } from "../duckdb/sql.ts";
-import type { Table, TableName } from "../model/profile/table.ts";
+import { identifier, literal } from "../../duckdb/sql.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
+import { createDoubleView, createRuns } from "../query/query-views.ts";
 import type { ExportSession } from "./export-session.ts";
-import { createDoubleView, createRuns } from "./query-views.ts";
 
 /**
  * Writes a DuckDB database: the tables with their rows, `<table>_f` with doubles where a table has exact columns, and
