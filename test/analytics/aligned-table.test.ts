@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { alignedTable } from "../../src/analytics/render/aligned-table.ts";
-import { painter } from "../../src/cli/painter.ts";
+import { painter } from "../../src/cli/output/painter.ts";
 
 const cells = [
   ["alpha-1/a", "INCOMPLETE", "7"],

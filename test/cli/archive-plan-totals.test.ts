@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { PlanTotals } from "../../src/cli/archive-plan-totals.ts";
+import { PlanTotals } from "../../src/cli/archive/archive-plan-totals.ts";
 import { hasRoom } from "../../src/extract/fetch/disk-need.ts";
 import type { RunPlan } from "../../src/extract/plan/plan-run.ts";
 

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Manifest } from "../../src/archive/manifest/manifest.ts";
-import type { RunReport } from "../../src/cli/archive-report.ts";
-import { reportText } from "../../src/cli/archive-report-text.ts";
-import { ArchiveTotals } from "../../src/cli/archive-totals.ts";
+import type { RunReport } from "../../src/cli/archive/archive-report.ts";
+import { reportText } from "../../src/cli/archive/archive-report-text.ts";
+import { ArchiveTotals } from "../../src/cli/archive/archive-totals.ts";
 import { RunvaultError } from "../../src/model/error.ts";
 
 const form = { paint: (text: string) => text, columns: null, withTables: false, nameColumns: 0 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { commandsToCopy } from "../../src/cli/command-to-copy.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
+import { commandsToCopy } from "../../src/cli/output/command-to-copy.ts";
+import type { Terminal } from "../../src/cli/output/terminal.ts";
 
 function commandIn(folders: { archive: string; scratch?: string }, env: Terminal["env"] = {}) {
   return commandsToCopy(folders, { terminal: { env } as Terminal })("archive", "alpha/1");

@@ -2,10 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command } from "commander";
 import { describe, expect, test } from "vitest";
-import { commandsToCopy } from "../../src/cli/command-to-copy.ts";
-import { commandsInText, commandsOfArchives } from "../../src/cli/commands-in-text.ts";
-import { knownCommands } from "../../src/cli/known-commands.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
+import { knownCommands } from "../../src/cli/entry/known-commands.ts";
+import { commandsToCopy } from "../../src/cli/output/command-to-copy.ts";
+import { commandsInText, commandsOfArchives } from "../../src/cli/output/commands-in-text.ts";
+import type { Terminal } from "../../src/cli/output/terminal.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
 const terminal = { env: {} } as Terminal;

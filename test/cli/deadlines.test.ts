@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { durationMs, waitMs } from "../../src/cli/option-values.ts";
+import { durationMs, waitMs } from "../../src/cli/options/option-values.ts";
 import { longestTimerMs } from "../../src/model/retry/deadline.ts";
 
 it.each([

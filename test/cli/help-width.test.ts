@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { knownCommands } from "../../src/cli/known-commands.ts";
+import { knownCommands } from "../../src/cli/entry/known-commands.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 
 /** Wider lines break in mid-word in the windows that people read help in. */

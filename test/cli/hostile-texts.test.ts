@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { manifestText } from "../../src/archive/manifest/manifest.ts";
-import { aboveBar } from "../../src/cli/progress.ts";
+import { aboveBar } from "../../src/cli/output/progress.ts";
 import { archiveWorld, smallWorld } from "../fixtures/archive/archived-world.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { inProject } from "../fixtures/command/project.ts";

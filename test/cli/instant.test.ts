@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { instant } from "../../src/cli/instant.ts";
+import { instant } from "../../src/cli/options/instant.ts";
 
 describe("a time on the command line", () => {
   test.each([

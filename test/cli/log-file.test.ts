@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rename, rm, symlink, truncate, writeFile } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { LogFile, type LogFileOptions } from "../../src/cli/log-file.ts";
+import { LogFile, type LogFileOptions } from "../../src/cli/process/log-file.ts";
 import type { RunvaultError } from "../../src/model/error.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { openSession } from "../../src/cli/open-session.ts";
-import type { Progress } from "../../src/cli/progress.ts";
-import { reportRebuild } from "../../src/cli/report-rebuild.ts";
-import type { Terminal } from "../../src/cli/terminal.ts";
+import { reportRebuild } from "../../src/cli/maintain/report-rebuild.ts";
+import type { Progress } from "../../src/cli/output/progress.ts";
+import type { Terminal } from "../../src/cli/output/terminal.ts";
+import { openSession } from "../../src/cli/process/open-session.ts";
 import { createScrubber } from "../../src/model/text/scrubber.ts";
 import { ArchiveUnderTest, archiveWorld, smallWorld, worldRun } from "../fixtures/archive/archived-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { completed } from "../../src/cli/shell-completion.ts";
-import { openHistory } from "../../src/cli/shell-history.ts";
+import { completed } from "../../src/cli/shell/shell-completion.ts";
+import { openHistory } from "../../src/cli/shell/shell-history.ts";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parseFaults } from "../../src/cli/simulated-faults.ts";
+import { parseFaults } from "../../src/cli/options/simulated-faults.ts";
 import { runInside, startInside } from "../fixtures/command/command-inside.ts";
 
 test("faults in answers and faults in instances are told apart by their kinds", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { StatementReader } from "../../src/cli/statement-reader.ts";
+import { StatementReader } from "../../src/cli/shell/statement-reader.ts";
 
 /** What a text of several lines has, each with its line; what nothing ended is the last. */
 function statements(text: string): [number, string][] {

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { watchResident } from "../../src/cli/watch-resident.ts";
+import { watchResident } from "../../src/cli/apart/watch-resident.ts";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { childrenOf, isAlive, peakMib } from "../fixtures/command/process-tree.ts";

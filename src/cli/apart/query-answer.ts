@@ -1,0 +1,124 @@
+import { createReadStream } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { writeAside } from "../../analytics/export/export-file.ts";
+import { openQuery, type QueryResult } from "../../analytics/query/query.ts";
+import { type Format, isTextFormat } from "../../analytics/render/format.ts";
+import { render } from "../../analytics/render/render.ts";
+import { openArchive } from "../../archive/archive.ts";
+import { Disposables } from "../../model/disposables.ts";
+import { exit } from "../../model/error.ts";
+import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
+import { tellShortfall } from "../output/tell-shortfall.ts";
+import type { Session } from "../process/session.ts";
+import { placedError, type SqlText } from "../shell/sql-text.ts";
+
+/** One statement and how it is to be answered. */
+export interface QueryWork {
+  readonly archive: string;
+  readonly sql: SqlText;
+  readonly format: Format;
+  /** Where the answer goes; null for standard output. `aside` is written, and takes the place of `file` later. */
+  readonly to: { readonly file: string; readonly aside: string } | null;
+  readonly allowIncomplete: boolean;
+  readonly strict: boolean;
+  /** Milliseconds. */
+  readonly timeout: number;
+  /** Mebibytes. */
+  readonly memory: number;
+  readonly threads: number;
+  /** Rows that people are shown; null where that is for the terminal to say. */
+  readonly tableRows: number | null;
+}
+
+/** What became of a statement: the exit status, and the rows of its answer, null where there is none. */
+export interface QueryAnswer {
+  readonly status: number;
+  readonly rows: number | null;
+}
+
+/** Runs the statement, writes its answer, and tells what went wrong. */
+export async function toldAnswer(work: QueryWork, session: Session): Promise<QueryAnswer> {
+  try {
+    return await answerQuery(work, session);
+  } catch (error) {
+    return { status: session.failure(error), rows: null };
+  }
+}
+
+/** Rows that a terminal is shown unless it is told otherwise. */
+const terminalRows = 1_000;
+
+/** Runs the statement and writes its answer. */
+export async function answerQuery(work: QueryWork, session: Session): Promise<QueryAnswer> {
+  const { format, to } = work;
+  const archive = await openArchive(work.archive);
+  await using folders = new Disposables();
+  let parquetFile = to?.aside;
+  if (format === "parquet" && to === null) {
+    const folder = await makeTemporaryFolder("query");
+    folders.defer(() => rm(folder, { recursive: true, force: true }));
+    parquetFile = join(folder, "answer.parquet");
+  }
+  await using query = await openQuery(archive, {
+    allowIncomplete: work.allowIncomplete,
+    memoryLimitMb: work.memory,
+    timeoutMs: work.timeout,
+    threads: work.threads,
+    signal: session.signal,
+    parquetFile: format === "parquet" ? parquetFile : undefined,
+  });
+  try {
+    const result = await query.run(work.sql.text, session.signal);
+    // ahead of the rows: what is not all there must not look like an answer
+    const status =
+      result.shortfall === null ? exit.done : await tellShortfall(result.shortfall, work, session);
+    if (format === "parquet") await result.writeParquet(parquetFile!);
+    if (format !== "parquet" || to === null) {
+      const pieces =
+        format === "parquet" ? createReadStream(parquetFile!) : await piecesOf(result, work, session);
+      if (to !== null) await writeAside(to, pieces);
+      else await send(pieces, format, session);
+    }
+    return { status, rows: result.rows };
+  } catch (error) {
+    throw placedError(error, work.sql);
+  }
+}
+
+async function piecesOf(
+  result: QueryResult,
+  { format, tableRows, to }: QueryWork,
+  session: Session,
+): Promise<AsyncIterable<string | Uint8Array>> {
+  if (isTextFormat(format)) {
+    const { columns } = session.terminal;
+    const isShown = to === null && columns !== null;
+    return render(result, format, {
+      mostRows: tableRows ?? (isShown ? terminalRows : undefined),
+      width: isShown ? columns : undefined,
+      onCut: (note) => session.note(`note: ${note}`),
+    });
+  }
+  // what writes Arrow is only loaded for it
+  const { arrowAnswer } = await import("../../analytics/arrow/arrow-ipc.ts");
+  const { textColumns } = await import("../../analytics/arrow/arrow-type.ts");
+  const text = textColumns(result.columns);
+  if (text.length > 0) session.note(`note: as text: ${text.join(", ")}`);
+  // a file has an index behind its rows, and can be mapped; a stream is what can be read as it comes
+  return arrowAnswer(result, format === "arrow" && to !== null ? "file" : "stream");
+}
+
+async function send(
+  pieces: AsyncIterable<string | Uint8Array>,
+  format: Format,
+  { print, terminal }: Session,
+): Promise<void> {
+  const isJson = format === "json" || format === "ndjson";
+  // programs get the data as it is; JSON for people means the same without what a terminal would obey
+  const isForPeople = format === "table" || format === "vertical" || (isJson && terminal.stdoutIsTerminal);
+  for await (const piece of pieces) {
+    const isThere = isForPeople ? await print(String(piece)) : await terminal.out(piece);
+    if (!isThere) break;
+  }
+}

@@ -1,0 +1,139 @@
+import { JobDuckDB } from "../../duckdb/job-duckdb.ts";
+import { type ArchiveTarget, type ChosenRuns, chooseRuns } from "../../extract/choose/choose-runs.ts";
+import { type ArchivedRun, type ArchiveRunsJob, archiveRuns } from "../../extract/run/archive-runs.ts";
+import { type Budget, openBudget } from "../../extract/run/budget.ts";
+import type { RunWatcher } from "../../extract/run-watcher.ts";
+import { worstExit } from "../../model/error.ts";
+import type { RunRef } from "../../model/source.ts";
+import { wallClock } from "../../model/time.ts";
+import { version } from "../../model/version.ts";
+import { killStep } from "../maintain/kill-step.ts";
+import { openGatewayFor, retryPolicyFor } from "../options/gateway-options.ts";
+import { formatRun } from "../options/run-argument.ts";
+import type { Progress } from "../output/progress.ts";
+import type { Session } from "../process/session.ts";
+import { planRuns } from "./archive-dry-run.ts";
+import { exitOf, type RunReport } from "./archive-report.ts";
+import { type ArchiveMeans, settingsOf } from "./archive-settings.ts";
+import { ArchiveTelling } from "./archive-telling.ts";
+import type { ArchiveValues } from "./archive-values.ts";
+import { exitsOf, tellFindings } from "./list-findings.ts";
+
+/** Archives the runs one after another. One that fails does not keep the others from being archived. */
+export async function archiveAll(
+  target: ArchiveTarget,
+  values: ArchiveValues,
+  session: Session,
+): Promise<number> {
+  const retry = retryPolicyFor(values, session);
+  const leastRate =
+    values.minRate === undefined
+      ? undefined
+      : { bytesPerSecond: values.minRate, windowMs: values.minRateWindow ?? 30_000 };
+  await using gateway = await openGatewayFor(values, session, retry, { leastRate });
+  await using duckdb = new JobDuckDB();
+  return await archiveFrom({ gateway, duckdb, retry, clock: wallClock }, target, values, session);
+}
+
+/** The same, from a gateway that is open, by a clock that may be any. */
+export async function archiveFrom(
+  means: ArchiveMeans,
+  target: ArchiveTarget,
+  values: ArchiveValues,
+  session: Session,
+): Promise<number> {
+  using budget = openBudget(values, means.gateway);
+  const { gateway } = budget;
+  const signal = AbortSignal.any([session.signal, budget.signal]);
+  return await archiveWithin(budget, { ...means, gateway }, target, values, { ...session, signal });
+}
+
+async function archiveWithin(
+  budget: Budget,
+  means: ArchiveMeans,
+  target: ArchiveTarget,
+  values: ArchiveValues,
+  session: Session,
+): Promise<number> {
+  const { clock, retry, duckdb, wait } = means;
+  const { signal } = session;
+  const settings = settingsOf(values, clock);
+  const { archive: folder, scratch, finishedStatus, decimal: types, dryRun } = values;
+  const chosen = await chooseRuns({
+    ...{ source: budget.gateway, folder, scratch, target, finishedStatus, types },
+    ...{
+      isMoved: values.sourceMoved,
+      isDry: dryRun,
+      settled: () => clock() - settings.settleNs,
+      retry,
+      signal,
+    },
+  });
+  const { runs, findings, lists, archive } = chosen;
+  tellFindings(findings, session);
+  const telling = new ArchiveTelling(session, target, runs);
+  await telling.findings(findings);
+  if (dryRun) return await planRuns(runs, findings, means, lists, archive, values, telling, session);
+  const statuses = exitsOf(findings);
+  let notTried: readonly RunRef[];
+  {
+    using progress = session.progress();
+    const job: ArchiveRunsJob = {
+      ...{ folder, scratch, target, finishedStatus, types, clock, retry, signal, budget, duckdb, settings },
+      ...(wait === undefined ? {} : { wait }),
+      tool: `runvault ${version()}`,
+      tables: values.tables,
+      widen: values.widen === undefined ? undefined : values.widen === "auto",
+      empty: values.empty,
+      step: killStep(session.terminal.env),
+      watcher: watcherOf(progress, session),
+    };
+    notTried = await archiveAndTell(chosen, job, statuses, telling, session);
+  }
+  await telling.notTried(notTried);
+  const status = worstExit(statuses);
+  await telling.end(status);
+  return status;
+}
+
+/** Tells of each run as it is done, and adds the exit status that it leads to. Gives the runs that were not tried. */
+async function archiveAndTell(
+  chosen: ChosenRuns,
+  job: ArchiveRunsJob,
+  statuses: number[],
+  telling: ArchiveTelling,
+  session: Session,
+): Promise<readonly RunRef[]> {
+  const archiving = archiveRuns(chosen, job);
+  let next = await archiving.next();
+  for (; !next.done; next = await archiving.next()) {
+    const event = next.value;
+    if (event.kind === "run") {
+      const report = reportOf(event.run, job, session);
+      statuses.push(report.exit);
+      await telling.run(report);
+    } else if (event.kind === "error") statuses.push(session.failure(event.error));
+    else {
+      tellFindings(event.findings, session);
+      await telling.findings(event.findings);
+      statuses.push(...exitsOf(event.findings));
+    }
+  }
+  return next.value;
+}
+
+/** What ended the run is told on standard error, and is no error of the command. */
+function reportOf(run: ArchivedRun, job: Pick<ArchiveRunsJob, "tables">, session: Session): RunReport {
+  const { outcome, error } = run;
+  return { ...run, exit: outcome === null ? session.failure(error) : exitOf(outcome.manifest, job) };
+}
+
+function watcherOf(progress: Progress, session: Session): RunWatcher {
+  return {
+    run: (run, number, of) => progress.run(formatRun(run), number, of),
+    expect: (rows) => progress.expect(rows),
+    rows: (rows, bytes) => progress.add(rows, bytes),
+    note: (text) => session.note(text),
+    log: ({ instanceId, runId }, text) => session.log.info({ instance: instanceId, run: runId }, text),
+  };
+}

@@ -1,0 +1,26 @@
+import type { PendingWork } from "../../archive/write/pending-work.ts";
+import { byteText } from "../../model/text/byte-text.ts";
+import { countText } from "../../model/text/plural.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import { formatRun } from "../options/run-argument.ts";
+import type { CommandToCopy } from "../output/command-to-copy.ts";
+import { minuteText } from "../output/minute-text.ts";
+
+/** Work that is not committed, as reports in JSON have it, with the command that goes on with it. */
+export function pendingJson(work: PendingWork, command: CommandToCopy) {
+  const { instanceId, runId, isCommitted, segments, bytes, changedAt } = work;
+  return { instanceId, runId, isCommitted, segments, bytes, changedAt, command: commandOf(work, command) };
+}
+
+/** The same in a line. */
+export function pendingLine(work: PendingWork, command: CommandToCopy): string {
+  const { isCommitted, segments, bytes, changedAt, isRebuild } = work;
+  const what = isRebuild ? "Parquet" : countText(segments, "segment");
+  const beside = isCommitted ? "in addition to what is committed" : "nothing committed yet";
+  const told = `pending: ${what}, ${byteText(bytes)}, last written ${minuteText(changedAt)}; ${beside}`;
+  return `${visible(`${formatRun(work)}  ${told}; \`${commandOf(work, command)}\` continues it`)}\n`;
+}
+
+function commandOf(work: PendingWork, command: CommandToCopy): string {
+  return command(work.isRebuild ? "rebuild" : "archive", formatRun(work));
+}

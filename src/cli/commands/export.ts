@@ -1,0 +1,304 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import type { ExportedFile } from "../../analytics/export/export.ts";
+import {
+  decimalForms,
+  type ExportFormat,
+  exportFormatOf,
+  exportFormats,
+  isStreamFormat,
+  partitions,
+  streamFormats,
+} from "../../analytics/export/export-format.ts";
+import type { Shortfall } from "../../analytics/shortfall.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { type FilterName, type Table, tableNamed, tables } from "../../model/profile/table.ts";
+import { byteText } from "../../model/text/byte-text.ts";
+import { plural } from "../../model/text/plural.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import { commandEntry } from "../entry/command-entry.ts";
+import { killStep } from "../maintain/kill-step.ts";
+import { archiveOption, archiveShape } from "../options/archive-option.ts";
+import { instant, instantHelp } from "../options/instant.ts";
+import { mebibytes, nonEmpty, wholeNumber } from "../options/option-values.ts";
+import { allowIncompleteOption, readerShape, strictOption } from "../options/reader-options.ts";
+import { parseRun } from "../options/run-argument.ts";
+import { grouped } from "../output/number-text.ts";
+import { tellShortfall } from "../output/tell-shortfall.ts";
+import type { Session } from "../process/session.ts";
+
+const schema = z.object({
+  ...archiveShape,
+  tables: z.array(z.string()).default([]),
+  allTables: z.boolean().default(false),
+  format: z.enum(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]).optional(),
+  out: nonEmpty,
+  partition: z.enum(partitions).optional(),
+  force: z.boolean().default(false),
+  run: z.array(z.string()).default([]),
+  resourceKey: z.string().optional(),
+  symbol: z.string().optional(),
+  venue: z.string().optional(),
+  account: z.string().optional(),
+  portfolio: z.string().optional(),
+  from: instant.optional(),
+  to: instant.optional(),
+  decimals: z.enum(decimalForms),
+  ...readerShape,
+  memory: mebibytes,
+  threads: wholeNumber(1, 256),
+});
+type Values = z.output<typeof schema>;
+
+/** `runvault export TABLE… --format FORMAT --out PATH` */
+export const exportCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again: the output was not written.",
+  declare: (command: Command) =>
+    command
+      .description(
+        "Writes tables of some or all runs to files for other programs. Rows come in key order: by run, then ts_event, " +
+          "then seq. A file gets its name only once it is complete.",
+      )
+      .argument("[tables...]", "tables to export")
+      .option("--all-tables", "every table")
+      .addOption(
+        new Option(
+          "-f, --format <format>",
+          "format of the files (default: by the file ending of --out)",
+        ).choices(Object.keys(exportFormats)),
+      )
+      .requiredOption(
+        "-o, --out <path>",
+        `a file for one table or for duckdb, else a folder; - is standard output (${streamFormats.join(", ")})`,
+      )
+      .addOption(
+        new Option(
+          "--partition <by>",
+          "run: one file per table and run, as PATH/TABLE/instance_id=…/run_id=…/part.parquet; the columns stay in the files",
+        ).choices(partitions),
+      )
+      .option("--force", "replace existing files")
+      .addOption(archiveOption())
+      .option("--run <run>", "only this run, INSTANCE/RUN; repeatable", collected)
+      .option("--symbol <symbol>", "only rows of this symbol")
+      .option("--venue <venue>", "only rows of this venue")
+      .option("--account <account>", "only rows of this account")
+      .option("--portfolio <portfolio>", "only rows of this portfolio")
+      .option("--resource-key <key>", "only rows of this resource")
+      .option("--from <time>", `only rows with ts_event at or after it: ${instantHelp}`)
+      .option("--to <time>", "only rows with ts_event before it")
+      .addOption(
+        new Option("--decimals <form>", "prices, quantities and money as decimals, or as doubles")
+          .choices(decimalForms)
+          .default("exact"),
+      )
+      .addOption(allowIncompleteOption())
+      .addOption(strictOption())
+      .addOption(
+        new Option("--memory <size>", "memory to use before spilling to disk")
+          .env("RUNVAULT_MEMORY")
+          .default("512MB"),
+      )
+      .addOption(new Option("--threads <n>", "number of threads").env("RUNVAULT_THREADS").default("4"))
+      .option(
+        "--json",
+        "report as JSON: the files with their tables, rows and bytes, and what is withheld, behind, unproven or set aside",
+      )
+      .addHelpText(
+        "after",
+        `
+File endings: ${Object.entries(exportFormats)
+          .map(([format, ending]) => `.${ending}${ending === format ? "" : ` (${format})`}`)
+          .join(", ")}.
+arrow is an Arrow IPC file, arrow-stream an Arrow IPC stream. duckdb is one database with the
+exported tables, runs, and <table>_f with doubles. ndjson holds the lines as a gateway sends them.
+In csv, NULL is an empty field and the empty string is "". Times are in UTC without a time zone, in
+nanoseconds.
+
+Examples:
+  runvault export fills --out fills.parquet
+  runvault export --all-tables --run alpha-1/2022-01-01-001 --out run.duckdb
+  runvault export fills orders --partition run --format parquet --out lake
+  runvault export fills orders --from 2022-01-01 --to 2022-02-01 --format arrow --out january
+  runvault export fills --format csv --out - | head
+`,
+      ),
+  run: runExport,
+});
+
+function collected(value: string, before: readonly string[] | undefined): string[] {
+  return [...(before ?? []), value];
+}
+
+async function runExport(values: Values, session: Session): Promise<number> {
+  const chosen = chosenTables(values);
+  const format = values.format ?? guessedFormat(values, chosen);
+  const { partition = null } = values;
+  const toStdout = values.out === "-";
+  if (toStdout) refuseStdout({ ...values, format }, chosen, session);
+  if (format === "duckdb" && partition !== null) {
+    throw new RunvaultError("invalid_argument", "a database cannot be partitioned", {
+      hint: "Leave out --partition, or give another --format.",
+    });
+  }
+  const runs = values.run.map(parseRun);
+  const selection = {
+    filters: filtersOf(values),
+    from: values.from,
+    to: values.to,
+    decimals: values.decimals,
+  };
+  const { openArchive, ExportSession, exportStream, exportTables, manifestsOf, refuseWrongFilters } =
+    await loadExport();
+  refuseWrongFilters(chosen, selection);
+  if (values.from !== undefined && values.to !== undefined && values.from >= values.to) {
+    throw new RunvaultError("invalid_argument", "--from must be before --to", {
+      hint: "Rows at --to itself are left out.",
+    });
+  }
+  const archive = await openArchive(values.archive);
+  const started = performance.now();
+  await using opened = await ExportSession.open(archive, {
+    readManifests: () => manifestsOf(archive, runs),
+    tables: chosen,
+    allowIncomplete: values.allowIncomplete,
+    memoryLimitMb: values.memory,
+    threads: values.threads,
+    selection,
+    signal: session.signal,
+  });
+  const { shortfall } = opened;
+  const status = await tellShortfall(shortfall, values, session);
+  if (toStdout && isStreamFormat(format)) {
+    await exportStream(opened, chosen[0]!, format, (piece) => session.terminal.out(piece));
+    return status;
+  }
+  let files: ExportedFile[];
+  {
+    using progress = session.progress();
+    files = await exportTables(opened, chosen, {
+      format,
+      out: values.out,
+      force: values.force,
+      partition,
+      outside: archive.dir,
+      onTable: (table) => progress.on(table),
+      onWritten: (rows, bytes) => progress.add(rows, bytes),
+      step: killStep(session.terminal.env),
+    });
+  }
+  const seconds = (performance.now() - started) / 1000;
+  await session.print(session.json ? reportJson(files, format, seconds, shortfall) : reportText(files));
+  return status;
+}
+
+/** The tables named, in the order of the table of tables, each once. */
+function chosenTables({ tables: names, allTables }: Values): readonly Table[] {
+  if (allTables && names.length > 0) throw wrong("--all-tables cannot be combined with table names");
+  if (allTables) return tables;
+  if (names.length === 0) throw wrong("no table is named");
+  const run = names.find((name) => name.includes("/"));
+  if (run !== undefined) {
+    throw new RunvaultError("invalid_argument", `${JSON.stringify(run)} is not a table`, {
+      hint: "Name tables, or give --all-tables; runs are chosen by --run INSTANCE/RUN.",
+    });
+  }
+  const chosen = new Set(names.map((name) => tableNamed(name).name));
+  return tables.filter(({ name }) => chosen.has(name));
+}
+
+function wrong(message: string): RunvaultError {
+  return new RunvaultError("invalid_argument", message, { hint: "Name tables, or give --all-tables." });
+}
+
+/** By the name of the file. A folder's name tells nothing. */
+function guessedFormat({ out, partition }: Values, chosen: readonly Table[]): ExportFormat {
+  const guessed = exportFormatOf(out);
+  const isFile = partition === undefined && (chosen.length === 1 || guessed === "duckdb");
+  if (isFile && guessed !== null) return guessed;
+  const why =
+    out === "-"
+      ? "standard output has no file ending that gives the format"
+      : isFile
+        ? `the format is not clear from the file name: ${out}`
+        : `${partition === undefined ? "several tables go" : "--partition writes"} to a folder, and a folder has no file ending that gives the format`;
+  throw new RunvaultError("invalid_argument", why, {
+    hint: `Give --format, one of ${Object.keys(exportFormats).join(", ")}.`,
+  });
+}
+
+function refuseStdout(
+  values: Values & { readonly format: ExportFormat },
+  chosen: readonly Table[],
+  session: Session,
+): void {
+  const refuse = (message: string, hint: string) => new RunvaultError("invalid_argument", message, { hint });
+  if (!isStreamFormat(values.format)) {
+    const near = values.format === "arrow" ? "arrow-stream" : streamFormats.join(", ");
+    throw refuse(
+      `${values.format} cannot be written to standard output`,
+      `Use --format ${near}, or give --out FILE.`,
+    );
+  }
+  if (values.partition !== undefined) {
+    throw refuse("--partition writes to a folder", "Give a folder with --out.");
+  }
+  if (chosen.length > 1)
+    throw refuse("standard output takes one table", "Name one table, or give a folder with --out.");
+  if (session.json) {
+    throw refuse(
+      "--json reports on standard output, where the rows go",
+      "Leave out --json, or give --out FILE.",
+    );
+  }
+  if (values.format === "arrow-stream" && session.terminal.stdoutIsTerminal) {
+    throw refuse(
+      "arrow-stream is binary and cannot be shown on a terminal",
+      "Pipe it into a program, or give --out FILE.",
+    );
+  }
+}
+
+function filtersOf(values: Values): Partial<Record<FilterName, string>> {
+  const { resourceKey: resource_key, symbol, venue, account, portfolio } = values;
+  const given = Object.entries({ resource_key, symbol, venue, account, portfolio });
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+}
+
+function reportJson(
+  files: readonly ExportedFile[],
+  format: ExportFormat,
+  seconds: number,
+  { withheld, behind, unproven, setAside }: Shortfall,
+): string {
+  const rows = files.flatMap(({ tables: written }) => written).reduce((sum, { rows }) => sum + rows, 0n);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  const listed = files.map(({ tables: written, run, ...file }) => ({
+    ...file,
+    ...(run === null ? {} : { instance: run.instanceId, run: run.runId }),
+    tables: written.map((table) => ({ ...table, rows: Number(table.rows) })),
+  }));
+  const told = { format, files: listed, rows: Number(rows), bytes, seconds: Number(seconds.toFixed(3)) };
+  return `${JSON.stringify({ ...told, withheld, behind, unproven, setAside }, null, 2)}\n`;
+}
+
+function reportText(files: readonly ExportedFile[]): string {
+  return files
+    .map(({ file, tables: written, bytes: size }) => {
+      const counts = written.map(({ table, rows: n }) => `${table} ${grouped(Number(n))}`).join(", ");
+      const all = written.reduce((sum, { rows }) => sum + rows, 0n);
+      return `${visible(file)}  ${counts} ${plural(all, "row")}, ${byteText(size)}\n`;
+    })
+    .join("");
+}
+
+/** Loaded when the command runs, so that the others start without it. */
+async function loadExport() {
+  const { openArchive } = await import("../../archive/archive.ts");
+  const { ExportSession } = await import("../../analytics/export/export-session.ts");
+  const { exportStream, exportTables } = await import("../../analytics/export/export.ts");
+  const { refuseWrongFilters } = await import("../../analytics/export/export-selection.ts");
+  const { manifestsOf } = await import("../list/manifests-of.ts");
+  return { openArchive, ExportSession, exportStream, exportTables, refuseWrongFilters, manifestsOf };
+}

@@ -1,0 +1,74 @@
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import { RunvaultError } from "../../model/error.ts";
+import { commandEntry } from "../entry/command-entry.ts";
+import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
+import { tableList, widenTypes } from "../options/option-values.ts";
+import { parseRun, runArgumentHelp } from "../options/run-argument.ts";
+import type { Session } from "../process/session.ts";
+
+const schema = z.object({
+  ...archiveShape,
+  ...scratchShape,
+  runs: z.array(z.string()).default([]),
+  tables: tableList.optional(),
+  widen: widenTypes.optional(),
+  links: z.boolean().default(false),
+});
+
+type RebuildValues = z.output<typeof schema>;
+
+/** `runvault rebuild [RUN…]` */
+export const rebuildCommand = commandEntry({
+  schema,
+  howToGoOn: "Run the same command again: it continues from what is already converted.",
+  declare: (command: Command) =>
+    command
+      .description(
+        "Makes the Parquet of the named runs, or of all, again from their segments, which are checked first. Rows and " +
+          "certificates do not change. With --widen, an exact column of the whole archive gets a wider type, and every " +
+          "run that has it is rebuilt; until all are, queries read both types exactly, and tables/ stays as it was.",
+      )
+      .argument("[runs...]", runArgumentHelp)
+      .option("--tables <names>", "only these tables, separated by commas")
+      .addOption(
+        new Option(
+          "--widen <column>",
+          "TABLE.COLUMN=WIDTH,SCALE, or TABLE.COLUMN for 38 digits, at least 18 of them decimals; repeatable",
+        ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
+      )
+      .addOption(
+        new Option("--links", "only make the links in tables/ again; no data is read or changed").conflicts([
+          "widen",
+          "tables",
+        ]),
+      )
+      .addOption(archiveOption())
+      .addOption(scratchOption())
+      .option("--json", "report as JSON")
+      .addHelpText(
+        "after",
+        `
+Examples:
+  runvault rebuild alpha-1/2022-01-01-001
+  runvault rebuild --widen fills.price --widen orders.price=38,12
+  runvault rebuild --links
+`,
+      ),
+  run: rebuild,
+});
+
+async function rebuild(values: RebuildValues, session: Session): Promise<number> {
+  const runs = values.runs.map(parseRun);
+  if (values.widen !== undefined && (runs.length > 0 || values.tables !== undefined)) {
+    throw new RunvaultError("invalid_argument", "--widen applies to the whole archive", {
+      hint: "Leave out run names and --tables: a column has one type in all runs.",
+    });
+  }
+  if (values.links) {
+    const { rebuildLinks } = await import("../maintain/rebuild-links.ts");
+    return await rebuildLinks(runs, values, session);
+  }
+  const { reportRebuild } = await import("../maintain/report-rebuild.ts");
+  return await reportRebuild(runs, values, session);
+}

@@ -1,0 +1,51 @@
+import type { Command } from "commander";
+import { z } from "zod";
+import { type GlobalValues, globalSchema } from "../options/global-values.ts";
+import { checkedValues } from "../options/option-values.ts";
+import type { Folders } from "../output/command-to-copy.ts";
+import type { Session } from "../process/session.ts";
+
+/** A command's declaration and body: the body gets checked values, and gives its exit status. */
+export interface CommandBody<S extends z.ZodObject> {
+  declare(command: Command): Command;
+  readonly schema: S;
+  /** Names of options for which the environment does not count, given the values before they are checked. */
+  unused?(values: Readonly<Record<string, unknown>>): readonly string[];
+  /** How to go on after an interruption, one sentence. */
+  readonly howToGoOn: string;
+  run(values: z.output<S>, session: Session): Promise<number>;
+}
+
+/** A command line of a command, checked. */
+export interface CheckedCommand {
+  readonly globals: GlobalValues;
+  /** The folders that it was given; null for a command that takes none. */
+  readonly folders: Folders | null;
+  run(session: Session): Promise<number>;
+}
+
+export interface CommandEntry {
+  declare(command: Command): Command;
+  readonly howToGoOn: string;
+  /** Reads what was parsed. Throws `invalid_argument` (or `table_unknown`), with the flag or variable that is wrong. */
+  check(command: Command): CheckedCommand;
+}
+
+/** A command as command lines call it. */
+export function commandEntry<S extends z.ZodObject>(body: CommandBody<S>): CommandEntry {
+  const { declare, howToGoOn } = body;
+  return {
+    declare,
+    howToGoOn,
+    check: (command) => {
+      const values = checkedValues(body.schema.extend(globalSchema.shape).strict(), command, body.unused);
+      return {
+        globals: globalSchema.parse(values),
+        folders: foldersSchema.safeParse(values).data ?? null,
+        run: (session) => body.run(values as z.output<S>, session),
+      };
+    },
+  };
+}
+
+const foldersSchema = z.object({ archive: z.string(), scratch: z.string().optional() });

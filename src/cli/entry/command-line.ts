@@ -1,0 +1,146 @@
+import { Command, CommanderError, Option } from "commander";
+import { exit, RunvaultError } from "../../model/error.ts";
+import { createScrubber } from "../../model/text/scrubber.ts";
+import { visibleLines } from "../../model/text/visible-text.ts";
+import { version } from "../../model/version.ts";
+import { jsonLinesFlag } from "../options/json-lines.ts";
+import { aboveBar } from "../output/progress.ts";
+import type { Terminal } from "../output/terminal.ts";
+import { wrapLines } from "../output/wrap-lines.ts";
+import { reportFailure } from "../process/failure.ts";
+import { listenForInterrupt } from "../process/interrupt.ts";
+import { logFormats } from "../process/log-format.ts";
+import { hintTextOf, openSession } from "../process/open-session.ts";
+import { parseError } from "../process/parse-error.ts";
+import type { KnownCommand } from "./known-commands.ts";
+
+/**
+ * Runs one command line, of which every command that it names is loaded. Never throws: what goes wrong is told on
+ * standard error. Gives the exit status.
+ */
+export async function runCommandLine(
+  argv: readonly string[],
+  terminal: Terminal,
+  commands: readonly KnownCommand[],
+): Promise<number> {
+  const scrubber = createScrubber();
+  let bar = false;
+  const write = (text: string) => {
+    const clean = visibleLines(scrubber.scrub(text));
+    return terminal.err(bar ? aboveBar(clean) : clean);
+  };
+  const debug = argv.includes("--debug");
+  const named = argv.find((word) => commands.some(({ name }) => name === word));
+  const fail = (error: unknown) =>
+    reportFailure(parseError(error, named), {
+      json: argv.includes("--json") || argv.includes(jsonLinesFlag),
+      debug,
+      hintText,
+      write,
+    });
+  let hintText = hintTextOf(null, terminal);
+  let status: number = exit.done;
+  unsetEmpty(process.env);
+
+  const help: string[] = [];
+  const program = new Command("runvault")
+    .description(
+      "Keeps the history of trading runs: archives it from a gateway, proves it complete and answers queries.",
+    )
+    .version(version(), "-V, --version")
+    .addOption(new Option("-v, --verbose", "print more on standard error").conflicts("quiet"))
+    .option("-q, --quiet", "print no notes, warnings or progress; `archive` then reports only what is wrong")
+    .option("--debug", "print the stack and causes of errors")
+    .addOption(
+      new Option("--log-format <format>", "form of log lines on standard error")
+        .choices(logFormats)
+        .env("RUNVAULT_LOG_FORMAT")
+        .default("text"),
+    )
+    .configureHelp({ showGlobalOptions: true, subcommandTerm: (command) => command.name() })
+    .helpCommand(true)
+    .showSuggestionAfterError(true)
+    .addHelpText("after", programHelp);
+
+  const completing = argv[0] === "complete" && argv[1] === "--";
+  for (const { name, summary, entry } of commands) {
+    // the library that completes brings its own
+    if (completing && name === "completion") continue;
+    const command = program.command(name).summary(summary);
+    if (entry === null) continue;
+    entry.declare(command).action(async () => {
+      const { globals, folders, run } = entry.check(command);
+      hintText = hintTextOf(folders, terminal);
+      using interrupt = listenForInterrupt({
+        signals: terminal.signals,
+        say: (text) => {
+          if (!globals.quiet) write(wrapLines(`${text}\n`, terminal.columns));
+        },
+        howToGoOn: entry.howToGoOn,
+        endBy: terminal.endBy,
+      });
+      const { signal } = interrupt;
+      const onBar = (up: boolean) => {
+        bar = up;
+      };
+      const session = openSession({ globals, terminal, scrubber, signal, folders, write, onBar });
+      try {
+        status = await run(session);
+      } catch (error) {
+        if (!interrupt.signal.aborted) throw error;
+        // whatever broke on the way out, the user's stop is the reason
+        session.log.debug({ reason: RunvaultError.from(error).message }, "stopped");
+        throw interrupt.signal.reason;
+      }
+    });
+  }
+  for (const command of [program, ...program.commands]) {
+    command
+      .exitOverride()
+      .configureOutput({ writeOut: (text) => help.push(text), outputError: () => {}, writeErr: () => {} });
+  }
+
+  try {
+    if (completing) {
+      const { completions } = await import("./completions.ts");
+      await terminal.out(await completions(program, argv.slice(2)));
+      return exit.done;
+    }
+    if (argv.length === 0) {
+      write(program.helpInformation());
+      return exit.usage;
+    }
+    await program.parseAsync(asked(argv, commands), { from: "user" });
+    return status;
+  } catch (error) {
+    const isHelp = error instanceof CommanderError && error.exitCode === 0;
+    return isHelp ? await terminal.out(help.join("")).then(() => exit.done, fail) : fail(error);
+  }
+}
+
+/** Help for a command that is not there is the same mistake as calling it, and gets the same suggestion. */
+function asked(argv: readonly string[], commands: readonly KnownCommand[]): string[] {
+  const [first, named] = argv;
+  const isHelp = first === "help" && named !== undefined && !named.startsWith("-");
+  return isHelp && ![...commands.map(({ name }) => name), "help"].includes(named) ? [named] : [...argv];
+}
+
+/** An empty variable is how shells and schedulers leave one out; commander would take it for a value. */
+function unsetEmpty(env: NodeJS.ProcessEnv): void {
+  for (const [name, value] of Object.entries(env)) {
+    if (name.startsWith("RUNVAULT_") && value === "") delete env[name];
+  }
+}
+
+const programHelp = `
+Examples:
+  runvault archive --gateway http://127.0.0.1:8080/api/v1 --all --finished
+  runvault query "SELECT symbol, count(*) FROM fills GROUP BY symbol"
+
+Options override environment variables (RUNVAULT_GATEWAY, RUNVAULT_ARCHIVE, RUNVAULT_TOKEN_FILE, …),
+which override defaults.
+
+Exit status: 0 success; 1 a bug; 2 wrong usage or configuration; 3 gateway unreachable, or it
+refused; 4 incomplete, unverified or quarantined; 5 archive damaged; 6 locked by another job; 7
+local storage full, read-only or access denied; 130 and 143 interrupted.
+`;

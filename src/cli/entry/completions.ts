@@ -1,0 +1,55 @@
+import type { Command } from "commander";
+import { tableNames } from "../../model/profile/table.ts";
+
+/** Shells that a script can be made for. */
+export const shells = ["bash", "zsh", "fish"] as const;
+
+/** Completions for a command line of `program`, in the form that the scripts read. */
+export async function completions(program: Command, words: readonly string[]): Promise<string> {
+  const { default: tab } = await import("@bomb.sh/tab/commander");
+  const before = words.at(-2) ?? "";
+  const command = program.commands.find((candidate) => candidate.name() === words[0]);
+  if (takesPath(command, before)) return `:${shellCompletesFiles}\n`;
+  const root = tab(program, { completionCommandName: "completion" });
+  for (const [name, completed] of root.commands) {
+    const summary = program.commands.find((candidate) => candidate.name() === name)?.summary();
+    if (summary !== undefined && summary !== "") completed.description = summary;
+    const { arguments: taken, options } = completed;
+    for (const holder of ["table", "tables"]) {
+      for (const place of [taken.get(holder), options.get(holder)]) {
+        if (place !== undefined) place.handler = (complete) => offer(complete, tableNames);
+      }
+    }
+  }
+  // the library knows one more, which was never tried here
+  const shell = root.commands.get("completion")?.arguments.get("shell");
+  if (shell !== undefined) shell.handler = (complete) => offer(complete, shells);
+  return printed(() => root.parse([...words]));
+}
+
+const shellCompletesFiles = 0;
+
+function offer(complete: (value: string, description: string) => void, values: readonly string[]): void {
+  for (const value of values) complete(value, "");
+}
+
+/** Whether the word after a flag is a path: then the shell itself knows best. */
+function takesPath(command: Command | undefined, flag: string): boolean {
+  const option = command?.options.find(({ short, long }) => short === flag || long === flag);
+  return option !== undefined && /<(dir|file|path)>/.test(option.flags);
+}
+
+/** The library prints with console.log and nothing else. */
+export function printed(body: () => void): string {
+  const { log } = console;
+  let text = "";
+  console.log = (line: string) => {
+    text += `${line}\n`;
+  };
+  try {
+    body();
+  } finally {
+    console.log = log;
+  }
+  return text;
+}

@@ -1,0 +1,104 @@
+import type { CommandEntry } from "./command-entry.ts";
+
+/** A command as the list of all has it. */
+export interface CommandListing {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** Its options and body, with all that they need. */
+  load(): Promise<CommandEntry>;
+}
+
+/** A command of which a command line knows the name, and the rest where it was named. */
+export interface KnownCommand extends Pick<CommandListing, "name" | "summary"> {
+  readonly entry: CommandEntry | null;
+}
+
+/** The commands, in the order in which people need them. */
+const listings: readonly CommandListing[] = [
+  {
+    name: "archive",
+    summary: "fetch runs from a gateway and prove them complete",
+    load: async () => (await import("../commands/archive.ts")).archiveCommand,
+  },
+  {
+    name: "runs",
+    summary: "list the runs of an archive or of a gateway",
+    load: async () => (await import("../commands/runs.ts")).runsCommand,
+  },
+  {
+    name: "info",
+    summary: "summarise an archive on one screen",
+    load: async () => (await import("../commands/info.ts")).infoCommand,
+  },
+  {
+    name: "query",
+    summary: "run one SELECT over the archive",
+    load: async () => (await import("../commands/query.ts")).queryCommand,
+  },
+  {
+    name: "shell",
+    summary: "query the archive interactively",
+    load: async () => (await import("../commands/shell.ts")).shellCommand,
+  },
+  {
+    name: "files",
+    summary: "list the committed Parquet files of a table",
+    load: async () => (await import("../commands/files.ts")).filesCommand,
+  },
+  {
+    name: "export",
+    summary: "write tables as Parquet, Arrow, DuckDB, NDJSON or CSV",
+    load: async () => (await import("../commands/export.ts")).exportCommand,
+  },
+  {
+    name: "verify",
+    summary: "check the archive without trusting what wrote it",
+    load: async () => (await import("../commands/verify.ts")).verifyCommand,
+  },
+  {
+    name: "diff",
+    summary: "compare two archives",
+    load: async () => (await import("../commands/diff.ts")).diffCommand,
+  },
+  {
+    name: "rebuild",
+    summary: "make Parquet again from segments, widen columns",
+    load: async () => (await import("../commands/rebuild.ts")).rebuildCommand,
+  },
+  {
+    name: "rm",
+    summary: "remove runs from the archive",
+    load: async () => (await import("../commands/rm.ts")).rmCommand,
+  },
+  {
+    name: "serve",
+    summary: "serve an archive as the gateway would",
+    load: async () => (await import("../commands/serve.ts")).serveCommand,
+  },
+  {
+    name: "token",
+    summary: "make the line of a tokens file for a token",
+    load: async () => (await import("../commands/token.ts")).tokenCommand,
+  },
+  {
+    name: "simulate",
+    summary: "serve a simulated, repeatable world as a gateway would",
+    load: async () => (await import("../commands/simulate.ts")).simulateCommand,
+  },
+  {
+    name: "completion",
+    summary: "print a shell's completion script",
+    load: async () => (await import("../commands/completion.ts")).completionCommand,
+  },
+];
+
+/** All commands, of which those are loaded that a word of the command line may mean; all where no words are given. */
+export async function knownCommands(argv?: readonly string[]): Promise<KnownCommand[]> {
+  return await Promise.all(
+    listings.map(async ({ name, summary, load }) => {
+      const isNamed = argv === undefined || argv.includes(name);
+      return { name, summary, entry: isNamed ? await load() : null };
+    }),
+  );
+}

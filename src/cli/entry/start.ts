@@ -1,0 +1,19 @@
+import { withoutLanguages } from "../apart/without-languages.ts";
+import { keepCompiled } from "../process/compile-cache.ts";
+
+/** Runs the process's own command line. */
+export async function start(): Promise<void> {
+  keepCompiled(process.env);
+  const { runCommandLine, knownCommands, processTerminal } = await loadCommandLine();
+  const argv = process.argv.slice(2);
+  const commands = await withoutLanguages(() => knownCommands(argv));
+  process.exitCode = await runCommandLine(argv, processTerminal(), commands);
+}
+
+/** Behind the cache, from which these are to come. */
+async function loadCommandLine() {
+  const { runCommandLine } = await import("./command-line.ts");
+  const { knownCommands } = await import("./known-commands.ts");
+  const { processTerminal } = await import("../output/terminal.ts");
+  return { runCommandLine, knownCommands, processTerminal };
+}

@@ -1,0 +1,163 @@
+import { type Archive, openArchive } from "../../archive/archive.ts";
+import type { Step } from "../../archive/write/run-journal.ts";
+import {
+  plainRebuild,
+  type RebuildWork,
+  type RebuiltRun,
+  type RebuiltRuns,
+  rebuildRuns,
+  wideningRebuild,
+} from "../../extract/rebuild/rebuild-runs.ts";
+import type { WantedTypes } from "../../extract/rebuild/widened-types.ts";
+import type { RunWatcher } from "../../extract/run-watcher.ts";
+import { exit, worstExit } from "../../model/error.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { countText, plural } from "../../model/text/plural.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import { version } from "../../model/version.ts";
+import { manifestsOf } from "../list/manifests-of.ts";
+import { formatRun } from "../options/run-argument.ts";
+import { type CommandToCopy, commandsToCopy } from "../output/command-to-copy.ts";
+import { grouped, tookText } from "../output/number-text.ts";
+import type { Session } from "../process/session.ts";
+import { killStep } from "./kill-step.ts";
+
+interface Values {
+  readonly archive: string;
+  readonly scratch?: string | undefined;
+  readonly tables?: readonly TableName[] | undefined;
+  readonly widen?: WantedTypes | undefined;
+}
+
+/** With the exit status that it leads to. */
+interface RunReport extends RebuiltRun {
+  readonly exit: number;
+}
+
+/** What came of it, over all runs. */
+interface Result extends Omit<RebuiltRuns, "error"> {
+  readonly reports: readonly RunReport[];
+  readonly exit: number;
+}
+
+/** Rebuilds the runs named, or all, one after another. One that fails does not keep the others from being rebuilt. */
+export async function reportRebuild(
+  runs: readonly RunRef[],
+  values: Values,
+  session: Session,
+): Promise<number> {
+  const archive = await openArchive(values.archive, { scratch: values.scratch });
+  const step = killStep(session.terminal.env);
+  const work =
+    values.widen === undefined
+      ? await plainWork(archive, runs, values.tables, step)
+      : await wideningRebuild(archive, values.widen, step);
+  if (work.since !== null) session.note(`continuing the rebuild of ${work.since}`);
+  const result = await rebuildAndTell(archive, work, step, session);
+  const { unfinished } = result;
+  const command = commandsToCopy(values, session);
+  const goOn = unfinished.length === 0 ? null : commandToGoOn(archive, unfinished, command);
+  if (session.json) {
+    const { reports, ...rest } = result;
+    await session.print(`${JSON.stringify({ ...rest, goOn, runs: reports.map(jsonOf) }, null, 2)}\n`);
+  } else {
+    const rest = restText(result, goOn);
+    if (rest !== "") await session.print(rest);
+  }
+  return result.exit;
+}
+
+async function plainWork(
+  archive: Archive,
+  named: readonly RunRef[],
+  tables: readonly TableName[] | undefined,
+  step: Step,
+): Promise<RebuildWork> {
+  return await plainRebuild(
+    archive,
+    await manifestsOf(archive, named),
+    { runs: named, tables, tool: tool() },
+    step,
+  );
+}
+
+async function rebuildAndTell(
+  archive: Archive,
+  work: RebuildWork,
+  step: Step,
+  session: Session,
+): Promise<Result> {
+  const reports: RunReport[] = [];
+  using progress = session.progress();
+  const watcher: RunWatcher = {
+    run: (run, number, of) => progress.run(formatRun(run), number, of),
+    expect: (rows) => progress.expect(rows),
+    rows: (rows, bytes) => progress.add(rows, bytes),
+  };
+  const rebuilding = rebuildRuns(archive, work, { signal: session.signal, tool: tool(), step, watcher });
+  let next = await rebuilding.next();
+  for (; !next.done; next = await rebuilding.next()) {
+    const { error } = next.value;
+    const report = { ...next.value, exit: error === null ? exit.done : session.failure(error) };
+    reports.push(report);
+    // an archive takes hours: what is done is told at once, and stands where the command is stopped
+    if (!session.json) await session.print(`${visible(lineOf(report))}\n`);
+  }
+  const { error, ...rest } = next.value;
+  const statuses = [
+    ...reports.map((report) => report.exit),
+    ...(error === null ? [] : [session.failure(error)]),
+  ];
+  return { reports, ...rest, exit: worstExit(statuses) };
+}
+
+function tool(): string {
+  return `runvault ${version()}`;
+}
+
+function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: RunReport) {
+  if (outcome === null) {
+    const { code, message, hint = null } = error!;
+    return { instanceId, runId, exit: status, error: { code, message, hint } };
+  }
+  const { generation, state, changed, buckets, resumedBuckets, rows } = outcome;
+  return {
+    ...{ instanceId, runId, exit: status, state, generation, changed },
+    ...{ buckets, resumedBuckets, rows, seconds },
+  };
+}
+
+/** The command that began the change of these tables' types, whichever command finds it unfinished. */
+function commandToGoOn(archive: Archive, unfinished: readonly TableName[], command: CommandToCopy): string {
+  const columns = unfinished.flatMap((table) => {
+    const former = archive.formerTypes(table)!;
+    return Object.entries(archive.exactTypes(table))
+      .filter(([column, type]) => type !== former[column])
+      .flatMap(([column, type]) => ["--widen", `${table}.${column}=${type.match(/\d+/g)!.join(",")}`]);
+  });
+  return command("rebuild", ...columns);
+}
+
+/** What there is to tell behind the runs that were rebuilt. */
+function restText({ reports, notTried, unfinished }: Result, goOn: string | null): string {
+  const lines = [
+    ...notTried.map((run) => `${formatRun(run)}  not tried`),
+    ...(unfinished.length === 0
+      ? []
+      : [
+          `the types of ${unfinished.join(", ")} are not yet changed in all runs: \`${goOn}\` finishes the change`,
+        ]),
+  ];
+  if (lines.length === 0) return reports.length === 0 ? "nothing to rebuild\n" : "";
+  return `${lines.map(visible).join("\n")}\n`;
+}
+
+function lineOf(report: RunReport): string {
+  const { outcome, error, seconds } = report;
+  if (outcome === null) return `${formatRun(report)}  failed: ${error!.code}`;
+  const { generation, changed, buckets, resumedBuckets, rows } = outcome;
+  if (!changed) return `${formatRun(report)}  nothing to do, generation ${generation}`;
+  const resumed = resumedBuckets === 0 ? "" : `, ${resumedBuckets} already there`;
+  return `${formatRun(report)}  generation ${generation}: ${grouped(rows)} ${plural(rows, "row")}, ${countText(buckets, "bucket")} converted${resumed}, ${tookText(seconds * 1000)}`;
+}

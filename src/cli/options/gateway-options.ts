@@ -1,0 +1,218 @@
+import { readFile } from "node:fs/promises";
+import { type Command, Option } from "commander";
+import { z } from "zod";
+import type { Gateway } from "../../gateway/gateway.ts";
+import type { GatewayOptions } from "../../gateway/options.ts";
+import { transportChoices } from "../../gateway/transport-choice.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { type RetryPolicy, retryPolicy } from "../../model/retry/retry-policy.ts";
+import { countBuffersWithHeap } from "../apart/external-memory.ts";
+import type { Session } from "../process/session.ts";
+import { unreadable } from "../process/unreadable.ts";
+import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
+import { readSecretFile } from "./secret-file.ts";
+
+/** Schema of the options that `addGatewayOptions` declares. */
+export const gatewayShape = {
+  gateway: httpAddress.optional(),
+  transport: z.enum(transportChoices),
+  tokenFile: nonEmpty.optional(),
+  tokenHeader: nonEmpty.optional(),
+  maxRps: positiveNumber.optional(),
+  concurrency: wholeNumber(1, 256),
+  retries: wholeNumber(0, 1000),
+  connectTimeout: durationMs,
+  headersTimeout: durationMs,
+  idleTimeout: durationMs,
+  documentTimeout: durationMs,
+  acceptUnframed: z.boolean().default(false),
+  compression: z.boolean(),
+  ca: nonEmpty.optional(),
+  cert: nonEmpty.optional(),
+  key: nonEmpty.optional(),
+};
+
+/** Names of these options, for commands that only sometimes ask a gateway. */
+export const gatewayOptionNames: readonly string[] = Object.keys(gatewayShape);
+
+const gatewaySchema = z.object(gatewayShape);
+export type GatewayValues = z.output<typeof gatewaySchema>;
+
+/** Declares how to reach a gateway. `--gateway` is left to the caller when its flag means something of its own. */
+export function addGatewayOptions(command: Command, declareGateway = true): Command {
+  if (declareGateway) {
+    command.addOption(
+      new Option("--gateway <url>", "the gateway's base address, ending in /api/v1").env("RUNVAULT_GATEWAY"),
+    );
+  }
+  return command
+    .addOption(
+      new Option("--transport <kind>", "protocol to use; auto detects what the gateway offers")
+        .env("RUNVAULT_TRANSPORT")
+        .choices(transportChoices)
+        .default("auto"),
+    )
+    .addOption(
+      new Option("--token-file <file>", "file with the token; or put the token itself in RUNVAULT_TOKEN").env(
+        "RUNVAULT_TOKEN_FILE",
+      ),
+    )
+    .addOption(
+      new Option(
+        "--token-header <name>",
+        "header that carries the token (default: Authorization, as a bearer token)",
+      ).env("RUNVAULT_TOKEN_HEADER"),
+    )
+    .addOption(
+      new Option("--max-rps <n>", "maximum number of requests started per second").env("RUNVAULT_MAX_RPS"),
+    )
+    .addOption(
+      new Option("--concurrency <n>", "maximum number of row requests at a time")
+        .env("RUNVAULT_CONCURRENCY")
+        .default("4"),
+    )
+    .addOption(
+      new Option("--retries <n>", "how often a failed request is retried")
+        .env("RUNVAULT_RETRIES")
+        .default("5"),
+    )
+    .addOption(
+      new Option("--connect-timeout <time>", "longest wait for a connection")
+        .env("RUNVAULT_CONNECT_TIMEOUT")
+        .default("10s"),
+    )
+    .addOption(
+      new Option("--headers-timeout <time>", "longest wait for an answer to start")
+        .env("RUNVAULT_HEADERS_TIMEOUT")
+        .default("60s"),
+    )
+    .addOption(
+      new Option("--idle-timeout <time>", "longest silence within an answer")
+        .env("RUNVAULT_IDLE_TIMEOUT")
+        .default("60s"),
+    )
+    .addOption(
+      new Option("--document-timeout <time>", "longest time for a whole document to arrive")
+        .env("RUNVAULT_DOCUMENT_TIMEOUT")
+        .default("2m"),
+    )
+    .addOption(
+      new Option(
+        "--accept-unframed",
+        "accept uncompressed rows without Content-Length or chunks, although a truncated answer would look complete",
+      ).env("RUNVAULT_ACCEPT_UNFRAMED"),
+    )
+    .addOption(
+      new Option(
+        "--no-compression",
+        "request uncompressed answers (default: zstd or gzip, except from this machine)",
+      ).env("RUNVAULT_NO_COMPRESSION"),
+    )
+    .addOption(
+      new Option("--ca <file>", "CA certificates to trust instead of the system's (PEM)").env("RUNVAULT_CA"),
+    )
+    .addOption(new Option("--cert <file>", "client certificate (PEM)").env("RUNVAULT_CERT"))
+    .addOption(new Option("--key <file>", "private key of the client certificate (PEM)").env("RUNVAULT_KEY"));
+}
+
+/**
+ * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
+ * prints them. Throws `invalid_argument` where there is no address or a file cannot be read.
+ */
+async function gatewaySettings(
+  values: GatewayValues,
+  retry: RetryPolicy,
+  session: Session,
+): Promise<GatewayOptions> {
+  if (values.gateway === undefined) {
+    throw new RunvaultError("invalid_argument", "no gateway is named", {
+      hint: "Give --gateway URL, or set RUNVAULT_GATEWAY.",
+    });
+  }
+  const { username, password } = new URL(values.gateway);
+  for (const secret of [username, password]) {
+    session.scrubber.add(secret);
+    try {
+      session.scrubber.add(decodeURIComponent(secret));
+    } catch {
+      // a broken escape: the client refuses the address, in words that do not show it
+    }
+  }
+  const fromFile =
+    values.tokenFile === undefined ? undefined : await readTokenFile(values.tokenFile, session);
+  const token = fromFile ?? (session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
+  session.scrubber.add(token);
+  const pem = async (flag: string, file: string | undefined) =>
+    file === undefined ? undefined : await readOptionFile(flag, file);
+  return {
+    baseUrl: values.gateway,
+    token: token === "" ? undefined : token,
+    tokenHeader: values.tokenHeader,
+    maxRequestsPerSecond: values.maxRps,
+    concurrency: values.concurrency,
+    connectTimeoutMs: values.connectTimeout,
+    headersTimeoutMs: values.headersTimeout,
+    bodyIdleTimeoutMs: values.idleTimeout,
+    documentTimeoutMs: values.documentTimeout,
+    acceptUnframed: values.acceptUnframed,
+    compressed: values.compression ? undefined : false,
+    onRowPages: countBuffersWithHeap,
+    onNotice: (text) => session.log.warn({ gateway: new URL(values.gateway!).host }, text),
+    ca: await pem("--ca", values.ca),
+    cert: await pem("--cert", values.cert),
+    key:
+      values.key === undefined
+        ? undefined
+        : (await readSecretFile("--key", values.key, session)).toString("utf8"),
+    retry,
+  };
+}
+
+/** The policy by which a command asks again, whoever of it does. The log tells of each retry. */
+export function retryPolicyFor({ retries }: Pick<GatewayValues, "retries">, session: Session): RetryPolicy {
+  return retryPolicy({
+    retries,
+    onRetry: ({ attempt, delayMs, error: { code, status, place, message } }) => {
+      // what the user would notice as silence is told without being asked for, and what costs rows that had come
+      const level = delayMs >= 1_000 || code === "timeout" || code === "stream_cut" ? "warn" : "info";
+      session.log[level](
+        { attempt, delayMs, code, status, ...place, why: message },
+        "waiting before the next attempt",
+      );
+    },
+  });
+}
+
+/**
+ * Opens the gateway that the checked values name. Loads the client only now: commands that ask no gateway start
+ * without it. Throws as `gatewaySettings` does.
+ */
+export async function openGatewayFor(
+  values: GatewayValues,
+  session: Session,
+  retry: RetryPolicy = retryPolicyFor(values, session),
+  more: Pick<GatewayOptions, "leastRate"> = {},
+): Promise<Gateway> {
+  const settings = await gatewaySettings(values, retry, session);
+  const { openGateway } = await import("../../gateway/open-gateway.ts");
+  return openGateway({ ...settings, ...more }, values.transport);
+}
+
+/** The token in a file. Throws `invalid_argument` where there is none. */
+export async function readTokenFile(file: string, session: Pick<Session, "log" | "signal">): Promise<string> {
+  const token = (await readSecretFile("--token-file", file, session)).toString("utf8").trim();
+  if (token !== "") return token;
+  throw new RunvaultError("invalid_argument", "the token file is empty", {
+    place: { file },
+    hint: "Write the token into the file.",
+  });
+}
+
+/** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */
+export async function readOptionFile(flag: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    throw unreadable(file, cause, flag);
+  }
+}

@@ -1,0 +1,53 @@
+import { RunvaultError } from "../../model/error.ts";
+import type { RunRef } from "../../model/source.ts";
+import { idFault, shownId } from "../../model/text/id-fault.ts";
+
+/** How a run is named on the command line, for `--help`. */
+export const runArgumentHelp =
+  "INSTANCE/RUN, split at the first /; in INSTANCE write / as %2F and % as %25; RUN is taken as it is";
+
+/**
+ * Reads INSTANCE/RUN. Throws `invalid_argument` when a part is empty or the run is the word `current`: a run is
+ * always named by its exact id.
+ */
+export function parseRun(text: string): RunRef {
+  const slash = text.indexOf("/");
+  const instanceId = slash <= 0 ? "" : parseInstance(text.slice(0, slash));
+  const runId = slash < 0 ? "" : text.slice(slash + 1);
+  if (instanceId === "" || runId === "" || runId === "current") {
+    const what = runId === "current" ? "`current` is not a run id" : "it does not name a run";
+    throw new RunvaultError("invalid_argument", `${JSON.stringify(text)}: ${what}`, {
+      hint: "Name a run by its exact id as INSTANCE/RUN; `runvault runs` lists them.",
+    });
+  }
+  return { instanceId, runId };
+}
+
+/** Reads INSTANCE/RUN, or INSTANCE for all of its runs. Throws `invalid_argument` as `parseRun` does. */
+export function parseRunOrInstance(text: string): RunRef | { readonly instanceId: string } {
+  return text.includes("/") ? parseRun(text) : { instanceId: parseInstance(text) };
+}
+
+/** Reads INSTANCE: %2F is a slash and %25 a percent sign, everything else stands as it is. Throws `invalid_argument`. */
+export function parseInstance(text: string): string {
+  const instanceId = text.replace(/%(2f|25)/gi, (code) => (code === "%25" ? "%" : "/"));
+  if (instanceId === "") throw new RunvaultError("invalid_argument", "the instance id is empty");
+  return instanceId;
+}
+
+/** The same ids, to be asked for at a gateway. Throws `invalid_argument` where no gateway can be asked for one. */
+export function askable<T extends { readonly instanceId: string; readonly runId?: string }>(named: T): T {
+  for (const id of [named.instanceId, named.runId ?? ""]) {
+    const fault = idFault(id);
+    if (fault === null) continue;
+    throw new RunvaultError("invalid_argument", `the id ${shownId(id)} ${fault}`, {
+      hint: "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.",
+    });
+  }
+  return named;
+}
+
+/** INSTANCE/RUN as `parseRun` reads it back. */
+export function formatRun({ instanceId, runId }: RunRef): string {
+  return `${instanceId.replaceAll("%", "%25").replaceAll("/", "%2F")}/${runId}`;
+}

@@ -1,0 +1,30 @@
+import { visible } from "../../model/text/visible-text.ts";
+import type { Session } from "../process/session.ts";
+import { cutMiddle } from "./fit-line.ts";
+
+/** The shortest that a name is cut to, whatever the terminal. */
+const shortest = 12;
+
+/**
+ * A table whose lines fit the terminal: where they do not, the middle of long names is left out, and how many are cut is
+ * said, with the option (`wholeBy`) that has them whole. What goes to a file or program is not cut.
+ */
+export function fitNames(
+  names: readonly string[],
+  tableWith: (names: readonly string[]) => string,
+  session: Session,
+  wholeBy = "--wide",
+): string {
+  const whole = tableWith(names);
+  const { columns } = session.terminal;
+  // the rule is as wide as the table, and has no colours
+  const over = columns === null ? 0 : whole.split("\n", 2)[1]!.length - columns;
+  if (over <= 0) return whole;
+  const shown = names.map(visible);
+  const longest = shown.reduce((most, name) => Math.max(most, name.length), 0);
+  const cut = shown.map((name) => cutMiddle(name, Math.max(shortest, longest - over)));
+  const count = cut.filter((name, index) => name !== shown[index]).length;
+  if (count > 0)
+    session.note(`${count} of ${shown.length} names are shortened to fit; ${wholeBy} shows them in full`);
+  return tableWith(cut);
+}

@@ -1,0 +1,28 @@
+import { alignedTable } from "../../analytics/render/aligned-table.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import type { ReportForm } from "../options/report-form.ts";
+
+/**
+ * A table, indented, whose first cells are names and whose last are notes. These are rare and long: where there are none,
+ * their column would only be a rule over nothing; where they do not fit the terminal, they stand below, by their names.
+ */
+export function notedTable(
+  columns: readonly string[],
+  lines: readonly (readonly string[])[],
+  right: readonly boolean[],
+  { paint, columns: most }: Pick<ReportForm, "paint" | "columns">,
+): string {
+  const noted = lines.filter((cells) => cells.at(-1) !== "");
+  if (noted.length > 0) {
+    const whole = indented(alignedTable([...columns, "note"], lines, [...right, false], paint));
+    // the rule is as long as the longest line, and has no colours
+    if (most === null || whole.split("\n")[1]!.length <= most) return whole;
+  }
+  const cells = lines.map((line) => line.slice(0, columns.length));
+  const notes = noted.map((line) => `  ${visible(`${line[0]}: ${line.at(-1)}`)}\n`);
+  return [indented(alignedTable(columns, cells, right, paint)), ...notes].join("");
+}
+
+function indented(text: string): string {
+  return text.replace(/^(?=.)/gm, "  ");
+}

@@ -1,0 +1,80 @@
+import { byteText } from "../../model/text/byte-text.ts";
+import { durationText } from "../../model/text/duration-text.ts";
+import { plural } from "../../model/text/plural.ts";
+import { columnsOf, cutMiddle } from "./fit-line.ts";
+import { grouped } from "./number-text.ts";
+
+/** How far a job is, at a moment. */
+export interface Course {
+  /** What is being worked on. */
+  readonly what: string;
+  /** Which of how many runs that is; null for a job that does not go run by run. */
+  readonly part: { readonly number: number; readonly of: number } | null;
+  /** Rows and bytes of it so far. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** Rows there will be; null where nobody knows, or where more came than were said to be there. */
+  readonly total: number | null;
+  /** Rows a second; null where there is nothing yet to take it from. One that rounds to none is not shown. */
+  readonly perSecond: number | null;
+  /** Until the end of the whole job; null where nobody can say. */
+  readonly leftMs: number | null;
+}
+
+/** `run 3 of 40 alpha-1/2022-01-01: 120,000 of 1,000,000 rows, 53.1 MB, 48,000 rows/s, 18 s left`. */
+export function progressLine(course: Course): string {
+  return joined(course, course.what, true);
+}
+
+/** The same behind a bar, in at most so many columns: first the name is cut, then the bar; rate and time left stay. */
+export function barLine(course: Course, columns: number): string {
+  const { what } = course;
+  // the last column stays free: what fills it makes some terminals begin another line
+  const most = columns - 1;
+  for (const [length, withBytes, least] of [
+    [20, true, Number.POSITIVE_INFINITY],
+    [10, true, 12],
+    [10, false, 12],
+    [0, false, 0],
+  ] as const) {
+    const bar = barOf(course, length);
+    // what takes as much room, whatever it is
+    const room = most - columnsOf(bar + joined(course, "x", withBytes)) + 1;
+    if (length === 0 || room >= Math.min(columnsOf(what), least)) {
+      return cutMiddle(bar + joined(course, cutMiddle(what, room), withBytes), most);
+    }
+  }
+  return "";
+}
+
+/** Runs that are done, and the share that is of the one at hand. Nothing where nobody knows how much there is. */
+function barOf({ part, rows, total }: Course, length: number): string {
+  const own = total === null || total === 0 ? null : rows / total;
+  if (length === 0 || (part === null && own === null)) return "";
+  const share = part === null ? own! : (part.number - 1 + (own ?? 0)) / part.of;
+  return `${"█".repeat(Math.floor(share * length)).padEnd(length, "░")} `;
+}
+
+function joined(course: Course, name: string, withBytes: boolean): string {
+  const { part, rows, bytes, total, perSecond, leftMs } = course;
+  const facts = [
+    ...(rows === 0 && !total
+      ? []
+      : total === null
+        ? [`${grouped(rows)} ${plural(rows, "row")}`]
+        : [`${grouped(rows)} of ${grouped(total)} ${plural(total, "row")}`]),
+    // what is not fetched has no size to show
+    ...(withBytes && bytes > 0 ? [byteText(bytes)] : []),
+    ...(rows > 0 && perSecond !== null && perSecond >= 0.5
+      ? [`${grouped(Math.round(perSecond))} rows/s`]
+      : []),
+    // rows are only the first half of the work: what is left then, nobody can say
+    ...(leftMs !== null
+      ? [`${durationText(leftMs)} left`]
+      : total !== null && total > 0 && rows === total
+        ? ["finishing"]
+        : []),
+  ];
+  const head = part === null ? name : `run ${grouped(part.number)} of ${grouped(part.of)} ${name}`.trimEnd();
+  return [head, facts.join(", ")].filter((text) => text !== "").join(": ");
+}

@@ -1,0 +1,179 @@
+import { createRequire } from "node:module";
+import { visible } from "../../model/text/visible-text.ts";
+import { barLine, type Course, progressLine } from "./progress-line.ts";
+
+const require = createRequire(import.meta.url);
+
+/** How far a job is; anything may call `add` as often as it likes. */
+export interface Progress extends Disposable {
+  /** Rows there will be in all, or of the run at hand; may be corrected. */
+  expect(rows: number): void;
+  add(rows: number, bytes: number): void;
+  /** What is being worked on now. */
+  on(what: string): void;
+  /** Begins with a run, the `number`-th of `of`: rows are counted anew, what is left is estimated for all of them. */
+  run(what: string, number: number, of: number): void;
+}
+
+export interface ProgressOptions {
+  /** bar: redrawn in place on a terminal; lines: one every few seconds; off: nothing. */
+  readonly style: "bar" | "lines" | "off";
+  readonly stream: NodeJS.WritableStream & { readonly columns?: number };
+  readonly write: (text: string) => void;
+  /** Milliseconds that only go forward. */
+  readonly nowMs?: () => number;
+  /** Told true when a bar takes the terminal's last line, false when it gave it back; see `aboveBar`. */
+  readonly onBar?: (up: boolean) => void;
+  /** Time between lines. Default 5,000. */
+  readonly lineEveryMs?: number;
+}
+
+/** Starts to show progress, by one clock until it is disposed. */
+export function showProgress(options: ProgressOptions): Progress {
+  const { style, stream, nowMs = () => performance.now(), lineEveryMs = 5_000 } = options;
+  const state = new State(nowMs);
+  if (style === "off") return progressOf(state, () => {});
+
+  if (style === "lines") {
+    const print = () => options.write(`${progressLine(state.course())}\n`);
+    const timer = setInterval(print, lineEveryMs);
+    timer.unref();
+    return progressOf(state, () => clearInterval(timer));
+  }
+
+  // only where there is a bar: most commands show none
+  const { Presets, SingleBar } = require("cli-progress") as typeof import("cli-progress");
+  const bar = new SingleBar(
+    {
+      format: (_, __, { course }) => barLine(course, stream.columns || 80),
+      stream,
+      hideCursor: false,
+      clearOnComplete: true,
+      gracefulExit: false,
+      // a line fits, and a process that is killed leaves the terminal as it was
+      linewrap: true,
+      // what is printed above it takes its line, so that it is drawn again though nothing moved
+      forceRedraw: true,
+      fps: 4,
+    },
+    Presets.shades_classic,
+  );
+  const draw = () => ({ course: state.course() });
+  bar.start(1, 0, draw());
+  options.onBar?.(true);
+  const timer = setInterval(() => bar.update(0, draw()), 250);
+  timer.unref();
+  return progressOf(state, () => {
+    clearInterval(timer);
+    bar.stop();
+    options.onBar?.(false);
+  });
+}
+
+/**
+ * Text for a terminal whose last line a bar has: takes the bar's line, which is drawn again below. The cursor is saved
+ * anew, for the bar's end goes back to where it was saved.
+ */
+export function aboveBar(text: string): string {
+  return `${leaveBarLine}${text}${backToBarLine}`;
+}
+
+/** What goes ahead of and behind that text, for one that goes by another stream. */
+export const leaveBarLine = "\r\x1b[K";
+export const backToBarLine = "\x1b7";
+
+function progressOf(state: State, stop: () => void): Progress {
+  return {
+    expect: (rows) => state.expect(rows),
+    add: (rows, bytes) => state.add(rows, bytes),
+    on: (what) => state.on(what),
+    run: (what, number, of) => state.run(what, number, of),
+    [Symbol.dispose]: stop,
+  };
+}
+
+/** What was told of a job, and the estimate that follows from it. */
+class State {
+  readonly #nowMs: () => number;
+  readonly #rate: Rate;
+  #what = "";
+  #rows = 0;
+  #bytes = 0;
+  #total: number | null = null;
+  #part: Course["part"] = null;
+  /** When the first run began, and the one at hand. */
+  #firstMs = 0;
+  #beganMs = 0;
+  /** Rows of all runs. */
+  #allRows = 0;
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#rate = new Rate(nowMs);
+  }
+
+  expect(rows: number): void {
+    this.#total = rows;
+  }
+
+  add(rows: number, bytes: number): void {
+    this.#rows += rows;
+    this.#bytes += bytes;
+    this.#allRows += rows;
+  }
+
+  on(what: string): void {
+    this.#what = visible(what);
+  }
+
+  run(what: string, number: number, of: number): void {
+    this.on(what);
+    this.#beganMs = this.#nowMs();
+    if (this.#part === null) this.#firstMs = this.#beganMs;
+    this.#part = { number, of };
+    this.#rows = 0;
+    this.#bytes = 0;
+    this.#total = null;
+  }
+
+  course(): Course {
+    const perSecond = this.#rate.perSecond(this.#allRows);
+    // more than there are to be: whoever said so was wrong, or rows come again
+    const total = this.#total !== null && this.#rows > this.#total ? null : this.#total;
+    const part = this.#part !== null && this.#part.of > 1 ? this.#part : null;
+    const counts = { rows: this.#rows, bytes: this.#bytes, total };
+    return { what: this.#what, part, ...counts, perSecond, leftMs: this.#leftMs(total, perSecond) };
+  }
+
+  /** Of the run at hand by its rows; of those to come by what a run took so far. */
+  #leftMs(total: number | null, perSecond: number | null): number | null {
+    const rows = total === null ? 0 : total - this.#rows;
+    const own = rows > 0 && perSecond !== null && perSecond > 0 ? (rows / perSecond) * 1000 : null;
+    if (this.#part === null || this.#part.of === 1) return own;
+    const { number, of } = this.#part;
+    const tookMs = this.#nowMs() - this.#beganMs;
+    const meanMs =
+      number > 1 ? (this.#beganMs - this.#firstMs) / (number - 1) : own === null ? null : tookMs + own;
+    return meanMs === null ? null : (of - number) * meanMs + (own ?? Math.max(0, meanMs - tookMs));
+  }
+}
+
+/** Rows a second over the last ten seconds or so, so that the estimate follows the gateway as it is now. */
+class Rate {
+  readonly #nowMs: () => number;
+  readonly #marks: { atMs: number; rows: number }[];
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+    this.#marks = [{ atMs: nowMs(), rows: 0 }];
+  }
+
+  /** Null over no time. */
+  perSecond(rows: number): number | null {
+    const atMs = this.#nowMs();
+    this.#marks.push({ atMs, rows });
+    while (this.#marks.length > 2 && atMs - this.#marks[0]!.atMs > 10_000) this.#marks.shift();
+    const oldest = this.#marks[0]!;
+    return atMs - oldest.atMs < 100 ? null : ((rows - oldest.rows) * 1000) / (atMs - oldest.atMs);
+  }
+}

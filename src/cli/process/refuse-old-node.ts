@@ -1,0 +1,17 @@
+import { readFileSync } from "node:fs";
+
+/** Whether this Node is older than the package needs, which is told. Works on any Node that knows modules. */
+export function refuseOldNode(): boolean {
+  const { engines } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")) as {
+    engines: { node: string };
+  };
+  const needed = engines.node.replace(">=", "");
+  const numbers = (version: string) => version.split(".").map(Number);
+  const [own, least] = [numbers(process.versions.node), numbers(needed)];
+  const at = own.findIndex((part, index) => part !== least[index]);
+  if (at < 0 || own[at]! > least[at]!) return false;
+  process.stderr.write(
+    `runvault: needs Node ${needed} or newer, and this is ${process.versions.node}: run it with a newer Node\n`,
+  );
+  return true;
+}

@@ -1,0 +1,12 @@
+import { byteText } from "../../model/text/byte-text.ts";
+import { plural } from "../../model/text/plural.ts";
+import { grouped } from "../output/number-text.ts";
+
+/** What was written to a file, for people or as JSON. */
+export function writtenText(
+  { file, rows, bytes }: { readonly file: string; readonly rows: number; readonly bytes: number },
+  json: boolean,
+): string {
+  if (json) return JSON.stringify({ file, rows, bytes });
+  return `${file}  ${grouped(rows)} ${plural(rows, "row")}, ${byteText(bytes)}`;
+}
