@@ -2,7 +2,7 @@ import { RunvaultError } from "../model/error.ts";
 import type { HistorySource, RowRequest, StorageFacts } from "../model/source.ts";
 import { builtInContract, builtInRpcContract } from "./contract.ts";
 import type { Gateway, GatewaySource } from "./gateway.ts";
-import { Exchange } from "./http/http-session.ts";
+import { HttpSession } from "./http/http-session.ts";
 import { keepOnce } from "./keep-once.ts";
 import type { GatewayOptions } from "./options.ts";
 import { restSource } from "./rest/rest-gateway.ts";
@@ -19,7 +19,7 @@ import type { TransportChoice } from "./transport-choice.ts";
  * comes over the other. Where neither is there, it throws what REST said.
  */
 export function openGateway(options: GatewayOptions, transport: TransportChoice): Gateway {
-  const exchange = new Exchange(options);
+  const exchange = new HttpSession(options);
   const close = () => exchange[Symbol.asyncDispose]();
   if (transport === "rest") {
     return { ...restSource(exchange, builtInContract), [Symbol.asyncDispose]: close };
@@ -38,7 +38,7 @@ interface Offered {
   readonly rpc: GatewaySource | undefined;
 }
 
-function autoSource(exchange: Exchange, rest: GatewaySource, rpc: RpcSource): GatewaySource {
+function autoSource(exchange: HttpSession, rest: GatewaySource, rpc: RpcSource): GatewaySource {
   const { address } = exchange;
   const offered = keepOnce(async (): Promise<Offered> => {
     using scope = exchange.scope(undefined);
@@ -165,7 +165,7 @@ function rethrowWithWayOut(thrown: unknown): never {
 function nullWhereMissing<T>(
   ask: () => Promise<T | null>,
   mayFall: boolean,
-  { notices }: Exchange,
+  { notices }: HttpSession,
 ): Promise<T | null> {
   return ask().catch((thrown: unknown) => {
     if (!mayFall || !isNotThere(thrown)) throw thrown;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { BadLine, CarefulResult } from "../../src/archive/convert/line-by-line-conversion.ts";
-import { carefulSegment } from "../../src/archive/convert/line-by-line-conversion.ts";
+import type { BadLine, LineByLineResult } from "../../src/archive/convert/line-by-line-conversion.ts";
+import { convertLineByLine } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { defaultExactTypes } from "../../src/model/profile/exact-types.ts";
 import { type Table, tableNamed } from "../../src/model/profile/table.ts";
 import { ConvertFixture, instanceId, runId, sampleLine } from "../fixtures/archive/convert-fixture.ts";
@@ -40,7 +40,7 @@ async function* cut(text: Buffer, size: number) {
 }
 
 interface Careful {
-  readonly result: CarefulResult;
+  readonly result: LineByLineResult;
   readonly good: Buffer;
   readonly bad: BadLine[];
 }
@@ -48,7 +48,7 @@ interface Careful {
 async function careful(table: Table, text: string | Buffer, size = 65_536): Promise<Careful> {
   const good: Buffer[] = [];
   const bad: BadLine[] = [];
-  const result = await carefulSegment(
+  const result = await convertLineByLine(
     { text: cut(Buffer.from(text), size), table, instanceId, runId, exactTypes: defaultExactTypes(table) },
     { good: (line) => void good.push(Buffer.from(line)), bad: (record) => void bad.push(record) },
   );
@@ -164,7 +164,7 @@ const malformed: [name: string, table: Table, line: string | Buffer, reason: Reg
   ["a negative small integer", book, edit(level, '"level":3', '"level":-3'), /level is -3/],
 ];
 
-describe("a line that is no proper row is refused, and set aside by the careful path alone", () => {
+describe("a line that is no proper row is refused, and set aside by the line-by-line path alone", () => {
   it.each(malformed)("%s", async (_, table, line, reason) => {
     const good = sampleLine(table);
     const text = between(line, good);
@@ -355,7 +355,7 @@ const harmless: [name: string, table: Table, line: string, canonical: string, dr
 describe("a line that is only written in another way is the row it says", () => {
   it.each(harmless)("%s", async (_, table, line, canonical, drift) => {
     const good = sampleLine(table);
-    // a carriage return at some line ends only is for the careful path; here every line has it
+    // a carriage return at some line ends only is for the line-by-line path; here every line has it
     const text = line.endsWith("\r") ? `${good}\r\n${line}\n${good}\r\n` : between(line, good).toString();
     const result = await fixture.convert(table, [await fixture.segment(text)]);
     expect(await fixture.lines(table, result.out)).toEqual([good, canonical, good]);
@@ -368,7 +368,7 @@ describe("a line that is only written in another way is the row it says", () => 
   });
 });
 
-describe("what only the careful path can read is refused at first, and taken after it", () => {
+describe("what only the line-by-line path can read is refused at first, and taken after it", () => {
   const manyShapes = Array.from({ length: 12 }, (_, i) => edit(fill, "{", `{"x${i}":1,`)).join("\n");
   it.each([
     ["a nested unknown field", `${edit(fill, "{", '{"x":{"a":[1,{"b":null}]},')}\n`, 1, ["x"]],
@@ -423,7 +423,7 @@ describe("odd zeros of exact numbers", () => {
     ['"000"', '"0"'],
     ['"-00.5"', '"-0.5"'],
     ['"\\u002d0"', '"0"'],
-  ])("%s is refused at first, and stored as %s by the careful path", async (token, kept) => {
+  ])("%s is refused at first, and stored as %s by the line-by-line path", async (token, kept) => {
     const odd = `${price(token)}\n${fill}\n`;
     await expect(fixture.convert(fills, [await fixture.segment(odd)])).rejects.toMatchObject({
       code: "malformed_row",
@@ -462,7 +462,7 @@ describe("odd zeros of exact numbers", () => {
   });
 });
 
-describe("the careful path", () => {
+describe("the line-by-line path", () => {
   it("names a line longer than 16 MiB", async () => {
     const text = Buffer.from(`${fill}\n${" ".repeat(16 * 1024 * 1024 + 1)}\n`);
     await expect(careful(fills, text, 1 << 20)).rejects.toMatchObject({
@@ -490,7 +490,7 @@ describe("the careful path", () => {
       runId,
       exactTypes: defaultExactTypes(fills),
     };
-    await carefulSegment(input, {
+    await convertLineByLine(input, {
       good: async () => {
         seen.push("in");
         await new Promise((resolve) => setTimeout(resolve, 5));

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
 import type { Segment } from "../../src/archive/manifest/manifest.ts";
 import { type AheadBudget, readAhead } from "../../src/archive/read/read-ahead.ts";
-import { SegmentTexts } from "../../src/archive/read/segment-cache.ts";
+import { SegmentCache } from "../../src/archive/read/segment-cache.ts";
 import { FolderStore } from "../../src/archive/storage/folder-store.ts";
 import { packSegment } from "../../src/archive/write/segment.ts";
 
@@ -31,7 +31,7 @@ async function stored(
 }
 
 test("a text is read once for all who want it, and kept until newer ones need the room", async () => {
-  const texts = new SegmentTexts(new FolderStore(new Layout(folder)), 2500);
+  const texts = new SegmentCache(new FolderStore(new Layout(folder)), 2500);
   const [a, b, c] = [await stored("a"), await stored("b"), await stored("c")];
   const read = ({ file, segment }: typeof a) => texts.read(file, segment);
   const [one, other] = await Promise.all([read(a), read(a)]);
@@ -46,7 +46,7 @@ test("a text is read once for all who want it, and kept until newer ones need th
 });
 
 test("a text that could not be read is read again by the next who wants it", async () => {
-  const texts = new SegmentTexts(new FolderStore(new Layout(folder)), 10_000);
+  const texts = new SegmentCache(new FolderStore(new Layout(folder)), 10_000);
   const { file, segment, remove } = await stored("d");
   await remove();
   await expect(texts.read(file, segment)).rejects.toMatchObject({ code: "archive_damaged" });

@@ -101,7 +101,11 @@ describe("a line that a form refuses is read by the strict reader", () => {
     ["one that is no row", "{}", "malformed_row"],
     ["one of another run", sampleLine(fills, { run_id: "other" }), "history_identity_conflict"],
     ["one that does not fit its column", sampleLine(fills, { price: "1.0000000001" }), "value_out_of_range"],
-    ["one that is good: it is refused once more, and left to the careful path", lines[0]!, "malformed_row"],
+    [
+      "one that is good: it is refused once more, and left to the line-by-line path",
+      lines[0]!,
+      "malformed_row",
+    ],
   ])("%s", async (_, line, code) => {
     await expect(convertBy(refusing(line))).rejects.toMatchObject({ code, place: { file: "seg" } });
   });

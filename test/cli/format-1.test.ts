@@ -258,7 +258,7 @@ describe("an archive of format 1 goes on", () => {
 
   test.each([
     ["cut-counted", {}, 2],
-    // surveys say more now: one of then is made again
+    // full scans say more now: one of then is made again
     ["cut-surveyed", { literal: true }, 2],
     ["cut-moved", { literal: true }, 6],
   ] as const)("work that a kill left is finished: %s", async (runId, manners, resumed) => {

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { driftOf, driftText } from "../../src/archive/convert/drift.ts";
-import { carefulSegment } from "../../src/archive/convert/line-by-line-conversion.ts";
+import { convertLineByLine } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { defaultExactTypes } from "../../src/model/profile/exact-types.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { checkLine } from "../../src/row/strict-line.ts";
@@ -76,7 +76,7 @@ it("the event loop goes on while a segment is read line by line", async () => {
   }
   let good = 0;
   const read = () =>
-    carefulSegment({ ...rules, text: chunks() }, { good: () => void good++, bad: () => undefined });
+    convertLineByLine({ ...rules, text: chunks() }, { good: () => void good++, bad: () => undefined });
   expect(await longestTurnMs(read)).toBeLessThan(250);
   expect(good).toBe(18_000);
 });

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { SegmentText } from "../../src/extract/fetch/segment-builder.ts";
-import { linesIn, rowsWithin } from "../../src/extract/plan/answer-reader.ts";
+import { SegmentBuilder } from "../../src/extract/fetch/segment-builder.ts";
+import { linesIn, rowsWithin } from "../../src/extract/plan/table-asks.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { retryPolicy } from "../../src/model/retry/retry-policy.ts";
 import type { HistorySource } from "../../src/model/source.ts";
@@ -10,8 +10,8 @@ import { longestTurnMs, processorMs } from "../fixtures/source/longest-turn.ts";
 const run = { instanceId: "a", runId: "run-1" };
 const MiB = 1 << 20;
 
-function textOf(): SegmentText {
-  const text = new SegmentText({
+function textOf(): SegmentBuilder {
+  const text = new SegmentBuilder({
     run,
     from: undefined,
     to: undefined,
@@ -25,7 +25,7 @@ function textOf(): SegmentText {
 }
 
 /** Takes an answer in, and gives the text of the cuts that come of it. */
-async function push(text: SegmentText, answer: string, chunkBytes = MiB): Promise<string> {
+async function push(text: SegmentBuilder, answer: string, chunkBytes = MiB): Promise<string> {
   const bytes = Buffer.from(answer);
   let cut = "";
   for (let at = 0; at < bytes.byteLength; at += chunkBytes)

@@ -373,7 +373,7 @@ describe("archiving a run", () => {
     );
   });
 
-  it("asks in other windows for what a survey found, where nothing counts it", async () => {
+  it("asks in other windows for what a full scan found, where nothing counts it", async () => {
     const source = new ArraySource(run, world({ fills: hours(1, 2, 3, 4) }), { literal: true });
     await archiveRun(jobFor(source, { tables: ["fills"], settings: { sliceRows: 1000 } }));
     const windows = source.asked.filter(({ limit }) => limit === undefined).map(({ to }) => to);

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SegmentText } from "../../src/extract/fetch/segment-builder.ts";
+import { SegmentBuilder } from "../../src/extract/fetch/segment-builder.ts";
 import { int64Max, int64Min } from "../../src/model/time.ts";
 import { cutText } from "../fixtures/source/cut-text.ts";
 
 const run = { instanceId: "a", runId: "run-1" };
 
-function textOf(): SegmentText {
-  return new SegmentText({
+function textOf(): SegmentBuilder {
+  return new SegmentBuilder({
     run,
     from: undefined,
     to: undefined,

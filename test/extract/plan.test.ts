@@ -43,7 +43,7 @@ function segment(from: bigint, to: bigint, rows: number): Segment {
 function inputOf(times: readonly bigint[], segments: Segment[], more: Partial<PlanInput> = {}): PlanInput {
   const held: HeldTable = {
     grain: null,
-    survey: null,
+    fullScan: null,
     segments,
     parquet: [],
     quarantine: [],
@@ -143,8 +143,8 @@ describe("the planner", () => {
     expect(asked.length).toBe(1 + 2 * 10);
   });
 
-  it("takes up a survey that was made up to the same instant, and asks for another one else", () => {
-    const survey = {
+  it("takes up a full scan that was made up to the same instant, and asks for another one else", () => {
+    const fullScan = {
       rows: 2,
       first: "5",
       last: "9",
@@ -154,14 +154,14 @@ describe("the planner", () => {
       largest: { rows: 2, bytes: 200 },
     };
     const input = inputOf([], [], { facts: null, isCounted: false });
-    const held = { ...input.held, survey };
+    const held = { ...input.held, fullScan };
     const none: PlanAnswers = { counts: new Map() };
-    expect(planTable(input, none)).toEqual({ kind: "survey" });
-    expect(planTable({ ...input, held, until: 20n }, none)).toEqual({ kind: "survey" });
+    expect(planTable(input, none)).toEqual({ kind: "scan" });
+    expect(planTable({ ...input, held, until: 20n }, none)).toEqual({ kind: "scan" });
     const plan = planTable({ ...input, held }, none);
     expect(plan).toMatchObject({ kind: "fetch", rows: 2, gaps: [{ from: 5n, to: 10n }] });
-    expect(planTable(input, { ...none, survey })).toEqual(plan);
-    expect(planTable(input, { ...none, survey: "absent" })).toEqual({ kind: "absent", drop: [] });
+    expect(planTable(input, { ...none, fullScan })).toEqual(plan);
+    expect(planTable(input, { ...none, fullScan: "absent" })).toEqual({ kind: "absent", drop: [] });
   });
 
   it("plans a table of 2^64 - 1 rows at once, slice by slice", () => {

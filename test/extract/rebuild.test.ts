@@ -32,7 +32,7 @@ describe("a rebuilt run", () => {
     expect((await under.rebuild(run, before.generation)).changed).toBe(false);
   });
 
-  test("keeps the rows set aside from it, and rows that only the careful path can read", async () => {
+  test("keeps the rows set aside from it, and rows that only the line-by-line path can read", async () => {
     const rows = rowsAt(run, "fills", hours(30).map(at)).map((row, i) => {
       const entries = Object.entries(JSON.parse(row.line) as object);
       // each line in another order of its keys: more shapes than the fast path learns

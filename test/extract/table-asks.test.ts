@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { probe, rowsWithin, type TableAsks } from "../../src/extract/plan/answer-reader.ts";
+import { probe, rowsWithin, type TableAsks } from "../../src/extract/plan/table-asks.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { run, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";

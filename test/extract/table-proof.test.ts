@@ -73,23 +73,23 @@ describe("a job that is done", () => {
     });
   });
 
-  it("has told of rows as they passed: those of a survey as well as those stored", async () => {
+  it("has told of rows as they passed: those of a full scan as well as those stored", async () => {
     await using tables = await TableWorld.create();
     const source = new ArraySource(run, world({ fills: hours(30) }), { literal: true });
     let passed = 0;
-    let surveyed: number | undefined;
+    let scanned: number | undefined;
     let expected: number | undefined;
     const outcome = await tables.archiveRun(source, {
       onRows: (_, rows) => {
         passed += rows;
       },
       onPlan: (_, rows) => {
-        surveyed = passed;
+        scanned = passed;
         expected = rows;
       },
     });
-    expect(surveyed).toBeGreaterThanOrEqual(30);
-    expect(expected).toBe(30 + surveyed!);
-    expect(outcome.rows).toBe(passed - surveyed!);
+    expect(scanned).toBeGreaterThanOrEqual(30);
+    expect(expected).toBe(30 + scanned!);
+    expect(outcome.rows).toBe(passed - scanned!);
   });
 });

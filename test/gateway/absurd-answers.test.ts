@@ -1,7 +1,7 @@
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import type { Dispatcher } from "undici";
 import { expect, it } from "vitest";
-import { probe } from "../../src/extract/plan/answer-reader.ts";
+import { probe } from "../../src/extract/plan/table-asks.ts";
 import { AnswerBody } from "../../src/gateway/http/answer.ts";
 import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { Pieces } from "../../src/model/pieces.ts";

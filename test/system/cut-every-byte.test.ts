@@ -94,7 +94,7 @@ describe.each(ways)("a small stream cut after every byte, proof %s", (proof, lit
   const bytes = Buffer.byteLength(textOf(rows));
 
   const ends = rows.map((_, i) => Buffer.byteLength(textOf(rows.slice(0, i + 1))));
-  /** A clean end ahead of all rows is an empty answer: the run's counts, or the survey's second pass, find it later. */
+  /** A clean end ahead of all rows is an empty answer: the run's counts, or the full scan's second pass, find it later. */
   const canTell = (kind: string, at: number) => kind === "cut-bytes" || at > 0;
 
   let opened: CutGateway;

@@ -71,7 +71,7 @@ describe.skipIf(!requires("openssl"))("a gateway with certificates of its own au
 
     test("turns away who has no certificate, or another authority's", async () => {
       const { cert: ca } = authority;
-      // the reason may be overtaken by the close of the connection, and is then not known
+      // the reason may be supersededGeneration by the close of the connection, and is then not known
       const turnedAway = ["refused", "unreachable"];
       expect(turnedAway).toContain(await codeOf({ ca }));
       expect(turnedAway).toContain(await codeOf({ ca, ...pair(foreign) }));

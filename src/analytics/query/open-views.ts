@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
-import { overtaken } from "../../archive/read/superseded-generation.ts";
+import { supersededGeneration } from "../../archive/read/superseded-generation.ts";
 import { WholeFiles } from "../../archive/read/whole-files.ts";
 import type { Store } from "../../archive/storage/store.ts";
 import { keepByteOrderMarks } from "../../duckdb/byte-order-marks.ts";
@@ -71,7 +71,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
     if (known.code !== "archive_damaged" && !refused) return known;
     const missing = refused ? await firstMissing(archive.store, shown) : null;
     if (refused && missing === null) return known;
-    const later = await overtaken(archive, manifests, error);
+    const later = await supersededGeneration(archive, manifests, error);
     return later ?? (missing === null ? known : missingFile(missing, error));
   };
   const shown = new Map<TableName, readonly TypedParquet[]>();

@@ -19,7 +19,7 @@ export interface SegmentInput {
   readonly longestLine: number;
   /** False when a row was seen that stands before its predecessor in key order. */
   readonly sorted: boolean;
-  /** True when the careful path wrote the segment: the form of each line is known to be good. */
+  /** True when the line-by-line path wrote the segment: the form of each line is known to be good. */
   readonly checked?: boolean;
 }
 
@@ -69,7 +69,7 @@ export interface ConversionForm {
   write(conversion: Conversion, inKeyOrder: boolean, shapes: readonly Shape[]): Promise<FormAnswer>;
 }
 
-/** Lines of more shapes than this are read by the careful path. */
+/** Lines of more shapes than this are read by the line-by-line path. */
 const shapeLimit = 8;
 /** Lines with more fields than this that the contract does not know are read there, too: a guard names each of them. */
 const mostUnknownFields = 200;
@@ -78,7 +78,7 @@ const mostUnknownFields = 200;
  * Writes the segments of one bucket into one Parquet file: exactly, in order, rows out = lines in. Whatever the form,
  * what it refuses is read by the one strict reader, and what it wrote is looked into: rows, order, keys, row hash.
  *
- * Throws `malformed_row` when a line is no proper row, or too odd for this path; the careful path tells which.
+ * Throws `malformed_row` when a line is no proper row, or too odd for this path; the line-by-line path tells which.
  * Throws `value_out_of_range` for a proper value that its column cannot hold, `history_identity_conflict` for a row
  * of another run or instance, `duplicate_row` for two rows of one key among rows that had to be sorted, `incomplete`
  * when rows out ≠ lines in, `internal` where they are other rows, and `storage_…` for the disk.

@@ -4,7 +4,7 @@ import { type CheckedLine, checkLine, type LineRules, withoutOddZeros } from "..
 import { rowError } from "./convert-row-error.ts";
 import { Drift } from "./drift.ts";
 
-export interface CarefulInput extends LineRules {
+export interface LineByLineInput extends LineRules {
   /** The segment's text, decompressed, cut into chunks anywhere. */
   readonly text: AsyncIterable<Uint8Array>;
   /** The segment's file, for messages. */
@@ -24,13 +24,13 @@ export interface BadLine {
 }
 
 /** Where the lines go. Each call is awaited, so a slow sink slows the reading down. */
-export interface CarefulSink {
+export interface LineByLineSink {
   /** A proper row's line with its line end. */
   good(line: Uint8Array): void | Promise<void>;
   bad(record: BadLine): void | Promise<void>;
 }
 
-export interface CarefulResult {
+export interface LineByLineResult {
   readonly good: number;
   readonly bad: number;
   /**
@@ -51,7 +51,10 @@ export const lineLimitBytes = 16 * 1024 * 1024;
  * Throws `history_identity_conflict` and `value_out_of_range` at the first such row: these are no damage to a line but
  * stop the table. Throws `line_too_long` beyond 16 MiB.
  */
-export async function carefulSegment(input: CarefulInput, sink: CarefulSink): Promise<CarefulResult> {
+export async function convertLineByLine(
+  input: LineByLineInput,
+  sink: LineByLineSink,
+): Promise<LineByLineResult> {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
   const drift = new Drift();
   let good = 0;
@@ -128,7 +131,7 @@ function isBlank(byte: number | undefined): boolean {
  * Lines as bytes, with the offset of each. Bytes, because split2 decodes: it would replace what is not UTF-8 and lose
  * both the bytes that quarantine must keep and their positions. A last line without a line end is a line.
  */
-async function* splitLines(input: CarefulInput): AsyncGenerator<{ bytes: Buffer; offset: number }> {
+async function* splitLines(input: LineByLineInput): AsyncGenerator<{ bytes: Buffer; offset: number }> {
   let pending: Buffer[] = [];
   let pendingBytes = 0;
   let offset = 0;
@@ -163,7 +166,7 @@ async function* splitLines(input: CarefulInput): AsyncGenerator<{ bytes: Buffer;
   if (pendingBytes > 0) yield { bytes: Buffer.concat(pending), offset };
 }
 
-function placeOf({ table, instanceId, runId, file }: CarefulInput, line: number) {
+function placeOf({ table, instanceId, runId, file }: LineByLineInput, line: number) {
   return {
     instance: instanceId,
     run: runId,

@@ -33,8 +33,8 @@ import { mostBytes } from "../storage/archive-file.ts";
 import { localFiles } from "../storage/local-files.ts";
 import { readFrame, sha256Of } from "../write/segment.ts";
 import type { AheadBudget } from "./read-ahead.ts";
-import { SegmentTexts } from "./segment-cache.ts";
-import { overtaken } from "./superseded-generation.ts";
+import { SegmentCache } from "./segment-cache.ts";
+import { supersededGeneration } from "./superseded-generation.ts";
 import {
   bucketsOf,
   countRows,
@@ -102,7 +102,7 @@ class ArchiveSource implements HistorySource {
   readonly #archive: Archive;
   readonly #manifests: ManifestCache;
   readonly #options: ArchiveSourceOptions;
-  readonly #texts: SegmentTexts;
+  readonly #texts: SegmentCache;
   readonly #ahead: AheadBudget;
   readonly #overviews: RunOverviews;
   readonly #whole: WholeFiles;
@@ -121,7 +121,7 @@ class ArchiveSource implements HistorySource {
     this.#options = options;
     const { readAheadBytes = 32 * mib, keptBytes = 64 * mib } = options;
     this.#ahead = { left: readAheadBytes };
-    this.#texts = new SegmentTexts(archive.store, keptBytes);
+    this.#texts = new SegmentCache(archive.store, keptBytes);
     this.#whole = new WholeFiles(archive);
     this.#overviews = new RunOverviews(archive, options.allowIncomplete ?? false);
   }
@@ -290,7 +290,7 @@ class ArchiveSource implements HistorySource {
     try {
       yield* pieces;
     } catch (error) {
-      throw await this.#overtaken(manifest, error);
+      throw await this.#supersededGeneration(manifest, error);
     }
   }
 
@@ -513,18 +513,18 @@ class ArchiveSource implements HistorySource {
     try {
       return await work();
     } catch (error) {
-      throw await this.#overtaken(manifest, error);
+      throw await this.#supersededGeneration(manifest, error);
     }
   }
 
   /** The error as it is, or, where files of the generation have gone since, what that means. */
-  async #overtaken(manifest: Manifest, thrown: unknown): Promise<unknown> {
+  async #supersededGeneration(manifest: Manifest, thrown: unknown): Promise<unknown> {
     if (!(thrown instanceof RunvaultError) || thrown.code !== "archive_damaged") return thrown;
     const place = { instance: manifest.instanceId, run: manifest.runId };
     const { layout, store } = this.#archive;
     const now = await this.#archive.manifest(manifest);
     const manifests = async () => (now === null ? [] : [now]);
-    return (await overtaken({ layout, store, manifests }, [manifest], thrown)) ?? thrown.at(place);
+    return (await supersededGeneration({ layout, store, manifests }, [manifest], thrown)) ?? thrown.at(place);
   }
 }
 

@@ -7,7 +7,7 @@ import { readSegment } from "../write/segment.ts";
  * Texts of segments for all readers of an archive. What one of them reads, another that wants it gets too, and the last
  * ones are kept: a reader of ten rows needs a whole segment decompressed, and mostly comes again for the next ten.
  */
-export class SegmentTexts {
+export class SegmentCache {
   readonly #store: Store;
   /**
    * By SHA-256. A run that is removed and archived again has files of the same names, so a name does not stand for its

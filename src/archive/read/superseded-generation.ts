@@ -8,7 +8,7 @@ import { filesOf } from "../manifest/manifest-files.ts";
  * What it means that files of these manifests cannot be read: `history_query_failed`, worth a retry, where later
  * commits took files of one away; null where none did, and the archive has another fault.
  */
-export async function overtaken(
+export async function supersededGeneration(
   archive: Pick<Archive, "layout" | "store" | "manifests">,
   read: readonly Manifest[],
   cause: unknown,

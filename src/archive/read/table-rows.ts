@@ -5,7 +5,7 @@ import { isWithin, type TimeBounds } from "../../model/time.ts";
 import { refuseWhenAborted } from "../../model/usual-errors.ts";
 import type { Holding, ParquetFile, Segment } from "../manifest/manifest.ts";
 import { type AheadBudget, readAhead } from "./read-ahead.ts";
-import type { SegmentTexts } from "./segment-cache.ts";
+import type { SegmentCache } from "./segment-cache.ts";
 import { endOfLines, type LineSpan, linesWithin, spanTimes } from "./segment-lines.ts";
 
 /** What a table of a run holds of one bucket. */
@@ -40,7 +40,7 @@ export interface WantedLines {
   /** Most lines. */
   readonly limit: number | undefined;
   readonly signal: AbortSignal | undefined;
-  readonly texts: SegmentTexts;
+  readonly texts: SegmentCache;
   /** Bytes of text that may be decompressed ahead of the readers. */
   readonly ahead: AheadBudget;
 }
@@ -142,7 +142,7 @@ export async function countRows(
   run: RunRef,
   buckets: readonly TableBucket[],
   bounds: TimeBounds,
-  texts: SegmentTexts,
+  texts: SegmentCache,
   linesOf: (bucket: TableBucket) => AsyncIterable<RowPiece>,
 ): Promise<Pick<TableFacts, "rows" | "first" | "last">> {
   let rows = 0n;
@@ -186,7 +186,7 @@ async function countSegments(
   run: RunRef,
   segments: readonly Segment[],
   bounds: TimeBounds,
-  texts: SegmentTexts,
+  texts: SegmentCache,
 ): Promise<Counted> {
   const looked = new Map<Segment, Counted>();
   const look = async (segment: Segment): Promise<Counted> => {

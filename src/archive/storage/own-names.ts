@@ -8,7 +8,7 @@ import { asideOwner } from "./fsync-files.ts";
 /** Whether a file's name is one that runvault itself gives in a certain folder. */
 export type IsOwn = (name: string) => boolean;
 
-/** A segment, Parquet, quarantine file or document, as `Pending.nextName` names it. */
+/** A segment, Parquet, quarantine file or document, as `RunJournal.nextName` names it. */
 const isWork: IsOwn = (name) =>
   /^[a-z_]+\.g\d+\.\d{6,}\.(?:ndjson\.zst|quarantine\.ndjson|parquet|json)$/.test(name);
 

@@ -20,7 +20,7 @@ import {
 import { removeLeftovers } from "../storage/remove-leftovers.ts";
 import type { Store } from "../storage/store.ts";
 import { removeOwnFiles } from "../upkeep/remove-own.ts";
-import { holdsCommittedWork, type Pending, removeWork, type Step } from "./run-journal.ts";
+import { holdsCommittedWork, type RunJournal, removeWork, type Step } from "./run-journal.ts";
 
 /**
  * Makes `next` the committed truth of its run: files put beside those of generations before, then the manifest, for all
@@ -30,7 +30,7 @@ import { holdsCommittedWork, type Pending, removeWork, type Step } from "./run-j
 export async function commitRun(
   archive: Archive,
   next: Manifest,
-  pending: Pending,
+  journal: RunJournal,
   step: Step,
 ): Promise<void> {
   const { layout, store } = archive;
@@ -47,7 +47,7 @@ export async function commitRun(
   const requireStanding = async () => {
     if ((await store.head(key))?.token !== token) throw overtakenBy(await archive.manifest(next), next);
   };
-  await putFiles(archive, before, next, pending, step, requireStanding);
+  await putFiles(archive, before, next, journal, step, requireStanding);
   step("commit-moved");
   const { former: _, ...current } = next;
   const former = formerFiles(before, next);
@@ -109,11 +109,11 @@ async function putFiles(
   { layout, store }: Archive,
   before: Manifest | null,
   next: Manifest,
-  pending: Pending,
+  journal: RunJournal,
   step: Step,
   requireStanding: () => Promise<void>,
 ): Promise<void> {
-  const held = new Set(await readdir(pending.folder));
+  const held = new Set(await readdir(journal.folder));
   const known = new Set(
     before === null ? [] : [...everyFile(before), ...(before.former ?? [])].map(({ file }) => file),
   );
@@ -132,7 +132,7 @@ async function putFiles(
   const isToPut = ({ file }: (typeof wanted)[number]) => held.has(file) && !known.has(file);
   const object = ({ key, file }: (typeof wanted)[number]) => ({
     key,
-    body: { syncedFile: pending.pendingFile(file) },
+    body: { syncedFile: journal.pendingFile(file) },
   });
   function* objects() {
     for (const one of wanted) {

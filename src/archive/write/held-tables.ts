@@ -12,12 +12,12 @@ import { hashObject } from "../storage/file-hash.ts";
 import { FolderStore } from "../storage/folder-store.ts";
 import { isMissing, sizeOf } from "../storage/fsync-files.ts";
 import type { Store } from "../storage/store.ts";
-import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
+import { type Entry, readJournal, type ScanRecord } from "./journal.ts";
 
 /** What is held of one table, committed and pending together. */
 export interface HeldTable {
   grain: Grain | null;
-  survey: SurveyRecord | null;
+  fullScan: ScanRecord | null;
   /** In order of their windows; parts of one unsorted answer share theirs. */
   segments: Segment[];
   /** Each with the names of the segments it was made of; a bucket may have several, of which one is of those held now. */
@@ -29,7 +29,7 @@ export interface HeldTable {
 
 /** A table of which nothing is held. */
 export function nothingHeld(): HeldTable {
-  return { grain: null, survey: null, segments: [], parquet: [], quarantine: [], compared: new Set() };
+  return { grain: null, fullScan: null, segments: [], parquet: [], quarantine: [], compared: new Set() };
 }
 
 /** What says which work is held of a run: where it is, and what it would be a continuation of. */
@@ -231,7 +231,7 @@ export class HeldTables {
         held.grain = entry.grain;
         return;
       case "survey":
-        held.survey = entry.survey;
+        held.fullScan = entry.survey;
         return;
       case "drop":
         this.forget(entry.table, entry.files);

@@ -10,7 +10,7 @@ import { mostBytes, readArchiveFile } from "../storage/archive-file.ts";
 import { isMissing } from "../storage/fsync-files.ts";
 
 /** What a full pass over a table of a source without facts found. */
-const surveySchema = z.strictObject({
+const scanSchema = z.strictObject({
   rows: z.int().nonnegative(),
   first: z.string().nullable(),
   last: z.string().nullable(),
@@ -30,7 +30,7 @@ const surveySchema = z.strictObject({
   /** The most rows and the most bytes of one answer of the table: a later command has not seen them. */
   largest: z.strictObject({ rows: z.int().nonnegative(), bytes: z.int().nonnegative() }),
 });
-export type SurveyRecord = z.infer<typeof surveySchema>;
+export type ScanRecord = z.infer<typeof scanSchema>;
 
 const table = z.enum(tableNames as [TableName, ...TableName[]]);
 const entrySchema = z.discriminatedUnion("kind", [
@@ -47,7 +47,7 @@ const entrySchema = z.discriminatedUnion("kind", [
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
   // one that another version wrote is made again
-  z.strictObject({ kind: z.literal("survey"), table, survey: surveySchema.nullable().catch(null) }),
+  z.strictObject({ kind: z.literal("survey"), table, survey: scanSchema.nullable().catch(null) }),
   // the parts of one unsorted answer count together or not at all
   z.strictObject({ kind: z.literal("segments"), table, segments: z.array(segmentSchema) }),
   // their rows were streamed once more, and were the same

@@ -13,7 +13,7 @@ import { permissionsAt } from "../storage/permissions.ts";
 import { makeRealFolder, requireRealFile } from "../storage/real-folder.ts";
 import { removeOwnFiles, removeOwnFolder } from "../upkeep/remove-own.ts";
 import { HeldTables, type HeldWork } from "./held-tables.ts";
-import { type Entry, readJournal, type SurveyRecord } from "./journal.ts";
+import { type Entry, readJournal, type ScanRecord } from "./journal.ts";
 import { packSegment, readSegment, sha256Of } from "./segment.ts";
 import { rowsSetAside } from "./set-aside.ts";
 
@@ -24,7 +24,7 @@ export type Step = (name: string) => void;
  * Work on a run that is not committed yet: fetched segments and converted buckets, with the journal that makes them
  * count. A file counts from the moment its journal line is on disk. Deleting the folder costs refetching, no more.
  */
-export class Pending implements AsyncDisposable {
+export class RunJournal implements AsyncDisposable {
   readonly run: RunRef;
   readonly held: HeldTables;
   readonly #work: HeldWork;
@@ -45,7 +45,7 @@ export class Pending implements AsyncDisposable {
   }
 
   /** Goes on with the work that is held of a run; what is not taken up of an interrupted job's is removed. */
-  static async open(work: HeldWork, step: Step): Promise<Pending> {
+  static async open(work: HeldWork, step: Step): Promise<RunJournal> {
     const { layout, run, storageVersion, final } = work;
     const file = layout.journalFile(run);
     await makeRealFolder(layout, layout.pendingDir(run));
@@ -65,7 +65,7 @@ export class Pending implements AsyncDisposable {
       work.store.names(layout.committedKey(run, "quarantine")),
     ]);
     const names = highestName(held.generation, taken.flat());
-    const pending = new Pending(work, held, journal, names, step);
+    const pending = new RunJournal(work, held, journal, names, step);
     if (entries.length === 0) {
       const { instanceId, runId } = run;
       const { generation } = held;
@@ -124,9 +124,9 @@ export class Pending implements AsyncDisposable {
     await this.#record({ kind: "grain", table: name, grain });
   }
 
-  async setSurvey(name: TableName, survey: SurveyRecord): Promise<void> {
-    this.held.of(name).survey = survey;
-    await this.#record({ kind: "survey", table: name, survey });
+  async setScan(name: TableName, fullScan: ScanRecord): Promise<void> {
+    this.held.of(name).fullScan = fullScan;
+    await this.#record({ kind: "survey", table: name, survey: fullScan });
     this.#step("survey-journalled");
   }
 

@@ -5,12 +5,12 @@ import type { HistorySource, InstanceEntry, ListedRun, RunListing, RunRef } from
 import { Turns } from "../../model/turns.ts";
 import { runNotFound } from "../../model/usual-errors.ts";
 import { isRoundNumber } from "../plan/round-number.ts";
-import type { RunKnowledge } from "../run/run-description.ts";
+import type { RunDescription } from "../run/run-description.ts";
 import { type RunStanding, type StatusRules, standingOf } from "./run-status.ts";
 
 /** A run as its source describes it, with what there is to say of the description. */
 export interface DescribedRun {
-  readonly run: RunKnowledge;
+  readonly run: RunDescription;
   readonly standing: RunStanding;
 }
 
@@ -85,12 +85,12 @@ export class RunLists {
    * The run as its source describes it: by a list of runs, or, where none has it and something else names it, by its
    * summary. Throws `run_not_found` or `instance_not_found`.
    */
-  async describe(run: RunRef, signal?: AbortSignal): Promise<RunKnowledge> {
+  async describe(run: RunRef, signal?: AbortSignal): Promise<RunDescription> {
     return (await this.#find(run, signal)).run;
   }
 
   /** The same, from an answer that is not older than the call: for who has to know whether the run changed meanwhile. */
-  async describeAgain(run: RunRef, signal?: AbortSignal): Promise<RunKnowledge> {
+  async describeAgain(run: RunRef, signal?: AbortSignal): Promise<RunDescription> {
     const { listing } = await this.#listOf(run, signal);
     if (listing !== undefined) ownMap(this.#runs, listing).delete(run.instanceId);
     this.#summaries.delete(keyOf(run));

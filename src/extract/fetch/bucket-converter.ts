@@ -1,9 +1,9 @@
 import type { SegmentConverter } from "../../archive/convert/convert-segments.ts";
 import { Drift, driftOf } from "../../archive/convert/drift.ts";
-import { type BadLine, carefulSegment } from "../../archive/convert/line-by-line-conversion.ts";
+import { type BadLine, convertLineByLine } from "../../archive/convert/line-by-line-conversion.ts";
 import type { RowKey } from "../../archive/convert/parquet-look.ts";
 import type { Segment } from "../../archive/manifest/manifest.ts";
-import type { Pending, Step } from "../../archive/write/run-journal.ts";
+import type { RunJournal, Step } from "../../archive/write/run-journal.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { Table } from "../../model/profile/table.ts";
@@ -47,13 +47,13 @@ export class BucketConverter implements AsyncDisposable {
    * given. Throws as `convertSegments` does, but for `malformed_row`, and the signal's reason once that has aborted.
    */
   convert(
-    pending: Pending,
+    journal: RunJournal,
     run: RunRef,
     table: Table,
     bucket: string,
-    segments: () => readonly Segment[] = () => pending.held.segmentsOf(table.name, bucket),
+    segments: () => readonly Segment[] = () => journal.held.segmentsOf(table.name, bucket),
   ): Promise<void> {
-    const turn = this.#tail.then(() => this.#convert(pending, run, table, bucket, segments));
+    const turn = this.#tail.then(() => this.#convert(journal, run, table, bucket, segments));
     this.#tail = turn.catch(() => {
       // the caller has the error; the next bucket has its turn all the same
     });
@@ -66,7 +66,7 @@ export class BucketConverter implements AsyncDisposable {
   }
 
   async #convert(
-    pending: Pending,
+    journal: RunJournal,
     run: RunRef,
     table: Table,
     bucket: string,
@@ -74,43 +74,43 @@ export class BucketConverter implements AsyncDisposable {
   ): Promise<void> {
     this.#signal?.throwIfAborted();
     try {
-      await this.#convertOnce(pending, run, table, bucket, segmentsNow());
+      await this.#convertOnce(journal, run, table, bucket, segmentsNow());
     } catch (error) {
       this.#signal?.throwIfAborted();
       if (!(error instanceof RunvaultError) || error.code !== "malformed_row") throw error;
       const drift = new Drift();
       for (const segment of segmentsNow()) {
         this.#signal?.throwIfAborted();
-        for (const name of await this.#setAside(pending, run, table, segment)) drift.add(name);
+        for (const name of await this.#setAside(journal, run, table, segment)) drift.add(name);
       }
-      await this.#convertOnce(pending, run, table, bucket, segmentsNow(), drift.list());
+      await this.#convertOnce(journal, run, table, bucket, segmentsNow(), drift.list());
     }
   }
 
-  /** `carefulDrift`: what the careful path saw, where it has read every line of the bucket. */
+  /** `lineByLineDrift`: what the line-by-line path saw, where it has read every line of the bucket. */
   async #convertOnce(
-    pending: Pending,
+    journal: RunJournal,
     run: RunRef,
     table: Table,
     bucket: string,
     segments: readonly Segment[],
-    carefulDrift?: readonly string[],
+    lineByLineDrift?: readonly string[],
   ): Promise<void> {
-    const checked = carefulDrift !== undefined;
+    const checked = lineByLineDrift !== undefined;
     const filled = segments.filter(({ rows }) => rows > 0);
     if (filled.length === 0) return;
     // Parquet takes half of what segments take, for data of any kind
-    await requireRoom(pending.folder, filled.reduce((sum, { storedBytes }) => sum + storedBytes, 0) / 2);
-    const file = pending.nextName(table.name, "parquet");
+    await requireRoom(journal.folder, filled.reduce((sum, { storedBytes }) => sum + storedBytes, 0) / 2);
+    const file = journal.nextName(table.name, "parquet");
     const { rows, storedBytes, sha256, first, last, drift } = await this.#toParquet({
       table,
       instanceId: run.instanceId,
       runId: run.runId,
-      segments: await locateWhole(pending, filled, checked),
+      segments: await locateWhole(journal, filled, checked),
       exactTypes: this.#exactTypes(table),
       // what is committed stays as it is
       oddZeros: this.#badLines === "refuse",
-      out: pending.stagingFile(file),
+      out: journal.stagingFile(file),
     });
     this.#step("converted");
     const parquet = {
@@ -123,20 +123,25 @@ export class BucketConverter implements AsyncDisposable {
       last: keyText(last),
     };
     const of = segments.map((segment) => segment.file);
-    await pending.addParquet(table.name, parquet, of, driftOf([drift, carefulDrift ?? []]));
+    await journal.addParquet(table.name, parquet, of, driftOf([drift, lineByLineDrift ?? []]));
   }
 
   /**
    * Reads a segment line by line; where lines are bad or not clean, a cleaned segment takes its place. Gives what the
    * contract does not know.
    */
-  async #setAside(pending: Pending, run: RunRef, table: Table, segment: Segment): Promise<readonly string[]> {
-    const { store, key } = await pending.held.locate(segment.file);
-    const text = await pending.textOf(segment);
+  async #setAside(
+    journal: RunJournal,
+    run: RunRef,
+    table: Table,
+    segment: Segment,
+  ): Promise<readonly string[]> {
+    const { store, key } = await journal.held.locate(segment.file);
+    const text = await journal.textOf(segment);
     const good: Uint8Array[] = [];
     const bad: BadLine[] = [];
     const { instanceId, runId } = run;
-    const { drift } = await carefulSegment(
+    const { drift } = await convertLineByLine(
       {
         text: asChunks(text),
         table,
@@ -164,18 +169,18 @@ export class BucketConverter implements AsyncDisposable {
     const { from, to, bucket, sorted } = segment;
     const longestLine = good.reduce((longest, line) => Math.max(longest, line.byteLength - 1), 0);
     const draft = { bucket, from, to, rows: good.length, bytes: kept.byteLength, longestLine, sorted };
-    const cleaned = await pending.writeSegment(table.name, draft, kept);
+    const cleaned = await journal.writeSegment(table.name, draft, kept);
     const records = bad.map((record) => ({ instanceId, runId, table: table.name, from, to, ...record }));
-    await pending.cleanSegment(table.name, segment, cleaned, records);
+    await journal.cleanSegment(table.name, segment, cleaned, records);
     return drift;
   }
 }
 
 /** The segments where they are. Throws `archive_damaged` where one of a committed generation is not whole any more. */
-async function locateWhole(pending: Pending, segments: readonly Segment[], checked: boolean) {
+async function locateWhole(journal: RunJournal, segments: readonly Segment[], checked: boolean) {
   const located: (Segment & { readonly checked: boolean })[] = [];
   for (const segment of segments) {
-    located.push({ ...segment, file: await pending.locateWhole(segment), checked });
+    located.push({ ...segment, file: await journal.locateWhole(segment), checked });
   }
   return located;
 }

@@ -8,6 +8,7 @@ import type { HistorySource, RunRef } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { formatTime } from "../../model/time.ts";
+import type { Window } from "../plan/held-window.ts";
 import {
   asked,
   askSmall,
@@ -22,11 +23,10 @@ import {
   rowsOf,
   rowsWithin,
   type TableAsks,
-} from "../plan/answer-reader.ts";
-import type { Window } from "../plan/held-window.ts";
+} from "../plan/table-asks.ts";
 import type { SeenSource } from "../proof/seen-source.ts";
 import type { BufferPool } from "./buffer-pool.ts";
-import { type Cut, OutOfOrder, SegmentText } from "./segment-builder.ts";
+import { type Cut, OutOfOrder, SegmentBuilder } from "./segment-builder.ts";
 
 /** A window of one table of one run: the unit of fetch and retry. */
 export interface Slice {
@@ -141,11 +141,11 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
 async function* sortedCuts(
   slice: Slice,
   work: SliceWork,
-  text: SegmentText,
+  text: SegmentBuilder,
 ): AsyncGenerator<Cut, OpenEnd | null> {
   const { from, to, expected, table } = slice;
   const { seen } = work;
-  const asker = new Asker(slice, work);
+  const asker = new AnswerReader(slice, work);
   const asks = asksOf(slice, work);
   /** The group that a whole answer ended with: dropped, and asked for again. */
   let held: { ts: Nanoseconds; rows: number; answerRows: number; isLimited: boolean } | undefined;
@@ -238,7 +238,7 @@ async function* sortedCuts(
  */
 async function isWholeBehind(
   asks: TableAsks,
-  text: SegmentText,
+  text: SegmentBuilder,
   group: Group,
   seen: SeenSource,
 ): Promise<boolean> {
@@ -275,7 +275,7 @@ function asksOf({ run, table }: Slice, { source, retry, signal }: SliceWork): Ta
 async function* appendSplit(
   slice: Slice,
   work: SliceWork,
-  text: SegmentText,
+  text: SegmentBuilder,
   group: Group,
   wanted: number,
 ): AsyncGenerator<Cut, void> {
@@ -309,7 +309,7 @@ async function* appendSplit(
 async function* appendPaged(
   slice: Slice,
   work: SliceWork,
-  text: SegmentText,
+  text: SegmentBuilder,
   group: Group,
   wanted: number | undefined,
 ): AsyncGenerator<Cut, boolean> {
@@ -367,7 +367,7 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
     );
   }
   let text = gather(slice, work, true);
-  const asker = new Asker(slice, work);
+  const asker = new AnswerReader(slice, work);
   const segments = async function* (cuts: AsyncGenerator<Cut, void>): AsyncGenerator<SliceEvent, void> {
     for await (const cut of cuts) yield segmentOf(slice, cut, slice, false);
   };
@@ -399,7 +399,7 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
 }
 
 /** Asks for rows, and bears what is transient. */
-class Asker {
+class AnswerReader {
   readonly #slice: Slice;
   readonly #work: SliceWork;
   /** The largest limit the source took, and the smallest it refused. */
@@ -432,7 +432,11 @@ class Asker {
    * One answer's rows, into the text. Where the source refuses so large a limit, it is asked with the largest that it
    * took, or without any.
    */
-  async *answer(text: SegmentText, from: Nanoseconds, wanted: number | undefined): AsyncGenerator<Cut, void> {
+  async *answer(
+    text: SegmentBuilder,
+    from: Nanoseconds,
+    wanted: number | undefined,
+  ): AsyncGenerator<Cut, void> {
     const { source, signal, onRows, seen } = this.#work;
     const { run, table, to, expected } = this.#slice;
     const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
@@ -470,9 +474,13 @@ class Asker {
   }
 }
 
-function gather(slice: Slice, { pool, segmentBytes, mostBytes }: SliceWork, unsorted: boolean): SegmentText {
+function gather(
+  slice: Slice,
+  { pool, segmentBytes, mostBytes }: SliceWork,
+  unsorted: boolean,
+): SegmentBuilder {
   const { run, from, to } = slice;
-  return new SegmentText({ run, ...asked(from, to), segmentBytes, mostBytes, unsorted, pool });
+  return new SegmentBuilder({ run, ...asked(from, to), segmentBytes, mostBytes, unsorted, pool });
 }
 
 function segmentOf(

@@ -42,7 +42,7 @@ export interface AnswerStats {
 /** Thrown when a row comes before one that is already here: the caller starts the slice over, unsorted. */
 export class OutOfOrder extends Error {}
 
-export interface SegmentTextOptions {
+export interface SegmentBuilderOptions {
   readonly run: RunRef;
   readonly from: Nanoseconds | undefined;
   readonly to: Nanoseconds | undefined;
@@ -64,8 +64,8 @@ export interface SegmentTextOptions {
  * A line that is no row at all may stand at the timestamp ahead of it or at the one behind, so it joins both to one
  * group, which is dropped and asked for again as one; the conversion decides what becomes of the line.
  */
-export class SegmentText {
-  readonly #options: SegmentTextOptions;
+export class SegmentBuilder {
+  readonly #options: SegmentBuilderOptions;
   readonly #key: RowKeyReader;
   readonly #from: Instant | undefined;
   readonly #to: Instant | undefined;
@@ -112,7 +112,7 @@ export class SegmentText {
   totalRows = 0;
   answer: AnswerStats = emptyAnswer();
 
-  constructor(options: SegmentTextOptions) {
+  constructor(options: SegmentBuilderOptions) {
     this.#options = options;
     this.#key = new RowKeyReader(options.run);
     this.#from = options.from === undefined ? undefined : instantOf(options.from);

@@ -1,7 +1,7 @@
 import type { Segment } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { timeOf } from "../plan/answer-reader.ts";
+import { timeOf } from "../plan/table-asks.ts";
 import type { SegmentDraft } from "./fetch-slice.ts";
 
 /** A part of a segment, as it is to be written. */

@@ -1,4 +1,4 @@
-import type { SurveyRecord } from "../../archive/write/journal.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { CountRows } from "../run/run-horizon.ts";
 import { windowKey } from "./held-window.ts";
 import {
@@ -15,7 +15,7 @@ export interface PlanAsks {
   /** Undefined where the gateway does not count rows in windows. */
   readonly countRows: CountRows | undefined;
   /** Passes over all of the table; undefined where nothing may be fetched. */
-  readonly survey: (() => Promise<SurveyRecord | "absent">) | undefined;
+  readonly fullScan: (() => Promise<ScanRecord | "absent">) | undefined;
   /** Splits a segment that is held; undefined where nothing may be changed. */
   readonly split: ((step: SplitStep) => Promise<void>) | undefined;
 }
@@ -25,25 +25,25 @@ type Known = Omit<PlanInput, "isCounted" | "maySplit">;
 /** What is to be done about a table. */
 export type TablePlan = AbsentPlan | LapsedPlan | FetchPlan;
 
-/** Answers the planner's questions until it knows what to do; null where that takes a survey, and none may be made. */
+/** Answers the planner's questions until it knows what to do; null where that takes a full scan, and none may be made. */
 export async function askPlan(
   input: Known,
-  asks: PlanAsks & { readonly survey: NonNullable<PlanAsks["survey"]> },
+  asks: PlanAsks & { readonly fullScan: NonNullable<PlanAsks["fullScan"]> },
 ): Promise<TablePlan>;
 export async function askPlan(input: Known, asks: PlanAsks): Promise<TablePlan | null>;
 export async function askPlan(
   input: Known,
-  { countRows, survey, split }: PlanAsks,
+  { countRows, fullScan, split }: PlanAsks,
 ): Promise<TablePlan | null> {
   const counts = new Map<string, number>();
-  let surveyed: SurveyRecord | "absent" | undefined;
+  let scanned: ScanRecord | "absent" | undefined;
   for (;;) {
-    const answers = surveyed === undefined ? { counts } : { counts, survey: surveyed };
+    const answers = scanned === undefined ? { counts } : { counts, fullScan: scanned };
     const known = { ...input, isCounted: countRows !== undefined, maySplit: split !== undefined };
     const step = planTable(known, answers);
-    if (step.kind === "survey") {
-      if (survey === undefined) return null;
-      surveyed = await survey();
+    if (step.kind === "scan") {
+      if (fullScan === undefined) return null;
+      scanned = await fullScan();
     } else if (step.kind === "count") {
       for (const window of step.windows) {
         counts.set(windowKey(window), await countRows!(window.from, window.to));

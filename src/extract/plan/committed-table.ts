@@ -1,6 +1,6 @@
 import type { Holding, Manifest, Segment, TableManifest } from "../../archive/manifest/manifest.ts";
 import { type Nanoseconds, parseTime } from "../../model/time.ts";
-import { type RunKnowledge, settledVersion } from "../run/run-description.ts";
+import { type RunDescription, settledVersion } from "../run/run-description.ts";
 
 /** Rows that a table's certificate accounts for, those set aside among them. */
 export function certifiedRows({ certificate }: Pick<Holding, "certificate">): number {
@@ -11,7 +11,7 @@ export function certifiedRows({ certificate }: Pick<Holding, "certificate">): nu
  * True when rows of a table that was archived as finished may have changed in place since: its storage version is
  * another, and counts do not tell which rows did, so that only fetching all of them again brings them.
  */
-export function isOutdated(table: Holding, run: RunKnowledge): boolean {
+export function isOutdated(table: Holding, run: RunDescription): boolean {
   const version = settledVersion(run);
   // up to an instant: archived while the run went on, and brought up to date by counts
   const settled = table.certificate !== null && table.certificate.until === null;
@@ -25,7 +25,7 @@ export function provenSegments(table: TableManifest | undefined): (segment: Segm
 }
 
 /** True while the version stands under which a gateway said that a run has no such table. */
-export function isAbsentStill(table: TableManifest | undefined, run: RunKnowledge): boolean {
+export function isAbsentStill(table: TableManifest | undefined, run: RunDescription): boolean {
   const version = settledVersion(run);
   const { proven } = table ?? {};
   return proven?.state === "ABSENT" && version !== null && proven.storageVersion === version;

@@ -8,9 +8,9 @@ import { lineHash } from "../../row/row-hash.ts";
 import { comparableLine } from "../../row/same-line.ts";
 import { linesWithoutOddZeros } from "../../row/strict-line.ts";
 import { type SliceWork, segmentsOf } from "../fetch/fetch-slice.ts";
-import { asked, eachLine, isRefusal } from "./answer-reader.ts";
 import { firstTime, lastTime } from "./full-scan.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
+import { asked, eachLine, isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
   readonly run: RunRef;

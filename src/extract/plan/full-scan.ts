@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto";
-import type { SurveyRecord } from "../../archive/write/journal.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
 import { type FetchedSegment, type OpenEnd, type SliceWork, segmentsOf } from "../fetch/fetch-slice.ts";
-import { isRefusal, shortestRefusedNs, timeOf } from "./answer-reader.ts";
 import type { Window } from "./held-window.ts";
+import { isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
 
-/** The bounds of a survey's first try: none, but for the horizon of a run that goes on. */
+/** The bounds of a full scan's first try: none, but for the horizon of a run that goes on. */
 export function openWindow(until: Nanoseconds | undefined): Window {
   return { from: int64Min, to: until ?? int64Max };
 }
@@ -19,13 +19,13 @@ export function openWindow(until: Nanoseconds | undefined): Window {
  * none, so that the pass that stores, in slices, asks with others: both must bring the same bytes. `windows` lie one
  * behind the other.
  */
-export async function surveyTable(
+export async function scanTable(
   run: RunRef,
   table: Table,
   windows: readonly Window[],
   until: Nanoseconds | undefined,
   work: Omit<SliceWork, "countRows">,
-): Promise<SurveyRecord> {
+): Promise<ScanRecord> {
   const hash = createHash("sha256");
   let rows = 0;
   let first: string | null = null;
@@ -41,7 +41,7 @@ export async function surveyTable(
       release();
     }
   };
-  const openEnds: SurveyRecord["openEnds"] = [];
+  const openEnds: ScanRecord["openEnds"] = [];
   const slice = { run, table, bucket: "", expected: undefined };
   const passOver = async ({ from, to }: Window): Promise<void> => {
     const before = rows;
@@ -71,7 +71,7 @@ export async function surveyTable(
   };
 }
 
-function recordOf(openEnd: OpenEnd): SurveyRecord["openEnds"][number] {
+function recordOf(openEnd: OpenEnd): ScanRecord["openEnds"][number] {
   return { ...openEnd, from: openEnd.from.toString(), to: openEnd.to.toString() };
 }
 

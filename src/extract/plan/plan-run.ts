@@ -12,7 +12,7 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { RunLists } from "../choose/run-lists.ts";
 import { diskBytes, diskRoom, hasRoom, leastRoom, textBytes } from "../fetch/disk-need.ts";
 import { type ArchiveSettings, trustedWork } from "../run/archive-run.ts";
-import { type RunKnowledge, settledVersion } from "../run/run-description.ts";
+import { type RunDescription, settledVersion } from "../run/run-description.ts";
 import { type CountRows, isUpToDate, lookAhead } from "../run/run-horizon.ts";
 import { askPlan, type TablePlan as Planning } from "./ask-plan.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
@@ -43,7 +43,7 @@ export interface TablePlan {
   readonly error: RunvaultError | null;
 }
 
-/** The plan of one table; null where only a survey could tell, an error where the job would leave the table alone. */
+/** The plan of one table; null where only a full scan could tell, an error where the job would leave the table alone. */
 type Planned = Planning | RunvaultError | null;
 
 /**
@@ -92,7 +92,7 @@ export async function planRun(input: {
     const ownHeld = held?.of(name) ?? nothingHeld();
     const known = { table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink };
     try {
-      return await askPlan(known, { countRows, survey: undefined, split: undefined });
+      return await askPlan(known, { countRows, fullScan: undefined, split: undefined });
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown).at({ instance: instanceId, run: runId, table: name });
@@ -120,7 +120,7 @@ export async function planRun(input: {
 
 async function heldNow(
   archive: Archive,
-  run: RunKnowledge,
+  run: RunDescription,
   committed: Manifest | null,
   lost: ReadonlySet<string>,
   trusted: ReturnType<typeof trustedWork>,

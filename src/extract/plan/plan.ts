@@ -2,12 +2,12 @@ import { chooseGrain, type Grain } from "../../archive/bucket.ts";
 import type { Segment, TableManifest } from "../../archive/manifest/manifest.ts";
 import { latestView, provenView, type TableView } from "../../archive/manifest/table-view.ts";
 import type { HeldTable } from "../../archive/write/held-tables.ts";
-import type { SurveyRecord } from "../../archive/write/journal.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
 import { int64Max, type Nanoseconds } from "../../model/time.ts";
-import type { RunKnowledge } from "../run/run-description.ts";
+import type { RunDescription } from "../run/run-description.ts";
 import { compareCounts } from "./changed-windows.ts";
 import { certifiedRows, isDisproven, isOutdated, provenSegments } from "./committed-table.ts";
 import { gapsBetween, type HeldWindow, heldWindows, sumRows, type Window, windowKey } from "./held-window.ts";
@@ -16,7 +16,7 @@ import { type SlicePlan, smallest } from "./slices.ts";
 /** What is known of a table before anything is asked. */
 export interface PlanInput {
   readonly table: TableName;
-  readonly run: RunKnowledge;
+  readonly run: RunDescription;
   /** Exclusive upper bound of ts_event; undefined for a finished run. */
   readonly until: Nanoseconds | undefined;
   /** What the gateway says it holds within that bound; null where it has no storage facts. */
@@ -37,11 +37,11 @@ export interface PlanAnswers {
   /** Rows that it counts in windows, by `windowKey`. */
   readonly counts: ReadonlyMap<string, number>;
   /** What a pass over all of the table found; `absent` where the gateway said that it keeps no such table. */
-  readonly survey?: SurveyRecord | "absent";
+  readonly fullScan?: ScanRecord | "absent";
 }
 
 /** Either what must be asked before more can be said, or what to do. */
-export type PlanStep = CountStep | SurveyStep | SplitStep | AbsentPlan | LapsedPlan | FetchPlan;
+export type PlanStep = CountStep | ScanStep | SplitStep | AbsentPlan | LapsedPlan | FetchPlan;
 
 /** The rows in these windows must be counted. */
 export interface CountStep {
@@ -50,8 +50,8 @@ export interface CountStep {
 }
 
 /** Only a pass over all of the table can tell what it holds. */
-export interface SurveyStep {
-  readonly kind: "survey";
+export interface ScanStep {
+  readonly kind: "scan";
 }
 
 /**
@@ -86,7 +86,7 @@ export interface FetchPlan extends SlicePlan {
   readonly gatewayFrom: Nanoseconds | undefined;
 }
 
-/** What a table holds, by facts or by a survey. */
+/** What a table holds, by facts or by a full scan. */
 interface Extent {
   readonly rows: number;
   readonly first: Nanoseconds | undefined;
@@ -102,7 +102,7 @@ interface Extent {
 export function planTable(input: PlanInput, answers: PlanAnswers): PlanStep {
   const { held, run } = input;
   const found = extentOf(input, answers);
-  if (found === undefined) return { kind: "survey" };
+  if (found === undefined) return { kind: "scan" };
   const lapsed = lapsedWhole(input, found);
   if (lapsed !== null) return lapsed;
   if (found === "absent" || found.rows === 0) refuseToVanish(input, found);
@@ -191,7 +191,7 @@ function straddles({ from, to, rows, sorted }: Segment, at: Nanoseconds | undefi
   return at !== undefined && sorted && rows > 0 && BigInt(from) < at && BigInt(to) > at;
 }
 
-/** What the table holds; undefined where only a survey can tell. */
+/** What the table holds; undefined where only a full scan can tell. */
 function extentOf(
   { table, facts, held, until }: PlanInput,
   answers: PlanAnswers,
@@ -200,11 +200,11 @@ function extentOf(
     const own = facts.get(table);
     return own === undefined ? "absent" : { rows: Number(own.rows), first: own.first, last: own.last };
   }
-  const before = held.survey?.until === (until?.toString() ?? null) ? held.survey : undefined;
-  const survey = answers.survey ?? before;
-  if (survey === undefined || survey === "absent") return survey;
+  const before = held.fullScan?.until === (until?.toString() ?? null) ? held.fullScan : undefined;
+  const fullScan = answers.fullScan ?? before;
+  if (fullScan === undefined || fullScan === "absent") return fullScan;
   const time = (text: string | null) => (text === null ? undefined : BigInt(text));
-  return { rows: survey.rows, first: time(survey.first), last: time(survey.last) };
+  return { rows: fullScan.rows, first: time(fullScan.first), last: time(fullScan.last) };
 }
 
 function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]): SlicePlan {
@@ -217,7 +217,7 @@ function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]
   }
   const span = { from: first, to: until ?? smallest(last + 1n, int64Max) };
   const lengthNs = span.to - span.from;
-  // after a survey, which asked for all at once, two slices at least: a second pass has to ask in another way
+  // after a full scan, which asked for all at once, two slices at least: a second pass has to ask in another way
   const most = facts === null ? (lengthNs + 1n) / 2n : lengthNs;
   const byRows = (lengthNs * BigInt(sliceRows)) / BigInt(Math.max(1, rows)) + 1n;
   const stepNs = rows <= sliceRows ? most : smallest(most, byRows);

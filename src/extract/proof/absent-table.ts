@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { probe, type TableAsks } from "../plan/answer-reader.ts";
 import { openWindow } from "../plan/full-scan.ts";
+import { probe, type TableAsks } from "../plan/table-asks.ts";
 import { rowsOutside } from "./outer-ends.ts";
 
 /** True for what a source says to a table that a run does not have. */

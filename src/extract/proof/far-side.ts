@@ -1,7 +1,7 @@
 import type { Nanoseconds } from "../../model/time.ts";
-import { isRefusal, probe, type TableAsks } from "../plan/answer-reader.ts";
 import type { Window } from "../plan/held-window.ts";
-import type { RunKnowledge } from "../run/run-description.ts";
+import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
+import type { RunDescription } from "../run/run-description.ts";
 import { rowsOutside } from "./outer-ends.ts";
 import { day, type Extent, piecesOf, type Rung } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
@@ -9,7 +9,7 @@ import type { SeenSource } from "./seen-source.ts";
 /** A table whose rows may begin long after its run does, or end long before. */
 export interface FarSides {
   readonly asks: TableAsks;
-  readonly run: Pick<RunKnowledge, "started" | "ended">;
+  readonly run: Pick<RunDescription, "started" | "ended">;
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
   readonly seen: SeenSource;

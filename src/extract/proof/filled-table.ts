@@ -1,11 +1,11 @@
 import type { TableManifest } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
-import type { SurveyRecord } from "../../archive/write/journal.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { isRefusal, type TableAsks } from "../plan/answer-reader.ts";
 import { isOutdated } from "../plan/committed-table.ts";
-import type { RunKnowledge } from "../run/run-description.ts";
+import { isRefusal, type TableAsks } from "../plan/table-asks.ts";
+import type { RunDescription } from "../run/run-description.ts";
 import { showWholeEnd } from "./capped-end.ts";
 import { withinReach } from "./far-side.ts";
 import { grounds } from "./grounds.ts";
@@ -16,13 +16,13 @@ import type { SeenSource } from "./seen-source.ts";
 /** A table with rows, all of which are here as far as counts or two passes tell. */
 export interface FilledTable {
   readonly asks: TableAsks;
-  readonly run: RunKnowledge;
+  readonly run: RunDescription;
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
   /** The rung on which the first pass showed the ends to be empty; undefined where there was none. */
   readonly rung: Rung | undefined;
   /** What the first pass left open about its last timestamps. */
-  readonly openEnds: SurveyRecord["openEnds"];
+  readonly openEnds: ScanRecord["openEnds"];
   readonly mostBytes: number;
   readonly seen: SeenSource;
 }
@@ -67,7 +67,7 @@ async function emptyAround({ asks, run, until, extent, rung, seen }: FilledTable
 export function standingGrounds(
   former: TableManifest | undefined,
   own: TableFacts,
-  run: RunKnowledge,
+  run: RunDescription,
   until: Nanoseconds | undefined,
 ): readonly string[] {
   const restsOn = formerGrounds(former, own, until);

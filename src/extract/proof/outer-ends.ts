@@ -1,6 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
-import { isRefusal, probe, type TableAsks } from "../plan/answer-reader.ts";
 import type { Window } from "../plan/held-window.ts";
+import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
 import { type Extent, piecesOf, type Rung, windowText } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 

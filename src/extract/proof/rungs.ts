@@ -1,6 +1,6 @@
 import { formatTime, int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
-import type { RunKnowledge } from "../run/run-description.ts";
+import type { RunDescription } from "../run/run-description.ts";
 
 /**
  * How far out is asked: from 1970 to 2100, for a day around the run, or the same by windows of a day, for gateways that
@@ -29,7 +29,7 @@ const year2100 = 4_102_444_800_000_000_000n;
  * is the gateway's clock: those near the run end there, too, for some refuse a bound in the future.
  */
 export function rungsAround(
-  run: Pick<RunKnowledge, "started" | "ended">,
+  run: Pick<RunDescription, "started" | "ended">,
   until: Nanoseconds | undefined,
   extent: Extent | undefined,
   now?: Nanoseconds,

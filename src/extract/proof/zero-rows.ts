@@ -6,8 +6,8 @@ import { exit, RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { isRefusal, jsonOf, probe, type TableAsks } from "../plan/answer-reader.ts";
-import type { RunKnowledge } from "../run/run-description.ts";
+import { isRefusal, jsonOf, probe, type TableAsks } from "../plan/table-asks.ts";
+import type { RunDescription } from "../run/run-description.ts";
 import { grounds } from "./grounds.ts";
 import { firstTaken, showEnds } from "./outer-ends.ts";
 import { type Extent, piecesOf, type Rung, rungsAround } from "./rungs.ts";
@@ -16,7 +16,7 @@ import type { SeenSource } from "./seen-source.ts";
 /** What an answer of no rows is held against. */
 export interface EmptyTable {
   readonly asks: TableAsks;
-  readonly run: RunKnowledge;
+  readonly run: RunDescription;
   readonly until: Nanoseconds | undefined;
   /** True when storage facts count no rows; false where there are no facts. */
   readonly isCounted: boolean;
@@ -85,7 +85,7 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   );
 }
 
-/** Extents of the tables that have rows, by facts, by surveys, and by what is committed. */
+/** Extents of the tables that have rows, by facts, by full scans, and by what is committed. */
 export function filledTables(
   facts: StorageFacts | null,
   held: HeldTables,
@@ -94,9 +94,9 @@ export function filledTables(
   const filled = new Map<TableName, FilledExtent>();
   for (const name of tableNames) {
     const own = facts?.get(name);
-    const { survey } = held.of(name);
+    const { fullScan } = held.of(name);
     const { first: former, last: formerLast } = latestView(committed[name])?.certificate ?? {};
-    const { first, last } = (facts === null ? survey : own) ?? {};
+    const { first, last } = (facts === null ? fullScan : own) ?? {};
     if (first != null && last != null) {
       filled.set(name, { first: BigInt(first), last: BigInt(last), isShown: true });
     } else if (former != null && formerLast != null) {

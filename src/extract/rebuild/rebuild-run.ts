@@ -17,7 +17,7 @@ import {
   generationOf,
   holdsCommittedWork,
   holdsFetchedWork,
-  Pending,
+  RunJournal,
   type Step,
 } from "../../archive/write/run-journal.ts";
 import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
@@ -111,7 +111,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   const exactTypes = typesNow(archive);
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
   const { layout, store } = archive;
-  await using pending = await Pending.open(
+  await using journal = await RunJournal.open(
     { layout, store, run, committed, storageVersion, final: committed.run.final, exactTypes, lost },
     step,
   );
@@ -132,10 +132,10 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   let resumedBuckets = 0;
   for (const { table, former, segments } of buckets) {
     signal.throwIfAborted();
-    for (const segment of segments) await pending.locateWhole(segment);
-    if (pending.isConvertedAnew(table.name, former.bucket, segments)) resumedBuckets++;
-    else await converter.convert(pending, run, table, former.bucket, () => segments);
-    refuseOtherRows(committed, table, former, parquetOf(pending, table.name, former.bucket, segments).file);
+    for (const segment of segments) await journal.locateWhole(segment);
+    if (journal.isConvertedAnew(table.name, former.bucket, segments)) resumedBuckets++;
+    else await converter.convert(journal, run, table, former.bucket, () => segments);
+    refuseOtherRows(committed, table, former, parquetOf(journal, table.name, former.bucket, segments).file);
     job.onRows?.(former.rows, former.storedBytes);
   }
   const tables: Manifest["tables"] = { ...committed.tables };
@@ -145,7 +145,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     const rebuilt = async <H extends Holding>(holding: H): Promise<H> => {
       const found = holding.parquet.map((file) => {
         const segments = made.get(file.file);
-        return segments === undefined ? undefined : parquetOf(pending, name, file.bucket, segments);
+        return segments === undefined ? undefined : parquetOf(journal, name, file.bucket, segments);
       });
       const parquet = holding.parquet.map((file, i) => found[i]?.file ?? file);
       const drift = found.every((one) => one !== undefined)
@@ -155,7 +155,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
       // with a bucket lost whose segments are lost, too, there is nothing to compare with
       const isWhole = parquet.every(({ file }) => !lost.has(file));
       if (sum !== undefined && isWhole && found.some((one) => one !== undefined)) {
-        const files = await Promise.all(parquet.map((file) => pending.locateWhole(file)));
+        const files = await Promise.all(parquet.map((file) => journal.locateWhole(file)));
         if ((await rowHashWithin(duckdb.connection, tableNamed(name), files)).hash !== BigInt(sum)) {
           throw otherRows(committed, name, "the row hash is not the certified one");
         }
@@ -180,7 +180,7 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
   signal.throwIfAborted();
   const manifest: Manifest = {
     ...committed,
-    generation: pending.generation,
+    generation: journal.generation,
     tables,
     tool: job.tool,
     startedAt,
@@ -188,8 +188,8 @@ export async function rebuildRun(job: RebuildJob): Promise<RebuildOutcome> {
     durationMs: Math.round(performance.now() - startedMs),
     retries: 0,
   };
-  await commitRun(archive, manifest, pending, step);
-  await pending.remove();
+  await commitRun(archive, manifest, journal, step);
+  await journal.remove();
   step("pending-removed");
   return {
     manifest,
@@ -241,8 +241,8 @@ async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Prom
   });
 }
 
-function parquetOf(pending: Pending, name: TableName, bucket: string, segments: readonly Segment[]) {
-  const made = pending.held.converted(name, bucket, segments);
+function parquetOf(journal: RunJournal, name: TableName, bucket: string, segments: readonly Segment[]) {
+  const made = journal.held.converted(name, bucket, segments);
   if (made === undefined)
     throw new RunvaultError("internal", `bucket ${bucket} of ${name} was not converted`);
   return made;

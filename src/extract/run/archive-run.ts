@@ -17,7 +17,7 @@ import { makeRealFolder } from "../../archive/storage/real-folder.ts";
 import { typesNow } from "../../archive/types-now.ts";
 import { countGone } from "../../archive/verify/rows-gone.ts";
 import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
-import { Pending, type Step } from "../../archive/write/run-journal.ts";
+import { RunJournal, type Step } from "../../archive/write/run-journal.ts";
 import { mostSegmentBytes, sha256Of } from "../../archive/write/segment.ts";
 import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
 import { interruptOn } from "../../duckdb/open-duckdb.ts";
@@ -42,10 +42,10 @@ import { SteadyFacts } from "../proof/steady-facts.ts";
 import { filledTables } from "../proof/zero-rows.ts";
 import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
 import { recordAttempt } from "./record-attempt.ts";
-import { type RunKnowledge, settledVersion } from "./run-description.ts";
-import { countRowsOf, isUpToDate, lookAhead, type RunOutlook } from "./run-horizon.ts";
+import { type RunDescription, settledVersion } from "./run-description.ts";
+import { countRowsOf, isUpToDate, lookAhead, type RunHorizon } from "./run-horizon.ts";
 import { requireSameRun } from "./run-identity.ts";
-import { type RunContext, TableJob } from "./table-archiver.ts";
+import { type RunContext, TableArchiver } from "./table-archiver.ts";
 
 export interface ArchiveSettings {
   /** Text a segment is cut at. 8 MiB: small enough for several in memory, large enough for zstd and for few files. */
@@ -117,7 +117,7 @@ export interface ArchiveJob {
   /** Waits; a test need not. Default: the system's timer. */
   readonly wait?: (ns: bigint, signal: AbortSignal) => Promise<void>;
   readonly step?: Step;
-  /** Rows of a table that will pass in all: where a survey comes first, its rows as well as those fetched. */
+  /** Rows of a table that will pass in all: where a full scan comes first, its rows as well as those fetched. */
   readonly onPlan?: (table: Table, rows: number | undefined) => void;
   /** Rows as they pass. */
   readonly onRows?: (table: Table, rows: number, bytes: number) => void;
@@ -169,7 +169,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
 
   const settledBefore = () => clock() - settings.settleNs;
   const lists = job.lists ?? new RunLists(source, { finishedStatus: [], settled: settledBefore });
-  let run: RunKnowledge;
+  let run: RunDescription;
   try {
     run = await lists.describe(job.run, signal);
   } catch (thrown) {
@@ -230,8 +230,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     ...trustedWork(outlook, settings),
     exactTypes,
   };
-  await using pending = await Pending.open(held, step);
-  await pending.dropLost();
+  await using journal = await RunJournal.open(held, step);
+  await journal.dropLost();
   const wait = async (ns: bigint, why: string) => {
     if (ns <= 0n) return;
     job.onNote?.(`${why}: waiting ${ns / 1_000_000_000n} s for rows that may still arrive`);
@@ -262,12 +262,12 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
   for (const { name } of wanted) {
     // what an interrupted job saw of the source counts as well
-    const { largest } = pending.held.of(name).survey ?? {};
+    const { largest } = journal.held.of(name).fullScan ?? {};
     if (largest !== undefined) seen.answered(name, largest.rows, largest.bytes);
   }
   const context: RunContext = {
     exactTypes,
-    pending,
+    journal,
     run,
     until,
     committed: committed?.tables ?? {},
@@ -302,12 +302,12 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
       bytes += size;
       job.onRows?.(table, count, size);
     },
-    onSurveyed: job.onRows ?? (() => {}),
+    onScanned: job.onRows ?? (() => {}),
   };
-  const jobs = wanted.map((table) => new TableJob(table, context, outlook.countRows(table)));
+  const jobs = wanted.map((table) => new TableArchiver(table, context, outlook.countRows(table)));
 
   /** One step of all tables side by side; what concerns the whole run stops them all. */
-  const together = async (action: (table: TableJob) => Promise<void>) => {
+  const together = async (action: (table: TableArchiver) => Promise<void>) => {
     const outcomes = await Promise.allSettled(
       jobs.map(async (table) => {
         try {
@@ -324,7 +324,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   };
 
   await together((table) => table.plan(outlook.facts));
-  if (isUnmarked && run.final && run.ended === undefined && jobs.some((table) => table.isSurveyed)) {
+  if (isUnmarked && run.final && run.ended === undefined && jobs.some((table) => table.isScanned)) {
     await wait(settings.settleNs, "the gateway does not say when the run ended");
   }
   const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
@@ -395,7 +395,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     differing = await differingNow();
   }
   /** Moves the horizon of a run that goes on back to where counts agree with rows. True where there is such a place. */
-  const fallBack = async (agreedUntil: (table: TableJob) => Promise<Nanoseconds | undefined>) => {
+  const fallBack = async (agreedUntil: (table: TableArchiver) => Promise<Nanoseconds | undefined>) => {
     const agreed: Nanoseconds[] = [];
     await together(async (table) => {
       const until = await agreedUntil(table);
@@ -414,7 +414,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   differing ??= await differingNow();
   const doubted = jobs.filter(({ table }) => !run.final && differing?.has(table.name));
   const others = { facts: async (...asked: FactsAsked) => (await source.otherFacts?.(...asked)) ?? null };
-  const agreedWithOthers = async (job: TableJob) =>
+  const agreedWithOthers = async (job: TableArchiver) =>
     doubted.includes(job)
       ? await job.findAgreedUntil(latest, countRowsOf(others, run, job.table, signal))
       : undefined;
@@ -427,7 +427,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     summary ??= source.document(run, "summary", signal);
     return summary;
   };
-  const filled = filledTables(latest, pending.held, context.committed);
+  const filled = filledTables(latest, journal.held, context.committed);
   let isMore = false;
   await together(async (table) => {
     if (await table.proveEmpty(latest, filled, summaryOnce)) isMore = true;
@@ -446,7 +446,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     source,
     lists,
     run,
-    pending,
+    journal,
     now !== run,
     Object.fromEntries(former),
     warnings,
@@ -456,7 +456,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     format: 2,
     instanceId: run.instanceId,
     runId: run.runId,
-    generation: pending.generation,
+    generation: journal.generation,
     state: stateOf(results),
     run: {
       status: run.status,
@@ -478,8 +478,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     durationMs: Math.round(performance.now() - startedMs),
     retries,
   };
-  const { resumedSegments } = pending.held;
-  await commitRun(archive, manifest, pending, step);
+  const { resumedSegments } = journal.held;
+  await commitRun(archive, manifest, journal, step);
   const named = (isEmpty: boolean) =>
     wanted.flatMap(({ name }) => {
       const rows = latestView(manifest.tables[name])?.certificate?.rows;
@@ -488,14 +488,14 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   await rememberSource(archive, source.label, (known) =>
     seen.toRemember(known, run.instanceId, { filled: named(false), empty: named(true) }),
   );
-  await pending.remove();
+  await journal.remove();
   step("pending-removed");
   const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
   return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes, warnings };
 }
 
 /** Which work of an interrupted job may be gone on with: all, or what is no older than rows may arrive late. */
-export function trustedWork({ isUnmarked }: RunOutlook, { settleNs }: Pick<ArchiveSettings, "settleNs">) {
+export function trustedWork({ isUnmarked }: RunHorizon, { settleNs }: Pick<ArchiveSettings, "settleNs">) {
   return isUnmarked ? { notedSinceMs: Date.now() - Number(settleNs / 1_000_000n) } : {};
 }
 
@@ -543,10 +543,10 @@ async function keepGoneRun(
  */
 async function describedAgain(
   lists: RunLists,
-  run: RunKnowledge,
+  run: RunDescription,
   warnings: string[],
   signal: AbortSignal,
-): Promise<RunKnowledge> {
+): Promise<RunDescription> {
   try {
     return await lists.describeAgain(run, signal);
   } catch (thrown) {
@@ -592,7 +592,7 @@ async function fetchDocuments(
   source: HistorySource,
   lists: RunLists,
   run: RunRef,
-  pending: Pending,
+  journal: RunJournal,
   isDescribed: boolean,
   former: Manifest["documents"],
   warnings: string[],
@@ -627,8 +627,8 @@ async function fetchDocuments(
       if (former[kind] !== undefined) documents[kind] = former[kind];
       continue;
     }
-    const file = pending.nextName(kind, "json");
-    await pending.writeDocument(file, bytes);
+    const file = journal.nextName(kind, "json");
+    await journal.writeDocument(file, bytes);
     documents[kind] = { file, storedBytes: bytes.byteLength, sha256: sha256Of(bytes) };
   }
   return documents;

@@ -1,7 +1,7 @@
 import type { Archive } from "../../archive/archive.ts";
 import { type Manifest, runState, type TableManifest, tableState } from "../../archive/manifest/manifest.ts";
 import { commitRun } from "../../archive/write/commit.ts";
-import { Pending, type Step } from "../../archive/write/run-journal.ts";
+import { RunJournal, type Step } from "../../archive/write/run-journal.ts";
 import { exit, type RunvaultError } from "../../model/error.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
@@ -40,10 +40,10 @@ export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
   const tables = { ...committed.tables, ...Object.fromEntries(concerned) };
   const storageVersion = committed.run.final ? committed.run.storageVersion : null;
   const work = { layout, store, run: committed, committed, storageVersion, final: committed.run.final };
-  await using pending = await Pending.open({ ...work, exactTypes: attempt.exactTypes }, step);
+  await using journal = await RunJournal.open({ ...work, exactTypes: attempt.exactTypes }, step);
   const manifest: Manifest = {
     ...committed,
-    generation: pending.generation,
+    generation: journal.generation,
     state: runState(Object.values(tables).map(({ state }) => state)),
     closedAt,
     tables,
@@ -53,8 +53,8 @@ export async function recordAttempt(attempt: FailedAttempt): Promise<Manifest> {
     durationMs: 0,
     retries: 0,
   };
-  await commitRun(archive, manifest, pending, step);
-  await pending.remove();
+  await commitRun(archive, manifest, journal, step);
+  await journal.remove();
   return manifest;
 }
 

@@ -2,7 +2,7 @@ import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 
 /** What a source tells of a run, whichever way it tells it. */
-export interface RunKnowledge extends RunRef {
+export interface RunDescription extends RunRef {
   readonly status: string;
   readonly started: Nanoseconds | undefined;
   readonly ended: Nanoseconds | undefined;
@@ -17,6 +17,6 @@ export interface RunKnowledge extends RunRef {
  * What tells whether rows of a finished run changed. Null where the source has no such mark, and while the run goes on:
  * the mark changes with every row then, and counts tell which windows did.
  */
-export function settledVersion(run: RunKnowledge): string | null {
+export function settledVersion(run: RunDescription): string | null {
   return run.final ? (run.storageVersion ?? null) : null;
 }

@@ -4,18 +4,18 @@ import type { Table, TableName } from "../../model/profile/table.ts";
 import type { HistorySource, RunRef, StorageFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
-import { isRefusal, shortestRefusedNs, type TableAsks } from "../plan/answer-reader.ts";
 import { isDue } from "../plan/committed-table.ts";
+import { isRefusal, shortestRefusedNs, type TableAsks } from "../plan/table-asks.ts";
 import { isRefusedByRoute } from "../proof/absent-table.ts";
 import { isProofEnough, type RequiredProof } from "../proof/required-proof.ts";
-import { type RunKnowledge, settledVersion } from "./run-description.ts";
+import { type RunDescription, settledVersion } from "./run-description.ts";
 
 /** Rows in a window by the gateway's facts. */
 export type CountRows = (from: Nanoseconds, to: Nanoseconds) => Promise<number>;
 
 /** What can be asked of a run, and up to where, before any of its rows is fetched. */
-export interface RunOutlook {
-  readonly run: RunKnowledge;
+export interface RunHorizon {
+  readonly run: RunDescription;
   /** Exclusive upper bound of ts_event; undefined for a finished run. */
   readonly until: Nanoseconds | undefined;
   /** Facts within the horizon; null where the source has none. */
@@ -37,11 +37,11 @@ type Facts = Pick<HistorySource, "facts">;
 /** Asks the source what it holds of a run. `settleNs` is how long rows of a run that goes on may arrive late. */
 export async function lookAhead(
   source: Facts,
-  run: RunKnowledge,
+  run: RunDescription,
   committed: Manifest | null,
   settled: Nanoseconds,
   signal: AbortSignal,
-): Promise<RunOutlook> {
+): Promise<RunHorizon> {
   const whole = await source.facts(run, {}, signal);
   const bounded = whole !== null && (await keepsToBounds(source, run, whole, signal));
   const until = run.final ? undefined : horizonOf(whole, settled, committed);
@@ -64,7 +64,7 @@ export async function lookAhead(
 export async function isUpToDate(
   source: Facts,
   committed: Manifest,
-  run: RunKnowledge,
+  run: RunDescription,
   wanted: readonly Table[],
   asked: {
     readonly require: RequiredProof;

@@ -8,13 +8,13 @@ import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { HistorySource } from "../../model/source.ts";
 import { formatTime } from "../../model/time.ts";
 import { comparableLine } from "../../row/same-line.ts";
-import { askSmall, linesIn, linesOf, timeOf } from "../plan/answer-reader.ts";
-import type { RunKnowledge } from "./run-description.ts";
+import { askSmall, linesIn, linesOf, timeOf } from "../plan/table-asks.ts";
+import type { RunDescription } from "./run-description.ts";
 
 export interface RunIdentity {
   readonly source: HistorySource;
   readonly archive: Archive;
-  readonly run: RunKnowledge;
+  readonly run: RunDescription;
   readonly committed: Manifest;
   /** The operator's word that the source's address is another and the source the same. */
   readonly isMoved: boolean;

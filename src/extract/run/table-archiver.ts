@@ -15,8 +15,8 @@ import {
   tableState,
 } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
-import type { SurveyRecord } from "../../archive/write/journal.ts";
-import type { Pending } from "../../archive/write/run-journal.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
+import type { RunJournal } from "../../archive/write/run-journal.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
@@ -30,19 +30,11 @@ import { requireRoom } from "../fetch/disk-need.ts";
 import { fetchBuckets } from "../fetch/fetch-buckets.ts";
 import { type FetchedSegment, type Slice, type SliceWork, segmentsOf } from "../fetch/fetch-slice.ts";
 import { splitSegment } from "../fetch/split-segment.ts";
-import {
-  isRefusal,
-  linesOf,
-  probe,
-  shortestRefusedNs,
-  type TableAsks,
-  timeOf,
-} from "../plan/answer-reader.ts";
 import { askPlan } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
 import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "../plan/committed-table.ts";
 import { compareHeld, type DifferingWindow } from "../plan/compare-held.ts";
-import { firstTime, openWindow, surveyTable } from "../plan/full-scan.ts";
+import { firstTime, openWindow, scanTable } from "../plan/full-scan.ts";
 import {
   contiguous,
   type HeldWindow,
@@ -54,6 +46,7 @@ import {
 } from "../plan/held-window.ts";
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
 import { countSlice, isBucketToFetch, slicesOf } from "../plan/slices.ts";
+import { isRefusal, linesOf, probe, shortestRefusedNs, type TableAsks, timeOf } from "../plan/table-asks.ts";
 import { isRefusedByRoute, isUnavailable } from "../proof/absent-table.ts";
 import { formerGrounds, proveFilled, standingGrounds } from "../proof/filled-table.ts";
 import { grounds, heldGrounds, unseen } from "../proof/grounds.ts";
@@ -63,7 +56,7 @@ import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../pr
 import { isProofEnough, type RequiredProof, weakerProof } from "../proof/required-proof.ts";
 import { type Extent, piecesOf, type Rung, rungsAround, windowText } from "../proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
-import type { RunKnowledge } from "./run-description.ts";
+import type { RunDescription } from "./run-description.ts";
 import type { CountRows } from "./run-horizon.ts";
 
 type Proof = Certificate["proof"];
@@ -72,8 +65,8 @@ type Proof = Certificate["proof"];
 export interface RunContext {
   /** Types of exact columns that Parquet is made in. */
   readonly exactTypes: (table: TableName) => ExactTypes;
-  readonly pending: Pending;
-  readonly run: RunKnowledge;
+  readonly journal: RunJournal;
+  readonly run: RunDescription;
   /** Exclusive upper bound of ts_event; undefined for a finished run. It falls back where facts lag behind the rows. */
   until: Nanoseconds | undefined;
   readonly committed: Manifest["tables"];
@@ -102,8 +95,8 @@ export interface RunContext {
   readonly versionMoved: () => boolean;
   readonly onPlan: (table: Table, rows: number | undefined) => void;
   readonly onRows: (table: Table, rows: number, bytes: number) => void;
-  /** Rows of a survey, which stores nothing. */
-  readonly onSurveyed: (table: Table, rows: number, bytes: number) => void;
+  /** Rows of a full scan, which stores nothing. */
+  readonly onScanned: (table: Table, rows: number, bytes: number) => void;
 }
 
 /** A window that brought another number of rows than the gateway counts in it, asked before and after. */
@@ -113,15 +106,15 @@ interface Disagreement extends Window {
 }
 
 /** One table of one run on its way into the archive. */
-export class TableJob {
+export class TableArchiver {
   readonly table: Table;
   error: RunvaultError | null = null;
   absent = false;
   readonly #context: RunContext;
   readonly #countRows: CountRows | undefined;
   readonly #former: TableManifest | undefined;
-  #surveyedRows = 0;
-  /** The rung on which the survey's ends were shown to be empty. */
+  #scannedRows = 0;
+  /** The rung on which the full scan's ends were shown to be empty. */
   #rung: Rung | undefined;
   /** Why the rows are not proven, though counts or two passes agree. */
   #doubt: RunvaultError | null = null;
@@ -183,22 +176,22 @@ export class TableJob {
     this.error = error;
   }
 
-  /** Decides what is still to fetch, from the facts within the horizon or, without any, from a survey. */
+  /** Decides what is still to fetch, from the facts within the horizon or, without any, from a full scan. */
   async plan(facts: StorageFacts | null): Promise<void> {
-    const { pending, until, run, sliceRows, acceptShrink } = this.#context;
+    const { journal, until, run, sliceRows, acceptShrink } = this.#context;
     const { name } = this.table;
-    const held = pending.held.of(name);
+    const held = journal.held.of(name);
     const known = { table: name, run, until, facts, held, former: this.#former, sliceRows, acceptShrink };
     const plan = await askPlan(known, {
       countRows: this.#countRows,
-      survey: () => this.#survey(),
+      fullScan: () => this.#fullScan(),
       split: (step) => this.#split(step),
     });
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
     if (plan.kind === "lapsed") return await this.#keepWhole();
-    await pending.dropSegments(name, plan.drop);
+    await journal.dropSegments(name, plan.drop);
     if (plan.kind === "absent") {
-      // a survey has asked the route itself
+      // a full scan has asked the route itself
       if (facts !== null && !isAbsentStill(this.#former, this.#context.run)) await this.#requireUnavailable();
       this.absent = true;
       return;
@@ -207,12 +200,12 @@ export class TableJob {
     if (this.#isToCompare && !this.#compared && (await this.#compare())) return await this.plan(facts);
     this.#plan = plan;
     this.rowsToFetch = plan.rows;
-    this.#context.onPlan(this.table, plan.rows + this.#surveyedRows);
+    this.#context.onPlan(this.table, plan.rows + this.#scannedRows);
   }
 
   /** True when this job made a pass over all of the table. */
-  get isSurveyed(): boolean {
-    return this.#surveyedRows > 0;
+  get isScanned(): boolean {
+    return this.#scannedRows > 0;
   }
 
   /**
@@ -222,8 +215,8 @@ export class TableJob {
   async streamAgain(facts: StorageFacts | null): Promise<boolean> {
     if (this.#lapsed !== undefined) return false;
     const isOther = await this.#compare(true);
-    // what a survey found is of the version before, too
-    if (facts === null) this.#context.pending.held.of(this.table.name).survey = null;
+    // what a full scan found is of the version before, too
+    if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
     else if (!isOther) return false;
     await this.plan(facts);
     return isOther || (await this.#disagreement()) !== null;
@@ -243,7 +236,7 @@ export class TableJob {
   /** True where rows that are held came while the run went on. */
   get #grewHere(): boolean {
     const former = this.#former;
-    if (this.#context.pending.held.resumedGrowing || former?.proven?.state === "OPEN") return true;
+    if (this.#context.journal.held.resumedGrowing || former?.proven?.state === "OPEN") return true;
     return former !== undefined && (latestView(former).certificate?.until ?? null) !== null;
   }
 
@@ -252,12 +245,12 @@ export class TableJob {
    * also what was compared or fetched before.
    */
   async #compare(afresh = false): Promise<boolean> {
-    const { pending, run, work, slices, sliceRows } = this.#context;
+    const { journal, run, work, slices, sliceRows } = this.#context;
     const { name } = this.table;
-    const held = pending.held.of(name);
+    const held = journal.held.of(name);
     const from = this.#gatewayFrom;
     const isEqual = ({ segments }: HeldWindow) => segments.every(({ file }) => held.compared.has(file));
-    // where rows are not counted, what this job fetched is held against its own survey
+    // where rows are not counted, what this job fetched is held against its own full scan
     const isFormer = ({ file, partOf }: Segment) =>
       this.#formerFiles.has(file) || (partOf !== undefined && this.#formerFiles.has(partOf));
     const isOwn = ({ segments }: HeldWindow) =>
@@ -266,7 +259,7 @@ export class TableJob {
       (window) => (from === undefined || window.to > from) && (afresh || !isEqual(window)) && !isOwn(window),
     );
     const onEqual = ({ segments }: HeldWindow) =>
-      pending.addCompared(
+      journal.addCompared(
         name,
         segments.map(({ file }) => file),
       );
@@ -279,9 +272,9 @@ export class TableJob {
           work: {
             ...work,
             countRows: this.#countRows,
-            onRows: (rows, bytes) => this.#context.onSurveyed(this.table, rows, bytes),
+            onRows: (rows, bytes) => this.#context.onScanned(this.table, rows, bytes),
           },
-          read: async (segment) => await pending.textOf(segment),
+          read: async (segment) => await journal.textOf(segment),
           onEqual,
         }),
       );
@@ -302,7 +295,7 @@ export class TableJob {
       if (this.#context.acceptShrink || rowsThere >= rows) continue;
       if (segments.every(isProven)) throw shrunk(rowsThere, rows, ` in [${from}, ${to})`);
     }
-    await pending.dropSegments(
+    await journal.dropSegments(
       name,
       differing.flatMap(({ segments }) => segments),
     );
@@ -313,12 +306,12 @@ export class TableJob {
   async fetch(): Promise<void> {
     const plan = this.#plan;
     if (plan === undefined) return;
-    const { slices, pending, run, work } = this.#context;
+    const { slices, journal, run, work } = this.#context;
     const { name } = this.table;
     // not before: facts that nothing has room for decide nothing
-    if (pending.held.of(name).grain === null && plan.spanRows > 0) await pending.setGrain(name, plan.grain);
+    if (journal.held.of(name).grain === null && plan.spanRows > 0) await journal.setGrain(name, plan.grain);
     // buckets that need no fetching, but lost or never got their Parquet
-    const ready = pending.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
+    const ready = journal.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
     const converted = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) => this.#convert(bucket));
     const fetched = fetchBuckets({
       slices: slicesOf(run, this.table, plan),
@@ -423,7 +416,7 @@ export class TableJob {
   async #timesIn({ segments }: HeldWindow): Promise<Nanoseconds[]> {
     const times: Nanoseconds[] = [];
     for (const segment of segments) {
-      const text = await this.#context.pending.textOf(segment);
+      const text = await this.#context.journal.textOf(segment);
       for (const line of linesOf(text)) {
         const time = timeOf(line.toString("utf8"));
         if (time !== null) times.push(BigInt(time));
@@ -442,9 +435,9 @@ export class TableJob {
   }
 
   async #dropSegments(isStale: (segment: Segment) => boolean): Promise<void> {
-    const { pending } = this.#context;
-    const stale = pending.held.of(this.table.name).segments.filter(isStale);
-    await pending.dropSegments(this.table.name, stale);
+    const { journal } = this.#context;
+    const stale = journal.held.of(this.table.name).segments.filter(isStale);
+    await journal.dropSegments(this.table.name, stale);
   }
 
   /**
@@ -462,15 +455,15 @@ export class TableJob {
   async proveFilled(facts: StorageFacts | null): Promise<void> {
     const { slices, until, run, work } = this.#context;
     const own = facts?.get(this.table.name);
-    const { survey } = this.#context.pending.held.of(this.table.name);
-    const extent = extentOf(own ?? survey);
+    const { fullScan } = this.#context.journal.held.of(this.table.name);
+    const extent = extentOf(own ?? fullScan);
     if (this.#lapsed !== undefined) return;
     // shown already, or doubted, or to be told that the facts say otherwise
     if (this.restsOn.length > 0 || this.#doubt !== null || this.disagrees(facts)) return;
     if (extent === undefined || !this.#agreedRows(facts)) return;
     this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     if (this.restsOn.length > 0) return;
-    const openEnds = own === undefined ? (survey?.openEnds ?? []) : [];
+    const openEnds = own === undefined ? (fullScan?.openEnds ?? []) : [];
     const common = { asks: this.#asks(), run, until, extent, rung: this.#rung, openEnds };
     await this.#doubting(async () => {
       const prove = () => proveFilled({ ...common, mostBytes: work.mostBytes, seen: work.seen });
@@ -528,12 +521,12 @@ export class TableJob {
     }
   }
 
-  /** Rows that are here and that counts, or the survey, agree upon; undefined where they do not, or there is no saying. */
+  /** Rows that are here and that counts, or the full scan, agree upon; undefined where they do not, or there is no saying. */
   #agreedRows(facts: StorageFacts | null): number | undefined {
-    const held = this.#context.pending.held.of(this.table.name);
+    const held = this.#context.journal.held.of(this.table.name);
     const rows = this.#comparedRows();
     const own = facts?.get(this.table.name);
-    const wanted = own === undefined ? held.survey?.rows : Number(own.rows);
+    const wanted = own === undefined ? held.fullScan?.rows : Number(own.rows);
     return wanted === rows ? rows : undefined;
   }
 
@@ -556,8 +549,8 @@ export class TableJob {
 
   /** The table as the manifest will have it. */
   async result(facts: StorageFacts | null, checkedAt: string): Promise<TableManifest> {
-    const { pending, run, exactTypes } = this.#context;
-    const held = pending.held.of(this.table.name);
+    const { journal, run, exactTypes } = this.#context;
+    const held = journal.held.of(this.table.name);
     const isCompared = this.#compared || !this.#isToCompare || this.#former === undefined;
     const common = {
       exactTypes: { ...exactTypes(this.table.name) },
@@ -619,14 +612,14 @@ export class TableJob {
 
   /** What is held of the table now, with its certificate. */
   async #holding(facts: StorageFacts | null, checkedAt: string) {
-    const { pending, until, versionMoved, requireDistinctSeq } = this.#context;
+    const { journal, until, versionMoved, requireDistinctSeq } = this.#context;
     const own = facts?.get(this.table.name);
-    const held = pending.held.of(this.table.name);
+    const held = journal.held.of(this.table.name);
     const ended: Certificate["ended"] = this.error === null ? "clean" : "cut";
     const segments = this.error !== null && !worthKeeping(this.error) ? [] : held.segments;
     if (this.error !== null) await this.#convertHeld(segments);
     const parquet = [...new Set(segments.map(({ bucket }) => bucket))]
-      .flatMap((bucket) => pending.held.converted(this.table.name, bucket) ?? [])
+      .flatMap((bucket) => journal.held.converted(this.table.name, bucket) ?? [])
       .sort((a, b) => (a.file.bucket < b.file.bucket ? -1 : 1));
     const windows = new Set(segments.map(windowKey));
     const quarantine = held.quarantine.filter((file) => windows.has(windowKey(file)));
@@ -682,7 +675,7 @@ export class TableJob {
   async #requireProvenRows(files: readonly ParquetFile[], setAside: number): Promise<void> {
     const proven = this.#former?.proven ?? null;
     if (proven === null || this.#context.acceptShrink) return;
-    const { segments } = this.#context.pending.held.of(this.table.name);
+    const { segments } = this.#context.journal.held.of(this.table.name);
     const rowsOf = new Map<string, number>();
     for (const { file, partOf = file, rows } of segments)
       for (const name of new Set([file, partOf])) rowsOf.set(name, (rowsOf.get(name) ?? 0) + rows);
@@ -739,7 +732,7 @@ export class TableJob {
     const { proven, attempt } = this.#former!;
     // what is held is what an attempt brought beside it
     if (proven === null || attempt.holding !== null) return;
-    const held = new Set(this.#context.pending.held.of(this.table.name).segments.map(({ file }) => file));
+    const held = new Set(this.#context.journal.held.of(this.table.name).segments.map(({ file }) => file));
     const lost = proven.segments.filter(({ file }) => !held.has(file));
     if (lost.length > 0) {
       throw new RunvaultError(
@@ -753,7 +746,7 @@ export class TableJob {
 
   /** The Parquet files of such a table. */
   #wholeParquet(): ParquetFile[] {
-    const { held } = this.#context.pending;
+    const { held } = this.#context.journal;
     return this.#former!.proven!.parquet.map(
       (file) => held.converted(this.table.name, file.bucket)?.file ?? file,
     );
@@ -808,9 +801,9 @@ export class TableJob {
     const others = quarantine.filter(({ file }) => !files.has(file));
     if (others.length === 0) return true;
     // a window that was fetched again has the same rows in another file
-    const { pending } = this.#context;
-    const accepted = new Set(await pending.rowsAside(proven.quarantine));
-    const rows = await pending.rowsAside(others);
+    const { journal } = this.#context;
+    const accepted = new Set(await journal.rowsAside(proven.quarantine));
+    const rows = await journal.rowsAside(others);
     return rows.length === quarantinedRows(others) && rows.every((row) => accepted.has(row));
   }
 
@@ -821,7 +814,7 @@ export class TableJob {
 
   #comparedWindows(): HeldWindow[] {
     const from = this.#gatewayFrom;
-    const windows = heldWindows(this.#context.pending.held.of(this.table.name));
+    const windows = heldWindows(this.#context.journal.held.of(this.table.name));
     return windows.filter(({ to }) => from === undefined || to > from);
   }
 
@@ -862,18 +855,18 @@ export class TableJob {
 
   /** Parts a segment where the gateway's rows begin now. */
   async #split({ segment, at }: SplitStep): Promise<void> {
-    const { pending } = this.#context;
+    const { journal } = this.#context;
     const { name } = this.table;
-    const text = await pending.textOf(segment);
+    const text = await journal.textOf(segment);
     const parts = splitSegment(segment, text, at);
     const made: Segment[] = [];
     // a part that was proven since is what its own parts are of
     const isProven = this.#former?.proven?.segments.some(({ file }) => file === segment.file);
     const partOf = isProven ? segment.file : (segment.partOf ?? segment.file);
     for (const { draft, text } of parts) {
-      made.push({ ...(await pending.writeSegment(name, draft, text)), partOf });
+      made.push({ ...(await journal.writeSegment(name, draft, text)), partOf });
     }
-    await pending.splitSegment(name, segment, made);
+    await journal.splitSegment(name, segment, made);
   }
 
   /** The row hash of the table's Parquet files; null of a table that failed, whose buckets may lack theirs. */
@@ -883,7 +876,7 @@ export class TableJob {
   }
 
   #located(files: readonly ParquetFile[]): Promise<string[]> {
-    return Promise.all(files.map((file) => this.#context.pending.locateWhole(file)));
+    return Promise.all(files.map((file) => this.#context.journal.locateWhole(file)));
   }
 
   /**
@@ -891,13 +884,13 @@ export class TableJob {
    * need not be streamed. False where it cannot be had, or compared, in one question.
    */
   async #hasHashOf(windows: readonly HeldWindow[]): Promise<boolean> {
-    const { pending, run, work, hashOf } = this.#context;
+    const { journal, run, work, hashOf } = this.#context;
     const { name } = this.table;
     const bounds = { from: windows[0]!.from, to: windows.at(-1)!.to };
-    const held = pending.held.of(name);
+    const held = journal.held.of(name);
     if (this.#countRows === undefined || held.quarantine.length > 0) return false;
     const buckets = new Set(windows.flatMap(({ segments }) => segments.map(({ bucket }) => bucket)));
-    const made = [...buckets].map((bucket) => pending.held.converted(name, bucket));
+    const made = [...buckets].map((bucket) => journal.held.converted(name, bucket));
     const files = made.flatMap((one) => (one === undefined ? [] : [one.file]));
     if (files.length < made.length) return false;
     try {
@@ -1032,7 +1025,7 @@ export class TableJob {
 
   /** First and last ts_event, here and by the facts; nothing where rows are set aside, whose times are not known. */
   #ends({ first, last }: TableFacts) {
-    const { held } = this.#context.pending;
+    const { held } = this.#context.journal;
     const { segments, quarantine } = held.of(this.table.name);
     if (quarantine.length > 0) return [];
     const filled = segments.filter(({ rows }) => rows > 0);
@@ -1048,25 +1041,25 @@ export class TableJob {
     ] as const;
   }
 
-  /** How the pass that stored and the survey disagree; null where they brought the same rows. */
+  /** How the pass that stored and the full scan disagree; null where they brought the same rows. */
   async #disagreement(): Promise<RunvaultError | null> {
-    const { survey, segments, quarantine } = this.#context.pending.held.of(this.table.name);
+    const { fullScan, segments, quarantine } = this.#context.journal.held.of(this.table.name);
     const hint =
       "Run the same command again; if it stays so, ask the gateway's operator why rows differ from one request to the next.";
     const rows = this.#comparedRows();
-    if (survey === null || survey.rows !== rows) {
-      const message = `two passes over the table brought ${survey?.rows ?? 0} and ${rows} rows`;
+    if (fullScan === null || fullScan.rows !== rows) {
+      const message = `two passes over the table brought ${fullScan?.rows ?? 0} and ${rows} rows`;
       return new RunvaultError("incomplete", message, { hint });
     }
     if (quarantine.length > 0) return null;
     const hash = createHash("sha256");
     for (const segment of segments) {
       if (this.#gatewayFrom !== undefined && BigInt(segment.to) <= this.#gatewayFrom) continue;
-      const text = await this.#context.pending.textOf(segment);
+      const text = await this.#context.journal.textOf(segment);
       // what was stored by an earlier version has odd zeros still
       for await (const piece of piecesWithoutOddZeros(text, this.table)) hash.update(piece);
     }
-    if (hash.digest("hex") === survey.sha256) return null;
+    if (hash.digest("hex") === fullScan.sha256) return null;
     return new RunvaultError(
       "unverified",
       "two passes over the table brought the same number of rows, but not the same rows",
@@ -1079,16 +1072,16 @@ export class TableJob {
    * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: then a second
    * pass is over bounds around rows that were proven, or around the run.
    */
-  async #survey(): Promise<SurveyRecord | "absent"> {
+  async #fullScan(): Promise<ScanRecord | "absent"> {
     const { run, until, work } = this.#context;
     const open = openWindow(until);
     try {
       let refusal: unknown;
-      const survey = await this.#pass([open]).catch((error: unknown) => {
+      const fullScan = await this.#pass([open]).catch((error: unknown) => {
         if (!isRefusal(error)) throw error;
         refusal = error;
       });
-      if (survey !== undefined && survey.rows > 0) return survey;
+      if (fullScan !== undefined && fullScan.rows > 0) return fullScan;
       const known = await this.#rungOfKnown();
       if (known !== undefined) return await this.#passOverRows(known, true);
       const isNearWanted = refusal !== undefined || until !== undefined;
@@ -1098,7 +1091,7 @@ export class TableJob {
       // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
       return await this.#pass([near ?? open]);
     } catch (error) {
-      if (this.#surveyedRows > 0 || !isUnavailable(error)) throw error;
+      if (this.#scannedRows > 0 || !isUnavailable(error)) throw error;
       return "absent";
     }
   }
@@ -1119,23 +1112,23 @@ export class TableJob {
   }
 
   /** A pass over a rung on which rows are known to lie, in windows that were seen to be answered. */
-  async #passOverRows(rung: Rung, isWidened: boolean): Promise<SurveyRecord> {
+  async #passOverRows(rung: Rung, isWidened: boolean): Promise<ScanRecord> {
     const windows = piecesOf(rung, this.#context.work.seen.longestOn(rung)) ?? [rung];
-    const survey = await this.#pass(windows, isWidened);
-    if (survey.rows === 0) throw rowsOutside(rung);
-    return survey;
+    const fullScan = await this.#pass(windows, isWidened);
+    if (fullScan.rows === 0) throw rowsOutside(rung);
+    return fullScan;
   }
 
   /** A pass over all of some windows; where rows turn up outside of what it found, over bounds that have them as well. */
-  async #pass(windows: readonly Window[], isWidened = false): Promise<SurveyRecord> {
-    const { pending, until, run, work, slices, onSurveyed } = this.#context;
+  async #pass(windows: readonly Window[], isWidened = false): Promise<ScanRecord> {
+    const { journal, until, run, work, slices, onScanned } = this.#context;
     const onRows = (rows: number, bytes: number) => {
-      this.#surveyedRows += rows;
-      onSurveyed(this.table, rows, bytes);
+      this.#scannedRows += rows;
+      onScanned(this.table, rows, bytes);
     };
     // what was held so far can't be asked about: only a pass over all of it tells
-    const survey = await slices.add(() => surveyTable(run, this.table, windows, until, { ...work, onRows }));
-    const extent = extentOf(survey);
+    const fullScan = await slices.add(() => scanTable(run, this.table, windows, until, { ...work, onRows }));
+    const extent = extentOf(fullScan);
     if (extent !== undefined) {
       const rungs = rungsAround(run, until, extent, work.source.now?.());
       const shown = await slices.add(() => showEnds(this.#asks(), rungs, extent, work.seen));
@@ -1143,8 +1136,8 @@ export class TableJob {
       if (shown?.isOutside && !isWidened) return await this.#passOverRows(shown.rung, true);
       this.#rung = shown?.isOutside ? undefined : shown?.rung;
     }
-    await pending.setSurvey(this.table.name, survey);
-    return survey;
+    await journal.setScan(this.table.name, fullScan);
+    return fullScan;
   }
 
   /**
@@ -1174,22 +1167,22 @@ export class TableJob {
   }
 
   async #fetchAtOnce(planned: Slice, signal: AbortSignal): Promise<void> {
-    const { pending, work, onRows } = this.#context;
+    const { journal, work, onRows } = this.#context;
     const counted = await this.#countedSlice(planned);
     if (counted === null) return;
     const slice = { ...counted, isFinal: this.#context.run.final };
     const name = this.table.name;
-    // a slice of a survey's plan: nothing counts its rows
-    const isUncounted = pending.held.of(name).survey !== null && slice.expected === undefined;
+    // a slice of a full scan's plan: nothing counts its rows
+    const isUncounted = journal.held.of(name).fullScan !== null && slice.expected === undefined;
     let firstRow: string | null | undefined;
     let rows = 0;
     const writes: Promise<void>[] = [];
-    const unjournalled: Awaited<ReturnType<Pending["writeSegment"]>>[] = [];
+    const unjournalled: Awaited<ReturnType<RunJournal["writeSegment"]>>[] = [];
     const write = async ({ draft, text, release }: FetchedSegment) => {
       try {
-        await requireRoom(pending.folder, 0);
-        const segment = await pending.writeSegment(name, draft, text);
-        if (draft.sorted) await pending.addSegments(name, [segment]);
+        await requireRoom(journal.folder, 0);
+        const segment = await journal.writeSegment(name, draft, text);
+        if (draft.sorted) await journal.addSegments(name, [segment]);
         else unjournalled.push(segment);
       } finally {
         release();
@@ -1199,10 +1192,10 @@ export class TableJob {
       await Promise.all(writes);
       unjournalled.length = 0;
       const { from, to } = slice;
-      const stale = pending.held
+      const stale = journal.held
         .of(name)
         .segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
-      await pending.dropSegments(name, stale);
+      await journal.dropSegments(name, stale);
     };
     let hasFailed = false;
     const fetching = {
@@ -1230,7 +1223,7 @@ export class TableJob {
       await Promise.allSettled(writes);
     }
     await Promise.all(writes);
-    if (unjournalled.length > 0) await pending.addSegments(name, unjournalled);
+    if (unjournalled.length > 0) await journal.addSegments(name, unjournalled);
     if (rows !== slice.expected) await this.#holdAgainstCount(slice, rows);
     if (isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
       await this.#requireNothingIn({ from: slice.from, to: BigInt(firstRow) });
@@ -1244,9 +1237,9 @@ export class TableJob {
     if (counted === rows) return;
     const window = { from, to, rows, counted };
     this.#disagreeing.push(window);
-    const { pending } = this.#context;
-    const doubted = pending.held.of(this.table.name).segments.filter((segment) => liesIn(segment, window));
-    await pending.doubtSegments(this.table.name, doubted);
+    const { journal } = this.#context;
+    const doubted = journal.held.of(this.table.name).segments.filter((segment) => liesIn(segment, window));
+    await journal.doubtSegments(this.table.name, doubted);
   }
 
   /** Asks for rows ahead of a slice's first: a cap may keep the newest. */
@@ -1255,9 +1248,9 @@ export class TableJob {
   }
 
   async #convert(bucket: string): Promise<void> {
-    const { pending, converter, run } = this.#context;
-    if (pending.held.converted(this.table.name, bucket) !== undefined) return;
-    await converter.convert(pending, run, this.table, bucket);
+    const { journal, converter, run } = this.#context;
+    if (journal.held.converted(this.table.name, bucket) !== undefined) return;
+    await converter.convert(journal, run, this.table, bucket);
   }
 }
 

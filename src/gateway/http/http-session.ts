@@ -37,7 +37,7 @@ export interface RequestContext {
 }
 
 /** One request, by its path from the origin on. */
-export interface ExchangeRequest {
+export interface HttpSessionRequest {
   readonly method: "GET" | "POST";
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -48,7 +48,7 @@ export interface ExchangeRequest {
  * What REST and RPC share of a gateway: its connections, authentication, the places and the rate of requests, retries,
  * and counts of all of it. Disposing it ends what is under way (`interrupted`).
  */
-export class Exchange implements AsyncDisposable {
+export class HttpSession implements AsyncDisposable {
   readonly address: GatewayAddress;
   readonly options: CheckedOptions;
   readonly gate: RequestGate;
@@ -88,7 +88,7 @@ export class Exchange implements AsyncDisposable {
   }
 
   /** Sends one request when its turn comes and waits for the headers of the answer, of whatever status. */
-  async send(request: ExchangeRequest, { place, signal }: RequestContext): Promise<Answer> {
+  async send(request: HttpSessionRequest, { place, signal }: RequestContext): Promise<Answer> {
     await this.gate.start(signal);
     this.stats.requests += 1;
     try {

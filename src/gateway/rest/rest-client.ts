@@ -5,7 +5,7 @@ import { decodedBody } from "../http/decode.ts";
 import { errorFromAnswer } from "../http/error-answer.ts";
 import {
   documentMaxBytes,
-  type Exchange,
+  type HttpSession,
   type RequestContext,
   refused,
   requireMediaType,
@@ -16,10 +16,10 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** GET over a gateway's connections: redirects, errors, media types, sizes. */
 export class RestClient {
-  readonly #exchange: Exchange;
+  readonly #exchange: HttpSession;
   readonly #contract: GatewayContract;
 
-  constructor(exchange: Exchange, contract: GatewayContract) {
+  constructor(exchange: HttpSession, contract: GatewayContract) {
     this.#exchange = exchange;
     this.#contract = contract;
   }

@@ -22,7 +22,7 @@ import {
 } from "../documents.ts";
 import type { Gateway, GatewaySource } from "../gateway.ts";
 import { withinReach } from "../http/error-reach.ts";
-import { Exchange } from "../http/http-session.ts";
+import { HttpSession } from "../http/http-session.ts";
 import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
 import { optionalFacts } from "../optional-facts.ts";
 import type { GatewayOptions } from "../options.ts";
@@ -57,12 +57,12 @@ export function openRestGateway(
   options: GatewayOptions,
   contract: GatewayContract = builtInContract,
 ): Gateway {
-  const exchange = new Exchange(options);
+  const exchange = new HttpSession(options);
   return { ...restSource(exchange, contract), [Symbol.asyncDispose]: () => exchange[Symbol.asyncDispose]() };
 }
 
 /** The same over connections that are another's to close. */
-export function restSource(exchange: Exchange, contract: GatewayContract): GatewaySource {
+export function restSource(exchange: HttpSession, contract: GatewayContract): GatewaySource {
   const { address } = exchange;
   const client = new RestClient(exchange, contract);
   const { paths, parameters } = contract;

@@ -5,7 +5,7 @@ import { Turns } from "../../model/turns.ts";
 import { indexPage, type PageIndex, type PageLayout } from "../../row/wire/page-index.ts";
 import type { PageLines, RowTranscoder, WireKey } from "../../row/wire/row-transcoder.ts";
 import type { RpcContract } from "../contract.ts";
-import type { Exchange } from "../http/http-session.ts";
+import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
 import { openRequestScope } from "../request-scope.ts";
 import type { PageSize } from "./page-size.ts";
@@ -25,7 +25,7 @@ export interface PageSource {
 }
 
 export interface PageReading {
-  readonly exchange: Exchange;
+  readonly exchange: HttpSession;
   readonly client: RpcClient;
   readonly contract: RpcContract;
   readonly place: ErrorPlace;
@@ -193,7 +193,7 @@ async function attemptPage(
 function judgePage(
   { rows, unknown }: PageIndex,
   { method, leastRowBytes }: PageSource,
-  exchange: Exchange,
+  exchange: HttpSession,
   place: ErrorPlace,
 ): void {
   const all = [...unknown];

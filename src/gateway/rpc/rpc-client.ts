@@ -14,7 +14,7 @@ import type { RpcContract } from "../contract.ts";
 import { statusHints } from "../http/error-answer.ts";
 import {
   documentMaxBytes,
-  type Exchange,
+  type HttpSession,
   type RequestContext,
   requireMediaType,
 } from "../http/http-session.ts";
@@ -39,12 +39,12 @@ export interface RpcCall {
  * timeouts, proxies, certificates, retries and counts that REST has, and a page's bytes come as they are.
  */
 export class RpcClient {
-  readonly #exchange: Exchange;
+  readonly #exchange: HttpSession;
   readonly #contract: RpcContract;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #prefix: (signal: AbortSignal) => Promise<string>;
 
-  constructor(exchange: Exchange, contract: RpcContract) {
+  constructor(exchange: HttpSession, contract: RpcContract) {
     this.#exchange = exchange;
     this.#contract = contract;
     const { headersTimeoutMs, documentTimeoutMs } = exchange.options;

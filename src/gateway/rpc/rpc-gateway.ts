@@ -26,7 +26,7 @@ import { builtInRpcContract, type RpcContract } from "../contract.ts";
 import { ownText, readCurrentRun, readFacts, readInstances, readRuns, withoutText } from "../documents.ts";
 import type { Gateway, GatewaySource } from "../gateway.ts";
 import { withinReach } from "../http/error-reach.ts";
-import { Exchange } from "../http/http-session.ts";
+import { HttpSession } from "../http/http-session.ts";
 import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
 import { optionalFacts } from "../optional-facts.ts";
 import type { GatewayOptions } from "../options.ts";
@@ -58,13 +58,13 @@ export interface RpcSource extends GatewaySource {
  * - `rows`: as many pages as it takes, so no cap ends them. `stream_cut` where the pages stop making sense.
  */
 export function openRpcGateway(options: GatewayOptions, contract: RpcContract = builtInRpcContract): Gateway {
-  const exchange = new Exchange(options);
+  const exchange = new HttpSession(options);
   const { find: _find, ...source } = rpcSource(exchange, contract);
   return { ...source, [Symbol.asyncDispose]: () => exchange[Symbol.asyncDispose]() };
 }
 
 /** The same over connections that are another's to close. */
-export function rpcSource(exchange: Exchange, contract: RpcContract): RpcSource {
+export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSource {
   const { address } = exchange;
   const { methods } = contract;
   const client = new RpcClient(exchange, contract);

@@ -1,6 +1,6 @@
 import type { ControlPlane, DoctorCheck, KeptRuns } from "../../model/control.ts";
 import type { HistorySource } from "../../model/source.ts";
-import { passedOn } from "../history/delegating-source.ts";
+import { delegatingSource } from "../history/delegating-source.ts";
 import { mayAsk } from "./request-scope.ts";
 
 /**
@@ -9,7 +9,7 @@ import { mayAsk } from "./request-scope.ts";
  */
 export function allowedSource(source: HistorySource): HistorySource {
   return {
-    ...passedOn(source),
+    ...delegatingSource(source),
     instances: async (signal) =>
       (await source.instances(signal)).filter(({ instanceId }) => mayAsk(instanceId)),
   };

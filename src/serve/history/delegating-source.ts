@@ -1,7 +1,7 @@
 import type { HistorySource } from "../../model/source.ts";
 
 /** A source that asks another one for everything, for what changes a method or two. */
-export function passedOn(source: HistorySource): HistorySource {
+export function delegatingSource(source: HistorySource): HistorySource {
   return {
     label: source.label,
     instances: (signal) => source.instances(signal),

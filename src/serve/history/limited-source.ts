@@ -5,7 +5,7 @@ import { countText } from "../../model/text/plural.ts";
 import { countLines } from "../../row/wire/row-lines.ts";
 import { QueryClock } from "../monitoring/query-clock.ts";
 import type { QuerySlots } from "../monitoring/query-slots.ts";
-import { passedOn } from "./delegating-source.ts";
+import { delegatingSource } from "./delegating-source.ts";
 import { ScanQueue } from "./scan-queue.ts";
 
 /** How much a server does for one request, and for all at a time. */
@@ -38,7 +38,7 @@ export function limitedChecksums(
 ): HistorySource {
   const scans = new ScanQueue();
   return {
-    ...passedOn(source),
+    ...delegatingSource(source),
     async facts(run, bounds, signal, asked) {
       if (asked?.withHash !== true) return await source.facts(run, bounds, signal, asked);
       using _turn = await scans.turn(signal);
@@ -51,7 +51,7 @@ export function limitedChecksums(
 /** The same source, giving up what it computes for too long, but for checksums: `limit_exceeded`. */
 export function timedSource(source: HistorySource, queryMs: number): HistorySource {
   return {
-    ...passedOn(source),
+    ...delegatingSource(source),
     async facts(run, bounds, signal, asked) {
       // checksums have a limit of their own
       if (asked?.withHash === true) return await source.facts(run, bounds, signal, asked);
@@ -105,7 +105,7 @@ export function limitedAnswers(
     }
   }
   return {
-    ...passedOn(source),
+    ...delegatingSource(source),
     async facts(run, bounds, signal, asked) {
       using _slot = asked?.withHash === true ? undefined : slots?.take();
       return await source.facts(run, bounds, signal, asked);
