@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 const rooms = [
-  ...["model", "duckdb", "gateway", "simulator", "archive", "serve"],
+  ...["model", "row", "duckdb", "gateway", "simulator", "archive", "serve"],
   ...["extract", "analytics", "faults", "cli"],
 ];
 
