@@ -1,5 +1,5 @@
-import { ArchiveFiles } from "../analytics/archive-files.ts";
 import { parquetForms } from "../analytics/export/parquet-forms.ts";
+import { ArchiveFiles } from "../analytics/files/archive-files.ts";
 import { openArchive } from "../archive/archive.ts";
 import { archiveControl } from "../archive/read/archive-control.ts";
 import { openArchiveSource } from "../archive/read/archive-source.ts";

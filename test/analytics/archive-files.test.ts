@@ -5,7 +5,7 @@ import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ArchiveFiles } from "../../src/analytics/archive-files.ts";
+import { ArchiveFiles } from "../../src/analytics/files/archive-files.ts";
 import type { Archive } from "../../src/archive/archive.ts";
 import { type Manifest, manifestText } from "../../src/archive/manifest/manifest.ts";
 import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";

@@ -1,6 +1,6 @@
 import { readFile, truncate, unlink, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { committedParquet } from "../../src/analytics/committed-parquet.ts";
+import { committedParquet } from "../../src/analytics/files/committed-parquet.ts";
 import { openQuery, type Query, type QueryOptions } from "../../src/analytics/query/query.ts";
 import type { TextFormat } from "../../src/analytics/render/format.ts";
 import { render } from "../../src/analytics/render/render.ts";

@@ -1,7 +1,7 @@
 import { copyFile, readdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { committedParquet } from "../../src/analytics/committed-parquet.ts";
+import { committedParquet } from "../../src/analytics/files/committed-parquet.ts";
 import { openQuery, type Query } from "../../src/analytics/query/query.ts";
 import { render } from "../../src/analytics/render/render.ts";
 import { buildArchive } from "../fixtures/archive/query-archive.ts";

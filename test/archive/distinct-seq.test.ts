@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { requireDistinctSeq } from "../../src/archive/convert/distinct-seq.ts";
 import { openDuckDB } from "../../src/duckdb/open-duckdb.ts";
+import { requireDistinctSeq } from "../../src/extract/run/distinct-seq.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { at, hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";

@@ -11,10 +11,10 @@ import type { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
-import { requireWhole } from "../committed-parquet.ts";
+import { requireWhole } from "../files/committed-parquet.ts";
+import { firstMissing, missingFile, pathsOf, presentFiles } from "../files/present-files.ts";
+import type { TypedParquet } from "../files/typed-parquet.ts";
 import { type Shortfall, shortfallOf } from "../shortfall.ts";
-import type { TypedParquet } from "../typed-parquet.ts";
-import { firstMissing, missingFile, pathsOf, presentFiles } from "./present-files.ts";
 import { asQueryError } from "./query-error.ts";
 import { createViews, type QueryArchive, showRows } from "./query-views.ts";
 

@@ -8,7 +8,7 @@ import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import { type Column, type Table, tables } from "../../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { doublesOf } from "../double-view-name.ts";
-import type { TypedParquet } from "../typed-parquet.ts";
+import type { TypedParquet } from "../files/typed-parquet.ts";
 
 /** The part of an archive that queries need. */
 export type QueryArchive = Pick<Archive, "dir" | "layout" | "store" | "manifests" | "exactTypes" | "refresh">;

@@ -6,6 +6,7 @@ import type { RunRef } from "../../model/source.ts";
 import type { Grain } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
 import type { Manifest, ParquetFile, QuarantineFile, Segment } from "../manifest/manifest.ts";
+import { rowsSetAside } from "../read/set-aside.ts";
 import { type CommittedFile, inData, WholeFiles } from "../read/whole-files.ts";
 import { moveFile, sizeOf, syncFile, writeSynced } from "../storage/fsync-files.ts";
 import { ownFiles, workFoldersOf } from "../storage/own-names.ts";
@@ -15,7 +16,6 @@ import { removeOwnFiles, removeOwnFolder } from "../upkeep/remove-own.ts";
 import { HeldTables, type HeldWork } from "./held-tables.ts";
 import { type Entry, readJournal, type ScanRecord } from "./journal.ts";
 import { packSegment, readSegment, sha256Of } from "./segment.ts";
-import { rowsSetAside } from "./set-aside.ts";
 
 /** Named moments of a job, in its order: a test kills the process at each. */
 export type Step = (name: string) => void;

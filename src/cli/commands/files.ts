@@ -43,10 +43,10 @@ async function listFiles(values: z.output<typeof schema>, session: Session): Pro
   const table = tableNamed(values.table).name;
   const runs = values.runs.map(parseRun);
   const { openArchive } = await import("../../archive/archive.ts");
-  const { committedParquet, requireWhole } = await import("../../analytics/committed-parquet.ts");
+  const { committedParquet, requireWhole } = await import("../../analytics/files/committed-parquet.ts");
   const { shortfallOf } = await import("../../analytics/shortfall.ts");
   const { WholeFiles } = await import("../../archive/read/whole-files.ts");
-  const { refuseMixedTypes } = await import("../../analytics/typed-parquet.ts");
+  const { refuseMixedTypes } = await import("../../analytics/files/typed-parquet.ts");
   const archive = await openArchive(values.archive);
   const { manifestsOf } = await import("../list/manifests-of.ts");
   const manifests = await manifestsOf(archive, runs);

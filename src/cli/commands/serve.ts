@@ -237,7 +237,7 @@ async function loadServer() {
     import("../../archive/archive.ts"),
     import("../../archive/read/archive-source.ts"),
     import("../../analytics/export/parquet-forms.ts"),
-    import("../../analytics/archive-files.ts"),
+    import("../../analytics/files/archive-files.ts"),
     import("../../archive/read/archive-control.ts"),
     import("../../serve/server.ts"),
     import("../../serve/monitoring/access-log.ts"),

@@ -1,7 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import PQueue from "p-queue";
 import type { Archive } from "../../archive/archive.ts";
-import { requireDistinctSeq } from "../../archive/convert/distinct-seq.ts";
 import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
 import { lockRun } from "../../archive/lock.ts";
 import {
@@ -15,7 +14,6 @@ import { concerning, lostFiles, namesOf } from "../../archive/read/lost-files.ts
 import { knownSource, rememberSource } from "../../archive/sources.ts";
 import { makeRealFolder } from "../../archive/storage/real-folder.ts";
 import { typesNow } from "../../archive/types-now.ts";
-import { countGone } from "../../archive/verify/rows-gone.ts";
 import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
 import { RunJournal, type Step } from "../../archive/write/run-journal.ts";
 import { mostSegmentBytes, sha256Of } from "../../archive/write/segment.ts";
@@ -40,8 +38,10 @@ import type { RequiredProof } from "../proof/required-proof.ts";
 import { SeenSource } from "../proof/seen-source.ts";
 import { SteadyFacts } from "../proof/steady-facts.ts";
 import { filledTables } from "../proof/zero-rows.ts";
+import { requireDistinctSeq } from "./distinct-seq.ts";
 import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
 import { recordAttempt } from "./record-attempt.ts";
+import { countGone } from "./rows-gone.ts";
 import { type RunDescription, settledVersion } from "./run-description.ts";
 import { countRowsOf, isUpToDate, lookAhead, type RunHorizon } from "./run-horizon.ts";
 import { requireSameRun } from "./run-identity.ts";

@@ -1,9 +1,9 @@
 import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { toldView } from "../../archive/manifest/table-view.ts";
+import { exampleSetAside, type SetAside } from "../../archive/read/set-aside.ts";
 import { rememberSource } from "../../archive/sources.ts";
 import type { Step } from "../../archive/write/run-journal.ts";
-import { exampleSetAside, type SetAside } from "../../archive/write/set-aside.ts";
 import type { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";

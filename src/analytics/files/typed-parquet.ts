@@ -1,6 +1,6 @@
-import { RunvaultError } from "../model/error.ts";
-import { type ExactTypes, sameTypes } from "../model/profile/exact-types.ts";
-import type { TableName } from "../model/profile/table.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { type ExactTypes, sameTypes } from "../../model/profile/exact-types.ts";
+import type { TableName } from "../../model/profile/table.ts";
 import type { CommittedParquet } from "./committed-parquet.ts";
 
 /** Parquet files of a table whose exact columns have the same types. */

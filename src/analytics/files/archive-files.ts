@@ -1,15 +1,15 @@
 import { basename, join } from "node:path";
-import type { Archive } from "../archive/archive.ts";
-import { isKept } from "../archive/manifest/former-files.ts";
-import type { Manifest } from "../archive/manifest/manifest.ts";
-import { ManifestCache } from "../archive/manifest/manifest-cache.ts";
-import { servedTable } from "../archive/manifest/served-table.ts";
-import { type CommittedFile, inData, WholeFiles } from "../archive/read/whole-files.ts";
-import { openRegularFile } from "../archive/storage/archive-file.ts";
-import { isMissing } from "../archive/storage/fsync-files.ts";
-import { lstatOrNull } from "../archive/storage/real-folder.ts";
-import { generationOf } from "../archive/write/run-journal.ts";
-import { RunvaultError } from "../model/error.ts";
+import type { Archive } from "../../archive/archive.ts";
+import { isKept } from "../../archive/manifest/former-files.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { ManifestCache } from "../../archive/manifest/manifest-cache.ts";
+import { servedTable } from "../../archive/manifest/served-table.ts";
+import { type CommittedFile, inData, WholeFiles } from "../../archive/read/whole-files.ts";
+import { openRegularFile } from "../../archive/storage/archive-file.ts";
+import { isMissing } from "../../archive/storage/fsync-files.ts";
+import { lstatOrNull } from "../../archive/storage/real-folder.ts";
+import { generationOf } from "../../archive/write/run-journal.ts";
+import { RunvaultError } from "../../model/error.ts";
 import type {
   FileList,
   FileSource,
@@ -18,15 +18,15 @@ import type {
   OpenFile,
   TableFiles,
   WithheldFiles,
-} from "../model/file-source.ts";
-import type { ExactTypes } from "../model/profile/exact-types.ts";
-import { type TableName, tableNames } from "../model/profile/table.ts";
-import type { RunRef } from "../model/source.ts";
-import { type Nanoseconds, wallClock } from "../model/time.ts";
-import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
+} from "../../model/file-source.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import { type Nanoseconds, wallClock } from "../../model/time.ts";
+import { instanceNotFound, runNotFound } from "../../model/usual-errors.ts";
+import { shortfallOf } from "../shortfall.ts";
 import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";
-import { missingFile } from "./query/present-files.ts";
-import { shortfallOf } from "./shortfall.ts";
+import { missingFile } from "./present-files.ts";
 import { refuseMixedTypes } from "./typed-parquet.ts";
 
 export interface ArchiveFilesOptions {

@@ -1,10 +1,10 @@
 import { basename, resolve } from "node:path";
-import type { Archive } from "../archive/archive.ts";
-import type { Manifest, TableState } from "../archive/manifest/manifest.ts";
-import { shownView } from "../archive/manifest/table-view.ts";
-import type { WholeFiles } from "../archive/read/whole-files.ts";
-import type { ExactTypes } from "../model/profile/exact-types.ts";
-import type { TableName } from "../model/profile/table.ts";
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest, TableState } from "../../archive/manifest/manifest.ts";
+import { shownView } from "../../archive/manifest/table-view.ts";
+import type { WholeFiles } from "../../archive/read/whole-files.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import type { TableName } from "../../model/profile/table.ts";
 
 /** A committed Parquet file of one table of one run. */
 export interface CommittedParquet {

@@ -5,8 +5,8 @@ import { damageOf } from "../../archive/storage/damage-of.ts";
 import type { Store } from "../../archive/storage/store.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tables } from "../../model/profile/table.ts";
-import { type CommittedParquet, committedParquet } from "../committed-parquet.ts";
-import { byTypes, type TypedParquet } from "../typed-parquet.ts";
+import { type CommittedParquet, committedParquet } from "./committed-parquet.ts";
+import { byTypes, type TypedParquet } from "./typed-parquet.ts";
 
 /** One state of an archive: manifests, and by table the files they name, in the order of runs and of time. */
 export interface PresentFiles {
