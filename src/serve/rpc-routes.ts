@@ -37,7 +37,7 @@ import { refuseUnlessAllowed, requestScope, requireCaller } from "./request-scop
 import { givenQueryOf, pathOf } from "./request-target.ts";
 import { type RpcCall, rpcCallKey } from "./rpc-call.ts";
 import { finishAnswer } from "./send-rows.ts";
-import { answerOf, blamingClients, misdirectedAnswer, unreadAnswer } from "./unread-request.ts";
+import { answerOf, misdirectedAnswer, unreadAnswer } from "./unread-request.ts";
 import type { SentAnswer } from "./wire-hook.ts";
 
 export interface RpcOptions extends HistoryServiceOptions, Omit<GatewayServiceOptions, "control"> {
@@ -77,7 +77,7 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   };
   const common: ConnectRouterOptions = {
     // there are clients that compress every request; answers are another matter
-    acceptCompression: [blamingClients(compressionGzip)],
+    acceptCompression: [compressionGzip],
     compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
     readMaxBytes: maxRequestBytes,
     // a misspelt filter that is ignored gives rows that were not asked for
