@@ -2,21 +2,25 @@ import { METHODS, type RequestListener } from "node:http";
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from "fastify";
 import { RunvaultError } from "../model/error.ts";
 import { errorAnswer, isForOwner, requestError } from "./envelope.ts";
+import { answerBrokenRequest } from "./http/broken-request.ts";
 import { type HttpServerOptions, newHttpServer } from "./http/http-server.ts";
 import { pathOf } from "./http/request-target.ts";
 import { type ServeTls, tlsOptions } from "./http/tls-options.ts";
 import { closeRefusedUpgrade } from "./live/live-route.ts";
+import type { RequestLogEntry } from "./monitoring/request-log.ts";
 
 export interface AppOptions extends Omit<HttpServerOptions, "tls"> {
   readonly tls: ServeTls | undefined;
   /** HEAD wherever GET is. */
   readonly exposesHead: boolean;
+  /** Told of every answer that no hook is run for, and of the client's address. */
+  readonly onRefused: (entry: RequestLogEntry, client: string) => void;
   /** Told of what is the owner's to mend. */
   readonly onError: (error: RunvaultError) => void;
 }
 
 /** A server without routes, whose errors are in the envelope of their plane. Throws what `tlsOptions` throws. */
-export function newApp({ tls, exposesHead, onError, ...http }: AppOptions): FastifyInstance {
+export function newApp({ tls, exposesHead, onRefused, onError, ...http }: AppOptions): FastifyInstance {
   const secure = tls && tlsOptions(tls);
   /** The answer to a request that no hook is run for; told here. */
   const refusal = (
@@ -27,7 +31,7 @@ export function newApp({ tls, exposesHead, onError, ...http }: AppOptions): Fast
     const text = JSON.stringify(body);
     const bytes = Buffer.byteLength(text);
     const answered = { status, ending: "whole", rows: 0, bytes } as const;
-    http.onRefused({ method: asked.method, path: pathOf(asked), query: {}, ...answered }, asked.ip);
+    onRefused({ method: asked.method, path: pathOf(asked), query: {}, ...answered }, asked.ip);
     return { status, headers: { ...headers, "content-type": "application/json; charset=utf-8" }, text };
   };
   /** HTTP/2 takes any word for a method; fastify answers one that HTTP has not without its hooks, which also let callers in. */
@@ -42,8 +46,13 @@ export function newApp({ tls, exposesHead, onError, ...http }: AppOptions): Fast
     };
   const app = fastify({
     serverFactory: (handler) => newHttpServer(knownAlone(handler), { tls: secure, ...http }),
-    // the server has its own, which also knows what is on its way
-    clientErrorHandler: () => {},
+    clientErrorHandler: (error, socket) => {
+      // gone once the socket is closed
+      const { remoteAddress = "" } = socket;
+      const answered = answerBrokenRequest(error, socket, http.connections.isAnswering(socket));
+      if (answered === undefined) return;
+      onRefused({ method: "", path: "", query: {}, ending: "whole", rows: 0, ...answered }, remoteAddress);
+    },
     exposeHeadRoutes: exposesHead,
     forceCloseConnections: true,
     routerOptions: { maxParamLength: 4096 },

@@ -282,6 +282,15 @@ describe("following a log", () => {
     ]);
   });
 
+  test("ends whole with a server that drains, which waits no longer for it", async () => {
+    await using world = await LiveWorld.open();
+    const response = await fetch(`${world.server.url}/instances/alpha-1/logs?follow=true&tail=1`);
+    const { next } = await lineReader(response);
+    await next();
+    expect(await world.server.drain(20_000)).toBe(0);
+    expect(await next()).toBeUndefined();
+  });
+
   test("ends with its client", async () => {
     const log: RequestLogEntry[] = [];
     let noticed: () => void = () => {};

@@ -239,6 +239,30 @@ test("no answer stays open of clients that leave in the middle of their requests
   expect(await server.drain(5000)).toBe(0);
 });
 
+test.each(["GET", "HEAD"])(
+  "no answer stays open to a %s that is taken back before it begins",
+  async (method) => {
+    const source = new ArraySource({ fills: fills(1) });
+    const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    source.document = async () => {
+      asked.resolve();
+      await gate.promise;
+      return Buffer.from("{}");
+    };
+    const server = await served({ source });
+    const client = session(server);
+    const summary = "/api/v1/history/summary?instance=alpha&run_id=r1";
+    const stream = client.request(summary, { ":method": method });
+    await asked.promise;
+    stream.close(http2.constants.NGHTTP2_CANCEL);
+    await once(stream, "close");
+    expect((await client.ask(health)).status).toBe(200);
+    // a server that stops would wait for it as long as it waits at all
+    expect(await server.drain(5000)).toBe(0);
+    gate.resolve();
+  },
+);
+
 test("a request that is taken back while it waits to be told to go on ends nobody's server", async () => {
   const thrown: unknown[] = [];
   const note = (error: unknown) => thrown.push(error);

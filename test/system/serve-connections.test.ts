@@ -297,6 +297,18 @@ test("requests that no route ever sees are logged too, and a log that fails is n
   expect(told).toMatchObject([{ message: "no space left" }, { message: "no space left" }]);
 });
 
+test("a client that leaves within a head is answered nothing, and nothing is logged of it", async () => {
+  const log: RequestLogEntry[] = [];
+  const server = await served({ onRequest: (entry) => log.push(entry) });
+  const leaving = await Client.connect(server);
+  leaving.socket.write("GET /api/v1/health HTTP/1.1\r\nhost");
+  await (await Client.connect(server)).ask("/health");
+  leaving.socket.resetAndDestroy();
+  await leaving.closed;
+  await (await Client.connect(server)).ask("/health");
+  expect(log.map(({ path }) => path)).toEqual(["/api/v1/health", "/api/v1/health"]);
+});
+
 test.skipIf(!requires("openssl"))("all this holds over TLS", async () => {
   const folder = mkdtempSync(join(tmpdir(), "serve-connections-"));
   try {

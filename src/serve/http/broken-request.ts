@@ -18,14 +18,16 @@ export interface BrokenAnswer {
 /**
  * Answers a request that cannot be read as HTTP, or did not come whole, and closes the connection. Nothing is known of
  * its route, so the envelope is that of the control plane. In the middle of another answer nothing is said: it would be
- * taken for a part of it. Gives what was answered; undefined where nothing was.
+ * taken for a part of it. Gives what was answered; undefined where nothing was. Node and fastify answer in words of their
+ * own, and ahead of an answer that is still due, whose place theirs would take.
  */
 export function answerBrokenRequest(
   { code = "" }: NodeJS.ErrnoException,
   socket: Socket,
   isAnswering: boolean,
 ): BrokenAnswer | undefined {
-  if (!socket.writable || isAnswering || code === "ECONNRESET") {
+  // before a handshake is over nothing can be said, and what is written would keep the connection waiting for its end
+  if (!socket.writable || isAnswering || code === "ECONNRESET" || /^ERR_(?:TLS|SSL)_/.test(code)) {
     socket.destroy();
     return undefined;
   }

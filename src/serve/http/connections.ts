@@ -51,7 +51,8 @@ interface Connection {
 /**
  * The connections of a server, kept below a number. Clients that connect and ask nothing, or ask a byte at a time, give
  * way to those that come after them, so that they cannot keep anybody out; where every connection has a request under
- * way, it is the new one that is closed.
+ * way, it is the new one that is closed. Node's `maxConnections` always closes the new one, and of requests at a time on
+ * a connection it has no limit.
  */
 export class Connections {
   readonly #most: number;

@@ -3,8 +3,6 @@ import http from "node:http";
 import https from "node:https";
 import type { Socket } from "node:net";
 import { wantsWebSocket } from "../live/live-route.ts";
-import type { RequestLogEntry } from "../monitoring/request-log.ts";
-import { answerBrokenRequest } from "./broken-request.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { newHttp2Server, takeHttp2 } from "./http2-server.ts";
 
@@ -13,8 +11,6 @@ export interface HttpServerOptions {
   readonly tls: https.ServerOptions | undefined;
   readonly connections: Connections;
   readonly limits: ConnectionLimits;
-  /** Told of every answer that is given without the handler, and of the client's address. */
-  readonly onRefused: (entry: RequestLogEntry, client: string) => void;
 }
 
 // room for a few of a source's chunks on their way to the socket, so that reading and sending overlap
@@ -25,7 +21,7 @@ const keepAliveMs = 72_000;
 /** A server of HTTP/1.1 and HTTP/2, on one port, that neither slow, nor many, nor broken requests bring down. */
 export function newHttpServer(
   handler: http.RequestListener,
-  { tls, connections, limits, onRefused }: HttpServerOptions,
+  { tls, connections, limits }: HttpServerOptions,
 ): http.Server | https.Server {
   const { headMs = 20_000, requestMs = 60_000 } = limits;
   const options = {
@@ -53,7 +49,7 @@ export function newHttpServer(
     );
   takeHttp2(server, tls !== undefined, { http2, headMs, onSilent });
   connections.watch(server, http2);
-  // Node's own knows nothing of HTTP/2
+  // Node's own knows nothing of WebSockets, of HTTP/2, and of what has not said yet which protocol it speaks
   server.closeAllConnections = () => connections.closeAll();
   for (const one of [server, http2]) {
     one.on("request", (request: EventEmitter) => {
@@ -61,12 +57,5 @@ export function newHttpServer(
       request.on("error", () => {});
     });
   }
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    // gone once the socket is closed
-    const { remoteAddress = "" } = socket;
-    const answered = answerBrokenRequest(error, socket, connections.isAnswering(socket));
-    if (answered === undefined) return;
-    onRefused({ method: "", path: "", query: {}, ending: "whole", rows: 0, ...answered }, remoteAddress);
-  });
   return server;
 }

@@ -14,6 +14,7 @@ export function idleDrop(response: ServerResponse): RunvaultError | undefined {
  * when all of it is written and waits to be sent.
  *
  * Node's own timer of the socket does the work: while bytes wait, it goes off only where none left since it last looked.
+ * Set for a whole server (`server.timeout`) it would end answers whose source is slow, too.
  */
 export function dropIdleReader(
   response: ServerResponse,

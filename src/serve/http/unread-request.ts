@@ -1,7 +1,6 @@
 import { gunzipSync } from "node:zlib";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import {
-  type Compression,
   createAsyncIterable,
   type UniversalHandler,
   type UniversalServerRequest,
@@ -96,20 +95,4 @@ function blamingTrailer(body: Buffer): Buffer {
  */
 export function misdirectedAnswer(made: MadeAnswer): MadeAnswer {
   return made.status === 200 ? made : { ...made, status: 421 };
-}
-
-/** The same compression; bytes that end too early are the client's fault too. */
-export function blamingClients(compression: Compression): Compression {
-  return {
-    ...compression,
-    decompress: async (bytes, mostBytes) => {
-      try {
-        return await compression.decompress(bytes, mostBytes);
-      } catch (thrown) {
-        const error = ConnectError.from(thrown);
-        if (error.code !== Code.Internal) throw error;
-        throw new ConnectError(error.rawMessage, Code.InvalidArgument, undefined, undefined, thrown);
-      }
-    },
-  };
 }

@@ -34,7 +34,7 @@ import { type HistoryServiceOptions, historyService } from "../history/history-s
 import { finishAnswer } from "../history/send-rows.ts";
 import { cutDeadline } from "../http/client-deadline.ts";
 import { givenQueryOf, pathOf } from "../http/request-target.ts";
-import { answerOf, blamingClients, misdirectedAnswer, unreadAnswer } from "../http/unread-request.ts";
+import { answerOf, misdirectedAnswer, unreadAnswer } from "../http/unread-request.ts";
 import type { QuerySlots } from "../monitoring/query-slots.ts";
 import type { RequestLogEntry } from "../monitoring/request-log.ts";
 import type { SentAnswer } from "../wire-hook.ts";
@@ -77,7 +77,7 @@ export function rpcHandlers(options: RpcOptions): readonly UniversalHandler[] {
   };
   const common: ConnectRouterOptions = {
     // there are clients that compress every request; answers are another matter
-    acceptCompression: [blamingClients(compressionGzip)],
+    acceptCompression: [compressionGzip],
     compressMinBytes: options.compress ? compressedBytes : Number.POSITIVE_INFINITY,
     readMaxBytes: maxRequestBytes,
     // a misspelt filter that is ignored gives rows that were not asked for
