@@ -42,10 +42,11 @@ import { requireDistinctSeq } from "./distinct-seq.ts";
 import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
 import { recordAttempt } from "./record-attempt.ts";
 import { countGone } from "./rows-gone.ts";
+import type { RunContext } from "./run-context.ts";
 import { type RunDescription, settledVersion } from "./run-description.ts";
 import { countRowsOf, isUpToDate, lookAhead, type RunHorizon } from "./run-horizon.ts";
 import { requireSameRun } from "./run-identity.ts";
-import { type RunContext, TableArchiver } from "./table-archiver.ts";
+import { TableArchiver } from "./table-archiver.ts";
 
 export interface ArchiveSettings {
   /** Text a segment is cut at. 8 MiB: small enough for several in memory, large enough for zstd and for few files. */

@@ -1,12 +1,10 @@
 import { createHash } from "node:crypto";
-import type PQueue from "p-queue";
 import { driftOf } from "../../archive/convert/drift.ts";
 import {
   type Attempt,
   type AttemptOutcome,
   type Certificate,
   type Holding,
-  type Manifest,
   type ParquetFile,
   type Proven,
   type QuarantineFile,
@@ -15,26 +13,19 @@ import {
   tableState,
 } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
-import type { ScanRecord } from "../../archive/write/journal.ts";
-import type { RunJournal } from "../../archive/write/run-journal.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
-import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts, TableFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
-import type { BucketConverter } from "../fetch/bucket-converter.ts";
-import { requireRoom } from "../fetch/disk-need.ts";
 import { fetchBuckets } from "../fetch/fetch-buckets.ts";
-import { type FetchedSegment, type Slice, type SliceWork, segmentsOf } from "../fetch/fetch-slice.ts";
 import { splitSegment } from "../fetch/split-segment.ts";
 import { askPlan } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
 import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "../plan/committed-table.ts";
 import { compareHeld, type DifferingWindow } from "../plan/compare-held.ts";
-import { firstTime, openWindow, scanTable } from "../plan/full-scan.ts";
 import {
   contiguous,
   type HeldWindow,
@@ -45,65 +36,23 @@ import {
   windowKey,
 } from "../plan/held-window.ts";
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
-import { countSlice, isBucketToFetch, slicesOf } from "../plan/slices.ts";
-import { isRefusal, linesOf, probe, shortestRefusedNs, type TableAsks, timeOf } from "../plan/table-asks.ts";
-import { isRefusedByRoute, isUnavailable } from "../proof/absent-table.ts";
+import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
+import { isRefusal, linesOf, probe, timeOf } from "../plan/table-asks.ts";
+import { isRefusedByRoute } from "../proof/absent-table.ts";
 import { formerGrounds, proveFilled, standingGrounds } from "../proof/filled-table.ts";
 import { grounds, heldGrounds, unseen } from "../proof/grounds.ts";
 import { comparableHash, type GatewayHash, gatewayHash } from "../proof/hashed.ts";
-import { firstTaken, rowsOutside, showEnds } from "../proof/outer-ends.ts";
+import { rowsOutside } from "../proof/outer-ends.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../proof/proven-standing.ts";
-import { isProofEnough, type RequiredProof, weakerProof } from "../proof/required-proof.ts";
-import { type Extent, piecesOf, type Rung, rungsAround, windowText } from "../proof/rungs.ts";
+import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
+import { type Rung, windowText } from "../proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
-import type { RunDescription } from "./run-description.ts";
+import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
+import { extentOf, passOverRows, type Scan, scanAll } from "./scan-passes.ts";
+import { type Disagreement, liesIn, storeSlice } from "./store-slice.ts";
 
 type Proof = Certificate["proof"];
-
-/** What the tables of one run's job share. */
-export interface RunContext {
-  /** Types of exact columns that Parquet is made in. */
-  readonly exactTypes: (table: TableName) => ExactTypes;
-  readonly journal: RunJournal;
-  readonly run: RunDescription;
-  /** Exclusive upper bound of ts_event; undefined for a finished run. It falls back where facts lag behind the rows. */
-  until: Nanoseconds | undefined;
-  readonly committed: Manifest["tables"];
-  readonly slices: PQueue;
-  readonly converter: BucketConverter;
-  readonly work: Omit<SliceWork, "countRows" | "onRows">;
-  readonly sliceRows: number;
-  readonly acceptShrink: boolean;
-  readonly acceptQuarantine: boolean;
-  readonly require: RequiredProof;
-  /** Whether rows of a run that turned final are streamed once more, or its counts are trusted. */
-  readonly finalPass: "rows" | "counts";
-  /** The storage version that rows here are of by now; null where there is none, and while the run goes on. */
-  readonly versionNow: () => string | null;
-  /** Streams what is held once more, whatever the source says of its versions. */
-  readonly recheck: boolean;
-  /** Puts the row hash into every certificate. */
-  readonly fingerprint: boolean;
-  /** Gives the row hash of the rows that Parquet files hold within bounds. */
-  readonly hashOf: (table: Table, files: readonly string[], bounds?: TimeBounds) => Promise<RowHash>;
-  /** How many rows of Parquet files have a seq that no row of other files has. */
-  readonly countGone: (before: readonly string[], now: readonly string[]) => Promise<bigint>;
-  /** Throws `duplicate_row` where two rows in Parquet files have the same seq. */
-  readonly requireDistinctSeq: (table: Table, files: readonly string[]) => Promise<void>;
-  /** True once the run's storage version moved while the job went on: then one row may have come in two windows. */
-  readonly versionMoved: () => boolean;
-  readonly onPlan: (table: Table, rows: number | undefined) => void;
-  readonly onRows: (table: Table, rows: number, bytes: number) => void;
-  /** Rows of a full scan, which stores nothing. */
-  readonly onScanned: (table: Table, rows: number, bytes: number) => void;
-}
-
-/** A window that brought another number of rows than the gateway counts in it, asked before and after. */
-interface Disagreement extends Window {
-  readonly rows: number;
-  readonly counted: number;
-}
 
 /** One table of one run on its way into the archive. */
 export class TableArchiver {
@@ -113,9 +62,7 @@ export class TableArchiver {
   readonly #context: RunContext;
   readonly #countRows: CountRows | undefined;
   readonly #former: TableManifest | undefined;
-  #scannedRows = 0;
-  /** The rung on which the full scan's ends were shown to be empty. */
-  #rung: Rung | undefined;
+  readonly #scan: Scan;
   /** Why the rows are not proven, though counts or two passes agree. */
   #doubt: RunvaultError | null = null;
   #plan: FetchPlan | undefined;
@@ -143,6 +90,7 @@ export class TableArchiver {
     this.#context = context;
     this.#countRows = countRows;
     this.#former = context.committed[table.name];
+    this.#scan = { table, context, former: this.#former, found: { rows: 0, rung: undefined } };
     this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
   }
 
@@ -184,7 +132,7 @@ export class TableArchiver {
     const known = { table: name, run, until, facts, held, former: this.#former, sliceRows, acceptShrink };
     const plan = await askPlan(known, {
       countRows: this.#countRows,
-      fullScan: () => this.#fullScan(),
+      fullScan: () => scanAll(this.#scan),
       split: (step) => this.#split(step),
     });
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
@@ -200,12 +148,12 @@ export class TableArchiver {
     if (this.#isToCompare && !this.#compared && (await this.#compare())) return await this.plan(facts);
     this.#plan = plan;
     this.rowsToFetch = plan.rows;
-    this.#context.onPlan(this.table, plan.rows + this.#scannedRows);
+    this.#context.onPlan(this.table, plan.rows + this.#scan.found.rows);
   }
 
   /** True when this job made a pass over all of the table. */
   get isScanned(): boolean {
-    return this.#scannedRows > 0;
+    return this.#scan.found.rows > 0;
   }
 
   /**
@@ -313,13 +261,20 @@ export class TableArchiver {
     // buckets that need no fetching, but lost or never got their Parquet
     const ready = journal.held.of(name).segments.filter(({ from }) => !isBucketToFetch(plan, BigInt(from)));
     const converted = [...new Set(ready.map(({ bucket }) => bucket))].map((bucket) => this.#convert(bucket));
+    const storing = {
+      table: this.table,
+      context: this.#context,
+      countRows: this.#countRows,
+      isNothingPlanned: this.rowsToFetch === 0,
+      onDisagreement: (window: Disagreement) => this.#disagreeing.push(window),
+    };
     const fetched = fetchBuckets({
       slices: slicesOf(run, this.table, plan),
       queue: slices,
       // table after table, so that the buckets of the first are converted while the others are on their way
       priority: -tableNames.indexOf(name),
       signal: work.signal,
-      fetch: (slice, signal) => this.#fetchSlice(slice, signal),
+      fetch: (slice, signal) => storeSlice(slice, signal, storing),
       convert: (bucket) => this.#convert(bucket),
     });
     for (const outcome of await Promise.allSettled([fetched, ...converted])) {
@@ -464,7 +419,14 @@ export class TableArchiver {
     this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     if (this.restsOn.length > 0) return;
     const openEnds = own === undefined ? (fullScan?.openEnds ?? []) : [];
-    const common = { asks: this.#asks(), run, until, extent, rung: this.#rung, openEnds };
+    const common = {
+      asks: asksOf(this.table, this.#context),
+      run,
+      until,
+      extent,
+      rung: this.#scan.found.rung,
+      openEnds,
+    };
     await this.#doubting(async () => {
       const prove = () => proveFilled({ ...common, mostBytes: work.mostBytes, seen: work.seen });
       this.restsOn = await slices.add(prove);
@@ -493,7 +455,15 @@ export class TableArchiver {
     }
     const former = own === undefined ? [] : formerGrounds(this.#former, own, until);
     const before = former.some(isPast) ? [] : former;
-    const common = { asks: this.#asks(), run, until, before, filled, summary, seen: work.seen };
+    const common = {
+      asks: asksOf(this.table, this.#context),
+      run,
+      until,
+      before,
+      filled,
+      summary,
+      seen: work.seen,
+    };
     let rowsOn: Rung | undefined;
     await this.#doubting(async () => {
       const proof = await slices.add(() => proveEmpty({ ...common, isCounted: own !== undefined }));
@@ -502,7 +472,7 @@ export class TableArchiver {
       else rowsOn = proof.rowsOn;
     });
     if (rowsOn === undefined) return false;
-    await this.#passOverRows(rowsOn, false);
+    await passOverRows(rowsOn, false, this.#scan);
     await this.plan(facts);
     return true;
   }
@@ -514,7 +484,8 @@ export class TableArchiver {
     if (until === undefined || from === null || BigInt(from) >= until) return;
     const window = { from: BigInt(from), to: until };
     try {
-      if ((await slices.add(() => probe(this.#asks(), window))) !== undefined) throw rowsOutside(window);
+      if ((await slices.add(() => probe(asksOf(this.table, this.#context), window))) !== undefined)
+        throw rowsOutside(window);
     } catch (error) {
       // so long a window may be refused, which says nothing of rows
       if (!isRefusal(error)) throw error;
@@ -538,13 +509,6 @@ export class TableArchiver {
       if (!(thrown instanceof RunvaultError) || thrown.exit !== exit.incomplete) throw thrown;
       this.#doubt = thrown;
     }
-  }
-
-  #asks(): TableAsks {
-    const { run, work } = this.#context;
-    const { source, retry, signal } = work;
-    const { instanceId, runId } = run;
-    return { source, run: { instanceId, runId }, table: this.table, retry, signal };
   }
 
   /** The table as the manifest will have it. */
@@ -843,7 +807,7 @@ export class TableArchiver {
 
   /** Facts that leave a table out say that there is none only together with its own route. */
   async #requireUnavailable(): Promise<void> {
-    if (await isRefusedByRoute(this.#asks(), this.#context.until)) return;
+    if (await isRefusedByRoute(asksOf(this.table, this.#context), this.#context.until)) return;
     throw new RunvaultError(
       "unverified",
       "the gateway's storage facts leave the table out, but its own route does not say that there is none",
@@ -1067,186 +1031,6 @@ export class TableArchiver {
     );
   }
 
-  /**
-   * What a pass over all of the table finds; `absent` where the first answer says that there is no such table. A gateway
-   * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: then a second
-   * pass is over bounds around rows that were proven, or around the run.
-   */
-  async #fullScan(): Promise<ScanRecord | "absent"> {
-    const { run, until, work } = this.#context;
-    const open = openWindow(until);
-    try {
-      let refusal: unknown;
-      const fullScan = await this.#pass([open]).catch((error: unknown) => {
-        if (!isRefusal(error)) throw error;
-        refusal = error;
-      });
-      if (fullScan !== undefined && fullScan.rows > 0) return fullScan;
-      const known = await this.#rungOfKnown();
-      if (known !== undefined) return await this.#passOverRows(known, true);
-      const isNearWanted = refusal !== undefined || until !== undefined;
-      const rungs = isNearWanted ? rungsAround(run, until, undefined, work.source.now?.()) : [];
-      const near = rungs.find(({ kind }) => kind === "run");
-      if (near === undefined && refusal !== undefined) throw refusal;
-      // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
-      return await this.#pass([near ?? open]);
-    } catch (error) {
-      if (this.#scannedRows > 0 || !isUnavailable(error)) throw error;
-      return "absent";
-    }
-  }
-
-  /**
-   * The rung around the rows that were proven on which the gateway still gives some: without bounds it may take others
-   * than all. Undefined where it gives none, and where nothing was proven.
-   */
-  async #rungOfKnown(): Promise<Rung | undefined> {
-    const { run, until, work } = this.#context;
-    const { first, last } = this.#former?.proven?.certificate ?? {};
-    const extent = extentOf({ first: first?.ts, last: last?.ts });
-    if (extent === undefined) return undefined;
-    for (const rung of rungsAround(run, until, extent, work.source.now?.())) {
-      if ((await firstTaken(this.#asks(), [rung], work.seen))?.isFilled) return rung;
-    }
-    return undefined;
-  }
-
-  /** A pass over a rung on which rows are known to lie, in windows that were seen to be answered. */
-  async #passOverRows(rung: Rung, isWidened: boolean): Promise<ScanRecord> {
-    const windows = piecesOf(rung, this.#context.work.seen.longestOn(rung)) ?? [rung];
-    const fullScan = await this.#pass(windows, isWidened);
-    if (fullScan.rows === 0) throw rowsOutside(rung);
-    return fullScan;
-  }
-
-  /** A pass over all of some windows; where rows turn up outside of what it found, over bounds that have them as well. */
-  async #pass(windows: readonly Window[], isWidened = false): Promise<ScanRecord> {
-    const { journal, until, run, work, slices, onScanned } = this.#context;
-    const onRows = (rows: number, bytes: number) => {
-      this.#scannedRows += rows;
-      onScanned(this.table, rows, bytes);
-    };
-    // what was held so far can't be asked about: only a pass over all of it tells
-    const fullScan = await slices.add(() => scanTable(run, this.table, windows, until, { ...work, onRows }));
-    const extent = extentOf(fullScan);
-    if (extent !== undefined) {
-      const rungs = rungsAround(run, until, extent, work.source.now?.());
-      const shown = await slices.add(() => showEnds(this.#asks(), rungs, extent, work.seen));
-      // what turns up outside of the second pass, too, is told once the rows are here
-      if (shown?.isOutside && !isWidened) return await this.#passOverRows(shown.rung, true);
-      this.#rung = shown?.isOutside ? undefined : shown?.rung;
-    }
-    await journal.setScan(this.table.name, fullScan);
-    return fullScan;
-  }
-
-  /**
-   * A slice with the rows that the gateway counts in it; null where nothing is to be fetched. At the end of a run that
-   * goes on, counts may lag behind rows that are there already: there a row is asked for where none is counted.
-   */
-  async #countedSlice(planned: Slice): Promise<Slice | null> {
-    const isEnd = planned.to === this.#context.until && planned.expected === undefined;
-    if (!isEnd || this.#countRows === undefined) return await countSlice(planned, this.#countRows);
-    const counted = this.rowsToFetch === 0 ? null : await countSlice(planned, this.#countRows);
-    if (counted !== null) return counted;
-    return (await probe(this.#asks(), planned)) === undefined ? null : planned;
-  }
-
-  /** Fetches a slice; one that the gateway refuses in halves, for some answer no more than a month at once. */
-  async #fetchSlice(planned: Slice, signal: AbortSignal): Promise<void> {
-    try {
-      await this.#fetchAtOnce(planned, signal);
-    } catch (error) {
-      const { from, to } = planned;
-      if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
-      await this.#dropSegments((segment) => liesIn(segment, planned));
-      const middle = from + (to - from) / 2n;
-      await this.#fetchSlice({ ...planned, to: middle, expected: undefined }, signal);
-      await this.#fetchSlice({ ...planned, from: middle, expected: undefined }, signal);
-    }
-  }
-
-  async #fetchAtOnce(planned: Slice, signal: AbortSignal): Promise<void> {
-    const { journal, work, onRows } = this.#context;
-    const counted = await this.#countedSlice(planned);
-    if (counted === null) return;
-    const slice = { ...counted, isFinal: this.#context.run.final };
-    const name = this.table.name;
-    // a slice of a full scan's plan: nothing counts its rows
-    const isUncounted = journal.held.of(name).fullScan !== null && slice.expected === undefined;
-    let firstRow: string | null | undefined;
-    let rows = 0;
-    const writes: Promise<void>[] = [];
-    const unjournalled: Awaited<ReturnType<RunJournal["writeSegment"]>>[] = [];
-    const write = async ({ draft, text, release }: FetchedSegment) => {
-      try {
-        await requireRoom(journal.folder, 0);
-        const segment = await journal.writeSegment(name, draft, text);
-        if (draft.sorted) await journal.addSegments(name, [segment]);
-        else unjournalled.push(segment);
-      } finally {
-        release();
-      }
-    };
-    const dropAll = async () => {
-      await Promise.all(writes);
-      unjournalled.length = 0;
-      const { from, to } = slice;
-      const stale = journal.held
-        .of(name)
-        .segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
-      await journal.dropSegments(name, stale);
-    };
-    let hasFailed = false;
-    const fetching = {
-      ...work,
-      signal,
-      countRows: this.#countRows,
-      onRows: (rows: number, bytes: number) => onRows(this.table, rows, bytes),
-    };
-    try {
-      for await (const event of segmentsOf(slice, fetching)) {
-        if (event.kind === "restart") await dropAll();
-        else if (event.kind === "end") rows = event.rows;
-        else {
-          if (firstRow === undefined) firstRow = await firstTime(event.text);
-          // not awaited here: the next rows come in while these are compressed and synced
-          const writing = write(event);
-          writing.catch(() => {
-            hasFailed = true;
-          });
-          writes.push(writing);
-          if (hasFailed) break;
-        }
-      }
-    } finally {
-      await Promise.allSettled(writes);
-    }
-    await Promise.all(writes);
-    if (unjournalled.length > 0) await journal.addSegments(name, unjournalled);
-    if (rows !== slice.expected) await this.#holdAgainstCount(slice, rows);
-    if (isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
-      await this.#requireNothingIn({ from: slice.from, to: BigInt(firstRow) });
-    }
-  }
-
-  /** Counts again in a window that brought another number of rows than it was counted to have. */
-  async #holdAgainstCount({ from, to, expected }: Slice, rows: number): Promise<void> {
-    if (expected === undefined || this.#countRows === undefined) return;
-    const counted = await this.#countRows(from, to);
-    if (counted === rows) return;
-    const window = { from, to, rows, counted };
-    this.#disagreeing.push(window);
-    const { journal } = this.#context;
-    const doubted = journal.held.of(this.table.name).segments.filter((segment) => liesIn(segment, window));
-    await journal.doubtSegments(this.table.name, doubted);
-  }
-
-  /** Asks for rows ahead of a slice's first: a cap may keep the newest. */
-  async #requireNothingIn(window: Window): Promise<void> {
-    if ((await probe(this.#asks(), window)) !== undefined) throw rowsOutside(window);
-  }
-
   async #convert(bucket: string): Promise<void> {
     const { journal, converter, run } = this.#context;
     if (journal.held.converted(this.table.name, bucket) !== undefined) return;
@@ -1283,27 +1067,7 @@ function quarantinedRows(quarantine: readonly QuarantineFile[]): number {
   return quarantine.reduce((sum, { rows }) => sum + rows, 0);
 }
 
-function liesIn(
-  { from, to }: { readonly from: bigint | string; readonly to: bigint | string },
-  window: Window,
-): boolean {
-  return BigInt(from) >= window.from && BigInt(to) <= window.to;
-}
-
 const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], drift: [] };
-
-function extentOf(
-  ends:
-    | {
-        readonly first?: Nanoseconds | string | null | undefined;
-        readonly last?: Nanoseconds | string | null | undefined;
-      }
-    | null
-    | undefined,
-): Extent | undefined {
-  if (ends?.first == null || ends.last == null) return undefined;
-  return { first: BigInt(ends.first), last: BigInt(ends.last) };
-}
 
 /** What came before the gateway failed is whole; what came before it lied is not to be trusted. */
 function worthKeeping(error: RunvaultError): boolean {

@@ -1,0 +1,117 @@
+import type { TableManifest } from "../../archive/manifest/manifest.ts";
+import type { ScanRecord } from "../../archive/write/journal.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { openWindow, scanTable } from "../plan/full-scan.ts";
+import type { Window } from "../plan/held-window.ts";
+import { isRefusal } from "../plan/table-asks.ts";
+import { isUnavailable } from "../proof/absent-table.ts";
+import { firstTaken, rowsOutside, showEnds } from "../proof/outer-ends.ts";
+import { type Extent, piecesOf, type Rung, rungsAround } from "../proof/rungs.ts";
+import { asksOf, type RunContext } from "./run-context.ts";
+
+/** What passes over all of a table found so far: the one thing about them that changes. */
+export interface ScanFindings {
+  rows: number;
+  /** The rung on which the full scan's ends were shown to be empty. */
+  rung: Rung | undefined;
+}
+
+/** A table that only a pass over all of it tells of. */
+export interface Scan {
+  readonly table: Table;
+  readonly context: RunContext;
+  readonly former: TableManifest | undefined;
+  readonly found: ScanFindings;
+}
+
+/**
+ * What a pass over all of the table finds; `absent` where the first answer says that there is no such table. A gateway
+ * that answers no more than a month may refuse an open bound, or take it for 1970 and answer nothing: then a second
+ * pass is over bounds around rows that were proven, or around the run.
+ */
+export async function scanAll(scan: Scan): Promise<ScanRecord | "absent"> {
+  const { context, found } = scan;
+  const { run, until, work } = context;
+  const open = openWindow(until);
+  try {
+    let refusal: unknown;
+    const fullScan = await pass([open], scan).catch((error: unknown) => {
+      if (!isRefusal(error)) throw error;
+      refusal = error;
+    });
+    if (fullScan !== undefined && fullScan.rows > 0) return fullScan;
+    const known = await rungOfKnown(scan);
+    if (known !== undefined) return await passOverRows(known, true, scan);
+    const isNearWanted = refusal !== undefined || until !== undefined;
+    const rungs = isNearWanted ? rungsAround(run, until, undefined, work.source.now?.()) : [];
+    const near = rungs.find(({ kind }) => kind === "run");
+    if (near === undefined && refusal !== undefined) throw refusal;
+    // an answer cut ahead of its first row looks like an empty table, of which there is no second pass
+    return await pass([near ?? open], scan);
+  } catch (error) {
+    if (found.rows > 0 || !isUnavailable(error)) throw error;
+    return "absent";
+  }
+}
+
+/**
+ * The rung around the rows that were proven on which the gateway still gives some: without bounds it may take others
+ * than all. Undefined where it gives none, and where nothing was proven.
+ */
+async function rungOfKnown(scan: Scan): Promise<Rung | undefined> {
+  const { table, context, former } = scan;
+  const { run, until, work } = context;
+  const { first, last } = former?.proven?.certificate ?? {};
+  const extent = extentOf({ first: first?.ts, last: last?.ts });
+  if (extent === undefined) return undefined;
+  for (const rung of rungsAround(run, until, extent, work.source.now?.())) {
+    if ((await firstTaken(asksOf(table, context), [rung], work.seen))?.isFilled) return rung;
+  }
+  return undefined;
+}
+
+/** A pass over a rung on which rows are known to lie, in windows that were seen to be answered. */
+export async function passOverRows(rung: Rung, isWidened: boolean, scan: Scan): Promise<ScanRecord> {
+  const { context } = scan;
+  const windows = piecesOf(rung, context.work.seen.longestOn(rung)) ?? [rung];
+  const fullScan = await pass(windows, scan, isWidened);
+  if (fullScan.rows === 0) throw rowsOutside(rung);
+  return fullScan;
+}
+
+/** A pass over all of some windows; where rows turn up outside of what it found, over bounds that have them as well. */
+async function pass(windows: readonly Window[], scan: Scan, isWidened = false): Promise<ScanRecord> {
+  const { table, context, found } = scan;
+  const { journal, until, run, work, slices, onScanned } = context;
+  const onRows = (rows: number, bytes: number) => {
+    found.rows += rows;
+    onScanned(table, rows, bytes);
+  };
+  // what was held so far can't be asked about: only a pass over all of it tells
+  const fullScan = await slices.add(() => scanTable(run, table, windows, until, { ...work, onRows }));
+  const extent = extentOf(fullScan);
+  if (extent !== undefined) {
+    const rungs = rungsAround(run, until, extent, work.source.now?.());
+    const shown = await slices.add(() => showEnds(asksOf(table, context), rungs, extent, work.seen));
+    // what turns up outside of the second pass, too, is told once the rows are here
+    if (shown?.isOutside && !isWidened) return await passOverRows(shown.rung, true, scan);
+    found.rung = shown?.isOutside ? undefined : shown?.rung;
+  }
+  await journal.setScan(table.name, fullScan);
+  return fullScan;
+}
+
+/** First and last time of rows; undefined where there is none. */
+export function extentOf(
+  ends:
+    | {
+        readonly first?: Nanoseconds | string | null | undefined;
+        readonly last?: Nanoseconds | string | null | undefined;
+      }
+    | null
+    | undefined,
+): Extent | undefined {
+  if (ends?.first == null || ends.last == null) return undefined;
+  return { first: BigInt(ends.first), last: BigInt(ends.last) };
+}

@@ -1,0 +1,152 @@
+import type { RunJournal } from "../../archive/write/run-journal.ts";
+import type { Table } from "../../model/profile/table.ts";
+import { requireRoom } from "../fetch/disk-need.ts";
+import { type FetchedSegment, type Slice, segmentsOf } from "../fetch/fetch-slice.ts";
+import { firstTime } from "../plan/full-scan.ts";
+import type { Window } from "../plan/held-window.ts";
+import { countSlice } from "../plan/slices.ts";
+import { isRefusal, probe, shortestRefusedNs } from "../plan/table-asks.ts";
+import { rowsOutside } from "../proof/outer-ends.ts";
+import { asksOf, type RunContext } from "./run-context.ts";
+import type { CountRows } from "./run-horizon.ts";
+
+/** What storing a table's slices needs, and where it tells of a window that does not hold. */
+export interface SliceStoring {
+  readonly table: Table;
+  readonly context: RunContext;
+  readonly countRows: CountRows | undefined;
+  /** The plan found no rows missing: a slice of it is there for what counts may not have yet. */
+  readonly isNothingPlanned: boolean;
+  readonly onDisagreement: (window: Disagreement) => void;
+}
+
+/** A window that brought another number of rows than the gateway counts in it, asked before and after. */
+export interface Disagreement extends Window {
+  readonly rows: number;
+  readonly counted: number;
+}
+
+/**
+ * A slice with the rows that the gateway counts in it; null where nothing is to be fetched. At the end of a run that
+ * goes on, counts may lag behind rows that are there already: there a row is asked for where none is counted.
+ */
+async function countedSlice(planned: Slice, storing: SliceStoring): Promise<Slice | null> {
+  const { table, context, countRows, isNothingPlanned } = storing;
+  const isEnd = planned.to === context.until && planned.expected === undefined;
+  if (!isEnd || countRows === undefined) return await countSlice(planned, countRows);
+  const counted = isNothingPlanned ? null : await countSlice(planned, countRows);
+  if (counted !== null) return counted;
+  return (await probe(asksOf(table, context), planned)) === undefined ? null : planned;
+}
+
+/** Fetches a slice; one that the gateway refuses in halves, for some answer no more than a month at once. */
+export async function storeSlice(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<void> {
+  const { table, context } = storing;
+  const { journal } = context;
+  try {
+    await storeAtOnce(planned, signal, storing);
+  } catch (error) {
+    const { from, to } = planned;
+    if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
+    await journal.dropSegments(
+      table.name,
+      journal.held.of(table.name).segments.filter((segment) => liesIn(segment, planned)),
+    );
+    const middle = from + (to - from) / 2n;
+    await storeSlice({ ...planned, to: middle, expected: undefined }, signal, storing);
+    await storeSlice({ ...planned, from: middle, expected: undefined }, signal, storing);
+  }
+}
+
+async function storeAtOnce(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<void> {
+  const { table, context, countRows } = storing;
+  const { journal, work, onRows } = context;
+  const counted = await countedSlice(planned, storing);
+  if (counted === null) return;
+  const slice = { ...counted, isFinal: context.run.final };
+  const name = table.name;
+  // a slice of a full scan's plan: nothing counts its rows
+  const isUncounted = journal.held.of(name).fullScan !== null && slice.expected === undefined;
+  let firstRow: string | null | undefined;
+  let rows = 0;
+  const writes: Promise<void>[] = [];
+  const unjournalled: Awaited<ReturnType<RunJournal["writeSegment"]>>[] = [];
+  const write = async ({ draft, text, release }: FetchedSegment) => {
+    try {
+      await requireRoom(journal.folder, 0);
+      const segment = await journal.writeSegment(name, draft, text);
+      if (draft.sorted) await journal.addSegments(name, [segment]);
+      else unjournalled.push(segment);
+    } finally {
+      release();
+    }
+  };
+  const dropAll = async () => {
+    await Promise.all(writes);
+    unjournalled.length = 0;
+    const { from, to } = slice;
+    const stale = journal.held.of(name).segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
+    await journal.dropSegments(name, stale);
+  };
+  let hasFailed = false;
+  const fetching = {
+    ...work,
+    signal,
+    countRows,
+    onRows: (rows: number, bytes: number) => onRows(table, rows, bytes),
+  };
+  try {
+    for await (const event of segmentsOf(slice, fetching)) {
+      if (event.kind === "restart") await dropAll();
+      else if (event.kind === "end") rows = event.rows;
+      else {
+        if (firstRow === undefined) firstRow = await firstTime(event.text);
+        // not awaited here: the next rows come in while these are compressed and synced
+        const writing = write(event);
+        writing.catch(() => {
+          hasFailed = true;
+        });
+        writes.push(writing);
+        if (hasFailed) break;
+      }
+    }
+  } finally {
+    await Promise.allSettled(writes);
+  }
+  await Promise.all(writes);
+  if (unjournalled.length > 0) await journal.addSegments(name, unjournalled);
+  if (rows !== slice.expected) await holdAgainstCount(slice, rows, storing);
+  if (isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
+    await requireNothingIn({ from: slice.from, to: BigInt(firstRow) }, storing);
+  }
+}
+
+/** Counts again in a window that brought another number of rows than it was counted to have. */
+async function holdAgainstCount(
+  { from, to, expected }: Slice,
+  rows: number,
+  storing: SliceStoring,
+): Promise<void> {
+  const { table, context, countRows, onDisagreement } = storing;
+  if (expected === undefined || countRows === undefined) return;
+  const counted = await countRows(from, to);
+  if (counted === rows) return;
+  const window = { from, to, rows, counted };
+  onDisagreement(window);
+  const { journal } = context;
+  const doubted = journal.held.of(table.name).segments.filter((segment) => liesIn(segment, window));
+  await journal.doubtSegments(table.name, doubted);
+}
+
+/** Asks for rows ahead of a slice's first: a cap may keep the newest. */
+async function requireNothingIn(window: Window, { table, context }: SliceStoring): Promise<void> {
+  if ((await probe(asksOf(table, context), window)) !== undefined) throw rowsOutside(window);
+}
+
+/** True of what lies in a window from end to end. */
+export function liesIn(
+  { from, to }: { readonly from: bigint | string; readonly to: bigint | string },
+  window: Window,
+): boolean {
+  return BigInt(from) >= window.from && BigInt(to) <= window.to;
+}
