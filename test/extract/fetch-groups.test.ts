@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/fetch/buffer-pool.ts";
-import type { SliceWork } from "../../src/extract/fetch/fetch-slice.ts";
+import type { SliceWork } from "../../src/extract/fetch/slice.ts";
 import { showWholeEnd } from "../../src/extract/proof/capped-end.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { type ErrorCode, RunvaultError } from "../../src/model/error.ts";

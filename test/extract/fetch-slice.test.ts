@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BufferPool } from "../../src/extract/fetch/buffer-pool.ts";
-import type { SegmentDraft, SliceWork } from "../../src/extract/fetch/fetch-slice.ts";
+import type { SegmentDraft, SliceWork } from "../../src/extract/fetch/slice.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import { ArraySource, type Manners, rowsAt } from "../fixtures/source/array-source.ts";

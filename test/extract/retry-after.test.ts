@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { BufferPool } from "../../src/extract/fetch/buffer-pool.ts";
-import type { SliceWork } from "../../src/extract/fetch/fetch-slice.ts";
+import type { SliceWork } from "../../src/extract/fetch/slice.ts";
 import { showWholeEnd } from "../../src/extract/proof/capped-end.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { archiveRun } from "../../src/extract/run/archive-run.ts";

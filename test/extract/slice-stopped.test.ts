@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { BufferPool } from "../../src/extract/fetch/buffer-pool.ts";
-import { type FetchedSegment, type SliceWork, segmentsOf } from "../../src/extract/fetch/fetch-slice.ts";
+import { segmentsOf } from "../../src/extract/fetch/fetch-slice.ts";
+import type { FetchedSegment, SliceWork } from "../../src/extract/fetch/slice.ts";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { tableNamed } from "../../src/model/profile/table.ts";
 import type { RowRequest } from "../../src/model/source.ts";

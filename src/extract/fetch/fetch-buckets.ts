@@ -1,5 +1,5 @@
 import type PQueue from "p-queue";
-import type { Slice } from "./fetch-slice.ts";
+import type { Slice } from "./slice.ts";
 
 export interface BucketWork {
   /** In order, so that those of one bucket stand together; taken one by one as the queue begins them. */

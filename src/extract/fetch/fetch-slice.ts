@@ -1,10 +1,6 @@
 import { z } from "zod";
-import type { Segment } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
-import type { FilterName, Table } from "../../model/profile/table.ts";
-import { piecesWithRetries } from "../../model/retry/retry.ts";
-import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
-import type { HistorySource, RunRef } from "../../model/source.ts";
+import type { FilterName } from "../../model/profile/table.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { formatTime } from "../../model/time.ts";
@@ -14,7 +10,6 @@ import {
   askSmall,
   filterFields,
   type GroupRow,
-  isRefusal,
   jsonOf,
   linesOf,
   mostAnswerLines,
@@ -25,71 +20,9 @@ import {
   type TableAsks,
 } from "../plan/table-asks.ts";
 import type { SeenSource } from "../proof/seen-source.ts";
-import type { BufferPool } from "./buffer-pool.ts";
+import { AnswerReader } from "./answer-reader.ts";
 import { type Cut, OutOfOrder, SegmentBuilder } from "./segment-builder.ts";
-
-/** A window of one table of one run: the unit of fetch and retry. */
-export interface Slice {
-  readonly run: RunRef;
-  readonly table: Table;
-  readonly bucket: string;
-  readonly from: Nanoseconds;
-  readonly to: Nanoseconds;
-  /** Rows the gateway says the window holds; undefined where it says nothing. */
-  readonly expected: number | undefined;
-  /** True where that number is the last word: the run is finished. */
-  readonly isFinal?: boolean;
-}
-
-/** A piece of a slice whose rows are whole. */
-export type SegmentDraft = Omit<Segment, "file" | "storedBytes" | "sha256">;
-
-export interface SliceWork {
-  readonly source: HistorySource;
-  readonly pool: BufferPool;
-  readonly segmentBytes: number;
-  readonly mostBytes: number;
-  /** For answers that were cut: attempts count as long as none brings a new timestamp. */
-  readonly retry: RetryPolicy;
-  readonly signal: AbortSignal;
-  /** Rows in any bounds by the gateway's facts; undefined where it has none, or they ignore bounds. */
-  readonly countRows: ((from: Nanoseconds, to: Nanoseconds) => Promise<number>) | undefined;
-  readonly onRows: (rows: number, bytes: number) => void;
-  /** Takes note of every answer that ended whole. */
-  readonly seen: SeenSource;
-}
-
-/** What a slice gives as it is fetched: its segments in order, and at last what it came to. */
-export type SliceEvent = FetchedSegment | SliceRestart | SliceEnd;
-
-/** A segment whose text its taker gives back: until then the buffer under it is not filled again. */
-export interface FetchedSegment {
-  readonly kind: "segment";
-  readonly draft: SegmentDraft;
-  readonly text: Buffer;
-  readonly release: () => void;
-}
-
-/** The slice starts over: what came of it before is to be dropped. */
-export interface SliceRestart {
-  readonly kind: "restart";
-}
-
-/** All of the slice is here. */
-export interface SliceEnd {
-  readonly kind: "end";
-  readonly rows: number;
-  /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
-  readonly openEnd: OpenEnd | null;
-}
-
-/** Rows that a cap may have cut off inside their timestamp, which the slice ends with. */
-export interface OpenEnd extends Window {
-  readonly rows: number;
-  readonly bytes: number;
-  /** True when an answer of the table stopped short: larger answers of other tables say nothing then. */
-  readonly isCapped: boolean;
-}
+import type { FetchedSegment, OpenEnd, Slice, SliceEvent, SliceWork } from "./slice.ts";
 
 /**
  * Fetches a slice whole. One rule covers caps, cuts and retries: when an answer ended early, or may have, the rows that
@@ -398,82 +331,6 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
   }
 }
 
-/** Asks for rows, and bears what is transient. */
-class AnswerReader {
-  readonly #slice: Slice;
-  readonly #work: SliceWork;
-  /** The largest limit the source took, and the smallest it refused. */
-  #taken: number | undefined;
-  #refused = Number.POSITIVE_INFINITY;
-  readonly #mostRows: number;
-  /** Bytes of the answer under way. */
-  #received = 0;
-
-  constructor(slice: Slice, work: SliceWork) {
-    this.#slice = slice;
-    const { expected, isFinal = false } = slice;
-    this.#mostRows = isFinal && expected !== undefined ? 10 * expected + 100_000 : Number.POSITIVE_INFINITY;
-    this.#work = work;
-  }
-
-  /** What comes of an answer that ended whole, and of those before it that were cut. */
-  async *ask<T>(
-    attempt: (number: number) => AsyncGenerator<T, void>,
-    progressed: () => boolean,
-  ): AsyncGenerator<T, void> {
-    const { retry, signal } = this.#work;
-    // what came before the first byte the source has already asked for again
-    const again = (error: RunvaultError) =>
-      error.retry === "again" && (this.#received > 0 || error.code === "stream_cut");
-    yield* piecesWithRetries(attempt, retry, signal, { again, progressed });
-  }
-
-  /**
-   * One answer's rows, into the text. Where the source refuses so large a limit, it is asked with the largest that it
-   * took, or without any.
-   */
-  async *answer(
-    text: SegmentBuilder,
-    from: Nanoseconds,
-    wanted: number | undefined,
-  ): AsyncGenerator<Cut, void> {
-    const { source, signal, onRows, seen } = this.#work;
-    const { run, table, to, expected } = this.#slice;
-    const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
-    this.#received = 0;
-    text.beginAnswer(from);
-    try {
-      for await (const chunk of source.rows({
-        ...run,
-        table: table.name,
-        ...asked(from, to),
-        limit,
-        signal,
-      })) {
-        const before = text.answer.rows;
-        this.#received += chunk.byteLength;
-        yield* text.push(chunk);
-        onRows(text.answer.rows - before, chunk.byteLength);
-        if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
-      }
-      yield* text.endAnswer();
-      const { rows, first, isRowFirst } = text.answer;
-      const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
-      seen.answered(table.name, rows, this.#received, span);
-    } catch (thrown) {
-      if (thrown instanceof OutOfOrder) throw thrown;
-      const error = RunvaultError.from(thrown);
-      if (limit !== undefined && limit !== this.#taken && this.#received === 0 && isRefusal(error)) {
-        this.#refused = limit;
-        yield* this.answer(text, from, this.#taken);
-        return;
-      }
-      throw error;
-    }
-    if (limit !== undefined) this.#taken = Math.max(limit, this.#taken ?? 0);
-  }
-}
-
 function gather(
   slice: Slice,
   { pool, segmentBytes, mostBytes }: SliceWork,
@@ -507,16 +364,6 @@ function withoutOrder(group: Group): RunvaultError {
     "incomplete",
     `the rows at ts_event ${group.from} (${formatTime(group.from)}) only come in parts, and a line among them is not a row, so its place is unknown`,
     { hint: "Have the gateway's operator correct this row, or raise the cap on rows per answer." },
-  );
-}
-
-function farTooMany(rows: number, expected: number | undefined): RunvaultError {
-  return new RunvaultError(
-    "incomplete",
-    `the gateway counts ${expected} rows in this window, but sent ${rows} and did not stop`,
-    {
-      hint: "Run the same command again; if it stays so, ask the gateway's operator whether its counts or its rows are right.",
-    },
   );
 }
 

@@ -2,7 +2,7 @@ import type { Segment } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { timeOf } from "../plan/table-asks.ts";
-import type { SegmentDraft } from "./fetch-slice.ts";
+import type { SegmentDraft } from "./slice.ts";
 
 /** A part of a segment, as it is to be written. */
 export interface SegmentPart {

@@ -5,7 +5,8 @@ import type { RunRef } from "../../model/source.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
-import { type FetchedSegment, type OpenEnd, type SliceWork, segmentsOf } from "../fetch/fetch-slice.ts";
+import { segmentsOf } from "../fetch/fetch-slice.ts";
+import type { FetchedSegment, OpenEnd, SliceWork } from "../fetch/slice.ts";
 import type { Window } from "./held-window.ts";
 import { isRefusal, shortestRefusedNs, timeOf } from "./table-asks.ts";
 

@@ -2,7 +2,7 @@ import { bucketAt, type Grain } from "../../archive/bucket.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import type { Slice } from "../fetch/fetch-slice.ts";
+import type { Slice } from "../fetch/slice.ts";
 import type { CountRows } from "../run/run-horizon.ts";
 import type { Window } from "./held-window.ts";
 

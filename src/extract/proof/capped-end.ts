@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
-import type { OpenEnd } from "../fetch/fetch-slice.ts";
+import type { OpenEnd } from "../fetch/slice.ts";
 import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../plan/table-asks.ts";
 import { grounds } from "./grounds.ts";
 import type { SeenSource } from "./seen-source.ts";

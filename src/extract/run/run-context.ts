@@ -6,7 +6,7 @@ import type { Table, TableName } from "../../model/profile/table.ts";
 import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
 import type { BucketConverter } from "../fetch/bucket-converter.ts";
-import type { SliceWork } from "../fetch/fetch-slice.ts";
+import type { SliceWork } from "../fetch/slice.ts";
 import type { TableAsks } from "../plan/table-asks.ts";
 import type { RequiredProof } from "../proof/required-proof.ts";
 import type { RunDescription } from "./run-description.ts";

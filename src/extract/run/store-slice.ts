@@ -1,7 +1,8 @@
 import type { RunJournal } from "../../archive/write/run-journal.ts";
 import type { Table } from "../../model/profile/table.ts";
 import { requireRoom } from "../fetch/disk-need.ts";
-import { type FetchedSegment, type Slice, segmentsOf } from "../fetch/fetch-slice.ts";
+import { segmentsOf } from "../fetch/fetch-slice.ts";
+import type { FetchedSegment, Slice } from "../fetch/slice.ts";
 import { firstTime } from "../plan/full-scan.ts";
 import type { Window } from "../plan/held-window.ts";
 import { countSlice } from "../plan/slices.ts";

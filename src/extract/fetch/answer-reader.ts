@@ -1,0 +1,92 @@
+import { RunvaultError } from "../../model/error.ts";
+import { piecesWithRetries } from "../../model/retry/retry.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { asked, isRefusal } from "../plan/table-asks.ts";
+import { type Cut, OutOfOrder, type SegmentBuilder } from "./segment-builder.ts";
+import type { Slice, SliceWork } from "./slice.ts";
+
+/** Asks for rows, and bears what is transient. */
+export class AnswerReader {
+  readonly #slice: Slice;
+  readonly #work: SliceWork;
+  /** The largest limit the source took, and the smallest it refused. */
+  #taken: number | undefined;
+  #refused = Number.POSITIVE_INFINITY;
+  readonly #mostRows: number;
+  /** Bytes of the answer under way. */
+  #received = 0;
+
+  constructor(slice: Slice, work: SliceWork) {
+    this.#slice = slice;
+    const { expected, isFinal = false } = slice;
+    this.#mostRows = isFinal && expected !== undefined ? 10 * expected + 100_000 : Number.POSITIVE_INFINITY;
+    this.#work = work;
+  }
+
+  /** What comes of an answer that ended whole, and of those before it that were cut. */
+  async *ask<T>(
+    attempt: (number: number) => AsyncGenerator<T, void>,
+    progressed: () => boolean,
+  ): AsyncGenerator<T, void> {
+    const { retry, signal } = this.#work;
+    // what came before the first byte the source has already asked for again
+    const again = (error: RunvaultError) =>
+      error.retry === "again" && (this.#received > 0 || error.code === "stream_cut");
+    yield* piecesWithRetries(attempt, retry, signal, { again, progressed });
+  }
+
+  /**
+   * One answer's rows, into the text. Where the source refuses so large a limit, it is asked with the largest that it
+   * took, or without any.
+   */
+  async *answer(
+    text: SegmentBuilder,
+    from: Nanoseconds,
+    wanted: number | undefined,
+  ): AsyncGenerator<Cut, void> {
+    const { source, signal, onRows, seen } = this.#work;
+    const { run, table, to, expected } = this.#slice;
+    const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
+    this.#received = 0;
+    text.beginAnswer(from);
+    try {
+      for await (const chunk of source.rows({
+        ...run,
+        table: table.name,
+        ...asked(from, to),
+        limit,
+        signal,
+      })) {
+        const before = text.answer.rows;
+        this.#received += chunk.byteLength;
+        yield* text.push(chunk);
+        onRows(text.answer.rows - before, chunk.byteLength);
+        if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
+      }
+      yield* text.endAnswer();
+      const { rows, first, isRowFirst } = text.answer;
+      const span = isRowFirst ? (text.lastTs ?? first!) - first! : 0n;
+      seen.answered(table.name, rows, this.#received, span);
+    } catch (thrown) {
+      if (thrown instanceof OutOfOrder) throw thrown;
+      const error = RunvaultError.from(thrown);
+      if (limit !== undefined && limit !== this.#taken && this.#received === 0 && isRefusal(error)) {
+        this.#refused = limit;
+        yield* this.answer(text, from, this.#taken);
+        return;
+      }
+      throw error;
+    }
+    if (limit !== undefined) this.#taken = Math.max(limit, this.#taken ?? 0);
+  }
+}
+
+function farTooMany(rows: number, expected: number | undefined): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    `the gateway counts ${expected} rows in this window, but sent ${rows} and did not stop`,
+    {
+      hint: "Run the same command again; if it stays so, ask the gateway's operator whether its counts or its rows are right.",
+    },
+  );
+}

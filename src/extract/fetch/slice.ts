@@ -1,0 +1,71 @@
+import type { Segment } from "../../archive/manifest/manifest.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
+import type { HistorySource, RunRef } from "../../model/source.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { Window } from "../plan/held-window.ts";
+import type { SeenSource } from "../proof/seen-source.ts";
+import type { BufferPool } from "./buffer-pool.ts";
+
+/** A window of one table of one run: the unit of fetch and retry. */
+export interface Slice {
+  readonly run: RunRef;
+  readonly table: Table;
+  readonly bucket: string;
+  readonly from: Nanoseconds;
+  readonly to: Nanoseconds;
+  /** Rows the gateway says the window holds; undefined where it says nothing. */
+  readonly expected: number | undefined;
+  /** True where that number is the last word: the run is finished. */
+  readonly isFinal?: boolean;
+}
+
+/** A piece of a slice whose rows are whole. */
+export type SegmentDraft = Omit<Segment, "file" | "storedBytes" | "sha256">;
+
+export interface SliceWork {
+  readonly source: HistorySource;
+  readonly pool: BufferPool;
+  readonly segmentBytes: number;
+  readonly mostBytes: number;
+  /** For answers that were cut: attempts count as long as none brings a new timestamp. */
+  readonly retry: RetryPolicy;
+  readonly signal: AbortSignal;
+  /** Rows in any bounds by the gateway's facts; undefined where it has none, or they ignore bounds. */
+  readonly countRows: ((from: Nanoseconds, to: Nanoseconds) => Promise<number>) | undefined;
+  readonly onRows: (rows: number, bytes: number) => void;
+  /** Takes note of every answer that ended whole. */
+  readonly seen: SeenSource;
+}
+
+/** What a slice gives as it is fetched: its segments in order, and at last what it came to. */
+export type SliceEvent = FetchedSegment | SliceRestart | SliceEnd;
+
+/** A segment whose text its taker gives back: until then the buffer under it is not filled again. */
+export interface FetchedSegment {
+  readonly kind: "segment";
+  readonly draft: SegmentDraft;
+  readonly text: Buffer;
+  readonly release: () => void;
+}
+
+/** The slice starts over: what came of it before is to be dropped. */
+export interface SliceRestart {
+  readonly kind: "restart";
+}
+
+/** All of the slice is here. */
+export interface SliceEnd {
+  readonly kind: "end";
+  readonly rows: number;
+  /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
+  readonly openEnd: OpenEnd | null;
+}
+
+/** Rows that a cap may have cut off inside their timestamp, which the slice ends with. */
+export interface OpenEnd extends Window {
+  readonly rows: number;
+  readonly bytes: number;
+  /** True when an answer of the table stopped short: larger answers of other tables say nothing then. */
+  readonly isCapped: boolean;
+}
