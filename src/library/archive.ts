@@ -21,6 +21,7 @@ export interface CommittedRun extends RunRef {
   readonly ended: bigint | null;
   /** Rises with every commit of the run, from 1. */
   readonly generation: number;
+  /** By table, its state and the rows that are proven: 0 where none are, whatever is kept beside them. */
   readonly tables: Readonly<
     Partial<Record<TableName, { readonly state: TableState; readonly rows: number }>>
   >;

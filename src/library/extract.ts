@@ -1,4 +1,5 @@
 import type { TableState } from "../archive/manifest/manifest.ts";
+import { toldView } from "../archive/manifest/table-view.ts";
 import { JobDuckDB } from "../duckdb/job-duckdb.ts";
 import { type ArchiveTarget, chooseRuns } from "../extract/choose/choose-runs.ts";
 import type { ArchiveSettings } from "../extract/run/archive-run.ts";
@@ -35,7 +36,7 @@ export interface ArchiveOptions {
   /** All tables unless given. */
   readonly tables?: readonly TableName[];
   readonly settings?: Partial<ArchiveSettings>;
-  /** Ends the work early; what was fetched is kept for the next time. */
+  /** Ends the work early with the signal's reason; what was fetched is kept for the next time. */
   readonly signal?: AbortSignal;
   readonly watcher?: RunWatcher;
 }
@@ -49,7 +50,7 @@ export interface RunResult extends RunRef {
   /** Rows and bytes that were fetched. */
   readonly rows: number;
   readonly bytes: number;
-  /** By table, what the archive holds of it now. */
+  /** By table, what the archive holds of it now, proven or not. */
   readonly tables: Readonly<
     Partial<Record<TableName, { readonly state: TableState; readonly rows: number }>>
   >;
@@ -58,8 +59,9 @@ export interface RunResult extends RunRef {
 
 /**
  * Archives runs, and yields each once it is committed. A run that fails has its error in its result and does not keep the
- * others from being archived. Throws RunvaultErrors where the job as a whole cannot go on, and, behind the last run,
- * where the gateway's lists leave doubt about which runs there are.
+ * others from being archived, unless the job as a whole cannot go on: that error is thrown behind the run that met it, and
+ * no further run is tried. Throws the signal's reason, and, behind the last run, RunvaultErrors where the gateway's lists
+ * leave doubt about which runs there are.
  */
 export async function* archiveRuns(options: ArchiveOptions): AsyncGenerator<RunResult, void> {
   const { signal = new AbortController().signal, settings = {}, watcher = {} } = options;
@@ -83,8 +85,12 @@ export async function* archiveRuns(options: ArchiveOptions): AsyncGenerator<RunR
   };
   const errors = chosen.findings.flatMap(({ error }) => error ?? []);
   for await (const event of archiveChosen(chosen, job)) {
-    if (event.kind === "run") yield resultOf(event.run);
-    else if (event.kind === "error") errors.push(event.error);
+    if (event.kind === "run") {
+      const { error } = event.run;
+      if (error !== null) signal.throwIfAborted();
+      yield resultOf(event.run);
+      if (error?.scope === "job") errors.push(error);
+    } else if (event.kind === "error") errors.push(event.error);
     else errors.push(...event.findings.flatMap(({ error }) => error ?? []));
   }
   if (errors.length === 1) throw errors[0]!;
@@ -106,8 +112,8 @@ function resultOf({ instanceId, runId, outcome, error }: ArchivedRun): RunResult
     return { instanceId, runId, state: null, changed: false, rows: 0, bytes: 0, tables: {}, error };
   }
   const { manifest, changed, rows, bytes } = outcome;
-  const tables = Object.entries(manifest.tables).map(([name, { state, proven }]) => {
-    return [name, { state, rows: proven?.certificate?.rows ?? 0 }];
+  const tables = Object.entries(manifest.tables).map(([name, table]) => {
+    return [name, { state: table.state, rows: toldView(table).certificate?.rows ?? 0 }];
   });
   return {
     ...{ instanceId, runId, state: manifest.state, changed, rows, bytes, error: null },

@@ -1,8 +1,13 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openArchive } from "../../src/library/archive.ts";
+import { archiveRuns } from "../../src/library/extract.ts";
+import { retryPolicy } from "../../src/model/retry/retry-policy.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
@@ -68,5 +73,57 @@ describe("docs/library.md, in a project that has the package", () => {
       stdio: ["ignore", "pipe", "pipe"],
     });
     expect(printed).toBe(output);
+  });
+
+  test("a job that cannot go on says so, behind the run that met it", async () => {
+    const server = createServer().listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    server.close();
+    const told: string[] = [];
+    const runs = ["a", "b", "c"].map((runId) => ({ instanceId: "alpha-1", runId }));
+    const retry = retryPolicy({ retries: 0 });
+    const gateway = { baseUrl: `http://127.0.0.1:${port}`, retry };
+    const archiving = async () => {
+      const archive = join(folder, "unreachable");
+      for await (const { runId, error } of archiveRuns({ gateway, archive, runs }))
+        told.push(`${runId} ${error?.code}`);
+    };
+    await expect(archiving()).rejects.toMatchObject({ code: "unreachable" });
+    expect(told).toEqual(["a unreachable"]);
+  });
+
+  test("a signal ends the job with its reason, and makes no run fail", async () => {
+    const controller = new AbortController();
+    const reason = new Error("enough");
+    const told: string[] = [];
+    const options = { gateway: url, archive: join(folder, "stopped"), signal: controller.signal };
+    const archiving = async () => {
+      for await (const { state, error } of archiveRuns(options)) {
+        told.push(`${state} ${error?.code}`);
+        controller.abort(reason);
+      }
+    };
+    await expect(archiving()).rejects.toBe(reason);
+    expect(told).toEqual(["COMPLETE undefined"]);
+  });
+
+  test("rows that are not proven are told of by the job, and are none of a committed table", async () => {
+    const odd = start(["simulate", "--rows", "2000", "--runs", "1", "--fault", "facts-disagree@fills:1"]);
+    try {
+      const gateway = (await odd.firstLine()).replace(/\/api\/v1$/, "");
+      const options = { gateway, archive: join(folder, "unproven") };
+      const told: unknown[] = [];
+      for await (const { tables } of archiveRuns(options)) told.push(tables.fills);
+      const archive = await openArchive(options.archive);
+      for await (const { tables } of archive.runs()) told.push(tables.fills);
+      const state = "INCOMPLETE";
+      expect(told).toEqual([
+        { state, rows: 160 },
+        { state, rows: 0 },
+      ]);
+    } finally {
+      odd.child.kill();
+    }
   });
 });

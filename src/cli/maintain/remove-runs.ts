@@ -1,20 +1,17 @@
 import { join } from "node:path";
 import { type Archive, openArchive } from "../../archive/archive.ts";
-import { consistentRuns, type FoundRun } from "../../archive/manifest/found-runs.ts";
-import type { Manifest } from "../../archive/manifest/manifest.ts";
-import { holdingsOf } from "../../archive/manifest/table-view.ts";
+import type { FoundRun } from "../../archive/manifest/found-runs.ts";
 import { ownFoldersOf } from "../../archive/storage/own-names.ts";
 import { lstatOrNull, requireRealFolder } from "../../archive/storage/real-folder.ts";
+import { oldRuns } from "../../archive/upkeep/old-runs.ts";
 import { removeRun, requireRemovable } from "../../archive/upkeep/remove.ts";
 import { entriesIn } from "../../archive/verify/verify-places.ts";
-import { pendingWork } from "../../archive/write/pending-work.ts";
 import { exit, RunvaultError, worstExit } from "../../model/error.ts";
 import { tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
-import { wallClock } from "../../model/time.ts";
 import { formatRun } from "../options/run-argument.ts";
 import { grouped } from "../output/number-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
@@ -27,9 +24,6 @@ interface Values {
   readonly anyState: boolean;
   readonly dryRun: boolean;
 }
-
-/** Clocks and time zones may be off by less. */
-const nsPerDay = 86_400_000_000_000n;
 
 /** A run that was removed, or would be, with the bytes of its files. */
 interface Removed extends RunRef {
@@ -51,11 +45,7 @@ export async function removeNamed(
   return await removeChosen(archive, named, null, values, session);
 }
 
-/**
- * Removes the runs that ended so many milliseconds ago, of the instances named or of all. Only what is COMPLETE goes by
- * its age alone: a run that goes on, or of which rows are missing, may still be needed here. Of what cannot be read, or
- * contradicts itself, nothing is COMPLETE.
- */
+/** Removes the runs that ended so many milliseconds ago, of the instances named or of all, as `oldRuns` chooses. */
 export async function removeOlder(
   ageMs: number,
   instances: readonly string[],
@@ -63,35 +53,17 @@ export async function removeOlder(
   session: Session,
 ): Promise<number> {
   const archive = await openArchive(values.archive, { scratch: values.scratch });
-  // throws where a folder is a link
-  await archive.manifestFiles();
-  const now = wallClock();
-  const before = now - BigInt(ageMs) * 1_000_000n;
   const statuses: number[] = [];
-  // a job refuses to remove anything where there is one
-  const work = await pendingWork(archive, () => {});
-  const pending = new Set(work.map(formatRun));
   const chosen: RunRef[] = [];
   const spared: Spared[] = [];
   let future = 0;
-  const choices = [...new Set(instances)].map((instanceId) => ({ instanceId }));
-  for await (const found of consistentRuns(archive, choices)) {
-    session.signal.throwIfAborted();
-    const { manifest } = found;
-    if (manifest === null) {
-      statuses.push(session.failure(unreadable(found)));
-      continue;
-    }
-    const end = endOf(manifest);
-    if (end > now + nsPerDay) future += 1;
-    if (end > before) continue;
-    const { instanceId, runId } = manifest;
-    const run = { instanceId, runId };
-    const state = pending.has(formatRun(manifest)) ? "pending" : manifest.state;
-    if (values.anyState || state === "COMPLETE") chosen.push(run);
+  for await (const old of oldRuns(archive, { ageMs, instances, ...values }, session.signal)) {
+    if (old.kind === "remove") chosen.push(old.run);
+    else if (old.kind === "unreadable") statuses.push(session.failure(unreadable(old.found)));
+    else if (old.kind === "future") future += 1;
     else {
       try {
-        spared.push({ ...run, bytes: await bytesOf(archive, run), state });
+        spared.push({ ...old.run, bytes: await bytesOf(archive, old.run), state: old.state });
       } catch (error) {
         statuses.push(session.failure(error));
       }
@@ -105,23 +77,6 @@ export async function removeOlder(
     );
   }
   return worstExit([...statuses, await removeChosen(archive, chosen, spared, values, session)]);
-}
-
-/**
- * When a run ended, in nanoseconds: at the end that its gateway says, but no earlier than it started and than its newest
- * row. A gateway that says 1970 for want of an end makes no run old. Where it says no end, or nothing bears it out, when
- * the run was last committed.
- */
-function endOf({ run, tables, committedAt }: Manifest): bigint {
-  const held = Object.values(tables).flatMap(holdingsOf);
-  const newest = held.flatMap(({ parquet }) => parquet.map(({ last }) => last.ts));
-  const shown = [...(run.started === null ? [] : [run.started]), ...newest];
-  if (run.ended !== null && shown.length > 0) {
-    return [run.ended, ...shown].map(BigInt).reduce((a, b) => (a > b ? a : b));
-  }
-  const committedMs = Date.parse(committedAt);
-  // of a time that nobody can read nothing is old enough
-  return Number.isNaN(committedMs) ? wallClock() : BigInt(committedMs) * 1_000_000n;
 }
 
 /**

@@ -1,0 +1,83 @@
+import type { RunRef } from "../../model/source.ts";
+import { wallClock } from "../../model/time.ts";
+import type { Archive } from "../archive.ts";
+import { consistentRuns, type FoundRun } from "../manifest/found-runs.ts";
+import type { Manifest, TableState } from "../manifest/manifest.ts";
+import { holdingsOf } from "../manifest/table-view.ts";
+import { pendingWork } from "../write/pending-work.ts";
+
+export interface OldRunsChoice {
+  /** Milliseconds since the runs ended. */
+  readonly ageMs: number;
+  /** All of them where none is named. */
+  readonly instances: readonly string[];
+  /** Whether runs go that are not COMPLETE. */
+  readonly anyState: boolean;
+}
+
+export type OldRun =
+  | { readonly kind: "remove"; readonly run: RunRef }
+  /** Old enough, and stays because of its state. */
+  | { readonly kind: "spared"; readonly run: RunRef; readonly state: TableState | "pending" }
+  /** A run whose end lies in the future. */
+  | { readonly kind: "future" }
+  /** A run of which the age is unknown. */
+  | { readonly kind: "unreadable"; readonly found: FoundRun };
+
+/** Clocks and time zones may be off by less. */
+const nsPerDay = 86_400_000_000_000n;
+
+/**
+ * The runs that ended so long ago, with whether they may go. Only what is COMPLETE goes by its age alone: a run that goes
+ * on, or of which rows are missing, may still be needed here. Of what cannot be read, or contradicts itself, nothing is
+ * COMPLETE. Throws the signal's reason.
+ */
+export async function* oldRuns(
+  archive: Archive,
+  { ageMs, instances, anyState }: OldRunsChoice,
+  signal: AbortSignal,
+): AsyncGenerator<OldRun, void> {
+  // throws where a folder is a link
+  await archive.manifestFiles();
+  const now = wallClock();
+  const before = now - BigInt(ageMs) * 1_000_000n;
+  // a job refuses to remove anything where there is one
+  const pending = new Set((await pendingWork(archive, () => {})).map(keyOf));
+  const choices = [...new Set(instances)].map((instanceId) => ({ instanceId }));
+  for await (const found of consistentRuns(archive, choices)) {
+    signal.throwIfAborted();
+    const { manifest } = found;
+    if (manifest === null) {
+      yield { kind: "unreadable", found };
+      continue;
+    }
+    const end = endOf(manifest);
+    if (end > now + nsPerDay) yield { kind: "future" };
+    if (end > before) continue;
+    const { instanceId, runId } = manifest;
+    const run = { instanceId, runId };
+    const state = pending.has(keyOf(run)) ? "pending" : manifest.state;
+    yield anyState || state === "COMPLETE" ? { kind: "remove", run } : { kind: "spared", run, state };
+  }
+}
+
+/**
+ * When a run ended, in nanoseconds: at the end that its gateway says, but no earlier than it started and than its newest
+ * row. A gateway that says 1970 for want of an end makes no run old. Where it says no end, or nothing bears it out, when
+ * the run was last committed.
+ */
+function endOf({ run, tables, committedAt }: Manifest): bigint {
+  const held = Object.values(tables).flatMap(holdingsOf);
+  const newest = held.flatMap(({ parquet }) => parquet.map(({ last }) => last.ts));
+  const shown = [...(run.started === null ? [] : [run.started]), ...newest];
+  if (run.ended !== null && shown.length > 0) {
+    return [run.ended, ...shown].map(BigInt).reduce((a, b) => (a > b ? a : b));
+  }
+  const committedMs = Date.parse(committedAt);
+  // of a time that nobody can read nothing is old enough
+  return Number.isNaN(committedMs) ? wallClock() : BigInt(committedMs) * 1_000_000n;
+}
+
+function keyOf({ instanceId, runId }: RunRef): string {
+  return JSON.stringify([instanceId, runId]);
+}
