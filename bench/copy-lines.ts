@@ -2,8 +2,8 @@
 // memory and threads that the server gives it; five times in one process, as a server asks more than once.
 //   node bench/copy-lines.ts PARQUET COLUMN VALUE
 import { DuckDBInstance } from "@duckdb/node-api";
-import { canonicalLineSql } from "../dist/archive/canonical-sql.js";
-import { identifier, literal } from "../dist/archive/sql.js";
+import { canonicalLineSql } from "../dist/duckdb/canonical-sql.js";
+import { identifier, literal } from "../dist/duckdb/sql.js";
 import { tableNamed } from "../dist/model/profile/table.js";
 
 const [files, column, value] = process.argv.slice(2) as [string, string, string];
