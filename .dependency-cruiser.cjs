@@ -1,4 +1,5 @@
-// The rooms of src/ in the order in which they may import each other: a room sees only rooms of an earlier rank.
+// The rooms of src/ in the order in which they may import each other: a room sees only rooms of an earlier rank, and of
+// their folders only the doors.
 const ranks = [
   ["model", "gen"],
   ["row"],
@@ -11,8 +12,234 @@ const ranks = [
   ["cli", "library"],
 ];
 
+/**
+ * The doors of each folder: the files that other rooms may import, and `within`, those that only other folders of the
+ * same room may. Everything else is the folder's own. A new door is a decision: look first whether an old one can serve.
+ */
+const folders = {
+  analytics: { doors: ["shortfall"], within: ["double-view-name"] },
+  "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
+  "analytics/export": {
+    doors: ["export", "export-file", "export-format", "export-selection", "export-session", "parquet-forms"],
+    within: ["file-ending", "parquet-copy"],
+  },
+  "analytics/files": {
+    doors: ["archive-files", "committed-parquet", "typed-parquet"],
+    within: ["present-files"],
+  },
+  "analytics/query": {
+    doors: ["query", "query-timed-out", "view-columns"],
+    within: ["limit", "open-views", "query-views"],
+  },
+  "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
+  archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
+  "archive/convert": {
+    doors: ["convert-segments", "drift", "duckdb-form", "line-by-line-conversion", "parquet-look"],
+    within: [],
+  },
+  "archive/diff": { doors: ["diff"], within: [] },
+  "archive/manifest": {
+    doors: [
+      "attempt-text",
+      "former-files",
+      "found-runs",
+      "manifest",
+      "manifest-cache",
+      "manifest-files",
+      "served-table",
+      "table-view",
+    ],
+    within: ["manifest-paths", "parse-manifest", "run-overview"],
+  },
+  "archive/read": {
+    doors: [
+      "archive-control",
+      "archive-source",
+      "lost-files",
+      "set-aside",
+      "superseded-generation",
+      "whole-files",
+    ],
+    within: [],
+  },
+  "archive/storage": {
+    doors: ["archive-file", "damage-of", "fsync-files", "own-names", "permissions", "real-folder", "store"],
+    within: ["file-hash", "folder-store", "local-files", "remove-leftovers", "scratch-area", "sizes-below"],
+  },
+  "archive/upkeep": { doors: ["old-runs", "remove", "replace-links"], within: ["remove-own"] },
+  "archive/verify": {
+    doors: ["verify", "verify-places", "verify-report", "verify-sample"],
+    within: ["verify-files", "verify-manifest"],
+  },
+  "archive/write": {
+    doors: ["commit", "held-tables", "journal", "pending-work", "run-journal", "segment"],
+    within: [],
+  },
+  extract: { doors: ["run-watcher"], within: [] },
+  "extract/choose": {
+    doors: ["choose-runs", "finished-runs", "first-of-many", "list-finding", "named-runs", "run-lists"],
+    within: [],
+  },
+  "extract/fetch": {
+    doors: ["disk-need"],
+    within: [
+      "blank-lines",
+      "bucket-converter",
+      "buffer-pool",
+      "fetch-buckets",
+      "fetch-slice",
+      "slice",
+      "split-segment",
+    ],
+  },
+  "extract/plan": {
+    doors: ["plan-run"],
+    within: [
+      "ask-plan",
+      "changed-windows",
+      "committed-table",
+      "compare-held",
+      "full-scan",
+      "held-window",
+      "plan",
+      "round-number",
+      "slices",
+      "table-asks",
+    ],
+  },
+  "extract/proof": {
+    doors: [],
+    within: [
+      "absent-table",
+      "filled-table",
+      "grounds",
+      "hashed",
+      "other-facts",
+      "outer-ends",
+      "proven-standing",
+      "required-proof",
+      "rungs",
+      "seen-source",
+      "steady-facts",
+      "zero-rows",
+    ],
+  },
+  "extract/rebuild": { doors: ["rebuild-run", "rebuild-runs", "widened-types"], within: [] },
+  "extract/run": {
+    doors: ["archive-run", "archive-runs", "budget", "verify-against"],
+    within: ["recognise-source", "run-description", "run-horizon"],
+  },
+  faults: { doors: ["armed-faults", "fault", "wire-faults"], within: [] },
+  gateway: {
+    doors: ["gateway", "open-gateway", "options", "transport-choice"],
+    within: [
+      "address",
+      "contract",
+      "documents",
+      "keep-once",
+      "notices",
+      "optional-answer",
+      "optional-facts",
+      "request-checks",
+      "request-scope",
+    ],
+  },
+  "gateway/http": {
+    doors: [],
+    within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
+  },
+  "gateway/rest": { doors: [], within: ["list-document", "rest-gateway"] },
+  "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
+  serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },
+  "serve/auth": {
+    doors: ["host-names", "token-list"],
+    within: ["allowed-instances", "callers", "cross-origin", "request-scope"],
+  },
+  "serve/control": {
+    doors: [],
+    within: ["control-routes", "control-services", "lifecycle-routes", "log-routes"],
+  },
+  "serve/files": { doors: [], within: ["byte-range", "files-routes"] },
+  "serve/history": {
+    doors: ["page-token"],
+    within: [
+      "accepted-rows",
+      "cursor-pool",
+      "delegating-source",
+      "history-documents",
+      "history-routes",
+      "history-service",
+      "limited-source",
+      "row-cursor",
+      "row-query",
+      "row-selection",
+      "send-rows",
+    ],
+  },
+  "serve/http": {
+    doors: ["loopback", "tls-options"],
+    within: [
+      "body-sink",
+      "broken-request",
+      "cannot-listen",
+      "client-deadline",
+      "connections",
+      "drain",
+      "http-server",
+      "idle-reader",
+      "json-answer",
+      "path-part",
+      "request-target",
+      "unread-request",
+    ],
+  },
+  "serve/live": { doors: [], within: ["live-route", "recent-rows"] },
+  "serve/monitoring": {
+    doors: ["access-log", "at-most-every"],
+    within: [
+      "monitoring-routes",
+      "query-clock",
+      "query-slots",
+      "request-log",
+      "service-metrics",
+      "service-routes",
+    ],
+  },
+  "serve/rpc": { doors: [], within: ["rpc-call", "rpc-routes"] },
+  simulator: { doors: ["simulator"], within: ["seen-run", "simulator-options"] },
+  "simulator/control": {
+    doors: ["instance-fault"],
+    within: ["catalog", "instance-life", "simulated-control"],
+  },
+  "simulator/store": {
+    doors: [],
+    within: ["line-time", "render-run", "table-index", "table-reader", "table-writer"],
+  },
+  "simulator/world": {
+    doors: [],
+    within: [
+      "bars",
+      "begun-run",
+      "fixed-point",
+      "random",
+      "run-plan",
+      "run-rows",
+      "run-summary",
+      "statistics",
+      "strategy",
+      "world",
+    ],
+  },
+};
+
+/** Rooms of words, in which every file is a door; and the rooms that nobody imports, where folders are open to each other. */
+const openRooms = ["model", "gen", "row", "duckdb", "cli", "library"];
+
 const rooms = ranks.flat();
 const rank = (room) => ranks.findIndex((row) => row.includes(room));
+
+/** A pattern of these files of a folder; one of nothing where there is none. */
+const files = (folder, names) => (names.length === 0 ? "^$" : `^src/${folder}/(?:${names.join("|")})\\.ts$`);
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 module.exports = {
@@ -40,6 +267,29 @@ module.exports = {
       from: { path: "^src/faults/" },
       to: { path: "^src/", pathNot: "^src/(faults|model|row|gen)/|^src/serve/wire-hook\\.ts$" },
     },
+    {
+      name: "every-folder-has-doors",
+      severity: "error",
+      from: {
+        path: "^src/",
+        pathNot: `^src/(?:(?:${openRooms.join("|")})/|(?:${Object.keys(folders).join("|")})/[^/]+$)`,
+      },
+      to: {},
+    },
+    ...Object.entries(folders).flatMap(([folder, { doors, within }]) => [
+      {
+        name: `${folder}-by-its-doors`,
+        severity: "error",
+        from: { path: "^src/", pathNot: `^src/${folder.split("/")[0]}/` },
+        to: { path: `^src/${folder}/[^/]+$`, pathNot: files(folder, doors) },
+      },
+      {
+        name: `${folder}-within-its-room`,
+        severity: "error",
+        from: { path: `^src/${folder.split("/")[0]}/`, pathNot: `^src/${folder}/[^/]+$` },
+        to: { path: `^src/${folder}/[^/]+$`, pathNot: files(folder, [...doors, ...within]) },
+      },
+    ]),
     ...rooms
       .map((room) => ({
         room,
