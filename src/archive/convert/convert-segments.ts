@@ -121,14 +121,14 @@ async function convert(form: ConversionForm, look: ParquetLook, conversion: Conv
       hint: "Report it to the gateway's operator: it sends a row twice, or gives two rows the same seq. Nothing is de-duplicated here.",
     });
   }
-  const rows = await look.rows(out);
   const lines = segments.reduce((sum, segment) => sum + segment.rows, 0);
+  const { rows, ...ends } = await look.extent(out, lines);
   if (rows !== lines) throw conversionFault("incomplete", `${lines} lines became ${rows} rows`);
   await requireHash(look, conversion);
   return {
     rows,
     ...(await hashFile(out)),
-    ...(await look.endKeys(out, rows)),
+    ...ends,
     drift: driftOf(
       shapes.map((shape) => shape.flatMap(({ column, name }) => (column === undefined ? [name] : []))),
     ),

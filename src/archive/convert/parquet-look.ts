@@ -15,17 +15,18 @@ export interface OrderFault extends RowKey {
   readonly kind: "disorder" | "duplicate";
 }
 
+export interface ParquetExtent {
+  readonly rows: number;
+  readonly first: RowKey | undefined;
+  readonly last: RowKey | undefined;
+}
+
 /** A look by DuckDB into a Parquet file that was just written, by whatever wrote it. */
 export class ParquetLook {
   readonly #connection: DuckDBConnection;
 
   constructor(connection: DuckDBConnection) {
     this.#connection = connection;
-  }
-
-  async rows(file: string): Promise<number> {
-    const row = await this.#firstRow<[bigint]>(`SELECT count(*) FROM ${parquetRows([file])}`);
-    return Number(row![0]);
   }
 
   /**
@@ -46,19 +47,19 @@ export class ParquetLook {
     return row && { kind: row[0] ? "disorder" : "duplicate", ts: row[1], seq: row[2] };
   }
 
-  /** Keys of the first and the last of so many rows; undefined where there are none. */
-  async endKeys(
-    file: string,
-    rows: number,
-  ): Promise<{ readonly first: RowKey | undefined; readonly last: RowKey | undefined }> {
-    const key = async (offset: number): Promise<RowKey | undefined> => {
-      const row = await this.#firstRow<[bigint, bigint]>(
-        `SELECT epoch_ns(ts_event), seq FROM ${parquetRows([file])} LIMIT 1 OFFSET ${offset}`,
-      );
-      return row && { ts: row[0], seq: row[1] };
-    };
-    if (rows === 0) return { first: undefined, last: undefined };
-    return { first: await key(0), last: await key(rows - 1) };
+  /**
+   * How many rows a file has, and, where that is as many as expected, the keys of the first and the last; undefined where
+   * there are none. One statement: each opens the file anew.
+   */
+  async extent(file: string, expected: number): Promise<ParquetExtent> {
+    const numbered = parquetRows([file], ", file_row_number = true");
+    const reader = await this.#connection.runAndReadAll(
+      `SELECT (SELECT count(*) FROM ${parquetRows([file])}), epoch_ns(ts_event), seq
+     FROM (SELECT 0) LEFT JOIN ${numbered} ON file_row_number IN (0, ${Math.max(0, expected - 1)}) ORDER BY file_row_number`,
+    );
+    const found = reader.getRows() as [bigint, bigint | null, bigint | null][];
+    const keys = found.flatMap(([, ts, seq]) => (ts === null || seq === null ? [] : [{ ts, seq }]));
+    return { rows: Number(found[0]![0]), first: keys[0], last: keys.at(-1) };
   }
 
   rowHash(table: Table, file: string): Promise<RowHash> {
