@@ -19,15 +19,15 @@ import type { TransportChoice } from "./transport-choice.ts";
  * comes over the other. Where neither is there, it throws what REST said.
  */
 export function openGateway(options: GatewayOptions, transport: TransportChoice): Gateway {
-  const exchange = new HttpSession(options);
-  const close = () => exchange[Symbol.asyncDispose]();
+  const session = new HttpSession(options);
+  const close = () => session[Symbol.asyncDispose]();
   if (transport === "rest") {
-    return { ...restSource(exchange, builtInContract), [Symbol.asyncDispose]: close };
+    return { ...restSource(session, builtInContract), [Symbol.asyncDispose]: close };
   }
-  const rpc = rpcSource(exchange, builtInRpcContract);
+  const rpc = rpcSource(session, builtInRpcContract);
   if (transport === "rpc") return { ...rpc, [Symbol.asyncDispose]: close };
   return {
-    ...autoSource(exchange, restSource(exchange, builtInContract), rpc),
+    ...autoSource(session, restSource(session, builtInContract), rpc),
     [Symbol.asyncDispose]: close,
   };
 }
@@ -38,10 +38,10 @@ interface Offered {
   readonly rpc: GatewaySource | undefined;
 }
 
-function autoSource(exchange: HttpSession, rest: GatewaySource, rpc: RpcSource): GatewaySource {
-  const { address } = exchange;
+function autoSource(session: HttpSession, rest: GatewaySource, rpc: RpcSource): GatewaySource {
+  const { address } = session;
   const offered = keepOnce(async (): Promise<Offered> => {
-    using scope = exchange.scope(undefined);
+    using scope = session.scope(undefined);
     const [restMissing, rpcMissing] = await Promise.all([
       missing(() => rest.instances(scope.signal)),
       missing(() => rpc.find(scope.signal).catch(rethrowWithWayOut)),
@@ -58,27 +58,27 @@ function autoSource(exchange: HttpSession, rest: GatewaySource, rpc: RpcSource):
     signal: AbortSignal | undefined,
     of: (source: GatewaySource) => Promise<T | null>,
   ): Promise<T | null> {
-    using scope = exchange.scope(signal);
+    using scope = session.scope(signal);
     const { rest, rpc } = await offered(scope.signal);
     const answer =
-      rpc === undefined ? null : await nullWhereMissing(() => of(rpc), rest !== undefined, exchange);
+      rpc === undefined ? null : await nullWhereMissing(() => of(rpc), rest !== undefined, session);
     return answer ?? (rest === undefined ? null : await of(rest));
   }
 
   /** What REST says, where both are there: `facts` asks RPC first. */
   const otherFacts: NonNullable<HistorySource["otherFacts"]> = async (run, bounds, signal, asked) => {
-    using scope = exchange.scope(signal);
+    using scope = session.scope(signal);
     const { rest, rpc } = await offered(scope.signal);
     if (rest === undefined || rpc === undefined) return null;
-    return await nullWhereMissing(() => rest.facts(run, bounds, signal, asked), true, exchange);
+    return await nullWhereMissing(() => rest.facts(run, bounds, signal, asked), true, session);
   };
 
   return {
     label: address.label,
-    now: () => exchange.now(),
-    stats: exchange.stats,
+    now: () => session.now(),
+    stats: session.stats,
     listings: async (signal) => {
-      using scope = exchange.scope(signal);
+      using scope = session.scope(signal);
       const { rest, rpc } = await offered(scope.signal);
       const both = [rpc, rest].filter((source) => source !== undefined);
       return (await Promise.all(both.map((source) => source.listings!(signal)))).flat();
@@ -95,7 +95,7 @@ function autoSource(exchange: HttpSession, rest: GatewaySource, rpc: RpcSource):
     document: (run, kind, signal) => ask(signal, (source) => source.document(run, kind, signal)),
 
     async *rows(request): AsyncGenerator<Uint8Array, void> {
-      using scope = exchange.scope(request.signal);
+      using scope = session.scope(request.signal);
       const { rest, rpc } = await offered(scope.signal);
       if (rest === undefined) return yield* rowsOf(rpc!, request);
       if (rpc === undefined) return yield* rowsOf(rest, request);
@@ -113,7 +113,7 @@ function autoSource(exchange: HttpSession, rest: GatewaySource, rpc: RpcSource):
     },
 
     async *pagedRows(request): AsyncGenerator<Uint8Array, void> {
-      using scope = exchange.scope(request.signal);
+      using scope = session.scope(request.signal);
       const { rpc } = await offered(scope.signal);
       if (rpc === undefined) {
         throw new RunvaultError("route_not_found", "the gateway does not serve rows in pages", {

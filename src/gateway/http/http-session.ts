@@ -82,7 +82,7 @@ export class HttpSession implements AsyncDisposable {
     this.#dispatcher = openDispatcher(this.address, this.options);
   }
 
-  /** The life of one call, which ends with the caller's signal and with the exchange. */
+  /** The life of one call, which ends with the caller's signal and with the session. */
   scope(signal: AbortSignal | undefined): RequestScope {
     return openRequestScope([signal, this.#closing.signal]);
   }

@@ -16,11 +16,11 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** GET over a gateway's connections: redirects, errors, media types, sizes. */
 export class RestClient {
-  readonly #exchange: HttpSession;
+  readonly #session: HttpSession;
   readonly #contract: GatewayContract;
 
-  constructor(exchange: HttpSession, contract: GatewayContract) {
-    this.#exchange = exchange;
+  constructor(session: HttpSession, contract: GatewayContract) {
+    this.#session = session;
     this.#contract = contract;
   }
 
@@ -31,9 +31,9 @@ export class RestClient {
    */
   async document(path: string, context: RequestContext): Promise<Uint8Array> {
     const { place, signal } = context;
-    using _place = await this.#exchange.gate.document(signal);
+    using _place = await this.#session.gate.document(signal);
     const accept = this.#contract.mediaTypes.document;
-    return await this.#exchange.retrying(signal, async () => {
+    return await this.#session.retrying(signal, async () => {
       const answer = await this.#open(path, accept, context);
       try {
         requireMediaType(answer, accept, place);
@@ -41,23 +41,23 @@ export class RestClient {
         answer.body.close();
         throw thrown;
       }
-      return await this.#exchange.whole(answer, documentMaxBytes, "a document", place);
+      return await this.#session.whole(answer, documentMaxBytes, "a document", place);
     });
   }
 
   /** The bytes of a row answer as they come, decoded; none for 204. Retries until the first byte is out, never after. */
   async *rows(path: string, context: RequestContext): AsyncGenerator<Uint8Array, undefined> {
     const { place, signal } = context;
-    using _place = await this.#exchange.gate.rows(signal);
+    using _place = await this.#session.gate.rows(signal);
     const accept = this.#contract.mediaTypes.rows;
-    const rate = this.#exchange.rowRate(place);
-    const { answer, watch, chunks, first } = await this.#exchange.retrying(signal, async () => {
+    const rate = this.#session.rowRate(place);
+    const { answer, watch, chunks, first } = await this.#session.retrying(signal, async () => {
       const answer = await this.#open(path, accept, context, 204);
       const watch = rate.watch(answer.body);
       try {
         if (answer.status !== 204) {
           requireMediaType(answer, accept, place);
-          this.#exchange.requireFraming(answer, "rows", place);
+          this.#session.requireFraming(answer, "rows", place);
         }
         const chunks = decodedBody(answer, place);
         return { answer, watch, chunks, first: await chunks.next() };
@@ -79,13 +79,13 @@ export class RestClient {
   /** One attempt: an answer of status 200, or of another that serves as well, after at most three redirects within the origin. */
   async #open(path: string, accept: string, context: RequestContext, also?: number): Promise<Answer> {
     const { place } = context;
-    let target = this.#exchange.address.basePath + path;
+    let target = this.#session.address.basePath + path;
     for (let hops = 0; ; hops += 1) {
-      const answer = await this.#exchange.send({ method: "GET", path: target, headers: { accept } }, context);
+      const answer = await this.#session.send({ method: "GET", path: target, headers: { accept } }, context);
       if (answer.status === 200 || answer.status === also) return answer;
       try {
         if (!redirects.has(answer.status))
-          throw await errorFromAnswer(answer, this.#contract, this.#exchange.scrubber, place);
+          throw await errorFromAnswer(answer, this.#contract, this.#session.scrubber, place);
         if (hops === maxRedirects)
           throw refused(`more than ${maxRedirects} redirects`, answer, place, redirected);
         target = this.#redirectTarget(target, answer, place);
@@ -97,7 +97,7 @@ export class RestClient {
 
   /** Where a redirect leads, as a path: the origin, and with it who gets the token, stays. */
   #redirectTarget(from: string, answer: Answer, place: ErrorPlace): string {
-    const { origin } = this.#exchange.address;
+    const { origin } = this.#session.address;
     const location = answer.headers.location;
     const base = origin + from;
     if (location === undefined || !URL.canParse(location, base)) {

@@ -57,14 +57,14 @@ export function openRestGateway(
   options: GatewayOptions,
   contract: GatewayContract = builtInContract,
 ): Gateway {
-  const exchange = new HttpSession(options);
-  return { ...restSource(exchange, contract), [Symbol.asyncDispose]: () => exchange[Symbol.asyncDispose]() };
+  const session = new HttpSession(options);
+  return { ...restSource(session, contract), [Symbol.asyncDispose]: () => session[Symbol.asyncDispose]() };
 }
 
 /** The same over connections that are another's to close. */
-export function restSource(exchange: HttpSession, contract: GatewayContract): GatewaySource {
-  const { address } = exchange;
-  const client = new RestClient(exchange, contract);
+export function restSource(session: HttpSession, contract: GatewayContract): GatewaySource {
+  const { address } = session;
+  const client = new RestClient(session, contract);
   const { paths, parameters } = contract;
 
   const placeOf = (path: string, place: ErrorPlace): ErrorPlace => ({ ...place, url: address.label + path });
@@ -75,13 +75,13 @@ export function restSource(exchange: HttpSession, contract: GatewayContract): Ga
     signal: AbortSignal | undefined,
     read: (bytes: Uint8Array, place: ErrorPlace, unknown: UnknownFields) => T | Promise<T>,
   ): Promise<T> {
-    using scope = exchange.scope(signal);
+    using scope = session.scope(signal);
     const here = placeOf(path, place);
     try {
       return await read(
         await client.document(path, { place: here, signal: scope.signal }),
         here,
-        exchange.unknown,
+        session.unknown,
       );
     } catch (thrown) {
       throw withinReach(thrown, place);
@@ -130,9 +130,9 @@ export function restSource(exchange: HttpSession, contract: GatewayContract): Ga
         readJson(bytes, here);
         return bytes;
       case "run":
-        return ownText(await readRuns(bytes, run.instanceId, here, exchange.unknown), run);
+        return ownText(await readRuns(bytes, run.instanceId, here, session.unknown), run);
       case "facts":
-        await readFacts(bytes, here, exchange.unknown);
+        await readFacts(bytes, here, session.unknown);
         return bytes;
       case "summary":
       case "resources":
@@ -151,7 +151,7 @@ export function restSource(exchange: HttpSession, contract: GatewayContract): Ga
       const place = { instance: instanceId };
       return await nullOnAbsence(["route_not_found"], () =>
         get(runsPath(instanceId), place, signal, (bytes, here) =>
-          readRuns(bytes, instanceId, here, exchange.unknown),
+          readRuns(bytes, instanceId, here, session.unknown),
         ),
       );
     },
@@ -167,8 +167,8 @@ export function restSource(exchange: HttpSession, contract: GatewayContract): Ga
 
   return {
     label: address.label,
-    now: () => exchange.now(),
-    stats: exchange.stats,
+    now: () => session.now(),
+    stats: session.stats,
     listings: async () => [listing],
     instances: listing.instances,
     runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
@@ -176,7 +176,7 @@ export function restSource(exchange: HttpSession, contract: GatewayContract): Ga
 
     async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
       requireExactRun(run);
-      return await optionalFacts(asked, exchange.notices, ({ withHash, table }) => {
+      return await optionalFacts(asked, session.notices, ({ withHash, table }) => {
         const path = withQuery(paths.storage, [
           ...ofRun(run),
           ...ofBounds(bounds),
@@ -193,7 +193,7 @@ export function restSource(exchange: HttpSession, contract: GatewayContract): Ga
       requireExactRun(run);
       const codes: ErrorCode[] = [...absentCodes];
       if (kind === "instance") codes.push("instance_not_found");
-      return await nullOnRefusal(`the ${kind} document`, codes, exchange.notices, () =>
+      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
         get(documentPath(run, kind), placeOfRun(run), signal, (bytes, here) =>
           checkDocument(run, kind, bytes, here),
         ),
@@ -211,7 +211,7 @@ export function restSource(exchange: HttpSession, contract: GatewayContract): Ga
           : [[parameters.limit, String(request.limit)] satisfies [string, string]]),
         ...filters.map(([name, value]): [string, string] => [parameters.filters[name], value]),
       ]);
-      using scope = exchange.scope(request.signal);
+      using scope = session.scope(request.signal);
       const place = placeOf(path, { ...placeOfRun(request), table: table.name });
       try {
         yield* client.rows(path, { place, signal: scope.signal });

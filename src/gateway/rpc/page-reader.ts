@@ -25,7 +25,7 @@ export interface PageSource {
 }
 
 export interface PageReading {
-  readonly exchange: HttpSession;
+  readonly session: HttpSession;
   readonly client: RpcClient;
   readonly contract: RpcContract;
   readonly place: ErrorPlace;
@@ -120,8 +120,8 @@ function fetchPage(
   wanted: number,
   signal: AbortSignal,
 ): Promise<FetchedPage> {
-  const { exchange, place } = reading;
-  return exchange.retrying(
+  const { session, place } = reading;
+  return session.retrying(
     signal,
     async () => ({ index: await attemptPage(source, reading, token, wanted, { place, signal }) }),
     canComeWhole,
@@ -137,8 +137,8 @@ function fetchLines(
   signal: AbortSignal,
   failure: RunvaultError,
 ): Promise<FetchedPage> {
-  const { exchange, place } = reading;
-  return exchange.retrying(
+  const { session, place } = reading;
+  return session.retrying(
     signal,
     async (attempt) => {
       if (attempt === 1) throw failure;
@@ -155,7 +155,7 @@ function fetchLines(
  */
 async function attemptPage(
   source: PageSource,
-  { exchange, client, contract, rate }: PageReading,
+  { session, client, contract, rate }: PageReading,
   token: string,
   wanted: number,
   context: Parameters<RpcClient["call"]>[1],
@@ -169,7 +169,7 @@ async function attemptPage(
     try {
       const bytes = await client.call({ method, request, withToken: token !== "", mostBytes, rate }, context);
       const index = indexPage(bytes, layout, rows);
-      judgePage(index, source, exchange, context.place);
+      judgePage(index, source, session, context.place);
       if (refusedRows !== undefined) size.refuse(refusedRows);
       size.learn(rows, index.rows, bytes.byteLength);
       return index;
@@ -181,7 +181,7 @@ async function attemptPage(
       if (thrown.code === "timeout") size.slowDown(rows);
       if (isRefusedArgument(thrown) && size.goBack(rows)) {
         refusedRows = rows;
-        exchange.stats.retries += 1;
+        session.stats.retries += 1;
         continue;
       }
       if (thrown.code !== "limit_exceeded" || !size.halve(rows)) throw thrown;
@@ -193,12 +193,12 @@ async function attemptPage(
 function judgePage(
   { rows, unknown }: PageIndex,
   { method, leastRowBytes }: PageSource,
-  exchange: HttpSession,
+  session: HttpSession,
   place: ErrorPlace,
 ): void {
   const all = [...unknown];
   const named = (fields: typeof all) => fields.map(([number]) => `#${number}`);
-  exchange.unknown.judge(
+  session.unknown.judge(
     {
       what: `a page of ${method.name}`,
       fields: named(all),

@@ -35,19 +35,19 @@ export interface RpcCall {
 }
 
 /**
- * Unary Connect with binary protobuf over a gateway's connections, by an exchange of bytes of our own: so RPC has the
+ * Unary Connect with binary protobuf over a gateway's connections, by requests of our own: so RPC has the
  * timeouts, proxies, certificates, retries and counts that REST has, and a page's bytes come as they are.
  */
 export class RpcClient {
-  readonly #exchange: HttpSession;
+  readonly #session: HttpSession;
   readonly #contract: RpcContract;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #prefix: (signal: AbortSignal) => Promise<string>;
 
-  constructor(exchange: HttpSession, contract: RpcContract) {
-    this.#exchange = exchange;
+  constructor(session: HttpSession, contract: RpcContract) {
+    this.#session = session;
     this.#contract = contract;
-    const { headersTimeoutMs, documentTimeoutMs } = exchange.options;
+    const { headersTimeoutMs, documentTimeoutMs } = session.options;
     // how long the client waits in all: whoever answers later answers nobody
     const timeoutMs = timerMs(headersTimeoutMs + documentTimeoutMs);
     this.#headers = Object.fromEntries(requestHeader("unary", true, timeoutMs, undefined, false));
@@ -83,9 +83,9 @@ export class RpcClient {
   }
 
   async #findPrefix(): Promise<string> {
-    const { basePath, label, origin } = this.#exchange.address;
+    const { basePath, label, origin } = this.#session.address;
     const { datasource } = this.#contract.methods;
-    using scope = this.#exchange.scope(undefined);
+    using scope = this.#session.scope(undefined);
     const ask = async (prefix: string, url: string) => {
       const place = { url: url + RpcClient.pathOf(datasource) };
       await this.#unary(prefix, datasource, {}, { place, signal: scope.signal });
@@ -116,8 +116,8 @@ export class RpcClient {
   ): Promise<MessageShape<O>> {
     const { place, signal } = context;
     const request = toBinary(method.input, create(method.input, init));
-    using _place = await this.#exchange.gate.document(signal);
-    return await this.#exchange.retrying(signal, async () => {
+    using _place = await this.#session.gate.document(signal);
+    return await this.#session.retrying(signal, async () => {
       const call = { method, request, withToken: false, mostBytes: documentMaxBytes };
       const bytes = await this.#call(prefix, call, context);
       try {
@@ -140,17 +140,17 @@ export class RpcClient {
     const { place } = context;
     const path = prefix + RpcClient.pathOf(call.method);
     const request = { method: "POST", path, headers: this.#headers, body: call.request } as const;
-    const answer = await this.#exchange.send(request, context);
+    const answer = await this.#session.send(request, context);
     try {
       if (answer.status === empty) return Buffer.alloc(0);
       if (answer.status !== 200) {
-        const { scrubber } = this.#exchange;
+        const { scrubber } = this.#session;
         throw await errorFromRpcAnswer(answer, this.#contract, call.withToken, scrubber, place);
       }
       requireMediaType(answer, contentTypeUnaryProto, place);
-      this.#exchange.requireFraming(answer, "a message", place);
+      this.#session.requireFraming(answer, "a message", place);
       using _watch = call.rate?.watch(answer.body);
-      return await this.#exchange.whole(answer, call.mostBytes, "a message", place);
+      return await this.#session.whole(answer, call.mostBytes, "a message", place);
     } finally {
       answer.body.close();
     }

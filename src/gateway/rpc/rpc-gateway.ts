@@ -58,16 +58,16 @@ export interface RpcSource extends GatewaySource {
  * - `rows`: as many pages as it takes, so no cap ends them. `stream_cut` where the pages stop making sense.
  */
 export function openRpcGateway(options: GatewayOptions, contract: RpcContract = builtInRpcContract): Gateway {
-  const exchange = new HttpSession(options);
-  const { find: _find, ...source } = rpcSource(exchange, contract);
-  return { ...source, [Symbol.asyncDispose]: () => exchange[Symbol.asyncDispose]() };
+  const session = new HttpSession(options);
+  const { find: _find, ...source } = rpcSource(session, contract);
+  return { ...source, [Symbol.asyncDispose]: () => session[Symbol.asyncDispose]() };
 }
 
 /** The same over connections that are another's to close. */
-export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSource {
-  const { address } = exchange;
+export function rpcSource(session: HttpSession, contract: RpcContract): RpcSource {
+  const { address } = session;
   const { methods } = contract;
-  const client = new RpcClient(exchange, contract);
+  const client = new RpcClient(session, contract);
   const learnt = new Map<TableName, Pick<PageSource, "size" | "transcoder">>();
   /** Tables whose own method the gateway does not have. */
   const previewed = new Set<TableName>();
@@ -85,7 +85,7 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
     signal: AbortSignal | undefined,
     read: (message: MessageShape<O>, here: ErrorPlace) => T | Promise<T>,
   ): Promise<T> {
-    using scope = exchange.scope(signal);
+    using scope = session.scope(signal);
     const here = placeOf(method, place);
     try {
       return await read(await client.unary(method, request, { place: here, signal: scope.signal }), here);
@@ -103,7 +103,7 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
     read: (bytes: Uint8Array, here: ErrorPlace, unknown: UnknownFields) => T | Promise<T>,
   ): Promise<T> {
     return ask(method, request, place, signal, (message, here) =>
-      read(documentBytes(method.output, message, "history"), here, exchange.unknown),
+      read(documentBytes(method.output, message, "history"), here, session.unknown),
     );
   }
 
@@ -132,7 +132,7 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
         return await askInstance(instanceId, place, signal, (bytes) => bytes);
       case "run":
         return await askBytes(methods.runs, { instanceId }, place, signal, async (bytes, here) =>
-          ownText(await readRuns(bytes, instanceId, here, exchange.unknown), run),
+          ownText(await readRuns(bytes, instanceId, here, session.unknown), run),
         );
       case "summary":
         return await ask(methods.summary, run, place, signal, ({ summary }, here) => {
@@ -147,7 +147,7 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
         return await askBytes(methods.resources, run, place, signal, (bytes) => bytes);
       case "facts":
         return await askBytes(methods.storage, run, place, signal, async (bytes, here) => {
-          await readFacts(bytes, here, exchange.unknown);
+          await readFacts(bytes, here, session.unknown);
           return bytes;
         });
     }
@@ -188,7 +188,7 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
       const place = { instance: instanceId };
       return await nullOnAbsence(["route_not_found"], () =>
         askBytes(methods.runs, { instanceId }, place, signal, (bytes, here) =>
-          readRuns(bytes, instanceId, here, exchange.unknown),
+          readRuns(bytes, instanceId, here, session.unknown),
         ),
       );
     },
@@ -202,10 +202,10 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
 
   return {
     label: address.label,
-    now: () => exchange.now(),
-    stats: exchange.stats,
+    now: () => session.now(),
+    stats: session.stats,
     find: async (signal) => {
-      using scope = exchange.scope(signal);
+      using scope = session.scope(signal);
       await client.find(scope.signal);
     },
 
@@ -217,7 +217,7 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
     async facts(run, within, signal, asked = {}): Promise<StorageFacts | null> {
       requireExactRun(run);
       const { instanceId, runId } = run;
-      return await optionalFacts(asked, exchange.notices, ({ withHash: withChecksum = false, table }) => {
+      return await optionalFacts(asked, session.notices, ({ withHash: withChecksum = false, table }) => {
         const request = { instanceId, runId, ...bounds(within), withChecksum, table: table ?? "" };
         return askBytes(methods.storage, request, placeOfRun(run), signal, (bytes, here, unknown) =>
           readFacts(bytes, here, unknown, table),
@@ -229,7 +229,7 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
       requireExactRun(run);
       const { instanceId, runId } = run;
       const codes = kind === "instance" ? notInstances : absentCodes;
-      return await nullOnRefusal(`the ${kind} document`, codes, exchange.notices, () =>
+      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
         askDocument({ instanceId, runId }, kind, signal),
       );
     },
@@ -237,21 +237,21 @@ export function rpcSource(exchange: HttpSession, contract: RpcContract): RpcSour
     async *rows(request): AsyncGenerator<Uint8Array, undefined> {
       requireExactRun(request);
       const { table } = requireRows(request);
-      exchange.options.onRowPages?.();
-      using scope = exchange.scope(request.signal);
+      session.options.onRowPages?.();
+      using scope = session.scope(request.signal);
       const { signal } = scope;
-      using _place = await exchange.gate.rows(signal);
+      using _place = await session.gate.rows(signal);
       const route = { ...placeOfRun(request), table: table.name };
       async function* read(method: DescMethodUnary) {
         try {
           yield* readPages(pagesOf(table, method, request), {
-            exchange,
+            session,
             client,
             contract,
             place: placeOf(method, route),
             signal,
             limit: request.limit ?? Number.POSITIVE_INFINITY,
-            rate: exchange.rowRate(placeOf(method, route)),
+            rate: session.rowRate(placeOf(method, route)),
           });
         } catch (thrown) {
           throw withinReach(thrown, route);

@@ -1,0 +1,85 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { describe, expect, test } from "vitest";
+import { inProject } from "../fixtures/command/project.ts";
+
+const read = (file: string) => readFileSync(inProject(file), "utf8");
+const decisions = globSync("docs/decisions/*.md", { cwd: inProject(".") });
+const sources = globSync("src/**/*.ts", { cwd: inProject(".") });
+const names = new Set(sources.map((file) => basename(file)));
+
+/** Files that a document names in backticks: from the project's root, below src/, or by their names alone. */
+function filesIn(text: string): string[] {
+  return [...text.matchAll(/`([\w./-]+\.ts)`/g)].map(([, file]) => file!);
+}
+
+function isThere(file: string): boolean {
+  if (!file.includes("/"))
+    return names.has(file) || globSync(`{test,scripts,bench}/**/${file}`, { cwd: inProject(".") }).length > 0;
+  return existsSync(inProject(file)) || existsSync(inProject("src", file));
+}
+
+describe("documents name files that there are", () => {
+  const documents = [
+    "docs/WALK.md",
+    "docs/ARCHITECTURE.md",
+    "docs/ADD_A_TABLE.md",
+    "docs/proof.md",
+    "CONTRIBUTING.md",
+    ...decisions,
+  ];
+
+  test.each(documents)("%s", (document) => {
+    expect(filesIn(read(document)).filter((file) => !isThere(file))).toEqual([]);
+  });
+
+  test("each folder that the map names is one", () => {
+    const folders = [...read("docs/ARCHITECTURE.md").matchAll(/`(src\/[\w/]+\/)`/g)].map(
+      ([, folder]) => folder!,
+    );
+    expect(folders.length).toBeGreaterThan(20);
+    expect(folders.filter((folder) => !existsSync(inProject(folder)))).toEqual([]);
+  });
+
+  test("every decision is in the index, and the other way around", () => {
+    const indexed = [...read("docs/decisions/README.md").matchAll(/\]\(([\w-]+\.md)\)/g)].map(
+      ([, file]) => file!,
+    );
+    const there = decisions.map((file) => basename(file)).filter((file) => file !== "README.md");
+    expect(indexed.sort()).toEqual(there.sort());
+  });
+});
+
+test("the walk names functions that are in the files of their steps", () => {
+  const walk = read("docs/WALK.md");
+  // "`src/file.ts`, `name`" or "`name` (`src/file.ts`)"
+  const pairs = [
+    ...[...walk.matchAll(/`(src\/[^`]+)`,\s+`(\w+)`/g)].map(([, file, name]) => [file!, name!]),
+    ...[...walk.matchAll(/`(\w+)`\s+(?:in\s+|\()`(src\/[^`]+)`/g)].map(([, name, file]) => [file!, name!]),
+  ];
+  expect(pairs.length).toBeGreaterThan(35);
+  const missing = pairs.filter(
+    ([file, name]) =>
+      !new RegExp(`^export (?:async )?(?:function\\*?|class|const|interface) ${name}\\b`, "m").test(
+        read(file!),
+      ),
+  );
+  expect(missing).toEqual([]);
+});
+
+test("npm scripts that people are told to run are there", () => {
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+  for (const document of [
+    "CONTRIBUTING.md",
+    "README.md",
+    "docs/ARCHITECTURE.md",
+    "docs/performance.md",
+    "docs/reliability.md",
+  ]) {
+    const told = [...read(document).matchAll(/npm run (?:-s )?([\w:]+)/g)].map(([, name]) => name!);
+    expect(
+      told.filter((name) => scripts[name] === undefined),
+      document,
+    ).toEqual([]);
+  }
+});
