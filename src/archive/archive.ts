@@ -59,7 +59,7 @@ export interface Archive {
   manifest(run: RunRef): Promise<Manifest | null>;
   /** Every committed run, by instance and run id. Throws `archive_damaged`. */
   manifests(): Promise<Manifest[]>;
-  /** The files of all manifests, unread: for who goes through an archive of any size. */
+  /** The files of all manifests, unread: to go through an archive of any size. */
   manifestFiles(): Promise<string[]>;
   /** The manifest in one of these files; null where it was removed meanwhile. Throws `archive_damaged`. */
   manifestIn(file: string): Promise<Manifest | null>;

@@ -106,7 +106,7 @@ async function lockFile(
     const locks = await lockingDuckDB();
     const name = `lock_${++taken}`;
     await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
-    // who may write in the archive has to be able to lock it, whatever the umask of who made the lock
+    // whoever may write in the archive has to be able to lock it, whatever the umask of the lock's maker
     await tolerated(chmod(file, (await permissionsAt(layout, file)).file));
     return {
       [Symbol.asyncDispose]: async () => {

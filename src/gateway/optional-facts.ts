@@ -8,7 +8,7 @@ const noFacts: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
 
 /**
  * The storage facts asked for; null where the gateway has none, or refuses them, which is told. What it says of a scan
- * for row hashes is thrown: who asks may ask for less of it, and needs to hear why there is none.
+ * for row hashes is thrown: the caller may ask for less of it, and needs to hear why there is none.
  */
 export async function optionalFacts(
   asked: FactsRequest,

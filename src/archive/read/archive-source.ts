@@ -55,7 +55,7 @@ export interface ArchiveSourceOptions {
    * Default 32 MiB: a few of the usual size, enough to keep the disk and a second core busy.
    */
   readonly readAheadBytes?: number;
-  /** Text of the segments read last that is kept for who wants it next, in bytes. Default 64 MiB. */
+  /** Text of the segments read last that is kept for the next reader, in bytes. Default 64 MiB. */
   readonly keptBytes?: number;
   /** Memory DuckDB may take for filtered rows, in MiB. Default 256. */
   readonly memoryLimitMb?: number;
@@ -231,7 +231,7 @@ class ArchiveSource implements HistorySource {
   }
 
   /**
-   * Of a single whole segment the frame as it is stored, to readers that take zstd; the forms of the options from
+   * Of a single whole segment the frame as it is stored, to readers that accept zstd; the forms of the options from
    * Parquet. The number of rows is known of all that comes from Parquet; of segments where no bound cuts through one.
    */
   async answer(request: RowRequest, { forms, zstd }: AcceptedRows): Promise<RowAnswer> {

@@ -43,7 +43,7 @@ export interface Store {
   replaceIf(key: string, body: Uint8Array, token: string, written?: () => void): Promise<string | null>;
   /** Removes what is there under these keys, and what is no object but stands there; it stays away, once this has returned. */
   remove(keys: readonly string[]): Promise<void>;
-  /** A path on this machine that has the object's bytes, for who can read files alone. Throws ENOENT where there is none. */
+  /** A path on this machine that has the object's bytes, for readers of files, as DuckDB is. Throws ENOENT where there is none. */
   localFile(key: string): Promise<string>;
   /** What people know the object by. */
   nameOf(key: string): string;

@@ -21,7 +21,7 @@ interface Found extends DescribedRun {
 
 /**
  * What a source says of which runs there are, asked for once a job: one object for all runs of a command. A failure is
- * not kept; who asks again asks the source again.
+ * not kept; asking again asks the source again.
  */
 export class RunLists {
   readonly #source: HistorySource;
@@ -89,7 +89,7 @@ export class RunLists {
     return (await this.#find(run, signal)).run;
   }
 
-  /** The same, from an answer that is not older than the call: for who has to know whether the run changed meanwhile. */
+  /** The same, from an answer that is not older than the call: for callers that have to know whether the run changed meanwhile. */
   async describeAgain(run: RunRef, signal?: AbortSignal): Promise<RunDescription> {
     const { listing } = await this.#listOf(run, signal);
     if (listing !== undefined) ownMap(this.#runs, listing).delete(run.instanceId);

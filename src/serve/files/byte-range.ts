@@ -13,7 +13,7 @@ export const rangeHeaders = {
 } as const;
 
 /**
- * How a request for a file is answered, by RFC 9110: 200 with all of it, 206 with a range, 304 to who has it, 412 where
+ * How a request for a file is answered, by RFC 9110: 200 with all of it, 206 with a range, 304 to clients that have it, 412 where
  * it is another than the one wanted, 416 where the range has nothing of it. Several ranges are answered with all of it,
  * as is a range of a unit or form that nobody knows. Ranges are for GET alone.
  */
