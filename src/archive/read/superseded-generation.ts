@@ -23,7 +23,8 @@ export async function supersededGeneration(
     // removed and archived again: the names of files began anew, too
     const isAnew = now !== undefined && now.generation <= manifest.generation;
     const kept = now === undefined ? new Set<string>() : filesOf(now).data;
-    for (const name of await store.names(layout.committedKey(manifest, "data"))) kept.add(name.replace(/\/$/, ""));
+    for (const name of await store.names(layout.committedKey(manifest, "data")))
+      kept.add(name.replace(/\/$/, ""));
     for (const file of filesOf(manifest).data) {
       if (kept.has(file) && !isAnew) continue;
       return new RunvaultError(
