@@ -11,7 +11,9 @@ export async function manifestPaths(layout: Layout, store: Store, instance?: str
   const paths: string[] = [];
   for (const folder of await store.names(runs)) {
     if (!folder.endsWith("/") || (instance !== undefined && folder !== `${instance}/`)) continue;
-    for (const name of await store.names(`${runs}${folder}`)) {
+    for (const entry of await store.names(`${runs}${folder}`)) {
+      // a folder in the place of a manifest is damage, which whoever reads it is told
+      const name = entry.replace(/\/$/, "");
       if (isManifestName(name)) paths.push(join(layout.runsDir, folder, name));
     }
   }
