@@ -167,6 +167,15 @@ describe("a folder as a store", () => {
     expect(await store.names("runs/a/")).toEqual([".2.json.1-1.part", "1.json"]);
   });
 
+  it("removes what another empties meanwhile", async () => {
+    const store = open();
+    await store.putAllIfAbsent(["a", "b"].map((name) => ({ key: `runs/alpha/${name}`, body: bytes("x") })));
+    // many names, so that the other is the last, and takes the folder away
+    const gone = Array.from({ length: 200 }, (_, index) => `runs/alpha/gone-${index}`);
+    await Promise.all([store.remove(["runs/alpha/a", ...gone]), store.remove(["runs/alpha/b"])]);
+    expect(await keysOf(store, "runs/")).toEqual([]);
+  });
+
   it("is not led out of itself, and gives nothing but files", async () => {
     const store = open();
     await store.putIfAbsent("data/a/x", bytes("x"));

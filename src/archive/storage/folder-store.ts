@@ -127,7 +127,7 @@ export class FolderStore implements Store {
       folders.add(dirname(path));
     }
     for (const folder of folders) {
-      await syncFolder(folder);
+      await this.#syncStanding(folder);
       for (let one = folder; relative(this.#root, one).includes(sep); one = dirname(one))
         await removeIfEmpty(one);
     }
@@ -153,6 +153,16 @@ export class FolderStore implements Store {
       // looked at part by part, what is wrong shows
     }
     return await requireRealFolder(this.#layout, folder);
+  }
+
+  /** Syncs a folder, or, where another job has emptied and removed it, the one above that no longer has its name. */
+  async #syncStanding(folder: string): Promise<void> {
+    try {
+      await syncFolder(folder);
+    } catch (error) {
+      if (!isMissing(error) || folder === this.#root) throw error;
+      await this.#syncStanding(dirname(folder));
+    }
   }
 
   /** Makes a folder where it is missing, and gives the permissions of files in it. */
