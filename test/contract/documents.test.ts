@@ -67,6 +67,18 @@ test("the walk names functions that are in the files of their steps", () => {
   expect(missing).toEqual([]);
 });
 
+test("whatever else the walk names in a step is in a file of that step", () => {
+  const steps = read("docs/WALK.md").split(/\n(?=\d+\. |\n)/);
+  const missing = steps.flatMap((step) => {
+    const texts = [...step.matchAll(/`(src\/[^`]+\.ts)`/g)].map(([, file]) => read(file!));
+    const names = [...step.matchAll(/`([a-z]\w*)`/gi)].map(([, name]) => name!);
+    return texts.length === 0
+      ? []
+      : names.filter((name) => !texts.some((text) => new RegExp(`\\b${name}\\b`).test(text)));
+  });
+  expect(missing).toEqual([]);
+});
+
 test("npm scripts that people are told to run are there", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
   for (const document of [
@@ -76,7 +88,7 @@ test("npm scripts that people are told to run are there", () => {
     "docs/performance.md",
     "docs/reliability.md",
   ]) {
-    const told = [...read(document).matchAll(/npm run (?:-s )?([\w:]+)/g)].map(([, name]) => name!);
+    const told = [...read(document).matchAll(/npm run (?:-s )?([\w:-]+)/g)].map(([, name]) => name!);
     expect(
       told.filter((name) => scripts[name] === undefined),
       document,
