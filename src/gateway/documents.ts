@@ -208,7 +208,7 @@ export async function readFacts(
   const turns = new Turns();
   const entries = await parseList(forms.facts, tableFacts, bytes, place, unknown, turns);
   await requireDistinct(entries, ({ table }) => table, "table", place, turns);
-  const known = new Map<TableName, TableFacts>();
+  const known = new ReadFacts(bytes);
   for (const entry of entries) {
     const { table, rows, min_ts_event, max_ts_event, schema_fingerprint, final, row_checksum } = entry;
     if (!isTableName(table) || table !== (only ?? table)) continue;
@@ -225,6 +225,20 @@ export async function readFacts(
     });
   }
   return known;
+}
+
+/** Facts, with the document they were read from. */
+class ReadFacts extends Map<TableName, TableFacts> implements StorageFacts {
+  readonly #text: Uint8Array;
+
+  constructor(text: Uint8Array) {
+    super();
+    this.#text = text;
+  }
+
+  get text(): Uint8Array {
+    return this.#text;
+  }
 }
 
 /**

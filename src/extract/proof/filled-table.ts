@@ -19,8 +19,10 @@ export interface FilledTable {
   readonly run: RunDescription;
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
-  /** The rung on which the first pass showed the ends to be empty; undefined where there was none. */
+  /** The rung on which the rows came, and nothing outside of their ends; undefined where there was none. */
   readonly rung: Rung | undefined;
+  /** True where one answer had all of that: its ends need not be asked about. */
+  readonly isShownAlone: boolean;
   /** What the first pass left open about its last timestamps. */
   readonly openEnds: ScanRecord["openEnds"];
   readonly mostBytes: number;
@@ -43,8 +45,11 @@ export async function proveFilled(filled: FilledTable): Promise<readonly string[
 }
 
 /** A rung on which nothing lies outside of the extent; on that of the first pass only the empty ends are asked again. */
-async function emptyAround({ asks, run, until, extent, rung, seen }: FilledTable): Promise<Rung> {
+async function emptyAround(filled: FilledTable): Promise<Rung> {
+  const { asks, run, until, extent, rung, isShownAlone, seen } = filled;
   if (rung !== undefined) {
+    if (rung.stepNs === undefined) seen.countRung(rung.kind, extent.first - rung.from);
+    if (isShownAlone) return rung;
     try {
       if (await areEndsEmpty(asks, rung, extent)) return rung;
       throw rowsOutside(rung);

@@ -24,6 +24,9 @@ export class SeenSource {
   /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
   readonly #reach = new Map<RungKind, Nanoseconds>();
   #spanned: Nanoseconds = 0n;
+  #keepsToBounds: Promise<boolean> | undefined;
+  /** False once bounds from 1970 to 2100 were refused, or brought nothing where rows were. */
+  takesWideBounds = true;
   /** Tables whose route was seen to stop short of rows behind an answer. */
   readonly #capped = new Set<TableName>();
   /** The largest answers of this command, by table. */
@@ -72,6 +75,20 @@ export class SeenSource {
   /** The same of answers before this command, where none of its own stopped short: a cap may be newer than those. */
   onceGaveMoreThan(rows: number, bytes: number): boolean {
     return !this.isCapped && isMore(this.#before, rows, bytes);
+  }
+
+  refusedWideBounds(): void {
+    this.takesWideBounds = false;
+  }
+
+  /** Whether the source's facts keep to bounds: asked until it was shown once. */
+  async keepsToBounds(ask: () => Promise<boolean>): Promise<boolean> {
+    for (let asked = this.#keepsToBounds; asked !== undefined; asked = this.#keepsToBounds) {
+      if (await asked.catch(() => false)) return true;
+      if (this.#keepsToBounds === asked) this.#keepsToBounds = undefined;
+    }
+    this.#keepsToBounds = ask();
+    return await this.#keepsToBounds;
   }
 
   /** Takes note of an answer that stopped short of rows behind it. */
