@@ -208,7 +208,7 @@ export async function readFacts(
   const turns = new Turns();
   const entries = await parseList(forms.facts, tableFacts, bytes, place, unknown, turns);
   await requireDistinct(entries, ({ table }) => table, "table", place, turns);
-  const known = new ReadFacts(bytes);
+  const known = new Map<TableName, TableFacts>();
   for (const entry of entries) {
     const { table, rows, min_ts_event, max_ts_event, schema_fingerprint, final, row_checksum } = entry;
     if (!isTableName(table) || table !== (only ?? table)) continue;
@@ -224,21 +224,7 @@ export async function readFacts(
       ...(row_checksum === undefined ? {} : { rowHash: row_checksum }),
     });
   }
-  return known;
-}
-
-/** Facts, with the document they were read from. */
-class ReadFacts extends Map<TableName, TableFacts> implements StorageFacts {
-  readonly #text: Uint8Array;
-
-  constructor(text: Uint8Array) {
-    super();
-    this.#text = text;
-  }
-
-  get text(): Uint8Array {
-    return this.#text;
-  }
+  return Object.defineProperty(known, "text", { value: bytes });
 }
 
 /**
