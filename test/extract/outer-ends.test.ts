@@ -30,7 +30,7 @@ class BlindSource extends ArraySource {
 describe("the outer ends of a counted table", () => {
   const asks = (source: ArraySource) => source.asked.map(({ from, to, limit }) => [from, to, limit]);
   const small = (count: number) =>
-    new ArraySource(run, world({ fills: hours(count) }), { times: { started: at(0), ended: at(count) } });
+    new ArraySource(run, world({ fills: hours(count) }), { times: { started: at(0), ended: at(count - 1) } });
 
   it("are shown by the answer that brought the rows, from 1970 to 2100, and by two probes where it is the largest so far", async () => {
     const seen = new SeenSource();

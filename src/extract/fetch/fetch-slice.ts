@@ -58,6 +58,7 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
   const isAround = slice.around !== undefined;
   const text = gather(slice, work, false);
   let answers = 0;
+  let size = 0;
   const cuts = sortedCuts(slice, work, text, () => answers++);
   let { from } = slice;
   try {
@@ -66,7 +67,7 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
       if (step.done === true) {
         const { isRowFirst } = text.answer;
         const isAlone = isAround && isRowFirst && answers === 1 && text.totalRows === slice.expected;
-        yield { kind: "end", rows: text.totalRows, openEnd: step.value, isAlone };
+        yield { kind: "end", rows: text.totalRows, bytes: size, openEnd: step.value, isAlone };
         return;
       }
       const { next, text: bytes, release } = step.value;
@@ -74,6 +75,7 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
         release();
         throw new RowsAround();
       }
+      size += bytes.byteLength;
       const to = next ?? slice.to;
       yield segmentOf(slice, step.value, { from, to }, true);
       from = to;
@@ -351,7 +353,7 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
       );
     }
     yield* segments(text.finish());
-    yield { kind: "end", rows: text.totalRows, openEnd: null, isAlone: false };
+    yield { kind: "end", rows: text.totalRows, bytes: 0, openEnd: null, isAlone: false };
   } finally {
     text.discard();
   }

@@ -60,6 +60,8 @@ export interface SliceRestart {
 export interface SliceEnd {
   readonly kind: "end";
   readonly rows: number;
+  /** Bytes that the rows' segments hold. */
+  readonly bytes: number;
   /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
   readonly openEnd: OpenEnd | null;
   /** True where a single answer, within the bounds around the slice, brought its rows and no others. */

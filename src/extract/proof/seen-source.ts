@@ -24,6 +24,8 @@ export class SeenSource {
   /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
   readonly #reach = new Map<RungKind, Nanoseconds>();
   #spanned: Nanoseconds = 0n;
+  /** The largest answers, by table, whose ends were asked about and had nothing behind them. */
+  readonly #whole = new Map<TableName, KnownSource["largest"]>();
   #keepsToBounds: Promise<boolean> | undefined;
   /** False once bounds from 1970 to 2100 were refused, or brought nothing where rows were. */
   takesWideBounds = true;
@@ -75,6 +77,18 @@ export class SeenSource {
   /** The same of answers before this command, where none of its own stopped short: a cap may be newer than those. */
   onceGaveMoreThan(rows: number, bytes: number): boolean {
     return !this.isCapped && isMore(this.#before, rows, bytes);
+  }
+
+  /** Takes note of an answer of so many rows and bytes that had nothing around it. */
+  shownWhole(table: TableName, rows: number, bytes: number): void {
+    this.#whole.set(table, larger(this.#whole.get(table) ?? { rows: 0, bytes: 0 }, { rows, bytes }));
+  }
+
+  /** How an answer compares with those of the table that had nothing around them, in rows and in bytes. */
+  besideWhole(table: TableName, rows: number, bytes: number): "smaller" | "as large" | "larger" {
+    const whole = this.#whole.get(table) ?? { rows: 0, bytes: 0 };
+    if (rows < whole.rows && bytes < whole.bytes) return "smaller";
+    return rows <= whole.rows && bytes <= whole.bytes ? "as large" : "larger";
   }
 
   refusedWideBounds(): void {

@@ -5,7 +5,6 @@ import { RowsAround, segmentsOf } from "../fetch/fetch-slice.ts";
 import type { FetchedSegment, Slice, SliceEnd } from "../fetch/slice.ts";
 import { firstTime } from "../plan/full-scan.ts";
 import type { Window } from "../plan/held-window.ts";
-import { isRoundNumber } from "../plan/round-number.ts";
 import { countSlice } from "../plan/slices.ts";
 import { isRefusal, probe, shortestRefusedNs } from "../plan/table-asks.ts";
 import { rowsOutside } from "../proof/outer-ends.ts";
@@ -25,13 +24,13 @@ export interface SliceStoring {
   readonly onAlone: (alone: AloneOnRung) => void;
 }
 
-/** Bounds in which a single answer brought a table's rows, as many as are counted, and no others. */
+/** Bounds in which a single answer, of so many bytes, brought a table's rows, as many as are counted, and no others. */
 export interface AloneOnRung {
   readonly rung: Rung;
   /** The slice's own bounds. */
   readonly of: Window;
-  /** True where a cap may have ended the answer, and the counts as well: its ends are to be asked about. */
-  readonly mayBeCapped: boolean;
+  readonly rows: number;
+  readonly bytes: number;
 }
 
 /** A window that brought another number of rows than the gateway counts in it, asked before and after. */
@@ -73,14 +72,13 @@ export async function storeSlice(planned: Slice, signal: AbortSignal, storing: S
 
 /** Fetches a whole table from bounds around it; false where it is not to be had so, and nothing is stored. */
 async function storeWithinRung(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<boolean> {
-  const { table, context, countRows, onAlone } = storing;
+  const { context, countRows, onAlone } = storing;
   const { run, until, work } = context;
   const { from, to, expected } = planned;
   if (!expected || countRows === undefined || !work.seen.takesWideBounds) return false;
   const extent = { first: from, last: to - 1n };
   const rung = rungsAround(run, until, extent).find(({ kind }) => kind === "wide");
   if (rung === undefined) return false;
-  const before = work.seen.largestOf(table.name);
   let around: SliceEnd | undefined;
   try {
     around = await storeAtOnce({ ...planned, around: rung }, signal, storing);
@@ -94,11 +92,7 @@ async function storeWithinRung(planned: Slice, signal: AbortSignal, storing: Sli
   // bounds that are cut down or misread are answered with nothing
   if (around?.rows === 0) work.seen.refusedWideBounds();
   if (around?.isAlone) {
-    const largest = work.seen.largestOf(table.name);
-    // a cap that ends answers and counts alike is met first by the largest answer so far
-    const isLargest = largest.rows > before.rows || largest.bytes > before.bytes;
-    const mayBeCapped = isLargest || isRoundNumber(expected) || work.seen.isRouteCapped(table.name);
-    onAlone({ rung, of: planned, mayBeCapped });
+    onAlone({ rung, of: planned, rows: around.rows, bytes: around.bytes });
   }
   return around === undefined || around.rows > 0;
 }

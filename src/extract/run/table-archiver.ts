@@ -433,7 +433,7 @@ export class TableArchiver {
       until,
       extent,
       rung: alone?.rung ?? this.#scan.found.rung,
-      isShownAlone: alone?.mayBeCapped === false,
+      alone,
       openEnds,
     };
     await this.#doubting(async () => {
