@@ -161,7 +161,7 @@ test("runs that trade a file's bars keep its times", async () => {
   const bars = join(cacheDir, "bars.csv");
   const lines = Array.from(
     { length: 40 },
-    (_, bar) => `${1_700_000_040 + bar * 60},100,101,99,${100 + (bar % 2)},1`,
+    (_, bar) => `2022-05-01 00:${bar + 10}:00,100,101,99,${100 + (bar % 2)},1`,
   );
   await writeFile(bars, `timestamp,open,high,low,close,volume\n${lines.join("\n")}\n`);
   await using world = await openSimulator({ cacheDir, runs: 5, templates: 1, bars });
