@@ -44,7 +44,7 @@ export interface SimulatorOptions {
 
 const mostRendered = 999;
 const mostRuns = 100_000;
-/** Each takes about half a kilobyte of memory. */
+/** Each takes about a kilobyte of memory. */
 const mostRunsInAll = 200_000;
 
 const defaults = {
