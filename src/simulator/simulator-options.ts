@@ -70,7 +70,13 @@ export function simulatorOptions(
   const options: SimulatorOptions = { ...defaults, failed, cacheDir: given.cacheDir, ...present };
   whole("instances", options.instances, 1, 1000);
   if (options.templates === undefined) {
-    whole("runs", options.runs, 1, mostRendered, "Give templates, so that not every run is rendered.");
+    whole(
+      "runs",
+      options.runs,
+      1,
+      mostRendered,
+      `With templates, of which the others have their rows, there may be ${mostRuns}.`,
+    );
   } else {
     whole("runs", options.runs, 1, mostRuns);
     whole("templates", options.templates, 1, mostRendered);
