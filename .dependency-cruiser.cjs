@@ -213,7 +213,7 @@ const folders = {
   },
   "simulator/store": {
     doors: [],
-    within: ["line-time", "render-run", "table-index", "table-reader", "table-writer"],
+    within: ["line-time", "moved-reader", "render-run", "table-index", "table-reader", "table-writer"],
   },
   "simulator/world": {
     doors: [],

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type ErrorCode, RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
 import type { Asked, ByteStop, RowStop } from "../serve/wire-hook.ts";
@@ -28,6 +29,16 @@ export function refuseByFault(faults: ArmedFaults, asked: Asked): void {
         throw new RunvaultError("history_unreachable", message);
     }
   }
+}
+
+/** Waits for as long as faults delay the answer. Throws the signal's reason when it fires. */
+export async function delayByFault(faults: ArmedFaults, asked: Asked, signal: AbortSignal): Promise<void> {
+  const hits = faults.on(asked, ["delay"]).filter((fault) => faults.hit(fault));
+  const delayMs = hits.reduce((sum, { at }) => sum + at, 0);
+  if (delayMs === 0) return;
+  await sleep(delayMs, undefined, { signal }).catch((thrown: unknown) => {
+    throw signal.aborted ? signal.reason : thrown;
+  });
 }
 
 const rowEndings = { cut: "cut", "cut-clean": "whole", stall: "stalled" } as const;

@@ -27,11 +27,12 @@ export type ConnectCodeName = (typeof connectCodeNames)[number];
 /** What a 409 on history may say, the usual one first. */
 const conflictCodes = ["history_identity_conflict", "history_unavailable", "history_incomplete"] as const;
 
-/** What an argument of a fault is. ROW, BYTES, SECONDS, DIFFERENCE and PAGE end up in `Fault.at`. */
+/** What an argument of a fault is. ROW, BYTES, SECONDS, MILLISECONDS, DIFFERENCE and PAGE end up in `Fault.at`. */
 type ArgumentName =
   | "ROW"
   | "BYTES"
   | "SECONDS"
+  | "MILLISECONDS"
   | "DIFFERENCE"
   | "COUNT"
   | "CAP"
@@ -101,6 +102,13 @@ const kinds = {
     least: 0,
     meaning:
       "nothing more is sent after ROW rows of the answer, over RPC after half of such a page; the answer stays open",
+  },
+  delay: {
+    args: ["MILLISECONDS"],
+    times: always,
+    least: 0,
+    documents: true,
+    meaning: "the answer begins MILLISECONDS later, over RPC each page",
   },
   "rate-limit": {
     args: ["?SECONDS"],
@@ -258,7 +266,7 @@ export interface Fault {
   readonly kind: FaultKind;
   /** `*` is any table. */
   readonly target: Asked | "*";
-  /** Row, bytes, seconds, difference or page; 0 where the kind has none. */
+  /** Row, bytes, seconds, milliseconds, difference or page; 0 where the kind has none. */
   readonly at: number;
   /** How many rows, from `at` on. */
   readonly count: number;
@@ -292,7 +300,7 @@ export interface FaultForm {
 
 /** How a fault is written, in one paragraph, for `--help`. */
 export const faultGrammar =
-  "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; rate-limit, status-…, connect-error, deadline and compress-small " +
+  "KIND@TABLE[:ARGUMENT,…][*TIMES]. TABLE * is any table; delay, rate-limit, status-…, connect-error, deadline and compress-small " +
   `also take the documents ${documentRoutes.join(", ")}. TIMES is how many answers are hit, over all runs; default: ` +
   "1 for cut…, stall, rate-limit, status-5…, page-…, token-expired, connect-error and deadline, otherwise all. " +
   "Rows count from 1: in the answer for cut, cut-clean, stall and cap; in the run's whole table in key order for the " +

@@ -1,7 +1,7 @@
 import type { HistorySource } from "../model/source.ts";
 import type { WireHook } from "../serve/wire-hook.ts";
 import type { ArmedFaults } from "./armed-faults.ts";
-import { byteStops, refuseByFault, rowStops } from "./fault-effects.ts";
+import { byteStops, delayByFault, refuseByFault, rowStops } from "./fault-effects.ts";
 import { FaultySource } from "./faulty-source.ts";
 import { faultyAnswer } from "./rpc-answer-faults.ts";
 import { RpcFaults } from "./rpc-faults.ts";
@@ -14,6 +14,7 @@ export function wireFaults(faults: ArmedFaults): (source: HistorySource) => Wire
     return {
       sources: { rest: faulty, rpc: faulty.forMessages() },
       before: async (asked, transport, signal) => {
+        await delayByFault(faults, asked, signal);
         if (transport === "rpc") await rpc.refuse(asked, signal);
         refuseByFault(faults, asked);
       },

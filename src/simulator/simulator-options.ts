@@ -7,8 +7,13 @@ export interface SimulatorOptions {
   readonly seed: string;
   /** Strategy instances, named alpha-1, beta-2, …; 1 to 1000. Default 1. */
   readonly instances: number;
-  /** Runs of each instance, 1 to 999. Default 2. */
+  /** Runs of each instance, 1 to 999; with `templates` to 100,000, and 200,000 over all instances. Default 2. */
   readonly runs: number;
+  /**
+   * Only so many ended runs of each instance are rendered; the others take turns in having their rows, under their own
+   * ids and, without `bars`, at times of their own. Default: every run is rendered.
+   */
+  readonly templates?: number | undefined;
   /** Roughly so many rows a run over all tables. Default 20,000. */
   readonly rows: number;
   /** Exactly so many fills a run, many to an order; `rows` is then ignored. Default: what the strategy decides. */
@@ -37,6 +42,11 @@ export interface SimulatorOptions {
   readonly currency: string;
 }
 
+const mostRendered = 999;
+const mostRuns = 100_000;
+/** Each takes about a kilobyte of memory. */
+const mostRunsInAll = 200_000;
+
 const defaults = {
   seed: "1",
   instances: 1,
@@ -59,18 +69,37 @@ export function simulatorOptions(
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const options: SimulatorOptions = { ...defaults, failed, cacheDir: given.cacheDir, ...present };
   whole("instances", options.instances, 1, 1000);
-  whole("runs", options.runs, 1, 999);
+  if (options.templates === undefined) {
+    whole(
+      "runs",
+      options.runs,
+      1,
+      mostRendered,
+      `With templates, of which the others have their rows, there may be ${mostRuns}.`,
+    );
+  } else {
+    whole("runs", options.runs, 1, mostRuns);
+    whole("templates", options.templates, 1, mostRendered);
+    const all = options.instances * options.runs;
+    if (all > mostRunsInAll) {
+      throw new RunvaultError(
+        "invalid_argument",
+        `${options.instances} instances with ${options.runs} runs each are ${all} runs, more than ${mostRunsInAll}`,
+      );
+    }
+  }
   whole("rows", options.rows, 1, 10_000_000_000);
   whole("failed", options.failed, 0, 999);
   if (options.fills !== undefined) whole("fills", options.fills, 0, 1_000_000_000);
   return options;
 }
 
-function whole(name: string, value: number, least: number, most: number): void {
+function whole(name: string, value: number, least: number, most: number, hint?: string): void {
   if (!Number.isInteger(value) || value < least || value > most) {
     throw new RunvaultError(
       "invalid_argument",
       `${name} must be a whole number from ${least} to ${most}, not ${value}`,
+      hint === undefined ? {} : { hint },
     );
   }
 }

@@ -32,6 +32,7 @@ import { InstanceLife } from "./control/instance-life.ts";
 import { simulatedControl } from "./control/simulated-control.ts";
 import type { SeenRun } from "./seen-run.ts";
 import { type SimulatorOptions, simulatorOptions } from "./simulator-options.ts";
+import { movedReader } from "./store/moved-reader.ts";
 import { readTableIndex } from "./store/table-index.ts";
 import { type TableReader, tableReader } from "./store/table-reader.ts";
 import { begunRuns } from "./world/begun-run.ts";
@@ -80,7 +81,12 @@ function spanOf(run: WorldRun): RunSpan {
 function simulatorOf(world: World, options: SimulatorOptions): Simulator {
   const readers = new Map<string, Promise<TableReader>>();
 
-  const reader = (run: WorldRun, table: TableName): Promise<TableReader> => {
+  const reader = async (run: WorldRun, table: TableName): Promise<TableReader> => {
+    const rendered = await renderedReader(run, table);
+    return run.movedBy === undefined ? rendered : movedReader(rendered, table, run, run.movedBy);
+  };
+
+  const renderedReader = (run: WorldRun, table: TableName): Promise<TableReader> => {
     const { data, index } = tableFiles(run, table);
     let opened = readers.get(data);
     if (opened === undefined) {
@@ -94,11 +100,11 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
 
   const faults = new InstanceFaults(options.faults);
   const begun = begunRuns(world, options);
-  const lives = [...new Set(world.runs.map((run) => run.instanceId))].map(
-    (instanceId, instance) =>
+  const lives = [...Map.groupBy(world.runs, (run) => run.instanceId)].map(
+    ([instanceId, runs], instance) =>
       new InstanceLife({
         instanceId,
-        rendered: world.runs.filter((run) => run.instanceId === instanceId),
+        given: runs,
         faults,
         begin: (run, at) => begun.begin(instance, run, at),
       }),
@@ -117,13 +123,18 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
     );
   }
 
-  const runsOf = async (instanceId: string): Promise<readonly SeenRun[]> => {
+  const lifeOf = (instanceId: string): InstanceLife => {
     const life = lives.find((candidate) => candidate.instanceId === instanceId);
-    if (life !== undefined) return (await life.at(options.clock())).runs;
+    if (life !== undefined) return life;
     throw instanceNotFound(instanceId);
   };
 
+  const runsOf = async (instanceId: string): Promise<readonly SeenRun[]> =>
+    (await lifeOf(instanceId).at(options.clock())).runs;
+
   const runOf = async (ref: RunRef): Promise<SeenRun> => {
+    const ended = lifeOf(ref.instanceId).ended(ref.runId);
+    if (ended !== undefined) return ended;
     const runs = await runsOf(ref.instanceId);
     const found = runs.find(({ run }) => run.runId === ref.runId);
     if (found !== undefined) return found;

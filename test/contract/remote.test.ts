@@ -53,6 +53,31 @@ historySourceContract(
   "a gateway over REST",
   remote((baseUrl) => openRestGateway({ baseUrl })),
 );
+historySourceContract("a simulator that serves templates", () => ofTemplates((_url, source) => source));
+historySourceContract("templates over REST", () => ofTemplates((baseUrl) => openRestGateway({ baseUrl })));
+historySourceContract("templates over RPC", () => ofTemplates((baseUrl) => openRpcGateway({ baseUrl })));
+
+/** A run with the rows of another that is rendered. */
+async function ofTemplates(
+  open: (baseUrl: string, source: HistorySource) => HistorySource,
+): Promise<SourceUnderTest> {
+  const owned = new AsyncDisposableStack();
+  const options = { cacheDir, runs: 9, templates: 2, rows: 4_000, clock: () => 2n ** 62n };
+  const truth = owned.use(await openSimulator(options));
+  const served = await serve({ source: truth, control: truth, host: "127.0.0.1", port: 0 });
+  owned.defer(() => served.close());
+  const source = open(served.url, truth);
+  const documents = owned.use(openRestGateway({ baseUrl: served.url }));
+  if (source !== truth) owned.use(source);
+  return {
+    source,
+    truth,
+    ...(source === truth ? {} : { documents }),
+    run: { instanceId: "alpha-1", runId: "2022-01-08-000008" },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
 historySourceContract(
   "a gateway over RPC",
   remote((baseUrl) => openRpcGateway({ baseUrl })),

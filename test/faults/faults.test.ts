@@ -128,6 +128,33 @@ test("rate-limit answers 429 with Retry-After, once", async () => {
   expect(await rows(server)).toEqual(lines);
 });
 
+test("delay holds each answer back, in whole", async () => {
+  const server = await faulty(["delay@fills:150", "delay@storage:150*1"]);
+  const took = async (path: string) => {
+    const began = performance.now();
+    const response = await fetch(path);
+    expect(response.status).toBe(200);
+    await response.arrayBuffer();
+    return performance.now() - began;
+  };
+  const storage = `${server.url}/history/storage?instance=alpha&run_id=r1`;
+  // a timer may fire a millisecond early
+  for (const path of [urlOf(server), urlOf(server), storage]) expect(await took(path)).toBeGreaterThan(145);
+  expect(await rows(server)).toEqual(lines);
+  for (const path of [urlOf(server, "", "bars"), storage]) expect(await took(path)).toBeLessThan(145);
+});
+
+test("closing the server ends an answer that is delayed", async () => {
+  const server = await faulty(["delay@fills:600000"]);
+  const asked = fetch(urlOf(server)).then(
+    (response) => response.text(),
+    () => "refused",
+  );
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await server.close();
+  expect(await asked).not.toContain("seq");
+});
+
 test("status faults hit tables and documents as often as told", async () => {
   const server = await faulty(["status-502@fills*2", "status-500@storage"]);
   const statuses = [];

@@ -28,6 +28,7 @@ const cases: Record<Kind, Cases> = {
   "cut-bytes": passes("cut-bytes@fills:0", "cut-bytes@fills:300"),
   "cut-bytes-clean": passes("cut-bytes-clean@fills:0", "cut-bytes-clean@fills:300"),
   stall: passes("stall@fills:3"),
+  delay: passes("delay@fills:50", "delay@storage:50*2"),
   "rate-limit": passes("rate-limit@fills:0*2", "rate-limit@summary:0*2"),
   "status-500": passes("status-500@fills*2", "status-500@summary*2"),
   "status-502": passes("status-502@fills*2", "status-502@storage*2"),

@@ -43,6 +43,7 @@ const cases: Record<RestFaultKind, readonly Case[]> = {
   "cut-bytes": passes("cut-bytes@fills:0", "cut-bytes@fills:3000"),
   "cut-bytes-clean": passes("cut-bytes-clean@fills:0", "cut-bytes-clean@fills:3000"),
   stall: passes("stall@fills:3"),
+  delay: passes("delay@fills:50", "delay@summary:50*2"),
   "rate-limit": passes("rate-limit@fills:0*2", "rate-limit@summary:0*2"),
   "status-500": passes("status-500@fills*2", "status-500@summary*2"),
   "status-502": passes("status-502@fills*2", "status-502@instances*2"),

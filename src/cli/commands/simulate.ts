@@ -33,7 +33,8 @@ import { cacheFolder } from "../process/user-folder.ts";
 const schema = z.object({
   seed: z.string(),
   instances: wholeNumber(1, 1000),
-  runs: wholeNumber(1, 1000),
+  runs: wholeNumber(1, 100_000),
+  templates: wholeNumber(1, 999).optional(),
   rows: wholeNumber(1, 1_000_000_000),
   fills: wholeNumber(0, 1_000_000_000).optional(),
   bars: z.string().optional(),
@@ -61,6 +62,10 @@ export const simulateCommand = commandEntry({
       .addOption(new Option("--seed <text>", "seed of the world").default("1"))
       .addOption(new Option("--instances <n>", "number of strategy instances").default("1"))
       .addOption(new Option("--runs <n>", "runs per instance").default("2"))
+      .option(
+        "--templates <n>",
+        "render only N runs per instance and serve their rows for the others, under each run's id and at its times",
+      )
       .addOption(
         new Option("--rows <n>", "approximate number of rows per run, over all tables").default("20000"),
       )
@@ -165,6 +170,7 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
         seed: values.seed,
         instances: values.instances,
         runs: values.runs,
+        ...(values.templates === undefined ? {} : { templates: values.templates }),
         rows: values.rows,
         ...(values.fills === undefined ? {} : { fills: values.fills }),
         ...(values.bars === undefined ? {} : { bars: values.bars }),

@@ -38,8 +38,8 @@ export interface InstanceView extends LifeStates {
 
 export interface InstanceLifeOptions {
   readonly instanceId: string;
-  /** Oldest first, at least one. */
-  readonly rendered: readonly WorldRun[];
+  /** The runs that it has from the beginning, oldest first, at least one; of those that grow there is none but the last. */
+  readonly given: readonly WorldRun[];
   readonly faults: InstanceFaults;
   /** Begins the instance's next run, counted from 0, at an instant. */
   begin(run: number, at: Nanoseconds): BegunRun;
@@ -53,12 +53,21 @@ export class InstanceLife {
   readonly instanceId: string;
   readonly #options: InstanceLifeOptions;
   readonly #begun: BegunRun[] = [];
+  /** Runs that no clock and no action changes, by id, oldest first: there may be very many. */
+  readonly #ended: ReadonlyMap<string, SeenRun>;
   readonly #stops = new Map<string, Nanoseconds>();
   readonly #phases: Phase[] = [];
 
   constructor(options: InstanceLifeOptions) {
     this.instanceId = options.instanceId;
     this.#options = options;
+    const ended = options.given.filter(({ growing }) => !growing);
+    this.#ended = new Map(ended.map((run) => [run.runId, seenRun(run, undefined, 0n)]));
+  }
+
+  /** A run that ended before anything was asked; undefined for any other. */
+  ended(runId: string): SeenRun | undefined {
+    return this.#ended.get(runId);
   }
 
   /** When a run was, or will be, stopped by somebody; undefined for one that is left to its end. */
@@ -68,9 +77,11 @@ export class InstanceLife {
 
   async at(now: Nanoseconds): Promise<InstanceView> {
     const begun = this.#begun.filter(({ at }) => at <= now).map(({ rendered }) => rendered);
-    const runs = [...this.#options.rendered, ...(await Promise.all(begun))].map((run) =>
+    const growing = this.#options.given.slice(this.#ended.size);
+    const seen = [...growing, ...(await Promise.all(begun))].map((run) =>
       seenRun(run, this.#stops.get(run.runId), now),
     );
+    const runs = [...this.#ended.values(), ...seen];
     const phase = this.#phases.findLast(({ at }) => at <= now) ?? original;
     return { ...this.#statesOf(phase, runs.at(-1)!), runs };
   }
@@ -140,7 +151,7 @@ export class InstanceLife {
       return;
     }
     const at = down + runtimeStarts;
-    const begun = this.#options.begin(this.#options.rendered.length + this.#begun.length, at);
+    const begun = this.#options.begin(this.#options.given.length + this.#begun.length, at);
     this.#begun.push(begun);
     add(at, "RUNNING", "RUNNING", `run ${begun.runId} began`);
   }

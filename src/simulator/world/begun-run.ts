@@ -7,7 +7,8 @@ import type { Nanoseconds } from "../../model/time.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
 import { renderRun } from "../store/render-run.ts";
 import { barMicros } from "./bars.ts";
-import { planOfBegunRun, runIdOf, type World, type WorldRun } from "./world.ts";
+import { runIdOf } from "./run-numbers.ts";
+import { planOfBegunRun, type World, type WorldRun } from "./world.ts";
 
 /** A run that began because somebody asked for it, after the world was rendered. */
 export interface BegunRun {
@@ -48,7 +49,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
       );
       rendering.add(settled);
       void settled.then(() => rendering.delete(settled));
-      return { at, runId: runIdOf(startMicros + barMicros, run), rendered };
+      return { at, runId: runIdOf(options, startMicros + barMicros, run), rendered };
     },
     async [Symbol.asyncDispose]() {
       ending.abort(new RunvaultError("interrupted", "the simulator was closed"));

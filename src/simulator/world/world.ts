@@ -6,13 +6,15 @@ import { RunvaultError } from "../../model/error.ts";
 import { makeFolder, privateFile, privateFolder } from "../../model/make-folder.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
-import { parseTime } from "../../model/time.ts";
+import type { Nanoseconds } from "../../model/time.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
 import { dataFileName, indexFileName, type RenderedRun, renderRun } from "../store/render-run.ts";
+import type { WrittenTable } from "../store/table-writer.ts";
 import type { BarSource } from "./bars.ts";
 import { csvBars } from "./csv-bars.ts";
 import { generatedBars } from "./generated-bars.ts";
 import { movedBars } from "./moved-bars.ts";
+import { movedRun, renderedNumbers, runIdOf, startMicrosOf, templateCount } from "./run-numbers.ts";
 import type { RunPlan } from "./run-plan.ts";
 
 /** Raise it whenever the same arguments give other bytes; worlds of other versions are not used. */
@@ -23,7 +25,6 @@ const rowsPerBar = 10;
 const fillsPerBar = 50;
 const leastBars = 30;
 const dayMinutes = 1440;
-const dayMicros = 86_400_000_000;
 /** A half-rendered world is nobody's any more after a day. */
 const abandonedMs = 86_400_000;
 const lettersOfInstances = [
@@ -43,10 +44,14 @@ const generatedTickDecimals = 2;
 const generatedAnchorTicks = 3_000_000;
 const initialCash = 1_000_000n;
 
-export interface WorldRun extends RenderedRun {
+export interface WorldRun extends Omit<RenderedRun, "tables"> {
+  readonly tables: Readonly<Record<TableName, Pick<WrittenTable, "rows" | "bytes">>>;
   /** True when the clock decides what of it is seen. */
   readonly growing: boolean;
+  /** Where its rows lie, or those of the template whose rows it has. */
   readonly folder: string;
+  /** How much later than its template's its rows are; undefined for a run that is rendered itself. */
+  readonly movedBy?: Nanoseconds;
 }
 
 /** A rendered world in the cache. */
@@ -99,12 +104,30 @@ export async function openWorld(options: SimulatorOptions, watch: RenderWatch = 
       });
     }
   }
-  const runs = record.runs.map((run, position) => ({
-    ...run,
-    growing: options.growing && position % options.runs === options.runs - 1,
-    folder: join(folder, runFolder(position)),
-  }));
-  return { key, folder, runs, symbol, strategy };
+  return { key, folder, runs: worldRuns(options, record.runs, folder), symbol, strategy };
+}
+
+function worldRuns(options: SimulatorOptions, rendered: readonly RenderedRun[], folder: string): WorldRun[] {
+  const numbers = renderedNumbers(options);
+  const templates = templateCount(options);
+  const start = (run: number) =>
+    options.bars === undefined ? startMicrosOf(options, run, daysOf(barsWanted(options))) : 0;
+  return Array.from({ length: options.instances }, (_, instance) => {
+    const own = numbers.map((number, index): WorldRun => {
+      const position = instance * numbers.length + index;
+      const growing = options.growing && number === options.runs - 1;
+      return { ...rendered[position]!, growing, folder: join(folder, runFolder(position)) };
+    });
+    const ended = options.growing ? own.slice(0, -1) : own;
+    const growing = options.growing ? own.slice(-1) : [];
+    const others = options.runs - own.length;
+    const moved = Array.from({ length: others }, (_, index) => {
+      const run = templates + index;
+      const template = run % templates;
+      return movedRun(options, ended[template]!, run, start(run) - start(template));
+    });
+    return [...ended, ...moved, ...growing];
+  }).flat();
 }
 
 const strategy = "ma-crossover";
@@ -118,10 +141,11 @@ async function renderWorld(
 ): Promise<void> {
   const csv = options.bars === undefined ? undefined : await csvBars(options.bars);
   const runs: RenderedRun[] = [];
-  const allRuns = options.instances * options.runs;
+  const numbers = renderedNumbers(options);
+  const allRuns = options.instances * numbers.length;
   let rowsBefore = 0;
   for (let instance = 0; instance < options.instances; instance += 1) {
-    for (let run = 0; run < options.runs; run += 1) {
+    for (const run of numbers) {
       const seed = seedOf(options, instance, run);
       const growing = options.growing && run === options.runs - 1;
       const failed = options.failed > 0 && (run + 1) % options.failed === 0 && !growing;
@@ -156,7 +180,7 @@ function runPlan(
 ): RunPlan {
   return {
     instanceId: instanceIdOf(instance),
-    runId: runIdOf(bars.firstCloseMicros, run),
+    runId: runIdOf(options, bars.firstCloseMicros, run),
     seed: seedOf(options, instance, run),
     bars,
     barCount: failed ? Math.max(2, Math.floor((bars.count * 3) / 5)) : bars.count,
@@ -208,23 +232,24 @@ function instanceIdOf(instance: number): string {
   return `${lettersOfInstances[instance % lettersOfInstances.length]!}-${instance + 1}`;
 }
 
-/** A run is named for its first day, in UTC, and its number among the instance's runs. */
-export function runIdOf(micros: number, run: number): string {
-  return `${new Date(micros / 1000).toISOString().slice(0, 10)}-${String(run + 1).padStart(3, "0")}`;
-}
-
-function barsToGenerate(options: SimulatorOptions, seed: string, run: number): BarSource {
+function barsWanted(options: SimulatorOptions): number {
   const wanted =
     options.fills === undefined
       ? Math.ceil(options.rows / rowsPerBar)
       : Math.min(200_000, Math.ceil(options.fills / fillsPerBar));
-  const count = Math.max(leastBars, wanted);
-  const days = Math.ceil(count / dayMinutes);
-  const first = options.growing && run === options.runs - 1 ? "2024-01-01" : "2022-01-01";
+  return Math.max(leastBars, wanted);
+}
+
+function daysOf(bars: number): number {
+  return Math.ceil(bars / dayMinutes);
+}
+
+function barsToGenerate(options: SimulatorOptions, seed: string, run: number): BarSource {
+  const count = barsWanted(options);
   return generatedBars({
     seed,
     count,
-    startMicros: Number(parseTime(first) / 1000n) + (first === "2024-01-01" ? 0 : run * days * dayMicros),
+    startMicros: startMicrosOf(options, run, daysOf(count)),
     tickDecimals: generatedTickDecimals,
     anchorTicks: generatedAnchorTicks,
   });

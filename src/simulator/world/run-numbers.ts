@@ -1,0 +1,69 @@
+import { parseTime } from "../../model/time.ts";
+import type { SimulatorOptions } from "../simulator-options.ts";
+import type { RenderedRun } from "../store/render-run.ts";
+import { barMicros } from "./bars.ts";
+
+type Numbering = Pick<SimulatorOptions, "runs" | "templates" | "growing">;
+
+const dayMinutes = 1440;
+const minuteMicros = 60_000_000;
+const growingFrom = micros("2024-01-01");
+const finishedFrom = micros("2022-01-01");
+/** Before 2001-09-09 a time has fewer than 19 digits, and moving one would change a line's length. */
+const earliest = micros("2002-01-01");
+
+/** The numbers, counted from 0, of the runs of an instance that are rendered, in order. */
+export function renderedNumbers(options: Numbering): number[] {
+  const templates = templateCount(options);
+  const last = options.runs - 1;
+  const numbers = Array.from({ length: templates }, (_, run) => run);
+  return options.growing ? [...numbers, last] : numbers;
+}
+
+/** How many runs of an instance are rendered and have ended: whose rows the others may have, too. */
+export function templateCount({ runs, templates, growing }: Numbering): number {
+  const ended = growing ? runs - 1 : runs;
+  return Math.min(ended, templates ?? ended);
+}
+
+/** When a run with bars of so many days begins: on a day of its own. */
+export function startMicrosOf(options: Numbering, run: number, days: number): number {
+  if (options.growing && run === options.runs - 1) return growingFrom;
+  if (options.templates === undefined) return finishedFrom + run * days * dayMinutes * minuteMicros;
+  const room = (growingFrom - earliest) / minuteMicros;
+  // so many runs that there are not enough days begin closer together, and may overlap
+  const step = Math.min(days * dayMinutes, Math.floor(room / options.runs)) * minuteMicros;
+  return Math.min(finishedFrom, growingFrom - options.runs * step) + run * step;
+}
+
+/** A run is named for its first day, in UTC, and its number among the instance's runs. */
+export function runIdOf({ templates }: Numbering, firstCloseMicros: number, run: number): string {
+  // a template's lines are served under other ids of the same length
+  const digits = templates === undefined ? 3 : 6;
+  const day = new Date(firstCloseMicros / 1000).toISOString().slice(0, 10);
+  return `${day}-${String(run + 1).padStart(digits, "0")}`;
+}
+
+/** A run that has a template's rows under its own id, and later by so many microseconds. */
+export function movedRun<Run extends Omit<RenderedRun, "tables">>(
+  options: Numbering,
+  template: Run,
+  run: number,
+  byMicros: number,
+): Run & { readonly movedBy: bigint } {
+  const movedBy = BigInt(byMicros) * 1000n;
+  const later = (time: string) => String(BigInt(time) + movedBy);
+  const started = later(template.started);
+  return {
+    ...template,
+    runId: runIdOf(options, Number(BigInt(started) / 1000n) + barMicros, run),
+    started,
+    ended: later(template.ended),
+    complete: later(template.complete),
+    movedBy,
+  };
+}
+
+function micros(day: string): number {
+  return Number(parseTime(day) / 1000n);
+}
