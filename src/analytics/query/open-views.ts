@@ -2,11 +2,13 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { holdForReading } from "../../archive/read/readings.ts";
 import { supersededGeneration } from "../../archive/read/superseded-generation.ts";
 import { WholeFiles } from "../../archive/read/whole-files.ts";
 import type { Store } from "../../archive/storage/store.ts";
 import { keepByteOrderMarks } from "../../duckdb/byte-order-marks.ts";
 import { type OpenDuckDB, openDuckDB } from "../../duckdb/open-duckdb.ts";
+import { Disposables } from "../../model/disposables.ts";
 import type { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
@@ -60,6 +62,8 @@ export interface OpenViews extends AsyncDisposable {
 export async function openViews(archive: QueryArchive, options: ViewOptions): Promise<OpenViews> {
   keepByteOrderMarks();
   const { readManifests, allowIncomplete, memoryLimitMb, threads, lockedButFor, signal } = options;
+  await using opening = new Disposables();
+  opening.use(await holdForReading(archive.layout));
   const { manifests, files } = await presentFiles(archive, readManifests, allowIncomplete);
   const every = pathsOf(files);
   signal?.throwIfAborted();
@@ -98,6 +102,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
       await showRows(connection, archive, tableNamed(name), groups);
       shown.set(name, groups);
     };
+    const reading = opening.move();
     return {
       show: async (names, until) => {
         for (const name of names) if (!shown.has(name)) await showOne(name, until);
@@ -121,7 +126,10 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
       files: every,
       errorOf,
       shortfall: (names) => shortfallOf(manifests, names, allowIncomplete),
-      [Symbol.asyncDispose]: close,
+      [Symbol.asyncDispose]: async () => {
+        await using _reading = reading;
+        await close();
+      },
     };
   } catch (error) {
     await close();
