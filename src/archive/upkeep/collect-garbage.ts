@@ -4,7 +4,7 @@ import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 import { type Nanoseconds, wallClock } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
-import { lockFile, lockRun } from "../lock.ts";
+import { lockRun } from "../lock.ts";
 import { asideOwner, removeIfEmpty } from "../storage/fsync-files.ts";
 import { archiveShape, type FolderShape } from "../storage/own-names.ts";
 import { lstatOrNull, requireRealFolders } from "../storage/real-folder.ts";
@@ -22,6 +22,7 @@ import {
 } from "./garbage.ts";
 import { type GarbageRule, garbageOfRun } from "./run-garbage.ts";
 import { runsAnywhere } from "./runs-anywhere.ts";
+import { lockOfReader } from "./unnamed-files.ts";
 
 export interface CollectOptions {
   /** What changed within this time stays, in nanoseconds. */
@@ -29,6 +30,8 @@ export interface CollectOptions {
   /** Tells what would go, and writes nothing. */
   readonly dryRun?: boolean;
   readonly signal?: AbortSignal;
+  /** Tells what is older than the grace period. Default: the machine's. */
+  readonly clock?: () => Nanoseconds;
   /** Told of each run that cannot be looked at; the others are. */
   readonly onFailure: (error: RunvaultError) => void;
   /** Hears the named moments of the collection; a test kills the process at each. */
@@ -55,8 +58,9 @@ export async function collectGarbage(archive: Archive, options: CollectOptions):
   await requireRealFolders(layout, topFolders(archive));
   // throws where manifests would be missed
   const hasManifests = (await archive.manifestFiles()).length > 0;
-  const before = wallClock() - options.graceNs;
-  const collection = new Collection(archive, options, { before, hasManifests });
+  const isLost = !hasManifests && (await archive.store.names("data/")).some((name) => name.endsWith("/"));
+  const now = (options.clock ?? wallClock)();
+  const collection = new Collection(archive, options, { now, before: now - options.graceNs, isLost });
   for await (const run of runsAnywhere(archive)) {
     signal?.throwIfAborted();
     try {
@@ -139,16 +143,8 @@ class Collection implements Collected {
     for (const { name } of await entriesIn(locksDir)) {
       if (this.#archive.layout.readingSince(name) === null) continue;
       const file = join(locksDir, name);
-      const [garbage] = await this.#aged([file], "locks");
-      if (garbage === undefined) continue;
-      if (garbage.stays !== null) {
-        await this.#collect([garbage]);
-        continue;
-      }
-      await using lock = await lockFile(this.#archive.layout, file, "reads this archive", {}).catch(
-        () => null,
-      );
-      await this.#collect([{ ...garbage, stays: lock === null ? "reading" : null }]);
+      await using lock = await lockOfReader(this.#archive.layout, file);
+      if (lock !== null) await this.#collect(await this.#aged([file], "locks"));
     }
     for (const folder of [dir, jobsDir]) {
       const shape = folder === dir ? archiveShape : archiveShape.folder("jobs")!;
@@ -181,7 +177,7 @@ class Collection implements Collected {
   }
 
   async #aged(paths: readonly string[], kind: GarbageKind): Promise<Garbage[]> {
-    const shortest = wallClock() - shortestGraceNs;
+    const shortest = this.#rule.now - shortestGraceNs;
     const before = shortest < this.#rule.before ? shortest : this.#rule.before;
     const found: Garbage[] = [];
     for (const path of paths) {

@@ -2,7 +2,7 @@ import type { Stats } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
-import { type Nanoseconds, parseTime, wallClock } from "../../model/time.ts";
+import { type Nanoseconds, parseTime } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
 import type { Layout } from "../layout.ts";
 import type { Manifest } from "../manifest/manifest.ts";
@@ -18,10 +18,11 @@ import { type Readers, readersOf, unnamedFiles } from "./unnamed-files.ts";
 
 /** What decides about all runs alike. */
 export interface GarbageRule {
+  readonly now: Nanoseconds;
   /** What changed later stays. */
   readonly before: Nanoseconds;
-  /** Whether the archive has any manifest. */
-  readonly hasManifests: boolean;
+  /** Whether the archive has data, and not one manifest. */
+  readonly isLost: boolean;
 }
 
 /**
@@ -103,12 +104,11 @@ class RunLook {
   async #committedOfNone(isUnfinished: boolean): Promise<void> {
     const { store } = this.#archive;
     const removedAt = await this.#removedAt();
-    const lost = this.#rule.hasManifests ? null : "noManifests";
     for (const folder of ["data", "quarantine"] as const) {
       const prefix = this.#layout.committedKey(this.#run, folder);
       for (const name of (await store.names(prefix)).filter(ownFiles[folder])) {
         const kind = asideOwner(name) === null ? "unnamed" : "halfWritten";
-        const stays = isUnfinished ? "unfinished" : lost;
+        const stays = isUnfinished ? "unfinished" : null;
         await this.#add(store.nameOf(`${prefix}${name}`), kind, stays, undefined, removedAt);
       }
     }
@@ -122,7 +122,7 @@ class RunLook {
       const found = await lstatOrNull(folder);
       if (found !== null) return nsOf(found);
     }
-    return wallClock();
+    return this.#rule.now;
   }
 
   async #links(): Promise<void> {
@@ -174,6 +174,7 @@ class RunLook {
   }
 
   async #reason(since: Nanoseconds, seenUntil: Nanoseconds | undefined): Promise<KeepReason | null> {
+    if (this.#rule.isLost) return "noManifests";
     if (since > this.#rule.before) return "young";
     if (seenUntil === undefined) return null;
     // behind the manifest, which is what counts

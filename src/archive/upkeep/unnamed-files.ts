@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { RunvaultError } from "../../model/error.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
@@ -64,26 +64,29 @@ const slackMs = 10_000;
  * this does not meet takes its lock later, reads manifests later still, and finds that one, or the next.
  */
 export async function readersOf(layout: Layout): Promise<Readers> {
-  const nowMs = Date.now();
   const began: number[] = [];
   for (const name of await namesIn(layout.locksDir)) {
     const beganMs = layout.readingSince(name);
     if (beganMs === null) continue;
-    const isNew = nowMs - beganMs < slackMs;
-    if (isNew || (await isHeld(layout, join(layout.locksDir, name)))) began.push(beganMs);
+    await using lock = await lockOfReader(layout, join(layout.locksDir, name));
+    if (lock === null) began.push(beganMs);
   }
+  const latestMs = Date.now() + slackMs;
   return {
     // one that began in the future shows that the clock was set back, and that times say nothing
-    since: (until) => began.some((ms) => ms <= Number(until / 1_000_000n) + slackMs || ms > nowMs + slackMs),
+    since: (until) => began.some((ms) => ms <= Number(until / 1_000_000n) + slackMs || ms > latestMs),
   };
 }
 
-/** Whether somebody has a lock; one that cannot be tried counts as held. */
-async function isHeld(layout: Layout, file: string): Promise<boolean> {
+/** Takes the lock of a reader that is gone; null where it is not, or may only be about to take it, or nobody can try. */
+export async function lockOfReader(layout: Layout, file: string): Promise<AsyncDisposable | null> {
+  const beganMs = layout.readingSince(basename(file));
+  if (beganMs === null || Date.now() - beganMs < slackMs) return null;
   try {
-    await using _lock = await lockFile(layout, file, "reads this archive", {});
-    return false;
+    return await lockFile(layout, file, "reads this archive", {});
   } catch (error) {
-    return !(error instanceof RunvaultError && error.code === "archive_damaged");
+    // cut off by a kill while it was made
+    const isTorn = error instanceof RunvaultError && error.code === "archive_damaged";
+    return isTorn ? { [Symbol.asyncDispose]: async () => {} } : null;
   }
 }
