@@ -141,22 +141,24 @@ class Collection implements Collected {
   async collectShared(): Promise<void> {
     const { dir, locksDir, jobsDir } = this.#archive.layout;
     for (const { name } of await entriesIn(locksDir)) {
-      if (this.#archive.layout.readingSince(name) === null) continue;
-      const file = join(locksDir, name);
-      await using lock = await lockOfReader(this.#archive.layout, file);
-      if (lock !== null) await this.#collect(await this.#aged([file], "locks"));
+      const beganMs = this.#archive.layout.readingSince(name);
+      if (beganMs === null) continue;
+      const path = join(locksDir, name);
+      await using lock = await lockOfReader(this.#archive.layout, path);
+      if (lock === null) continue;
+      // whoever tries a lock changes its ctime
+      const stays = BigInt(beganMs) * 1_000_000n > this.#rule.before ? "young" : null;
+      await this.#collect([{ path, kind: "locks", stays }]);
     }
+    const shortest = this.#rule.now - shortestGraceNs;
+    const before = shortest < this.#rule.before ? shortest : this.#rule.before;
     for (const folder of [dir, jobsDir]) {
       const shape = folder === dir ? archiveShape : archiveShape.folder("jobs")!;
       const asides = (await entriesIn(folder)).filter(
         ({ name }) => asideOwner(name) !== null && shape.isFile(name),
       );
-      await this.#collect(
-        await this.#aged(
-          asides.map(({ name }) => join(folder, name)),
-          "halfWritten",
-        ),
-      );
+      const files = asides.map(({ name }) => join(folder, name));
+      await this.#collect(await this.#asides(files, before));
     }
     const staging = this.#archive.layout.withoutScratch().stagingRoot;
     for (const { name } of await entriesIn(staging)) {
@@ -176,13 +178,12 @@ class Collection implements Collected {
     }
   }
 
-  async #aged(paths: readonly string[], kind: GarbageKind): Promise<Garbage[]> {
-    const shortest = this.#rule.now - shortestGraceNs;
-    const before = shortest < this.#rule.before ? shortest : this.#rule.before;
+  async #asides(paths: readonly string[], before: Nanoseconds): Promise<Garbage[]> {
     const found: Garbage[] = [];
     for (const path of paths) {
       const changed = await changedAt(path);
-      if (changed !== null) found.push({ path, kind, stays: changed > before ? "young" : null });
+      if (changed !== null)
+        found.push({ path, kind: "halfWritten", stays: changed > before ? "young" : null });
     }
     return found;
   }
