@@ -8,9 +8,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { ArchiveFiles } from "../../src/analytics/files/archive-files.ts";
 import type { Archive } from "../../src/archive/archive.ts";
 import { type Manifest, manifestText } from "../../src/archive/manifest/manifest.ts";
-import { collectGarbage } from "../../src/archive/upkeep/collect-garbage.ts";
-import { wallClock } from "../../src/model/time.ts";
-import { hours, repriced, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
+import { hours, run, TableWorld, world } from "../fixtures/archive/table-world.ts";
 import { ArraySource } from "../fixtures/source/array-source.ts";
 
 let archived: TableWorld;
@@ -87,21 +85,4 @@ test("a file that is exchanged while it is hashed is given to nobody, also not t
     if (outcome.status === "fulfilled") await outcome.value[Symbol.asyncDispose]();
     expect(outcome).toMatchObject({ status: "rejected", reason: { code: "archive_damaged" } });
   }
-});
-
-test("a listed file that was replaced and collected within its hour is gone, not missing", async () => {
-  const clock = wallClock;
-  const source = new ArraySource(run, world({ fills: hours(60) }));
-  source.storageVersion = "2";
-  const files = new ArchiveFiles(archive, { clock });
-  const [listed] = (await files.list({ table: "fills", mayAsk })).files;
-  source.tables = new Map([["fills", repriced(source.tables.get("fills")!)]]);
-  await archived.archiveRun(source, { clock });
-  await (await files.open(run, "fills", listed!.name))[Symbol.asyncDispose]();
-  const collected = await collectGarbage(archive, {
-    graceNs: 0n,
-    onFailure: (error) => expect.fail(error.message),
-  });
-  expect(collected.removed.replaced.files).toBeGreaterThan(0);
-  await expect(files.open(run, "fills", listed!.name)).rejects.toMatchObject({ code: "gone" });
 });

@@ -116,11 +116,7 @@ export class ArchiveFiles implements FileSource {
       // a job may have ended the file's hour, or removed the run, in between
       const now = await this.#manifests.manifest(run);
       if (now === null) throw runNotFound(run);
-      const named = this.#fileNamed(now, table, name);
-      const { layout, store } = this.#archive;
-      const isGone = (await store.head(layout.committedKey(run, "data", named.file))) === null;
-      // garbage was collected within its hour
-      if (isGone && "replacedAt" in named) throw replaced(run, table);
+      this.#fileNamed(now, table, name);
       throw error;
     }
   }
@@ -176,7 +172,9 @@ export class ArchiveFiles implements FileSource {
     const place = { instance, run: runId, table };
     // a generation to come would be that of a run that was removed and archived again
     if (isNameOf(table, name) && generationOf(name) <= manifest.generation) {
-      throw replaced(manifest, table);
+      throw new RunvaultError("gone", "the file was replaced and is no longer kept: list the table again", {
+        place,
+      });
     }
     throw new RunvaultError(
       "resource_not_found",
@@ -243,11 +241,6 @@ export class ArchiveFiles implements FileSource {
     this.#hashing.set(key, hashing);
     return hashing;
   }
-}
-
-function replaced({ instanceId: instance, runId }: RunRef, table: TableName): RunvaultError {
-  const message = "the file was replaced and is no longer kept: list the table again";
-  return new RunvaultError("gone", message, { place: { instance, run: runId, table } });
 }
 
 /** The order of runs in a list. */
