@@ -2,7 +2,6 @@ import { chmod } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { openDuckDB } from "../duckdb/open-duckdb.ts";
 import { literal } from "../duckdb/sql.ts";
 import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
@@ -155,7 +154,9 @@ let taken = 0;
 
 /** The DuckDB that holds all locks of this process: opening one for each would take longer than many a job. */
 function lockingDuckDB(): Promise<DuckDBConnection> {
-  locking ??= openDuckDB({ threads: 1 })
+  // DuckDB, which whoever only looks at manifests does without
+  locking ??= import("../duckdb/open-duckdb.ts")
+    .then(({ openDuckDB }) => openDuckDB({ threads: 1 }))
     .then(({ connection }) => connection)
     .catch((error: unknown) => {
       // the next lock tries again
