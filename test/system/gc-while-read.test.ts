@@ -103,7 +103,7 @@ async function pausedAnswer(url: string): Promise<Paused> {
 const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
 
 describe("gc", () => {
-  const count = 40_000;
+  const count = 160_000;
 
   it("takes nothing from eight readers while two generations are committed, and all that nobody reads after", async () => {
     await using world = await TableWorld.create();
@@ -114,7 +114,7 @@ describe("gc", () => {
       hours(count).map((n) => at(n / 100)),
     );
     const source = new ArraySource(run, new Map([["fills", rows]]));
-    const settings = { segmentBytes: 400_000, sliceRows: 5_000 };
+    const settings = { segmentBytes: 1_000_000, sliceRows: 20_000 };
     const commit = async () => {
       await world.archiveRun(source, { clock: wallClock, settings });
     };
