@@ -56,6 +56,7 @@ const folders = {
       "archive-control",
       "archive-source",
       "lost-files",
+      "readings",
       "set-aside",
       "superseded-generation",
       "whole-files",
@@ -64,9 +65,20 @@ const folders = {
   },
   "archive/storage": {
     doors: ["archive-file", "damage-of", "fsync-files", "own-names", "permissions", "real-folder", "store"],
-    within: ["file-hash", "folder-store", "local-files", "remove-leftovers", "scratch-area", "sizes-below"],
+    within: [
+      "file-hash",
+      "folder-store",
+      "local-files",
+      "names-in",
+      "remove-leftovers",
+      "scratch-area",
+      "sizes-below",
+    ],
   },
-  "archive/upkeep": { doors: ["old-runs", "remove", "replace-links"], within: ["remove-own"] },
+  "archive/upkeep": {
+    doors: ["collect-garbage", "garbage", "old-runs", "remove", "replace-links"],
+    within: ["remove-own", "unnamed-files"],
+  },
   "archive/verify": {
     doors: ["verify", "verify-places", "verify-report", "verify-sample"],
     within: ["verify-files", "verify-manifest"],

@@ -154,6 +154,17 @@ export class Layout {
     return join(this.locksDir, ".archive.duckdb");
   }
 
+  /** Held by a reader that began at this time, in milliseconds since 1970. */
+  readingFile(beganMs: number, name: string): string {
+    return join(this.locksDir, `.reading-${beganMs}-${name}.duckdb`);
+  }
+
+  /** When the reader began whose file in `locks/` has this name; null for any other name. */
+  readingSince(name: string): number | null {
+    const [, beganMs] = /^\.reading-(\d{1,15})-\d+-\d+\.duckdb$/.exec(name) ?? [];
+    return beganMs === undefined ? null : Number(beganMs);
+  }
+
   /** What readers remember of a run's files; see `whole-files.ts`. */
   cacheFile(run: RunRef): string {
     return join(this.dir, "cache", pathName(run.instanceId), `${pathName(run.runId)}.json`);

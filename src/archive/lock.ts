@@ -2,7 +2,6 @@ import { chmod } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { openDuckDB } from "../duckdb/open-duckdb.ts";
 import { literal } from "../duckdb/sql.ts";
 import { Disposables } from "../model/disposables.ts";
 import { type ErrorPlace, RunvaultError } from "../model/error.ts";
@@ -11,9 +10,9 @@ import type { RunRef } from "../model/source.ts";
 import type { Archive } from "./archive.ts";
 import type { Layout } from "./layout.ts";
 import { manifestPaths } from "./manifest/manifest-paths.ts";
+import { namesIn } from "./storage/names-in.ts";
 import { permissionsAt } from "./storage/permissions.ts";
-import { makeRealFolder, requireRealFile, requireRealFoldersOf } from "./storage/real-folder.ts";
-import { namesIn } from "./verify/verify-files.ts";
+import { lstatOrNull, makeRealFolder, requireRealFile, requireRealFoldersOf } from "./storage/real-folder.ts";
 
 /**
  * Holds a run for one job: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed
@@ -85,7 +84,8 @@ function lockOf({ locksDir, runsDir }: Layout, manifest: string): string {
   return join(locksDir, relative(runsDir, manifest).replace(/\.json$/, ".duckdb"));
 }
 
-async function lockFile(
+/** Holds a file of `locks/`, which is made where it is missing. Throws `locked`, and says who `holder` is. */
+export async function lockFile(
   layout: Layout,
   file: string,
   holder: string,
@@ -104,8 +104,7 @@ async function lockFile(
   held.add(file);
   try {
     const locks = await lockingDuckDB();
-    const name = `lock_${++taken}`;
-    await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
+    const name = await attach(locks, file);
     // whoever may write in the archive has to be able to lock it, whatever the umask of the lock's maker
     await tolerated(chmod(file, (await permissionsAt(layout, file)).file));
     return {
@@ -136,12 +135,28 @@ async function lockFile(
   }
 }
 
+/** Gives the name under which the lock is held. */
+async function attach(locks: DuckDBConnection, file: string): Promise<string> {
+  for (;;) {
+    const before = await lstatOrNull(file);
+    const name = `lock_${++taken}`;
+    await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
+    const after = await lstatOrNull(file);
+    const isSame = before === null || (before.ino === after?.ino && before.birthtimeMs === after.birthtimeMs);
+    if (after !== null && isSame) return name;
+    // garbage collection removed the file between its opening and its locking: whoever comes next locks another
+    await locks.run(`DETACH ${name}`);
+  }
+}
+
 let locking: Promise<DuckDBConnection> | undefined;
 let taken = 0;
 
 /** The DuckDB that holds all locks of this process: opening one for each would take longer than many a job. */
 function lockingDuckDB(): Promise<DuckDBConnection> {
-  locking ??= openDuckDB({ threads: 1 })
+  // DuckDB, which whoever only looks at manifests does without
+  locking ??= import("../duckdb/open-duckdb.ts")
+    .then(({ openDuckDB }) => openDuckDB({ threads: 1 }))
     .then(({ connection }) => connection)
     .catch((error: unknown) => {
       // the next lock tries again

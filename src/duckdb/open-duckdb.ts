@@ -11,11 +11,6 @@ export interface DuckDBOptions {
   readonly tempDirectory?: string;
   /** Has times written as UTC, whatever the machine's zone; loading the zones takes a millisecond. */
   readonly utc?: boolean;
-  /**
-   * Locks DuckDB up for SQL of people: it reads and writes these files and no others, and neither this nor any other
-   * setting can be changed.
-   */
-  readonly onlyFiles?: readonly string[] | undefined;
 }
 
 /** An open DuckDB in memory with one connection, and more on demand; close it with `await using` or `close()`. */
@@ -34,7 +29,7 @@ export interface OpenDuckDB extends AsyncDisposable {
  * files. Throws `internal` when it cannot be opened.
  */
 export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
-  const { memoryLimitMb, threads, tempDirectory, utc = false, onlyFiles } = options;
+  const { memoryLimitMb, threads, tempDirectory, utc = false } = options;
   if (tempDirectory !== undefined) await makeFolder(tempDirectory);
   const connections: DuckDBConnection[] = [];
   let instance: DuckDBInstance | undefined;
@@ -61,11 +56,7 @@ export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
       return connection;
     };
     const connection = await connect();
-    const settings = [
-      ...(utc ? ["SET TimeZone = 'UTC'"] : []),
-      ...(onlyFiles === undefined ? [] : lockSql(onlyFiles)),
-    ];
-    if (settings.length > 0) await connection.run(settings.join(";\n"));
+    if (utc) await connection.run("SET TimeZone = 'UTC'");
     return { instance, connection, connect, close, [Symbol.asyncDispose]: async () => close() };
   } catch (thrown) {
     close();
@@ -73,14 +64,22 @@ export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
   }
 }
 
-function lockSql(files: readonly string[]): string[] {
+/**
+ * Locks DuckDB up for SQL of people: it reads and writes these files and no others, and neither this nor any other
+ * setting can be changed.
+ */
+export async function lockToFiles(
+  { connection }: Pick<OpenDuckDB, "connection">,
+  files: readonly string[],
+): Promise<void> {
   // as they stand and as readers of Parquet write them: DuckDB compares the text of a path, before it looks for globs
   const paths = files.length === 0 ? "[]" : `[${files.map(literal).join(", ")}, ${fileList(files).slice(1)}`;
-  return [
+  const settings = [
     `SET allowed_paths = ${paths}`,
     "SET enable_external_access = false",
     "SET lock_configuration = true",
   ];
+  await connection.run(settings.join(";\n"));
 }
 
 /** Interrupts whatever statement runs when the signal aborts, until disposed. */

@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
+import { generationOf } from "../../src/archive/write/run-journal.ts";
 import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import {
   type FilterName,
@@ -427,14 +428,37 @@ describe("a reader in mid-stream", () => {
     expect(text).toBe(before.map(({ line }) => `${line}\n`).join(""));
   });
 
-  test("is told when a commit an hour later took its files away, and asks again", async () => {
+  test("stays on it for as long as it reads, and the next commit takes away what it leaves", async () => {
+    const reader = served.rows(request)[Symbol.asyncIterator]();
+    const first = await reader.next();
+    await commit("2", after);
+    await commit("3", before, 1);
+    const text = Buffer.concat([first.value as Uint8Array, await drain(reader)]).toString();
+    expect(text).toBe(before.map(({ line }) => `${line}\n`).join(""));
+    expect(await generations()).toEqual([1, 2, 3]);
+    await served[Symbol.asyncDispose]();
+    await commit("4", after, 2);
+    expect(await generations()).toEqual([3, 4]);
+  });
+
+  test("without a lock is told when a commit an hour later took its files away, and asks again", async () => {
     const reader = served.rows(request)[Symbol.asyncIterator]();
     await reader.next();
+    const { locksDir } = changing.archive.layout;
+    for (const name of await readdir(locksDir))
+      if (name.startsWith(".reading-")) await rm(join(locksDir, name));
     await commit("2", after);
     await commit("3", before, 1);
     await expect(drain(reader)).rejects.toMatchObject({ code: "history_query_failed", retry: "again" });
     expect(await linesOf(served, request)).toEqual(before.map(({ line }) => line));
   });
+
+  /** Of which there are segments. */
+  async function generations(): Promise<number[]> {
+    const names = await readdir(changing.archive.layout.dataDir(tableRun));
+    const segments = names.filter((name) => name.endsWith(".ndjson.zst"));
+    return [...new Set(segments.map(generationOf))].sort((a, b) => a - b);
+  }
 });
 
 async function drain(reader: AsyncIterator<Uint8Array>): Promise<Buffer> {

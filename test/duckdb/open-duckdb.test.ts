@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { openDuckDB } from "../../src/duckdb/open-duckdb.ts";
+import { lockToFiles, openDuckDB } from "../../src/duckdb/open-duckdb.ts";
 import { literal } from "../../src/duckdb/sql.ts";
 
 let folder: string;
@@ -15,7 +15,8 @@ test("a locked DuckDB touches the files that it was opened for and no others, an
   const [mine, other] = [join(folder, "it's [mine].csv"), join(folder, "other.csv")];
   await writeFile(mine, "a\n1\n");
   await writeFile(other, "a\n1\n");
-  await using duckdb = await openDuckDB({ threads: 1, onlyFiles: [mine] });
+  await using duckdb = await openDuckDB({ threads: 1 });
+  await lockToFiles(duckdb, [mine]);
   const read = (file: string) => duckdb.connection.run(`SELECT * FROM read_text(${literal(file)})`);
   await read(mine.replace("[", "[[]"));
   for (const refused of [

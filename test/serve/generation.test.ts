@@ -1,5 +1,6 @@
 import { EventEmitter, once } from "node:events";
-import { readdir } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { openArchiveSource } from "../../src/archive/read/archive-source.ts";
 import { removeRun } from "../../src/archive/upkeep/remove.ts";
@@ -96,14 +97,29 @@ test("a reader in mid-answer keeps its generation over a commit, which the next 
   expect([old.isWhole, old.body.toString()]).toEqual([true, text(before)]);
 });
 
-test("where a commit an hour later took its files away, its answer is cut, and asking again gives the newest", async () => {
+/** A reader in mid-answer, over two commits of which the second ends the hour of what the first replaced. */
+async function readOverTheHour(meanwhile = async () => {}) {
   const reading = rawGet(url);
   await once(held, "begun");
+  await meanwhile();
   await commit("2", after);
   await commit("3", before, 1);
   held.isHolding = false;
   held.emit("go");
-  const old = await reading;
+  return await reading;
+}
+
+test("a reader in mid-answer keeps its generation even when its hour is over", async () => {
+  const old = await readOverTheHour();
+  expect([old.status, old.isWhole, old.body.toString()]).toEqual([200, true, text(before)]);
+});
+
+test("where nothing holds its files and a commit an hour later took them, its answer is cut, and asking again gives the newest", async () => {
+  const { locksDir } = archived.archive.layout;
+  const old = await readOverTheHour(async () => {
+    for (const name of await readdir(locksDir))
+      if (name.startsWith(".reading-")) await rm(join(locksDir, name));
+  });
   expect([old.status, old.isWhole]).toEqual([200, false]);
   expect(text(before).startsWith(old.body.toString())).toBe(true);
   expect((await rawGet(url)).body.toString()).toBe(text(before));

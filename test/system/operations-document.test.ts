@@ -102,6 +102,11 @@ test("old runs are shown, and removed", () => {
   expect(stdout).toMatch(/^would remove 2 runs, (.*)\n[\s\S]*^removed 2 runs, \1$/m);
 });
 
+test("garbage is collected, of which there is none yet that is old enough", () => {
+  const stdout = sh("sh", "runvault gc");
+  expect(stdout).toMatch(/^would remove 0 files, 0 B\n[\s\S]*^removed 0 files, 0 B$/m);
+});
+
 test("an access log is rotated", async () => {
   const server = start([
     "serve",

@@ -2,11 +2,13 @@ import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { DuckDBConnection } from "@duckdb/node-api";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { holdForReading } from "../../archive/read/readings.ts";
 import { supersededGeneration } from "../../archive/read/superseded-generation.ts";
 import { WholeFiles } from "../../archive/read/whole-files.ts";
 import type { Store } from "../../archive/storage/store.ts";
 import { keepByteOrderMarks } from "../../duckdb/byte-order-marks.ts";
-import { type OpenDuckDB, openDuckDB } from "../../duckdb/open-duckdb.ts";
+import { lockToFiles, openDuckDB } from "../../duckdb/open-duckdb.ts";
+import { Disposables } from "../../model/disposables.ts";
 import type { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
@@ -60,10 +62,21 @@ export interface OpenViews extends AsyncDisposable {
 export async function openViews(archive: QueryArchive, options: ViewOptions): Promise<OpenViews> {
   keepByteOrderMarks();
   const { readManifests, allowIncomplete, memoryLimitMb, threads, lockedButFor, signal } = options;
+  await using opening = new Disposables();
+  const spill = await makeTemporaryFolder("query");
+  opening.defer(() => rm(spill, { recursive: true, force: true }));
+  // beside the lock, which needs a DuckDB of its own
+  const openingDuckDB = openDuckDB({ memoryLimitMb, threads, tempDirectory: spill, utc: true });
+  // closed first, for until then it may read; that it does not open is told below
+  const closed = openingDuckDB.then(
+    (opened) => () => opened.close(),
+    () => () => {},
+  );
+  opening.use(await holdForReading(archive.layout));
+  opening.defer(async () => (await closed)());
   const { manifests, files } = await presentFiles(archive, readManifests, allowIncomplete);
   const every = pathsOf(files);
   signal?.throwIfAborted();
-  const spill = await makeTemporaryFolder("query");
   const errorOf = async (error: unknown) => {
     const known = asQueryError(error, every);
     // DuckDB looks for a missing file as for a glob, which a locked query may not
@@ -76,14 +89,9 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
   };
   const shown = new Map<TableName, readonly TypedParquet[]>();
   const whole = new WholeFiles(archive);
-  let duckdb: OpenDuckDB | undefined;
-  const close = async () => {
-    duckdb?.close();
-    await rm(spill, { recursive: true, force: true });
-  };
   try {
-    const onlyFiles = lockedButFor && [...every, ...lockedButFor];
-    duckdb = await openDuckDB({ memoryLimitMb, threads, tempDirectory: spill, utc: true, onlyFiles });
+    const duckdb = await openingDuckDB;
+    if (lockedButFor !== undefined) await lockToFiles(duckdb, [...every, ...lockedButFor]);
     const { connection } = duckdb;
     await createViews(connection, archive, manifests);
     signal?.throwIfAborted();
@@ -98,6 +106,7 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
       await showRows(connection, archive, tableNamed(name), groups);
       shown.set(name, groups);
     };
+    const opened = opening.move();
     return {
       show: async (names, until) => {
         for (const name of names) if (!shown.has(name)) await showOne(name, until);
@@ -121,10 +130,9 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
       files: every,
       errorOf,
       shortfall: (names) => shortfallOf(manifests, names, allowIncomplete),
-      [Symbol.asyncDispose]: close,
+      [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
     };
   } catch (error) {
-    await close();
     throw await errorOf(error);
   }
 }

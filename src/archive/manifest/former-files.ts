@@ -1,15 +1,20 @@
 import { type Nanoseconds, nsPerSecond, parseTime } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
 import type { FormerFile, Manifest } from "./manifest.ts";
-import { everyFile, filesOf } from "./manifest-files.ts";
+import { everyFile } from "./manifest-files.ts";
 import { isPresent, provenView } from "./table-view.ts";
 
 /** How long files that a commit replaced stay for whoever began to read them, or has been told of them. */
 const keptNs = 3600n * nsPerSecond;
 
-/** Whether a replaced file is still kept. */
-export function isKept({ replacedAt }: FormerFile, now: Nanoseconds): boolean {
-  return now - parseTime(replacedAt) < keptNs;
+/** Whether a replaced file is still kept, whoever reads it. */
+export function isKept(former: FormerFile, now: Nanoseconds): boolean {
+  return now < keptUntil(former);
+}
+
+/** When its hour is over. */
+export function keptUntil({ replacedAt }: FormerFile): Nanoseconds {
+  return parseTime(replacedAt) + keptNs;
 }
 
 /** What a commit of `next` over `before` keeps: what it replaces itself, and what others replaced within the hour. */
@@ -33,15 +38,7 @@ export function formerFiles(before: Manifest | null, next: Manifest): FormerFile
   ].filter(({ file }) => !named.has(file));
 }
 
-/** The names of all files that stay in the folders of a run: those that its manifest names, and those still kept. */
-export function stayingFiles(manifest: Manifest, now: Nanoseconds): ReturnType<typeof filesOf> {
-  const staying = filesOf(manifest);
-  for (const former of manifest.former ?? [])
-    if (isKept(former, now)) staying[former.folder].add(former.file);
-  return staying;
-}
-
-/** What replaced files take of the disk: they are there until the first job after their hour. */
+/** What replaced files take of the disk: they are there until the first job after their hour, or until garbage is collected. */
 export async function formerBytes({ layout, store }: Archive, manifest: Manifest): Promise<number> {
   let bytes = 0;
   for (const { folder, file } of manifest.former ?? []) {

@@ -33,6 +33,7 @@ import { mostBytes } from "../storage/archive-file.ts";
 import { localFiles } from "../storage/local-files.ts";
 import { readFrame, sha256Of } from "../write/segment.ts";
 import type { AheadBudget } from "./read-ahead.ts";
+import { type Reading, Readings } from "./readings.ts";
 import { SegmentCache } from "./segment-cache.ts";
 import { supersededGeneration } from "./superseded-generation.ts";
 import {
@@ -77,6 +78,11 @@ interface AskedRows {
   readonly request: RowRequest;
 }
 
+/** The same, with the lock that was taken ahead of the manifest. */
+interface HeldRows extends AskedRows {
+  readonly reading: Reading;
+}
+
 /** Rows of an answer from Parquet alone, once DuckDB has counted them. */
 interface Counted {
   rows?: number;
@@ -87,8 +93,8 @@ interface Counted {
  * filtered rows, and those that came unsorted, are rendered from Parquet as canonical lines. Rows set aside in
  * quarantine are not served; answers tell their number.
  *
- * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: a commit leaves the files
- * that it replaces in place for an hour. Where a later one takes them away, the reading throws
+ * Each call sees the generation committed when it begins. A reader in mid-stream stays on it: what commits replace meanwhile
+ * stays until it is done. Where no lock can be had, that is so for an hour; where files are taken away, the reading throws
  * `history_query_failed`, after which asking again helps. Damage throws `archive_damaged`, at whatever row it shows.
  */
 export function openArchiveSource(archive: Archive, options: ArchiveSourceOptions = {}): HistorySource {
@@ -106,6 +112,7 @@ class ArchiveSource implements HistorySource {
   readonly #ahead: AheadBudget;
   readonly #overviews: RunOverviews;
   readonly #whole: WholeFiles;
+  readonly #readings: Readings;
   /** Damage that the owner has heard of; what is read once stays the same error. */
   #told: ReadonlySet<RunvaultError> = new Set();
   /** Opened for the first request that needs it. */
@@ -123,6 +130,7 @@ class ArchiveSource implements HistorySource {
     this.#ahead = { left: readAheadBytes };
     this.#texts = new SegmentCache(archive.store, keptBytes);
     this.#whole = new WholeFiles(archive);
+    this.#readings = new Readings(archive.layout);
     this.#overviews = new RunOverviews(archive, options.allowIncomplete ?? false);
   }
 
@@ -175,6 +183,7 @@ class ArchiveSource implements HistorySource {
     signal?: AbortSignal,
     { withHash = false, table: only }: FactsRequest = {},
   ): Promise<StorageFacts> {
+    using _reading = (await this.#readings.join()).hold();
     const manifest = await this.#manifestOf(run);
     const facts = new Map<TableName, TableFacts>();
     for (const name of only === undefined ? tableNames : [only]) {
@@ -208,6 +217,7 @@ class ArchiveSource implements HistorySource {
   }
 
   async document(run: RunRef, kind: DocumentKind): Promise<Uint8Array | null> {
+    using _reading = (await this.#readings.join()).hold();
     const manifest = await this.#manifestOf(run);
     const document = manifest.documents[kind];
     if (document === undefined) return null;
@@ -266,6 +276,7 @@ class ArchiveSource implements HistorySource {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed.abort(new RunvaultError("interrupted", "the archive was closed"));
+    await using _readings = this.#readings;
     const opened = this.#duckdb;
     if (opened === undefined) return;
     this.#duckdb = undefined;
@@ -277,16 +288,21 @@ class ArchiveSource implements HistorySource {
     await rm(found.folder, { recursive: true, force: true });
   }
 
-  async #asked(request: RowRequest): Promise<AskedRows> {
+  async #asked(request: RowRequest): Promise<HeldRows> {
     const { table, filters } = checkedRows(request);
     refuseWhenAborted(request.signal);
+    const reading = await this.#readings.join();
     const manifest = await this.#manifestOf(request);
     const held = servedTable(manifest, table.name, this.#options.allowIncomplete === true);
-    return { manifest, table, held, buckets: bucketsOf(held, request), filters, request };
+    return { manifest, reading, table, held, buckets: bucketsOf(held, request), filters, request };
   }
 
   /** The pieces, with what their errors mean. */
-  async *#explained({ manifest }: AskedRows, pieces: AsyncIterable<RowPiece>): AsyncGenerator<RowPiece> {
+  async *#explained(
+    { manifest, reading }: HeldRows,
+    pieces: AsyncIterable<RowPiece>,
+  ): AsyncGenerator<RowPiece> {
+    using _reading = reading.hold();
     try {
       yield* pieces;
     } catch (error) {

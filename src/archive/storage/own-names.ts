@@ -125,7 +125,7 @@ export const archiveShape: FolderShape = named(
     jobs: files(replaced((name) => /^rebuild-[0-9a-f]{16}\.json$/.test(name))),
     locks: byInstance(
       files((name) => /^[^.].*\.duckdb(?:\.wal)?$/.test(name)),
-      (name) => /^\.archive\.duckdb(?:\.wal)?$/.test(name),
+      (name) => /^\.(?:archive|reading-\d+-\d+-\d+)\.duckdb(?:\.wal)?$/.test(name),
     ),
   },
   replaced((name) => name === "archive.json" || name === "sources.json"),

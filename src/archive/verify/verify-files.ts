@@ -1,4 +1,3 @@
-import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
@@ -9,7 +8,7 @@ import { filesOf } from "../manifest/manifest-files.ts";
 import { damageOf } from "../storage/damage-of.ts";
 import { hashObject } from "../storage/file-hash.ts";
 import { FolderStore } from "../storage/folder-store.ts";
-import { isMissing } from "../storage/fsync-files.ts";
+import { namesIn } from "../storage/names-in.ts";
 import { ownFiles } from "../storage/own-names.ts";
 import { lstatOrNull } from "../storage/real-folder.ts";
 import type { Store, StoredObject } from "../storage/store.ts";
@@ -196,16 +195,6 @@ async function sameBytes(
   return (await hashOf(new FolderStore(layout), layout.keyOf(path), storedBytes)).sha256 === sha256
     ? "same"
     : "other";
-}
-
-/** Names in a folder, sorted; none where there is no such folder. */
-export async function namesIn(dir: string): Promise<string[]> {
-  try {
-    return (await readdir(dir)).sort();
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw RunvaultError.from(error, { place: { file: dir } });
-  }
 }
 
 async function hashOf(store: Store, key: string, storedBytes: number) {

@@ -5,8 +5,14 @@ import { sameTypes } from "../../model/profile/exact-types.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { type Nanoseconds, parseTime } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
-import { formerFiles, isKept, stayingFiles } from "../manifest/former-files.ts";
-import { type Holding, type Manifest, manifestText, type ParquetFile } from "../manifest/manifest.ts";
+import { formerFiles, isKept } from "../manifest/former-files.ts";
+import {
+  type FormerFile,
+  type Holding,
+  type Manifest,
+  manifestText,
+  type ParquetFile,
+} from "../manifest/manifest.ts";
 import { everyFile } from "../manifest/manifest-files.ts";
 import { holdingsOf } from "../manifest/table-view.ts";
 import { isMissing, linkOrCopy } from "../storage/fsync-files.ts";
@@ -20,6 +26,7 @@ import {
 import { removeLeftovers } from "../storage/remove-leftovers.ts";
 import type { Store } from "../storage/store.ts";
 import { removeOwnFiles } from "../upkeep/remove-own.ts";
+import { readersOf, unnamedFiles } from "../upkeep/unnamed-files.ts";
 import { holdsCommittedWork, type RunJournal, removeWork, type Step } from "./run-journal.ts";
 
 /**
@@ -63,7 +70,8 @@ export async function commitRun(
   await refreshTables(archive, next);
   step("links-refreshed");
   await removeLeftovers(store, key);
-  await removeOthers(archive, committed, parseTime(committed.committedAt));
+  const ever = [...(before?.former ?? []), ...former];
+  await removeOthers(archive, committed, ever, parseTime(committed.committedAt));
 }
 
 function overtakenBy(now: Manifest | null, next: Manifest): RunvaultError {
@@ -73,16 +81,22 @@ function overtakenBy(now: Manifest | null, next: Manifest): RunvaultError {
   });
 }
 
-/** Removes the files of a run that its manifest neither names nor keeps for readers any more. */
-async function removeOthers({ layout, store }: Archive, manifest: Manifest, now: Nanoseconds): Promise<void> {
-  const staying = stayingFiles(manifest, now);
-  for (const folder of ["data", "quarantine"] as const) {
-    const prefix = layout.committedKey(manifest, folder);
-    const others = (await store.names(prefix)).filter(
-      (name) => ownFiles[folder](name) && !staying[folder].has(name),
-    );
-    if (others.length > 0) await store.remove(others.map((name) => `${prefix}${name}`));
-  }
+/**
+ * Removes the files of a run that its manifest does not name, but for those whose hour is not over, and those that a reader
+ * may be at. What stays goes with a later job, or with garbage collection.
+ */
+async function removeOthers(
+  archive: Archive,
+  manifest: Manifest,
+  formers: readonly FormerFile[],
+  now: Nanoseconds,
+): Promise<void> {
+  const files = await unnamedFiles(archive, manifest, formers);
+  const over = files.filter(({ former }) => former === null || !isKept(former, now));
+  if (over.length === 0) return;
+  const readers = await readersOf(archive.layout);
+  const free = over.filter(({ seenUntil }) => !readers.since(seenUntil));
+  if (free.length > 0) await archive.store.remove(free.map(({ key }) => key));
 }
 
 /** New Parquet is in the types that the archive has now; what is kept of the generation before stays as it is. */
@@ -161,7 +175,7 @@ export async function tidyCommitted(archive: Archive, manifest: Manifest, now: N
   const holdsWork = await holdsCommittedWork(layout, manifest, manifest);
   const isExpired = manifest.former?.some((former) => !isKept(former, now)) ?? false;
   if (holdsWork) await removeLeftovers(store, layout.keyOf(layout.manifestFile(manifest)));
-  if (holdsWork || isExpired) await removeOthers(archive, manifest, now);
+  if (holdsWork || isExpired) await removeOthers(archive, manifest, manifest.former ?? [], now);
   if (holdsWork) await removeWork(layout, manifest);
 }
 

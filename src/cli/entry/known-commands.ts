@@ -72,6 +72,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/rm.ts")).rmCommand,
   },
   {
+    name: "gc",
+    summary: "remove what no run of the archive needs any more",
+    load: async () => (await import("../commands/gc.ts")).gcCommand,
+  },
+  {
     name: "serve",
     summary: "serve an archive as the gateway would",
     load: async () => (await import("../commands/serve.ts")).serveCommand,

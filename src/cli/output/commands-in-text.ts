@@ -12,6 +12,7 @@ export const commandsOfArchives = [
   "verify",
   "rebuild",
   "rm",
+  "gc",
   "serve",
 ] as const;
 
