@@ -150,6 +150,7 @@ const folders = {
   },
   "gateway/rest": { doors: [], within: ["list-document", "rest-gateway"] },
   "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
+  "pipeline/file": { doors: ["cron", "job-files", "job-json-schema", "job-schema"], within: ["job-values"] },
   serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },
   "serve/auth": {
     doors: ["host-names", "token-list"],

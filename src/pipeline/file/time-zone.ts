@@ -1,0 +1,17 @@
+/** What is wrong with the name of a time zone, in words; null where nothing is. */
+export function zoneFault(name: string): string | null {
+  // an offset is taken by the language, too, but knows no summer time
+  if (!/^[A-Za-z]/.test(name) || /^(?:GMT|UTC)[+-]/i.test(name)) return "is no name of a time zone";
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+  } catch {
+    return "is no time zone that is known";
+  }
+  const rightCase = zoneNames().find((known) => known.toLowerCase() === name.toLowerCase());
+  return rightCase === undefined || rightCase === name ? null : "is not how the time zone is written";
+}
+
+/** The names of time zones, without the old ones that mean the same. */
+export function zoneNames(): readonly string[] {
+  return [...Intl.supportedValuesOf("timeZone"), "UTC"];
+}
