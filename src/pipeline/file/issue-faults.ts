@@ -212,9 +212,14 @@ function wordsOf(known: JsonSchema | undefined): readonly string[] {
 /** More of a value says no more. */
 const longestText = 60;
 
-/** What was written, as messages show it: in one line, cut, and without secrets. */
+/** What was written, as messages show it: in one line, cut, without secrets, and in quotes where it has blanks or signs. */
 export function shownText(text: string): string {
+  const shown = plainText(text);
+  return /^[\w./:*?-]+$/.test(shown) ? shown : JSON.stringify(shown);
+}
+
+/** The same without quotes. */
+export function plainText(text: string): string {
   const shown = [...visible(createScrubber().scrub(text))];
-  const cut = shown.length <= longestText ? shown.join("") : `${shown.slice(0, longestText - 1).join("")}…`;
-  return /^[\w./:*?-]+$/.test(cut) ? cut : JSON.stringify(cut);
+  return shown.length <= longestText ? shown.join("") : `${shown.slice(0, longestText - 1).join("")}…`;
 }

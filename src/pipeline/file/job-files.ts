@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { open, realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { uniqueFaults } from "./across-files.ts";
-import { issueFaults, shownText } from "./issue-faults.ts";
+import { issueFaults, plainText } from "./issue-faults.ts";
 import { type Job, jobSchema } from "./job-schema.ts";
 import type { JobPlace } from "./job-values.ts";
 import { literalSecrets } from "./literal-secrets.ts";
@@ -172,7 +172,7 @@ async function readJobFile(
         job: parsed.data,
         written: (...key) => {
           const node = nodeAt(tree, key);
-          return node?.kind === "scalar" ? shownText(node.written) : null;
+          return node?.kind === "scalar" ? plainText(node.written) : null;
         },
       }
     : null;

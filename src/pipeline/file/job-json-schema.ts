@@ -17,8 +17,8 @@ export interface JsonSchema {
   readonly [word: string]: unknown;
 }
 
-/** What stands for a value that comes from the environment. */
-const reference: JsonSchema = {
+/** A value that comes from the environment. */
+const variable: JsonSchema = {
   type: "string",
   pattern: "\\$\\{[A-Za-z_][A-Za-z0-9_]*(:-[^{}]*)?\\}",
   description: `a value from the environment: \${NAME} or \${NAME:-default}`,
@@ -26,7 +26,7 @@ const reference: JsonSchema = {
 
 /** The JSON Schema of job files, draft 2020-12: of files as they are written, before the environment is put in. */
 export function jobJsonSchema(): JsonSchema {
-  return withReferences(plainJobJsonSchema());
+  return { ...withVariables(plainJobJsonSchema()), $defs: { variable } };
 }
 
 /** The same, of what files come to once the environment is put in. */
@@ -45,10 +45,10 @@ export function plainJobJsonSchema(): JsonSchema {
   return schema as JsonSchema;
 }
 
-/** Words that say something of a text that a reference is not. */
+/** Words that ask of a text what `${NAME}` is not. */
 const limits = ["pattern", "enum", "const", "minLength"];
 
-function withReferences(schema: JsonSchema): JsonSchema {
+function withVariables(schema: JsonSchema): JsonSchema {
   const { properties, items, anyOf, ...rest } = schema;
   if (schema.type === "string" && limits.some((word) => word in schema)) {
     const { description, default: otherwise, examples, ...text } = schema;
@@ -56,7 +56,7 @@ function withReferences(schema: JsonSchema): JsonSchema {
       ...(description === undefined ? {} : { description }),
       ...(otherwise === undefined ? {} : { default: otherwise }),
       ...(examples === undefined ? {} : { examples }),
-      anyOf: [text, reference],
+      anyOf: [text, { $ref: "#/$defs/variable" }],
     };
   }
   return {
@@ -65,11 +65,11 @@ function withReferences(schema: JsonSchema): JsonSchema {
       ? {}
       : {
           properties: Object.fromEntries(
-            Object.entries(properties).map(([key, value]) => [key, withReferences(value)]),
+            Object.entries(properties).map(([key, value]) => [key, withVariables(value)]),
           ),
         }),
-    ...(items === undefined ? {} : { items: withReferences(items) }),
-    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(withReferences) }),
+    ...(items === undefined ? {} : { items: withVariables(items) }),
+    ...(anyOf === undefined ? {} : { anyOf: anyOf.map(withVariables) }),
   };
 }
 

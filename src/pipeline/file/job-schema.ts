@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { z } from "zod";
 import {
   decimalForms,
@@ -255,7 +256,7 @@ export function jobSchema(place: JobPlace) {
   const after = map({
     verify: key(
       oneOf(["nothing", "changed", "deep"]).default("changed"),
-      "what is checked in the archive after the work: nothing, the runs that changed, or all of it down to the rows",
+      "what is checked in the archive after the work: nothing, the files of the runs that changed, or (deep) these down to their rows",
       "deep",
     ),
     exports: key(
@@ -335,7 +336,12 @@ export function jobSchema(place: JobPlace) {
         examples: [{ url_env: "ALERT_URL" }],
       }),
     command: key(
-      listOf(words, "a program and its arguments").optional(),
+      listOf(words, "a program and its arguments")
+        .transform(([program = "", ...rest]) => [
+          program.includes("/") ? resolve(place.folder, program) : program,
+          ...rest,
+        ])
+        .optional(),
       "program that gets the same document on standard input, with its arguments; no shell; a program with a / in its " +
         "name is looked for from the folder of this file on, others in PATH",
       ["/usr/local/bin/page", "--team", "quant"],
@@ -444,7 +450,7 @@ export function jobSchema(place: JobPlace) {
       { jobs: "90d" },
     ),
   })
-    .check(oneGiven("runs", "run", "needs either runs or run, to say what is archived"))
+    .check(oneGiven("runs", "run", "needs either runs or run, to say what is archived, and not both"))
     .meta({
       title: "runvault job file",
       description: "A job that archives runs from a gateway, unattended.",
