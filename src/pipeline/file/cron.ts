@@ -56,7 +56,7 @@ function itemFault(item: string, field: Field): string | null {
   }
   if (range === "*") return null;
   if (step !== undefined && !range.includes("-")) {
-    return `has a step behind a single ${field.name}: write */${step}, or a range and the step`;
+    return `has a step behind a single ${field.name}: write * or a range before the slash`;
   }
   const ends = range.split("-").map((end) => numberOf(end, field));
   if (ends.length > 2 || ends.some((end) => Number.isNaN(end) || end < field.from || end > field.to)) {

@@ -12,8 +12,7 @@ const foreign = /[[\]{}\\!]|\*\*/;
 
 /** What is wrong with a pattern, in words; null where nothing is. */
 export function globFault(pattern: string): string | null {
-  const [found] = foreign.exec(pattern) ?? [];
-  return found === undefined ? null : `has ${found}, and only * and ? mean anything in a pattern`;
+  return foreign.test(pattern) ? "has more than * and ?, which alone mean anything in a pattern" : null;
 }
 
 /** A pattern as something that matches; `textOf` reads what is escaped in it, behind its wildcards. */

@@ -3,7 +3,7 @@ import { nearestName } from "../../model/text/nearest-name.ts";
 import { createScrubber } from "../../model/text/scrubber.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { type JsonSchema, plainJobJsonSchema, schemaAt } from "./job-json-schema.ts";
-import { zoneNames } from "./time-zone.ts";
+import { nearestZone } from "./time-zone.ts";
 import {
   type KeyPath,
   keyPlaceAt,
@@ -33,7 +33,8 @@ function faultsOf(issue: Issue, around: KeyPath, tree: TreeNode, schema: JsonSch
     const meant = issue.errors.filter((branch) => branch.every(({ path: inside }) => inside.length > 0));
     if (meant.length === 1) return meant[0]!.flatMap((inside) => faultsOf(inside, path, tree, schema));
   }
-  return [valueFault(path, issue, tree, schema)];
+  const node = nodeAt(tree, path);
+  return node?.kind === "scalar" && node.isUnread === true ? [] : [valueFault(path, issue, tree, schema)];
 }
 
 function unknownKey(path: KeyPath, key: string, tree: TreeNode, schema: JsonSchema): TreeFault {
@@ -67,8 +68,8 @@ function placesOf(name: string, schema: JsonSchema, path: KeyPath = []): readonl
   ]);
 }
 
-/** Maps whose text may be a secret that was put in the wrong place. */
-const secretKeys = new Set(["gateway.token"]);
+/** Keys that name a variable in which a secret is: whoever puts the secret itself there does not see it again. */
+const secretNames = /^gateway\.token\.env$|\.url_env$/;
 
 function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, schema: JsonSchema): TreeFault {
   const node = nodeAt(tree, path);
@@ -79,31 +80,38 @@ function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, schema: JsonSch
     hint?: string;
     near?: string;
   };
-  const place = placeAt(tree, path);
+  const place =
+    issue.code === "custom" && issue.path.length > 0 && node?.kind !== "scalar"
+      ? keyPlaceAt(tree, path)
+      : placeAt(tree, path);
   if (node === undefined && issue.code === "custom") {
     return {
       place,
       key,
       text: null,
       message: `${where} ${issue.message}`,
-      hint: told ?? forExample(path, known),
+      hint: told ?? forExample(path, schema),
     };
   }
   if (node === undefined) {
     const hint =
-      known?.examples === undefined ? seeReference : `Add it, for example \`${exampleOf(path, known)}\`.`;
+      known?.examples === undefined ? seeReference : `Add it, for example \`${exampleOf(path, schema)}\`.`;
     return { place, key, text: null, message: `${where} is missing`, hint };
   }
   if (node.kind !== "scalar") {
     const but = issue.code === "custom" || issue.code === "too_small" ? "" : `, not a ${node.kind}`;
     const message = `${where} ${issue.message}${but}`;
-    return { place, key, text: null, message, hint: told ?? forExample(path, known) };
+    return { place, key, text: null, message, hint: told ?? forExample(path, schema) };
   }
   if (node.value === null) {
-    const hint = `${forExample(path, known, "Give it one")} Or remove the line.`;
+    const hint = `${forExample(path, schema, "Give it one")} Or remove the line.`;
     return { place, key, text: null, message: `${where} has no value`, hint };
   }
-  if (secretKeys.has(key)) {
+  if (secretNames.test(key) && issue.code !== "custom") {
+    const hint = `Put it into a variable, and name the variable here, for example \`${exampleOf(path, schema)}\`.`;
+    return { place, key, text: null, message: `${key} ${issue.message}`, hint };
+  }
+  if (key === "gateway.token") {
     return {
       place,
       key,
@@ -118,15 +126,14 @@ function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, schema: JsonSch
     key,
     text,
     message: aboutText(where, text ?? `the value of ${node.variables.join(" and ")}`, issue.message),
-    hint: told ?? valueHint(path, node, known, near),
+    hint: told ?? valueHint(path, node, schema, near),
   };
 }
 
 /** What is wrong with a value, and the value. */
 function aboutText(where: string, text: string, message: string): string {
   if (/^must (?!not)/.test(message)) return `${where} ${message}, not ${text}`;
-  // the variable that it names is all that the value says
-  return message.startsWith("names ") ? `${where} ${message}` : `${where}: ${text} ${message}`;
+  return `${where}: ${text} ${message}`;
 }
 
 /** A single value as it was written, in its quotes. */
@@ -137,18 +144,17 @@ function shownScalar({ written, isQuoted }: ScalarNode): string {
 
 const seeReference = "`runvault schema pipeline` prints what a job file may have.";
 
-function forExample(path: KeyPath, known: JsonSchema | undefined, so = "Write it so"): string {
-  const example = exampleOf(path, known);
+function forExample(path: KeyPath, schema: JsonSchema, so = "Write it so"): string {
+  const example = exampleOf(path, schema);
   return example === null ? seeReference : `${so}, for example \`${example}\`.`;
 }
 
-/** A key and its value as they may stand in a file; null where there is no example. */
-function exampleOf(path: KeyPath, known: JsonSchema | undefined): string | null {
-  const [example] = known?.examples ?? [];
-  const last = path.findLast((step) => typeof step === "string");
-  if (example === undefined) return null;
-  const isItem = typeof path.at(-1) === "number";
-  return isItem || last === undefined ? yamlText(example) : `${last}: ${yamlText(example)}`;
+/** A key and its value as they may stand in a file, of a part of a list the whole list; null where there is no example. */
+function exampleOf(path: KeyPath, schema: JsonSchema): string | null {
+  const last = path.at(-1);
+  if (typeof last === "number") return exampleOf(path.slice(0, -1), schema);
+  const [example] = schemaAt(schema, path)?.examples ?? [];
+  return example === undefined || last === undefined ? null : `${last}: ${yamlText(example)}`;
 }
 
 /** A value as YAML in one line. */
@@ -166,21 +172,21 @@ function yamlText(value: unknown): string {
 }
 
 /** What to do about a value that is not as it has to be. */
-function valueHint(
-  path: KeyPath,
-  node: ScalarNode,
-  known: JsonSchema | undefined,
-  near: string | undefined,
-): string {
+function valueHint(path: KeyPath, node: ScalarNode, schema: JsonSchema, near: string | undefined): string {
+  const known = schemaAt(schema, path);
   const isHidden = node.variables.length > 0;
   const wants = new Set([known, ...(known?.anyOf ?? [])].map((part) => part?.type));
-  const words = near === "zones" ? zoneNames() : wordsOf(known);
-  const meant = !isHidden && typeof node.value === "string" ? nearestName(node.value, words) : null;
+  const meant =
+    isHidden || typeof node.value !== "string"
+      ? null
+      : near === "zones"
+        ? nearestZone(node.value)
+        : nearestName(node.value, wordsOf(known));
   if (meant !== null) return `Did you mean ${meant}?`;
   if (isHidden) {
     const isText = wants.has("string");
     return isText
-      ? `Correct the variable. ${forExample(path, known, "It could be")}`
+      ? `Correct the variable. ${forExample(path, schema, "Right would be")}`
       : `A value from the environment is text: write it here, or give it with \`--set ${keyText(path)}=…\`.`;
   }
   if (wants.has("string") && typeof node.value !== "string") {
@@ -198,7 +204,7 @@ function valueHint(
     if (/^(?:yes|on|y|1)$/i.test(node.written)) return "Write true.";
     if (/^(?:no|off|n|0)$/i.test(node.written)) return "Write false.";
   }
-  return forExample(path, known);
+  return forExample(path, schema);
 }
 
 function wordsOf(known: JsonSchema | undefined): readonly string[] {

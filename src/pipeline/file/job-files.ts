@@ -158,11 +158,7 @@ async function readJobFile(
   const { tree, faults: ofVariables } = withVariables(asWritten, env);
   found.push(...ofVariables);
   const parsed = jobSchema({ folder, env }).safeParse(plainOf(tree));
-  const unset = new Set(ofVariables.map(({ key }) => key));
-  // a value that could not be put together is told once
-  if (!parsed.success) {
-    found.push(...issueFaults(parsed.error.issues, tree).filter(({ key }) => !unset.has(key)));
-  }
+  if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree));
   found.push(...literalSecrets(tree));
   const job: JobFile | null = parsed.success
     ? {

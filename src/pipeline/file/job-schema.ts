@@ -26,6 +26,7 @@ import {
   positiveNumber,
   runGlob,
   type SecretPlace,
+  text,
   trueOrFalse,
   waitTime,
   waitTimeOrNone,
@@ -67,7 +68,7 @@ const tables = z.union([z.literal("all"), listOf(oneOf(tableWords), "tables")], 
 
 /** The one schema of a job file: its check, its type, its JSON Schema and its reference are all made from this. */
 export function jobSchema(place: JobPlace) {
-  const { path, setVariable, addressVariable } = placedValues(place);
+  const { path, metricsFile, setVariable, addressVariable } = placedValues(place);
 
   const token = map({
     file: key(
@@ -77,7 +78,7 @@ export function jobSchema(place: JobPlace) {
     ),
     env: key(setVariable.optional(), "environment variable that holds the token", "GATEWAY_TOKEN"),
   })
-    .check(oneGiven("file", "env", "must be either { file: PATH } or { env: NAME }"))
+    .check(...oneGiven("file", "env", "must be either { file: PATH } or { env: NAME }"))
     .transform(
       ({ file, env }): SecretPlace =>
         file === undefined ? { kind: "env", name: env ?? "" } : { kind: "file", file },
@@ -126,7 +127,7 @@ export function jobSchema(place: JobPlace) {
     )
     .meta({
       description: "certificates for https",
-      examples: [{ ca: "ca.pem" }],
+      examples: [{ cert: "client.pem", key: "client.key" }],
       dependentRequired: { cert: ["key"], key: ["cert"] },
     });
 
@@ -137,7 +138,7 @@ export function jobSchema(place: JobPlace) {
       "https://gateway.example.com/api/v1",
     ),
     source_alias: key(
-      z.array(gatewayAddress, { error: "must be a list of addresses" }).default([]),
+      z.array(gatewayAddress, { error: "must be a list of addresses" }).prefault([]),
       "other addresses of the same gateway, from which the archive may hold runs already",
       ["http://10.0.0.7:8080/api/v1"],
     ),
@@ -170,7 +171,7 @@ export function jobSchema(place: JobPlace) {
       "14d",
     ),
     finished_status: key(
-      z.array(words, { error: "must be a list of words" }).default([]),
+      z.array(words, { error: "must be a list of words" }).prefault([]),
       "the gateway's own words for a run that has ended, beside FINISHED and FAILED",
       ["COMPLETED", "STOPPED"],
     ),
@@ -194,7 +195,7 @@ export function jobSchema(place: JobPlace) {
       "30d",
     ),
     exclude: key(
-      z.array(runGlob, { error: "must be a list of INSTANCE/RUN patterns" }).default([]),
+      z.array(runGlob, { error: "must be a list of INSTANCE/RUN patterns" }).prefault([]),
       "runs that are never taken, INSTANCE/RUN, with * and ?",
       ["*/2022-01-01-001"],
     ),
@@ -238,9 +239,7 @@ export function jobSchema(place: JobPlace) {
       return z.NEVER;
     };
     if (format === null) {
-      const why = isOneTable
-        ? "is not clear from the ending of out"
-        : "is missing: out is a folder, whose ending tells none";
+      const why = isOneTable ? "is not clear from the ending of out" : "is needed, for out is a folder here";
       return raise("format", why, `Give it, one of ${Object.keys(exportFormats).join(", ")}.`);
     }
     if (format === "duckdb" && partition !== undefined) {
@@ -260,7 +259,7 @@ export function jobSchema(place: JobPlace) {
       "deep",
     ),
     exports: key(
-      z.array(oneExport, { error: "must be a list of exports" }).default([]),
+      z.array(oneExport, { error: "must be a list of exports" }).prefault([]),
       "what is exported after the commit",
       [{ tables: ["fills"], out: "/data/fills.parquet" }],
     ),
@@ -268,25 +267,24 @@ export function jobSchema(place: JobPlace) {
 
   const schedule = map({
     cron: key(
-      z
-        .string({ error: fiveFields })
-        .regex(/^\s*\S+(?:\s+\S+){4}\s*$/, fiveFields)
-        .superRefine((value, context) => {
+      text(
+        "must have five fields: minute, hour, day of the month, month, day of the week",
+        /^\s*\S+(?:\s+\S+){4}\s*$/,
+        (value, raise) => {
           const fault = cronFault(value);
-          if (fault !== null)
-            context.addIssue({ code: "custom", message: fault, params: { hint: cronHint } });
-        }),
+          if (fault !== null) raise(fault, { hint: "For example `15 2 * * *`: each day at 02:15." });
+          return value.trim();
+        },
+      ),
       "when it starts, five fields: minute, hour, day of the month, month, day of the week",
       "15 2 * * *",
     ),
     timezone: key(
-      z
-        .string({ error: zoneMust })
-        .min(1, zoneMust)
-        .superRefine((value, context) => {
-          const fault = zoneFault(value);
-          if (fault !== null) context.addIssue({ code: "custom", message: fault, params: { near: "zones" } });
-        }),
+      text("must be the name of a time zone, such as Europe/Berlin", /^[A-Za-z]/, (value, raise) => {
+        const fault = zoneFault(value);
+        if (fault !== null) raise(fault, { near: "zones" });
+        return value;
+      }),
       "time zone of cron, an IANA name; there is no default, for a server's own is seldom what is meant",
       "Europe/Berlin",
     ),
@@ -351,11 +349,7 @@ export function jobSchema(place: JobPlace) {
 
   const metrics = map({
     textfile: key(
-      path
-        .refine((value) => value.endsWith(".prom"), {
-          error: "must end in .prom: node_exporter reads no other files",
-        })
-        .optional(),
+      metricsFile.optional(),
       "file for node_exporter's textfile collector, replaced as a whole; must end in .prom",
       "/var/lib/node_exporter/runvault.prom",
     ),
@@ -365,7 +359,9 @@ export function jobSchema(place: JobPlace) {
       "http://pushgateway.example.com:9091",
     ),
   })
-    .check(oneGiven("textfile", "pushgateway", "must be either { textfile: PATH } or { pushgateway: URL }"))
+    .check(
+      ...oneGiven("textfile", "pushgateway", "must be either { textfile: PATH } or { pushgateway: URL }"),
+    )
     .meta({
       description: "where figures of each execution go",
       examples: [{ textfile: "/var/lib/node_exporter/runvault.prom" }],
@@ -399,7 +395,7 @@ export function jobSchema(place: JobPlace) {
       "orders",
     ]),
     empty: key(
-      z.array(oneOf(tableWords), { error: "must be a list of tables" }).default([]),
+      z.array(oneOf(tableWords), { error: "must be a list of tables" }).prefault([]),
       "tables that are meant to have no rows, where the gateway cannot prove it",
       ["factors"],
     ),
@@ -450,7 +446,7 @@ export function jobSchema(place: JobPlace) {
       { jobs: "90d" },
     ),
   })
-    .check(oneGiven("runs", "run", "needs either runs or run, to say what is archived, and not both"))
+    .check(...oneGiven("runs", "run", "needs runs, or run for a single one"))
     .meta({
       title: "runvault job file",
       description: "A job that archives runs from a gateway, unattended.",
@@ -458,9 +454,6 @@ export function jobSchema(place: JobPlace) {
     });
 }
 
-const fiveFields = "must have five fields: minute, hour, day of the month, month, day of the week";
-const cronHint = "For example `15 2 * * *`: each day at 02:15.";
-const zoneMust = "must be the name of a time zone, such as Europe/Berlin";
 const nameMust =
   "must be 1 to 52 lower-case letters, digits and hyphens, with a letter or digit at both ends";
 
@@ -470,8 +463,14 @@ function isMap({ value }: z.core.ParsePayload): boolean {
 
 /** Refuses a map of which not exactly one of two keys is given, whatever else is wrong with it. */
 function oneGiven(one: string, other: string, error: string) {
-  return z.refine<object>((value) => Object.hasOwn(value, one) !== Object.hasOwn(value, other), {
-    error,
-    when: isMap,
-  });
+  const has = (value: object, key: string) => Object.hasOwn(value, key);
+  return [
+    z.refine<object>((value) => has(value, one) || has(value, other), { error, when: isMap }),
+    z.refine<object>((value) => !(has(value, one) && has(value, other)), {
+      path: [other],
+      error: `cannot be given beside ${one}`,
+      params: { hint: "Leave out one of the two." },
+      when: isMap,
+    }),
+  ] as const;
 }

@@ -29,18 +29,27 @@ export interface RunGlob {
   readonly run: Glob;
 }
 
-/** What a fault of a value adds to its words: what to do, or that the value is a secret and is not to be shown. */
+/** What a fault of a value adds to its words: what to do, or among which words the right one may be. */
 interface Told {
   readonly hint?: string;
-  readonly isSecret?: boolean;
+  readonly near?: "zones";
 }
 
 type Raise = (message: string, told?: Told) => void;
 
-/** Text, checked and read in one step: `read` raises what is wrong. The pattern, if any, is for the JSON Schema as well. */
-function text<T>(must: string, pattern: RegExp | null, read: (value: string, raise: Raise) => T) {
+/**
+ * Text, checked and read in one step: `read` raises what is wrong. The pattern, if any, is in the JSON Schema as well;
+ * `published` is there alone, and says what it can of what `read` refuses.
+ */
+export function text<T>(
+  must: string,
+  pattern: RegExp | null,
+  read: (value: string, raise: Raise) => T,
+  published?: RegExp,
+) {
   const base = z.string({ error: must });
-  const checked = pattern === null ? base.min(1, "must not be empty") : base.regex(pattern, must);
+  const refused = pattern === null ? base.min(1, "must not be empty") : base.regex(pattern, must);
+  const checked = published === undefined ? refused : refused.meta({ pattern: published.source });
   return checked.transform((value, context): T => {
     let isWrong = false;
     const result = read(value, (message, told = {}) => {
@@ -139,66 +148,77 @@ const oneLine = { hint: "Write it in one line, without line breaks and tabs." };
 const variable = "must be the name of an environment variable, such as GATEWAY_TOKEN";
 const variablePattern = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
+const mustBeSet = "must name a variable that is set in the environment";
+const notSet = { hint: "Set the variable, or correct its name." };
+const wrongAddress = { hint: "Set the variable to an address such as https://hooks.example.com/T0/B0." };
+
 /** Keys whose values are made by the place of the job file. */
 export function placedValues({ folder, env }: JobPlace) {
   /** A file or folder, from the folder of the job file on → its absolute path. */
-  const path = text("must be a path", null, (value, raise) => {
-    if (/\p{Cc}/u.test(value)) raise("must not contain control characters", oneLine);
-    else if (/^[a-z][a-z0-9+.-]*:\/\//i.test(value))
-      raise("must be a path on this machine, not an address", {
-        hint: "Give a file or folder, such as /data/archive.",
-      });
-    else if (value === "~" || value.startsWith("~/"))
-      raise("must not begin with ~, which only shells replace", {
-        hint: `Write the whole path, or begin it with \${HOME}.`,
-      });
-    return resolve(folder, value);
-  });
+  const path = text(
+    "must be a path",
+    null,
+    (value, raise) => {
+      if (/\p{Cc}/u.test(value)) raise("must not contain control characters", oneLine);
+      else if (/^[a-z][a-z0-9+.-]*:\/\//i.test(value))
+        raise("must be a path on this machine, not an address", {
+          hint: "Give a file or folder, such as /data/archive.",
+        });
+      else if (value === "~" || value.startsWith("~/"))
+        raise("must not begin with ~, which only shells replace", {
+          hint: `Write the whole path, or begin it with \${HOME}.`,
+        });
+      return resolve(folder, value);
+    },
+    /^(?!~(?:\/|$))(?![A-Za-z][A-Za-z0-9+.-]*:\/\/)/,
+  );
+
+  /** A file that node_exporter reads. */
+  const metricsFile = text(
+    "must be a path that ends in .prom: node_exporter reads no other files",
+    /\.prom$/,
+    (value) => resolve(folder, value),
+  );
 
   /** The name of a variable that is set. */
   const setVariable = text(variable, variablePattern, (name, raise) => {
-    if ((env[name] ?? "") === "") {
-      raise(`names ${name}, which is not set in the environment`, {
-        hint: `Set ${name}, or correct the name.`,
-      });
-    }
+    if ((env[name] ?? "") === "") raise(mustBeSet, notSet);
     return name;
   });
 
   /** The name of a variable that holds an http or https address: the address may be a secret, as those of hooks are. */
   const addressVariable = text(variable, variablePattern, (name, raise) => {
     const value = env[name] ?? "";
-    if (value === "")
-      raise(`names ${name}, which is not set in the environment`, {
-        hint: `Set ${name}, or correct the name.`,
-      });
+    if (value === "") raise(mustBeSet, notSet);
     else if (!isHttpAddress(value))
-      raise(`names ${name}, whose value is not an http:// or https:// address`, {
-        hint: `Set ${name} to an address such as https://hooks.example.com/T0/B0.`,
-      });
+      raise("must name a variable that holds an http:// or https:// address", wrongAddress);
     return name;
   });
-  return { path, setVariable, addressVariable };
+  return { path, metricsFile, setVariable, addressVariable };
 }
 
-/** An http or https address. */
+const gatewayMust = "must be an http:// or https:// address without a query";
+
+/** An http or https address, without a user and password: `literalSecrets` refuses these with words of its own. */
 export const address = text(
   "must be an http:// or https:// address",
-  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s]+$/,
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/]/,
   (value, raise) => {
     if (!isHttpAddress(value)) raise("must be an http:// or https:// address");
     return value;
   },
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/@?#]+(?:[/?#]\S*)?$/,
 );
 
-/** The address of a gateway: nothing behind its path. */
+/** The address of a gateway, with nothing behind its path. */
 export const gatewayAddress = text(
-  "must be an http:// or https:// address",
-  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s?#]+$/,
+  gatewayMust,
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#][^\s?#]*$/,
   (value, raise) => {
-    if (!isHttpAddress(value)) raise("must be an http:// or https:// address");
+    if (!isHttpAddress(value)) raise(gatewayMust);
     return value;
   },
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/@?#]+(?:\/[^\s?#]*)?$/,
 );
 
 /** The name of a header. */
@@ -216,6 +236,7 @@ export const instanceGlob = text(
     checkGlob(value, raise);
     return glob(value, decoded);
   },
+  /^(?!.*\*\*)[^/[\]{}\\!]+$/,
 );
 
 /** The pattern of a run. */
@@ -227,6 +248,7 @@ export const runGlob = text(
     const slash = value.indexOf("/");
     return { instance: glob(value.slice(0, slash), decoded), run: glob(value.slice(slash + 1)) };
   },
+  /^(?!.*\*\*)[^/[\]{}\\!]+\/[^[\]{}\\!]+$/,
 );
 
 function decoded(part: string): string {

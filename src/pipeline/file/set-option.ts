@@ -26,12 +26,12 @@ export function readSet(text: string): {
   if (keys === undefined || !/^[A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*$/.test(keys)) {
     return {
       set: null,
-      faults: [fault("is not KEY=VALUE", "Give a key with dots, such as --set gateway.budget.rps=5.")],
+      faults: [fault("this is not KEY=VALUE", "Give a key with dots, such as --set gateway.budget.rps=5.")],
     };
   }
   const { tree, faults } = readYamlTree(value, place);
   if (tree === null && faults.length === 0) {
-    return { set: null, faults: [fault("has no value", "Give a value behind the =.")] };
+    return { set: null, faults: [fault("there is no value behind the =", "Give a value behind the =.")] };
   }
   return { set: tree === null ? null : { place, path: keys.split("."), value: tree }, faults };
 }
@@ -53,13 +53,12 @@ export function applySet(root: MapNode, { place, path, value }: SetOption): Tree
     if (node.kind === "list") {
       const at = /^\d{1,4}$/.test(step) ? Number(step) : Number.NaN;
       if (Number.isNaN(at) || at > node.items.length || (!isLast && at === node.items.length)) {
-        const length = node.items.length;
         return {
           place,
           key: null,
           text: null,
-          message: `${path.slice(0, index).join(".")} is a list of ${length}, and has no ${step}`,
-          hint: `Count its parts from 0${length === 0 ? "" : ` to ${length - 1}`}, or set the whole list.`,
+          message: `${path.slice(0, index).join(".")} is a list of ${node.items.length}, and has no ${step}`,
+          hint: "Count its parts from 0, or set the whole list.",
         };
       }
       if (isLast) node.items[at] = value;

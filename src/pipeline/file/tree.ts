@@ -27,6 +27,8 @@ export interface ScalarNode {
   /** As it was written, with references to variables and without quotes. */
   readonly written: string;
   readonly isQuoted: boolean;
+  /** Whether it could not be read, and that was told. */
+  readonly isUnread?: true;
   /** Names of the environment variables whose values are part of it: then the value is never shown. */
   readonly variables: readonly string[];
 }

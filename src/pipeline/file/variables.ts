@@ -1,5 +1,5 @@
 import type { JobPlace } from "./job-values.ts";
-import { type KeyPath, keyText, type Place, type ScalarNode, type TreeFault, type TreeNode } from "./tree.ts";
+import { type KeyPath, keyText, type ScalarNode, type TreeFault, type TreeNode } from "./tree.ts";
 
 /**
  * Replaces `${NAME}` and `${NAME:-default}` in the texts of a tree by what the environment has; `$${` is a literal `${`.
@@ -24,7 +24,13 @@ export function withVariables(
         return { ...node, items: node.items.map((item, index) => replaced(item, [...path, index])) };
       case "scalar":
         return scalarWithVariables(node, env, (message, hint, text) =>
-          faults.push({ place: node.place as Place, key: keyText(path), text, message, hint }),
+          faults.push({
+            place: node.place,
+            key: keyText(path),
+            text,
+            message: `${path.length === 0 ? "the file" : keyText(path)} ${message}`,
+            hint,
+          }),
         );
     }
   };
@@ -42,10 +48,12 @@ function scalarWithVariables(
 ): ScalarNode {
   if (typeof node.value !== "string" || !node.value.includes("${")) return node;
   const variables: string[] = [];
+  let isUnread: true | undefined;
   const value = node.value.replace(reference, (found, inside?: string) => {
     if (found === "$${") return "${";
     const [, name, otherwise] = nameAndDefault.exec(inside ?? "") ?? [];
     if (name === undefined) {
+      isUnread = true;
       fault(
         "has a ${ that begins no name of a variable",
         `Write \${NAME} or \${NAME:-default}; a literal \${ is written $\${.`,
@@ -56,6 +64,7 @@ function scalarWithVariables(
     const set = env[name] ?? "";
     if (set !== "") variables.push(name);
     else if (otherwise === undefined) {
+      isUnread = true;
       fault(
         `needs the environment variable ${name}, which is not set`,
         `Set ${name}, or give a default: \${${name}:-default}.`,
@@ -64,5 +73,5 @@ function scalarWithVariables(
     }
     return set === "" ? (otherwise ?? "") : set;
   });
-  return { ...node, value, variables };
+  return { ...node, value, variables, ...(isUnread === true ? { isUnread } : {}) };
 }

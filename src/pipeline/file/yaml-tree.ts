@@ -1,4 +1,14 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from "yaml";
 import type { Entry, Place, TreeFault, TreeNode } from "./tree.ts";
 
 /** Deeper than any job file goes, and shallow enough for what goes through a tree by calling itself. */
@@ -36,11 +46,12 @@ export function readYamlTree(text: string, fixedPlace?: Place): ReadTree {
 
   const lastOfLine = new Set<string>();
   for (const { code, pos, message: said } of document.errors) {
-    const [message, hint] = wordsFor(code, said);
-    const place = placeOf(pos[0]);
+    const [message, hint] = wordsFor(code, said, keyFrom(text, pos[0]));
+    const at = /closing .quote$/.test(said) ? openingOf(document, pos[0]) : pos[0];
+    const place = placeOf(at);
     // one mistake often leads the parser to several
     const line = place.kind === "file" ? `${place.line} ${code}` : code;
-    if (!lastOfLine.has(line)) fault(pos[0], message, hint);
+    if (!lastOfLine.has(line)) fault(at, message, hint);
     lastOfLine.add(line);
   }
   const isBroken = document.errors.some(({ code }) => code !== "DUPLICATE_KEY");
@@ -72,9 +83,10 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
     variables: [],
   };
   if (node === null) return nothing;
+  const unread: TreeNode = { ...nothing, isUnread: true };
   if (isAlias(node)) {
     reading.fault(at, ...aliasWords);
-    return nothing;
+    return unread;
   }
   const { anchor, tag } = node as { anchor?: string; tag?: string };
   if (anchor !== undefined)
@@ -88,7 +100,7 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
       `values are nested deeper than ${deepest} levels`,
       "No key of a job file goes as deep: correct the indentation.",
     );
-    return nothing;
+    return unread;
   }
   if (isSeq(node)) {
     return {
@@ -145,13 +157,29 @@ const indentation = [
   "Indent with blanks: the same for all keys of a map, more for what belongs to a key.",
 ] as const;
 
+/** The name of the key that begins there, with a blank before it; nothing where it is none of plain letters. */
+function keyFrom(text: string, at: number): string {
+  const [name] = /^[\w-]{1,60}/.exec(text.slice(at, at + 60)) ?? [];
+  return name === undefined ? "" : ` ${name}`;
+}
+
+/** Where the last quoted text before a position begins: where its quotes are not closed, that is where to look. */
+function openingOf(document: Document, before: number): number {
+  let found = -1;
+  visit(document, {
+    Scalar: (_, { type, range }) => {
+      const at = range?.[0] ?? -1;
+      if (type?.startsWith("QUOTE_") === true && at < before) found = Math.max(found, at);
+    },
+  });
+  return found < 0 ? before : found;
+}
+
 /** What the parser found, in our words: its own may have a part of the file in them. */
-function wordsFor(code: string, said: string): readonly [message: string, hint: string] {
+function wordsFor(code: string, said: string, key: string): readonly [message: string, hint: string] {
+  if (code === "DUPLICATE_KEY") return [`the key${key} was given before`, "Leave one of the two."];
   if (code === "MISSING_CHAR" && /quote$/.test(said)) {
-    return [
-      "the quotes that begin before this are not closed",
-      "Close them; inside single quotes, a quote is written twice.",
-    ];
+    return ["these quotes are not closed", "Close them; inside single quotes, a quote is written twice."];
   }
   if (/^Implicit map keys|^Sequence item/.test(said)) return syntaxWords.MULTILINE_IMPLICIT_KEY!;
   if (/^Missing [,}\]]|^Flow .* must end/.test(said) || (code === "BAD_INDENT" && said.startsWith("Flow"))) {
@@ -188,7 +216,6 @@ const syntaxWords: Readonly<Record<string, readonly [message: string, hint: stri
     "a list or map in brackets cannot hold one that is made by lines",
     "Use brackets and braces inside brackets and braces.",
   ],
-  DUPLICATE_KEY: ["this key was given before", "Leave one of the two."],
   MISSING_CHAR: [
     "a blank is missing: behind a key's colon, before a #, or behind a tag or anchor",
     "Put a text that has such characters in quotes.",
