@@ -1,14 +1,6 @@
 import { relative, resolve, sep } from "node:path";
 import { shownText } from "./issue-faults.ts";
-import {
-  type KeyPath,
-  keyText,
-  nodeAt,
-  type Place,
-  type ScalarNode,
-  type TreeFault,
-  type TreeNode,
-} from "./tree.ts";
+import { type KeyPath, keyText, nodeAt, type ScalarNode, type TreeFault, type TreeNode } from "./tree.ts";
 
 /** A file as far as others may be in its way. */
 export interface FileBeside {
@@ -61,18 +53,15 @@ export function uniqueFaults(files: readonly FileBeside[]): readonly FaultOfFile
 }
 
 function taken(claim: Claim, other: Claim): FaultOfFile {
-  const where = `${claim.file === other.file ? "" : `${other.file}:`}${lineOf(other.node.place)}`;
+  const { place } = other.node;
+  const line = place.kind === "file" ? String(place.line) : place.flag;
   const shown = claim.node.variables.length > 0 ? "" : ` ${shownText(claim.node.written)}`;
   const message = `${keyText(claim.path)}: the ${claim.what}${shown} is already used ${
-    claim.file === other.file ? `in ${where}` : `by ${where}`
+    claim.file === other.file ? `in line ${line}` : `by ${other.file}:${line}`
   }`;
   const hint =
     claim.what === "job name" ? "Give each job file a name of its own." : "Give each its own file or folder.";
   return faultOf(claim, message, hint);
-}
-
-function lineOf(place: Place): string {
-  return place.kind === "file" ? `line ${place.line}` : place.flag;
 }
 
 function faultOf({ file, path, node }: Claim, message: string, hint: string): FaultOfFile {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
+import { headerNamePattern } from "../../gateway/options.ts";
 import { longestTimerMs } from "../../model/retry/deadline.ts";
 import { askable, parseInstance, parseRun } from "../../model/run-argument.ts";
 import { isHttpAddress } from "../../model/text/http-address.ts";
@@ -224,7 +225,7 @@ export const gatewayAddress = text(
 /** The name of a header. */
 export const headerName = text(
   "must be the name of a header, such as X-Api-Key",
-  /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/,
+  headerNamePattern,
   (value) => value,
 );
 
