@@ -138,15 +138,14 @@ metrics: { textfile: run.prom }
     });
   });
 
-  test("has paths relative to the file itself, wherever a link to it is", async () => {
-    await mkdir(join(folder, "jobs"));
-    await writeFile(join(folder, "jobs/job.yaml"), base);
-    await symlink(join(folder, "jobs/job.yaml"), join(folder, "link.yaml"));
-    const { files } = await readJobFiles([join(folder, "link.yaml"), join(folder, "jobs/job.yaml")], {
+  test("has paths from where it was named, through whatever links, and is one job by each of its names", async () => {
+    await mkdir(join(folder, "..data"));
+    await writeFile(join(folder, "..data/job.yaml"), base);
+    await symlink(join(folder, "..data/job.yaml"), join(folder, "job.yaml"));
+    const { files } = await readJobFiles([join(folder, "job.yaml"), join(folder, "..data/job.yaml")], {
       env: {},
     });
-    // and is one file, by whichever name
-    expect(files.map(({ job }) => job?.job.archive)).toEqual([join(folder, "jobs/vault")]);
+    expect(files.map(({ job }) => job?.job.archive)).toEqual([join(folder, "vault")]);
   });
 
   test("cannot be something that never ends, nor something that is no file", async () => {

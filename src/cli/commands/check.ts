@@ -24,7 +24,8 @@ export const checkCommand = commandEntry({
       .addHelpText(
         "after",
         `
-Environment variables that the files name have to be set, as for a run; their values are never printed.
+Environment variables that the files name have to be set, as for a run. Their values are never
+printed.
 
 Examples:
   runvault check pipelines/*.yaml

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { open, realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { RunvaultError } from "../../model/error.ts";
 import { uniqueFaults } from "./across-files.ts";
 import { issueFaults, plainText } from "./issue-faults.ts";
 import { type Job, jobSchema } from "./job-schema.ts";
@@ -66,6 +67,19 @@ export interface JobFilesOptions {
   readonly set?: readonly string[];
 }
 
+/** A fault as an error that ends a command: wrong usage, in that place. */
+export function faultError({ file, line, column, set, message, hint }: JobFault): RunvaultError {
+  const place = {
+    ...(file === null ? {} : { file }),
+    ...(line === null ? {} : { line }),
+    ...(column === null ? {} : { column }),
+  };
+  return new RunvaultError("invalid_argument", set === null ? message : `${set}: ${message}`, {
+    place,
+    hint,
+  });
+}
+
 /** Larger than any job file that a person writes. */
 const mostBytes = 64 * 1024;
 
@@ -86,8 +100,10 @@ export async function readJobFiles(
   }
   const read = new Map<string, Reading>();
   for (const file of names) {
-    const path = await realpath(file).catch(() => resolve(file));
-    if (!read.has(path)) read.set(path, await readJobFile(file, path, sets, options));
+    // the same file by another name is the same job; its paths begin where it was named, for Kubernetes mounts files
+    // as links into folders that it replaces
+    const same = await realpath(file).catch(() => resolve(file));
+    if (!read.has(same)) read.set(same, await readJobFile(file, resolve(file), sets, options));
   }
   const readings = [...read.values()];
   for (const { file, fault } of uniqueFaults(readings)) {

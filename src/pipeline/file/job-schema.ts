@@ -13,6 +13,7 @@ import { cronFault } from "./cron.ts";
 import {
   address,
   age,
+  anyOf,
   byteRate,
   byteSize,
   exactRun,
@@ -20,12 +21,12 @@ import {
   headerName,
   instanceGlob,
   type JobPlace,
-  listOf,
   oneOf,
   placedValues,
   positiveNumber,
   runGlob,
   type SecretPlace,
+  someOf,
   text,
   trueOrFalse,
   waitTime,
@@ -62,7 +63,7 @@ function map<T extends z.core.$ZodLooseShape>(shape: T) {
   return z.strictObject(shape, { error: "must be a map of keys and values" });
 }
 
-const tables = z.union([z.literal("all"), listOf(oneOf(tableWords), "tables")], {
+const tables = z.union([z.literal("all"), someOf(oneOf(tableWords), "tables")], {
   error: `must be all, or a list of ${tableNames.join(", ")}`,
 });
 
@@ -138,7 +139,7 @@ export function jobSchema(place: JobPlace) {
       "https://gateway.example.com/api/v1",
     ),
     source_alias: key(
-      z.array(gatewayAddress, { error: "must be a list of addresses" }).prefault([]),
+      anyOf(gatewayAddress, "addresses").prefault([]),
       "other addresses of the same gateway, from which the archive may hold runs already",
       ["http://10.0.0.7:8080/api/v1"],
     ),
@@ -171,7 +172,7 @@ export function jobSchema(place: JobPlace) {
       "14d",
     ),
     finished_status: key(
-      z.array(words, { error: "must be a list of words" }).prefault([]),
+      anyOf(words, "words").prefault([]),
       "the gateway's own words for a run that has ended, beside FINISHED and FAILED",
       ["COMPLETED", "STOPPED"],
     ),
@@ -179,12 +180,12 @@ export function jobSchema(place: JobPlace) {
 
   const runs = map({
     instances: key(
-      listOf(instanceGlob, "instances").prefault(["*"]),
+      someOf(instanceGlob, "instances").prefault(["*"]),
       "instances whose runs are taken; * stands for any characters, ? for one; a name without them must exist",
       ["alpha-*", "beta-2"],
     ),
     status: key(
-      listOf(oneOf(["finished", "failed", "growing"]), "statuses").default(["finished", "failed", "growing"]),
+      someOf(oneOf(["finished", "failed", "growing"]), "statuses").default(["finished", "failed", "growing"]),
       "which runs are taken, by what they are at the start: finished, failed, or growing (still going on: up to now)",
       ["finished", "failed"],
     ),
@@ -195,7 +196,7 @@ export function jobSchema(place: JobPlace) {
       "30d",
     ),
     exclude: key(
-      z.array(runGlob, { error: "must be a list of INSTANCE/RUN patterns" }).prefault([]),
+      anyOf(runGlob, "INSTANCE/RUN patterns").prefault([]),
       "runs that are never taken, INSTANCE/RUN, with * and ?",
       ["*/2022-01-01-001"],
     ),
@@ -204,7 +205,7 @@ export function jobSchema(place: JobPlace) {
   const oneExport = map({
     tables: key(tables.default("all"), "tables to export: all, or a list", ["fills", "equity"]),
     symbols: key(
-      listOf(words, "symbols").optional(),
+      someOf(words, "symbols").optional(),
       "only rows of these symbols; tables without symbols, such as equity, are exported whole",
       ["BTC-PERP"],
     ),
@@ -323,7 +324,7 @@ export function jobSchema(place: JobPlace) {
     webhook: map({
       url_env: key(addressVariable, "environment variable that holds the address", "ALERT_URL"),
       on: key(
-        listOf(oneOf(["worse", "mended"]), "worse and mended").default(["worse", "mended"]),
+        someOf(oneOf(["worse", "mended"]), "worse and mended").default(["worse", "mended"]),
         "what is told: what changed for the worse, what was mended",
         ["worse"],
       ),
@@ -334,7 +335,9 @@ export function jobSchema(place: JobPlace) {
         examples: [{ url_env: "ALERT_URL" }],
       }),
     command: key(
-      listOf(words, "a program and its arguments")
+      z
+        .array(words, { error: "must be a list of a program and its arguments" })
+        .min(1, "must not be an empty list")
         .transform(([program = "", ...rest]) => [
           program.includes("/") ? resolve(place.folder, program) : program,
           ...rest,
@@ -395,7 +398,7 @@ export function jobSchema(place: JobPlace) {
       "orders",
     ]),
     empty: key(
-      z.array(oneOf(tableWords), { error: "must be a list of tables" }).prefault([]),
+      anyOf(oneOf(tableWords), "tables").prefault([]),
       "tables that are meant to have no rows, where the gateway cannot prove it",
       ["factors"],
     ),

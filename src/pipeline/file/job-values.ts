@@ -132,9 +132,29 @@ export function oneOf<const T extends readonly [string, ...string[]]>(words: T) 
   });
 }
 
-/** A list of one or more. */
-export function listOf<T extends z.ZodType>(item: T, of: string) {
-  return z.array(item, { error: `must be a list of ${of}` }).min(1, "must not be an empty list");
+/** A list without parts that are given twice; `of` says what its parts are. */
+export function anyOf<T extends z.ZodType>(item: T, of: string) {
+  return z
+    .array(item, { error: `must be a list of ${of}` })
+    .superRefine((items, context) => {
+      const ids = items.map(idOf);
+      for (const [index, id] of ids.entries()) {
+        if (ids.indexOf(id) === index) continue;
+        const params: Told = { hint: "Leave one of the two." };
+        context.addIssue({ code: "custom", path: [index], message: "must not be given twice", params });
+      }
+    })
+    .meta({ uniqueItems: true });
+}
+
+/** What two parts of a list must not share: patterns are the same where they are written so. */
+function idOf(item: unknown): string {
+  return typeof item === "object" ? JSON.stringify(item) : String(item);
+}
+
+/** The same of one part or more. */
+export function someOf<T extends z.ZodType>(item: T, of: string) {
+  return anyOf(item, of).min(1, "must not be an empty list");
 }
 
 /** Text that is not empty, in one line. */
