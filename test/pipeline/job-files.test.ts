@@ -148,11 +148,17 @@ metrics: { textfile: run.prom }
     expect(files.map(({ job }) => job?.job.archive)).toEqual([join(folder, "vault")]);
   });
 
+  test("may end its lines as Windows does", async () => {
+    expect((await jobOf(base.replaceAll("\n", "\r\n"))).name).toBe("nightly");
+    const { told } = await read([`${base}rechek: 7d\n`.replaceAll("\n", "\r\n")]);
+    expect(told).toEqual(["error job-0.yaml:6:1: there is no key rechek"]);
+  });
+
   test("cannot be something that never ends, nor something that is no file", async () => {
     const told = await readJobFiles([folder, "/dev/zero", join(folder, "none.yaml")], { env: {} });
     expect(told.files.map(({ faults }) => faults[0]?.message)).toEqual([
-      "the file is not a file",
-      "the file is not a file",
+      "the file is no regular file",
+      "the file is no regular file",
       "the file does not exist",
     ]);
   });

@@ -1,7 +1,8 @@
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { nextStarts } from "../../pipeline/file/cron.ts";
-import type { JobFault, ReadJobFile, ReadJobFiles } from "../../pipeline/file/job-files.ts";
+import type { JobFault } from "../../pipeline/file/job-fault.ts";
+import type { ReadJobFile, ReadJobFiles } from "../../pipeline/file/job-files.ts";
 import type { GlobalValues } from "../options/global-values.ts";
 import { jobSummary } from "./job-summary.ts";
 

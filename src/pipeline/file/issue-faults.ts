@@ -226,6 +226,10 @@ export function shownText(text: string): string {
 
 /** The same without quotes. */
 export function plainText(text: string): string {
-  const shown = [...visible(createScrubber().scrub(text))];
+  // of an address that is none, too, what may be a password
+  const clean = createScrubber()
+    .scrub(text)
+    .replace(/:\/\/\S*@/g, "://***@");
+  const shown = [...visible(clean)];
   return shown.length <= longestText ? shown.join("") : `${shown.slice(0, longestText - 1).join("")}…`;
 }

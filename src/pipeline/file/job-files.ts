@@ -1,36 +1,18 @@
 import { createHash } from "node:crypto";
-import { open, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { RunvaultError } from "../../model/error.ts";
 import { uniqueFaults } from "./across-files.ts";
 import { issueFaults, plainText } from "./issue-faults.ts";
+import { type JobFault, jobFault } from "./job-fault.ts";
 import { type Job, jobSchema } from "./job-schema.ts";
 import type { JobPlace } from "./job-values.ts";
 import { literalSecrets } from "./literal-secrets.ts";
+import { readText } from "./read-text.ts";
 import { secretWarnings } from "./secret-warnings.ts";
 import { applySet, readSet, type SetOption } from "./set-option.ts";
 import { type KeyPath, nodeAt, plainOf, type TreeFault, type TreeNode } from "./tree.ts";
 import { withVariables } from "./variables.ts";
 import { readYamlTree } from "./yaml-tree.ts";
-
-/** Something that is wrong with a job file, or worth a word. */
-export interface JobFault {
-  readonly level: "error" | "warning";
-  /** The file as it was named; null for a `--set` that cannot be read. */
-  readonly file: string | null;
-  /** From 1; both null where a `--set` or the whole file is at fault. */
-  readonly line: number | null;
-  readonly column: number | null;
-  /** The `--set` whose value it is about, such as `--set recheck`; null for one of the file. */
-  readonly set: string | null;
-  /** The key with dots, such as `gateway.budget.rps`; null where it is about no key. */
-  readonly key: string | null;
-  /** What was written there; null where it is a secret, came from the environment, or is no single value. */
-  readonly text: string | null;
-  readonly message: string;
-  /** What to do, one sentence or two. */
-  readonly hint: string;
-}
 
 /** A job file that can be run. */
 export interface JobFile {
@@ -67,22 +49,6 @@ export interface JobFilesOptions {
   readonly set?: readonly string[];
 }
 
-/** A fault as an error that ends a command: wrong usage, in that place. */
-export function faultError({ file, line, column, set, message, hint }: JobFault): RunvaultError {
-  const place = {
-    ...(file === null ? {} : { file }),
-    ...(line === null ? {} : { line }),
-    ...(column === null ? {} : { column }),
-  };
-  return new RunvaultError("invalid_argument", set === null ? message : `${set}: ${message}`, {
-    place,
-    hint,
-  });
-}
-
-/** Larger than any job file that a person writes. */
-const mostBytes = 64 * 1024;
-
 /**
  * Reads job files and checks them, each by itself and all together: never throws for what is in a file, and tells all
  * that is wrong at once. Asks no network; of files that they name it looks at secrets alone, and at who can read them.
@@ -96,7 +62,7 @@ export async function readJobFiles(
   for (const text of options.set ?? []) {
     const { set, faults: found } = readSet(text);
     if (set !== null) sets.push(set);
-    faults.push(...found.map((fault) => faultOf(fault, null)));
+    faults.push(...found.map((fault) => jobFault(fault, null)));
   }
   const read = new Map<string, Reading>();
   for (const file of names) {
@@ -107,7 +73,7 @@ export async function readJobFiles(
   }
   const readings = [...read.values()];
   for (const { file, fault } of uniqueFaults(readings)) {
-    readings.find((reading) => reading.file === file)?.faults.push(faultOf(fault, file));
+    readings.find((reading) => reading.file === file)?.faults.push(jobFault(fault, file));
   }
   return {
     faults,
@@ -139,17 +105,11 @@ async function readJobFile(
     folder,
     tree: null,
     job: null,
-    faults: found.map((fault) => faultOf(fault, file)),
+    faults: found.map((fault) => jobFault(fault, file)),
   });
-  const bytes = await readBytes(path);
-  if (typeof bytes === "string") return failed(wholeFile(bytes, "Name a job file that this user can read."));
-  if (bytes.length > mostBytes) {
-    return failed(
-      wholeFile(`is larger than ${mostBytes / 1024} KiB`, "Name a job file: no job needs as many lines."),
-    );
-  }
-  const text = decoded(bytes);
-  if (typeof text !== "string") return failed(text);
+  const content = await readText(path);
+  if ("fault" in content) return failed(content.fault);
+  const { text, bytes } = content;
   const hasMark = text.startsWith("\ufeff");
   const { tree: asWritten, faults } = readYamlTree(hasMark ? text.slice(1) : text);
   const found: TreeFault[] = [...faults];
@@ -195,55 +155,9 @@ async function readJobFile(
     tree,
     job,
     faults: [
-      ...found.map((fault) => faultOf(fault, file)),
-      ...warnings.map((fault) => faultOf(fault, file, "warning")),
+      ...found.map((fault) => jobFault(fault, file)),
+      ...warnings.map((fault) => jobFault(fault, file, "warning")),
     ],
-  };
-}
-
-/** The bytes of a file, one more than are read at most; why it cannot be read, in words. */
-async function readBytes(path: string): Promise<Buffer | string> {
-  try {
-    await using handle = await open(path, "r");
-    if (!(await handle.stat()).isFile()) return "is not a file";
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(mostBytes + 1), 0, mostBytes + 1, 0);
-    return buffer.subarray(0, bytesRead);
-  } catch (error) {
-    const { code = "unknown error" } = error as NodeJS.ErrnoException;
-    return code === "ENOENT" ? "does not exist" : `cannot be read: ${code}`;
-  }
-}
-
-/** The text of a file; what is wrong where it is not UTF-8. */
-function decoded(bytes: Buffer): string | TreeFault {
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    const before = validPart(bytes);
-    const lines = before.split("\n");
-    const place = { kind: "file", line: lines.length, column: lines.at(-1)!.length + 1 } as const;
-    return { place, key: null, text: null, message: "this is not UTF-8", hint: "Save the file as UTF-8." };
-  }
-}
-
-/** What comes before the first byte that is not UTF-8. */
-function validPart(bytes: Buffer): string {
-  const replaced = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
-  for (let at = replaced.indexOf("\ufffd"); at >= 0; at = replaced.indexOf("\ufffd", at + 1)) {
-    const before = replaced.slice(0, at);
-    const length = Buffer.byteLength(before);
-    if (!bytes.subarray(length, length + 3).equals(Buffer.from("\ufffd"))) return before;
-  }
-  return "";
-}
-
-function wholeFile(message: string, hint: string): TreeFault {
-  return {
-    place: { kind: "file", line: 0, column: 0 },
-    key: null,
-    text: null,
-    message: `the file ${message}`,
-    hint,
   };
 }
 
@@ -253,22 +167,6 @@ function firstLine(message: string, hint: string): TreeFault {
     key: null,
     text: null,
     message: `the file ${message}`,
-    hint,
-  };
-}
-
-function faultOf(fault: TreeFault, file: string | null, level: JobFault["level"] = "error"): JobFault {
-  const { place, key, text, message, hint } = fault;
-  const isPlaced = place.kind === "file" && place.line > 0;
-  return {
-    level,
-    file,
-    line: isPlaced ? place.line : null,
-    column: isPlaced ? place.column : null,
-    set: place.kind === "set" ? place.flag : null,
-    key: key === "" ? null : key,
-    text,
-    message,
     hint,
   };
 }

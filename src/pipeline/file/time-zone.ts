@@ -4,6 +4,8 @@ import { nearestName } from "../../model/text/nearest-name.ts";
 export function zoneFault(name: string): string | null {
   // an offset is taken by the language, too, but knows no summer time
   if (!/^[A-Za-z]/.test(name) || /^(?:GMT|UTC)[+-]/i.test(name)) return "is no name of a time zone";
+  // the old names are not in the list of names below, but are written like the others
+  if (!/^[A-Z]/.test(name)) return "is not how the time zone is written";
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
   } catch {
