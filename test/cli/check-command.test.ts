@@ -118,6 +118,79 @@ bad.yaml: 2 errors
   });
 });
 
+describe("what a variable holds is never shown", () => {
+  const whole = `version: 1
+name: nightly
+gateway:
+  url: http://h/api/v1
+  source_alias: [http://i/api/v1]
+  transport: rest
+  token: { file: token }
+  token_header: X-Key
+  tls: { ca: ca.pem, cert: c.pem, key: k.pem }
+  budget: { connect: 10s, bytes: 2GB, min_rate: 1KB }
+  keeps: 14d
+  finished_status: [DONE]
+archive: vault
+scratch: scratch
+runs: { instances: [alpha-1], status: [finished], ended_within: 30d, exclude: [a/b] }
+tables: [fills]
+empty: [factors]
+require: any
+widen: auto
+after:
+  verify: deep
+  exports: [{ tables: [fills], symbols: [BTC], last: 7d, format: csv, out: a.csv, decimals: exact }]
+schedule: { cron: "15 2 * * *", timezone: Etc/UTC, jitter: 1m, deadline: 5h, catch_up: 20h }
+notify: { heartbeat: { url_env: BEAT }, webhook: { url_env: ALERT, on: [worse] }, command: [page], remind: 7d }
+metrics: { textfile: r.prom }
+keep: { jobs: 90d }
+`;
+  const places = [...whole.matchAll(/[[:] ?((?:"[^"]*")|[\w./:-]+)(?=[\],\n}]| [}])/g)].filter(
+    ([, value]) => !["1", "", "http"].includes(value!),
+  );
+  const values = [
+    ...[
+      "zq5ecret",
+      "ZQ5ECRET",
+      "http://zq5ecret/api/v1",
+      "https://zq5ecret:pass@h/x",
+      "zq5ecret/2022",
+      "/zq5ecret.prom",
+    ],
+    ...[
+      "zq5ecret.csv",
+      "countedd zq5ecret",
+      "zq5ecret[1]",
+      "zq5ecret\n  x: y",
+      "Pacific/zq5ecret",
+      "zq5ecret * * * *",
+    ],
+  ];
+
+  it("whichever value of the file it stands for, right or wrong", async () => {
+    expect(places.length).toBeGreaterThan(35);
+    const [first, second] = [join(folder, "first.yaml"), join(folder, "second.yaml")];
+    let sound = 0;
+    for (const { index, 0: found, 1: value } of places) {
+      const at = index + found.length - value!.length;
+      const text = `${whole.slice(0, at)}"\${V}"${whole.slice(at + value!.length)}`;
+      await writeFile(first, text);
+      await writeFile(second, text);
+      for (const content of values) {
+        const env = { V: content, ZQ5ECRET: "http://zq5ecret", BEAT: "http://h", ALERT: "http://h" };
+        for (const form of [[], ["--json"]]) {
+          const { stdout, stderr } = await runInside(["check", first, second, ...form], { env });
+          expect(stdout).not.toMatch(/zq5ecret/i);
+          expect(stderr).toBe("");
+          if (stdout.includes("first.yaml: ok")) sound++;
+        }
+      }
+    }
+    expect(sound).toBeGreaterThan(50);
+  });
+});
+
 describe("runvault schema", () => {
   it("knows one kind of file", async () => {
     const { status, stderr } = await runInside(["schema", "job"]);
