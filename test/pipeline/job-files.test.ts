@@ -3,10 +3,12 @@ import { readFileSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parse, stringify } from "yaml";
 import { type JobFilesOptions, readJobFiles } from "../../src/pipeline/file/job-files.ts";
+import { jobJsonSchema } from "../../src/pipeline/file/job-json-schema.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
 let folder: string;
@@ -354,6 +356,8 @@ describe("whatever a file holds", () => {
         -1,
         Number.POSITIVE_INFINITY,
         "",
+        ...[{}, [], 4, ["fills"], ["a", "a"], ["alpha-*"], ["*/x"], ["worse"], "counted", "finished"],
+        ...["0 3 * * *", "UTC", "a.prom", "a.csv", "A_NAME", "$${A}", "0s", "05MiB", "90min", "a/${A}"],
       ),
       fc.string({ unit: "binary", maxLength: 20 }),
       fc.double(),
@@ -379,6 +383,8 @@ describe("whatever a file holds", () => {
     );
   });
 
+  const accepts = new Ajv2020({ strict: false }).compile(jobJsonSchema());
+
   test("where a sound file has anything else in one place", async () => {
     const sound = parse(readFileSync(inProject("pipelines/nightly.yaml"), "utf8")) as Record<string, unknown>;
     const paths = pathsOf(sound);
@@ -390,6 +396,8 @@ describe("whatever a file holds", () => {
         const errors = files[0]!.faults.filter(({ level }) => level === "error");
         expect(files[0]!.job === null).toBe(errors.length > 0);
         expect(JSON.stringify(errors)).not.toContain("5ecret-of-A");
+        // an editor must not underline what runs
+        if (files[0]!.job !== null) expect([text, accepts(parse(text))]).toEqual([text, true]);
         // nothing is told of what was not touched, but for what two keys have to do with each other
         const top = String(path[0]);
         expect(errors.filter(({ key }) => key !== null && !key.startsWith(top) && key !== "run")).toEqual([]);

@@ -99,7 +99,7 @@ export const age = text(
 /** `512MB`, `20GB` (powers of 1024) → bytes. */
 export const byteSize = text(
   "must be a size with its unit, MB or GB (powers of 1024), such as 512MB or 20GB",
-  /^0*[1-9]\d{0,8}[MmGg]i?[Bb]?$/,
+  /^0*[1-9]\d{0,5}[MmGg]i?[Bb]?$/,
   (value) => mebibytesOf(value) * 1024 * 1024,
 );
 
