@@ -224,7 +224,7 @@ export async function readFacts(
       ...(row_checksum === undefined ? {} : { rowHash: row_checksum }),
     });
   }
-  return known;
+  return Object.defineProperty(known, "text", { value: bytes });
 }
 
 /**

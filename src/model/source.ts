@@ -73,7 +73,10 @@ export interface FactsRequest {
 }
 
 /** Facts by table; a table the source holds no history model for is not in the map. */
-export type StorageFacts = ReadonlyMap<TableName, TableFacts>;
+export interface StorageFacts extends ReadonlyMap<TableName, TableFacts> {
+  /** The document they were read from, as it came; undefined where the source keeps documents apart. */
+  readonly text?: Uint8Array | undefined;
+}
 
 export interface RowRequest extends RunRef, TimeBounds {
   readonly table: TableName;

@@ -28,19 +28,86 @@ class BlindSource extends ArraySource {
 }
 
 describe("the outer ends of a counted table", () => {
-  it("are shown by four probes from 1970 to 2100: the first row, none ahead, the last row, none behind", async () => {
-    await using tables = await TableWorld.create();
-    const source = new ArraySource(run, world({ fills: hours(5) }), {
-      times: { started: at(0), ended: at(5) },
-    });
-    const { manifest } = await tables.archiveRun(source);
-    expect(manifest.state).toBe("COMPLETE");
-    expect(probesOf(source).map(({ from, to }) => [from, to])).toEqual([
-      [0n, at(0) + 1n],
-      [at(4), year2100],
-      [0n, at(0)],
-      [at(4) + 1n, year2100],
-    ]);
+  const asks = (source: ArraySource) => source.asked.map(({ from, to, limit }) => [from, to, limit]);
+  const small = (count: number) =>
+    new ArraySource(run, world({ fills: hours(count) }), { times: { started: at(0), ended: at(count - 1) } });
+
+  it("are shown by the answer that brought the rows, from 1970 to 2100, and by two probes where it is the largest so far", async () => {
+    const seen = new SeenSource();
+    const archived = async (source: ArraySource) => {
+      await using tables = await TableWorld.create();
+      expect((await tables.archiveRun(source, { seen })).manifest.state).toBe("COMPLETE");
+      return asks(source);
+    };
+    const whole = [0n, year2100, undefined];
+    expect(await archived(small(5))).toEqual([whole, [0n, at(0), 1], [at(4) + 1n, year2100, 1]]);
+    expect(await archived(small(4))).toEqual([whole]);
+    expect(await archived(small(5))).toEqual([whole]);
+    expect(await archived(small(6))).toHaveLength(3);
+  });
+
+  it("are asked about where the answer has a round number of rows: a cap may end it, and the counts", async () => {
+    const seen = new SeenSource();
+    for (const count of [26, 25]) {
+      await using tables = await TableWorld.create();
+      const source = small(count);
+      await tables.archiveRun(source, { seen, settings: { sliceRows: 1000 } });
+      expect(asks(source)).toHaveLength(3);
+    }
+  });
+
+  it.each(["the first", "the last"])(
+    "are INCOMPLETE where a cap leaves %s rows, and counts what it leaves",
+    async (end) => {
+      const most = 13;
+      const cut = <T>(rows: readonly T[]) => (end === "the first" ? rows.slice(0, most) : rows.slice(-most));
+      const seen = new SeenSource();
+      for (const [count, state] of [
+        [12, "COMPLETE"],
+        [15, "INCOMPLETE"],
+        [16, "INCOMPLETE"],
+      ] as const) {
+        await using tables = await TableWorld.create();
+        const source = small(count);
+        const all = source.tables.get("fills")!;
+        const counted = new ArraySource(run, new Map([["fills", cut(all)]]), { times });
+        source.facts = (ref, bounds, ...more) => counted.facts(ref, bounds, ...more);
+        const rows = source.rows.bind(source);
+        source.rows = async function* (request) {
+          const chunks: Uint8Array[] = [];
+          for await (const chunk of rows(request)) chunks.push(chunk);
+          const lines = Buffer.concat(chunks).toString().match(/.+\n/g) ?? [];
+          yield Buffer.from(cut(lines).join(""));
+        };
+        const { manifest } = await tables.archiveRun(source, { seen, settings: { sliceRows: 1000 } });
+        expect(latestView(manifest.tables.fills), `${count}`).toMatchObject({ state });
+      }
+    },
+  );
+
+  it("are asked about by probes where so wide bounds are refused, or answered with nothing", async () => {
+    const isWide = ({ from, to, limit }: RowRequest) => limit === undefined && from === 0n && to === year2100;
+    const refusing = small(5);
+    const rows = refusing.rows.bind(refusing);
+    refusing.rows = async function* (request) {
+      if (isWide(request)) throw new RunvaultError("invalid_argument", "too wide");
+      yield* rows(request);
+    };
+    const silent = small(5);
+    const all = silent.rows.bind(silent);
+    silent.rows = async function* (request) {
+      if (!isWide(request)) yield* all(request);
+    };
+    for (const source of [refusing, silent]) {
+      await using tables = await TableWorld.create();
+      expect((await tables.archiveRun(source)).manifest.state).toBe("COMPLETE");
+      expect(probesOf(source).map(({ from, to }) => [from, to])).toEqual([
+        [0n, at(0) + 1n],
+        [at(4), year2100],
+        [0n, at(0)],
+        [at(4) + 1n, year2100],
+      ]);
+    }
   });
 
   it("are INCOMPLETE where a row lies ahead of the first that the facts know, and the rows stay", async () => {

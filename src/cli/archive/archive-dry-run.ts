@@ -4,6 +4,7 @@ import type { ListFinding } from "../../extract/choose/list-finding.ts";
 import type { RunLists } from "../../extract/choose/run-lists.ts";
 import { roomText } from "../../extract/fetch/disk-need.ts";
 import { planRun, type RunPlan } from "../../extract/plan/plan-run.ts";
+import { SeenSource } from "../../extract/proof/seen-source.ts";
 import { defaultSettings } from "../../extract/run/archive-run.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
@@ -31,6 +32,7 @@ export async function planRuns(
   const { quiet } = session.globals;
   const totals = new PlanTotals();
   const statuses = exitsOf(findings);
+  const seen = new SeenSource();
   let tried = 0;
   {
     using progress = session.progress();
@@ -42,7 +44,7 @@ export async function planRuns(
         continue;
       }
       try {
-        const plan = await planOne(run, means, lists, archive, values, session);
+        const plan = await planOne(run, means, lists, seen, archive, values, session);
         const failures = plan.tables.flatMap(({ error }) => error?.exit ?? []);
         statuses.push(...failures);
         totals.add(plan);
@@ -97,12 +99,13 @@ async function planOne(
   run: RunToArchive,
   { gateway: source, clock, retry }: ArchiveMeans,
   lists: RunLists,
+  seen: SeenSource,
   archive: Archive | null,
   values: ArchiveValues,
   { signal }: Session,
 ): Promise<RunPlan> {
   const settings = { ...defaultSettings, ...settingsOf(values, clock) };
   const { archive: folder, scratch, tables } = values;
-  const means = { source, lists, archive, clock, retry, signal };
+  const means = { source, lists, seen, archive, clock, retry, signal };
   return await planRun({ ...means, folder, scratch, run, tables, settings });
 }

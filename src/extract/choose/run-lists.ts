@@ -31,6 +31,8 @@ export class RunLists {
   readonly #runs = new Map<RunListing, Map<string, Promise<readonly ListedRun[] | null>>>();
   readonly #current = new Map<RunListing, Map<string, Promise<string | null>>>();
   readonly #summaries = new Map<string, Promise<Uint8Array | null>>();
+  /** By instance, its document. */
+  readonly #documents = new Map<string, Promise<Uint8Array | null>>();
   /** Lists that failed while another had the run: asking each again for each run would cost all retries each time. */
   readonly #failed = new Map<RunListing, Set<string>>();
 
@@ -104,10 +106,16 @@ export class RunLists {
   }
 
   /**
-   * A run's document, without another request where the description brought it: its entry in the list, or the summary.
-   * Null where the source does not have it.
+   * A run's document, without another request where it came before: its instance's, or with the description its entry in
+   * the list, or the summary. Null where the source does not have it.
    */
-  async document(run: RunRef, kind: "run" | "summary", signal?: AbortSignal): Promise<Uint8Array | null> {
+  async document(
+    run: RunRef,
+    kind: "instance" | "run" | "summary",
+    signal?: AbortSignal,
+  ): Promise<Uint8Array | null> {
+    if (kind === "instance")
+      return await kept(this.#documents, run.instanceId, () => this.#source.document(run, kind, signal));
     const { documents } = await this.#find(run, signal);
     const brought = documents[kind];
     return brought === undefined ? await this.#source.document(run, kind, signal) : brought;

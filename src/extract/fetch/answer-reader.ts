@@ -45,7 +45,8 @@ export class AnswerReader {
     wanted: number | undefined,
   ): AsyncGenerator<Cut, void> {
     const { source, signal, onRows, seen } = this.#work;
-    const { run, table, to, expected } = this.#slice;
+    const { run, table, expected } = this.#slice;
+    const { to } = this.#slice.around ?? this.#slice;
     const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
     this.#received = 0;
     text.beginAnswer(from);

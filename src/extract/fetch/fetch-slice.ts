@@ -8,6 +8,7 @@ import type { Window } from "../plan/held-window.ts";
 import {
   asked,
   askSmall,
+  eachLine,
   filterFields,
   type GroupRow,
   jsonOf,
@@ -18,6 +19,7 @@ import {
   rowsOf,
   rowsWithin,
   type TableAsks,
+  timeOf,
 } from "../plan/table-asks.ts";
 import type { SeenSource } from "../proof/seen-source.ts";
 import { AnswerReader } from "./answer-reader.ts";
@@ -33,7 +35,7 @@ import type { FetchedSegment, OpenEnd, Slice, SliceEvent, SliceWork } from "./sl
  * are not given back hold it up. Whoever stops ends the answer under way.
  *
  * Throws what the source throws when the policy's attempts are used up, `timestamp_capped` where one timestamp holds more rows
- * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole.
+ * than the gateway gives in any way that it has, `row_order` where unsorted rows cannot be proven whole, and `RowsAround`.
  */
 export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
   try {
@@ -42,25 +44,39 @@ export async function* segmentsOf(slice: Slice, work: SliceWork): AsyncGenerator
     } catch (error) {
       if (!(error instanceof OutOfOrder)) throw error;
       yield { kind: "restart" };
-      yield* unsortedSegments(slice, work);
+      yield* unsortedSegments({ ...slice, around: undefined }, work);
     }
   } catch (error) {
     throw place(error, slice);
   }
 }
 
+/** Thrown where rows lie around a slice: they are another slice's, or none's that is known. */
+export class RowsAround extends Error {}
+
 async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
+  const isAround = slice.around !== undefined;
   const text = gather(slice, work, false);
-  const cuts = sortedCuts(slice, work, text);
+  let answers = 0;
+  let size = 0;
+  const cuts = sortedCuts(slice, work, text, () => answers++);
   let { from } = slice;
   try {
     for (;;) {
       const step = await cuts.next();
       if (step.done === true) {
-        yield { kind: "end", rows: text.totalRows, openEnd: step.value };
+        const { isRowFirst } = text.answer;
+        const isAlone = isAround && isRowFirst && answers === 1 && text.totalRows === slice.expected;
+        yield { kind: "end", rows: text.totalRows, bytes: size, openEnd: step.value, isAlone };
         return;
       }
-      const to = step.value.next ?? slice.to;
+      const { next, text: bytes, release } = step.value;
+      if (isAround && !isWithin(slice, from === slice.from ? bytes : undefined, next ?? text.lastTs)) {
+        release();
+        throw new RowsAround();
+      }
+      size += bytes.byteLength;
+      const to = next ?? slice.to;
       yield segmentOf(slice, step.value, { from, to }, true);
       from = to;
     }
@@ -75,8 +91,10 @@ async function* sortedCuts(
   slice: Slice,
   work: SliceWork,
   text: SegmentBuilder,
+  onAnswer: () => void,
 ): AsyncGenerator<Cut, OpenEnd | null> {
-  const { from, to, expected, table } = slice;
+  const { expected, table } = slice;
+  const { from, to } = slice.around ?? slice;
   const { seen } = work;
   const asker = new AnswerReader(slice, work);
   const asks = asksOf(slice, work);
@@ -113,6 +131,7 @@ async function* sortedCuts(
   for (;;) {
     yield* asker.ask((attempt) => {
       if (attempt > 1) goOn();
+      onAnswer();
       return asker.answer(text, ask, limit);
     }, progressed);
     const several = hasSeveral(true);
@@ -192,9 +211,18 @@ interface Group extends Window {
   readonly rows: number;
 }
 
-/** True when the slice has anything from `from` on. */
+/** Whether a cut's first row, where its bytes are given, and its newest lie in the slice. */
+function isWithin({ from, to }: Slice, bytes: Buffer | undefined, newest: Nanoseconds | undefined): boolean {
+  if (newest !== undefined && newest >= to) return false;
+  const [line] = bytes === undefined ? [] : eachLine(bytes);
+  const first = line === undefined ? null : timeOf(line.toString("utf8"));
+  return first === null || BigInt(first) >= from;
+}
+
+/** True when there is anything to be asked for from `from` on. */
 async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
-  return from < slice.to && (await probe(asksOf(slice, work), { from, to: slice.to })) !== undefined;
+  const { to } = slice.around ?? slice;
+  return from < to && (await probe(asksOf(slice, work), { from, to })) !== undefined;
 }
 
 function asksOf({ run, table }: Slice, { source, retry, signal }: SliceWork): TableAsks {
@@ -325,7 +353,7 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
       );
     }
     yield* segments(text.finish());
-    yield { kind: "end", rows: text.totalRows, openEnd: null };
+    yield { kind: "end", rows: text.totalRows, bytes: 0, openEnd: null, isAlone: false };
   } finally {
     text.discard();
   }
@@ -336,7 +364,8 @@ function gather(
   { pool, segmentBytes, mostBytes }: SliceWork,
   unsorted: boolean,
 ): SegmentBuilder {
-  const { run, from, to } = slice;
+  const { run } = slice;
+  const { from, to } = slice.around ?? slice;
   return new SegmentBuilder({ run, ...asked(from, to), segmentBytes, mostBytes, unsorted, pool });
 }
 

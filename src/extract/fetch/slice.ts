@@ -18,6 +18,8 @@ export interface Slice {
   readonly expected: number | undefined;
   /** True where that number is the last word: the run is finished. */
   readonly isFinal?: boolean;
+  /** Wider bounds to ask within, so that one answer shows as well that nothing lies around the slice. */
+  readonly around?: Window | undefined;
 }
 
 /** A piece of a slice whose rows are whole. */
@@ -58,8 +60,12 @@ export interface SliceRestart {
 export interface SliceEnd {
   readonly kind: "end";
   readonly rows: number;
+  /** Bytes that the rows' segments hold. */
+  readonly bytes: number;
   /** The last timestamp's rows where nothing that was answered shows them to be all of it; null where something does. */
   readonly openEnd: OpenEnd | null;
+  /** True where a single answer, within the bounds around the slice, brought its rows and no others. */
+  readonly isAlone: boolean;
 }
 
 /** Rows that a cap may have cut off inside their timestamp, which the slice ends with. */

@@ -11,6 +11,7 @@ import type { HistorySource, RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { RunLists } from "../choose/run-lists.ts";
 import { diskBytes, diskRoom, hasRoom, leastRoom, textBytes } from "../fetch/disk-need.ts";
+import { SeenSource } from "../proof/seen-source.ts";
 import { type ArchiveSettings, trustedWork } from "../run/archive-run.ts";
 import { type RunDescription, settledVersion } from "../run/run-description.ts";
 import { type CountRows, isUpToDate, lookAhead } from "../run/run-horizon.ts";
@@ -59,6 +60,8 @@ export async function planRun(input: {
   /** Where work is, if not in the archive: it needs as much room. */
   scratch?: string | undefined;
   run: RunRef;
+  /** What was seen of the source, for a caller with several plans. */
+  seen?: SeenSource;
   tables: readonly TableName[] | undefined;
   settings: ArchiveSettings;
   clock: () => Nanoseconds;
@@ -82,7 +85,8 @@ export async function planRun(input: {
   if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, settings, asks))) {
     return { ...common, upToDate: true, horizon: undefined, tables: [] };
   }
-  const outlook = await lookAhead(source, run, committed, settled, signal);
+  const seen = input.seen ?? new SeenSource();
+  const outlook = await lookAhead(source, run, committed, settled, seen, signal);
   const { until, facts, countRows } = outlook;
   const trusted = trustedWork(outlook, settings);
   const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost), trusted);

@@ -4,6 +4,7 @@ import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { TableFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { isOutdated } from "../plan/committed-table.ts";
+import { isRoundNumber } from "../plan/round-number.ts";
 import { isRefusal, type TableAsks } from "../plan/table-asks.ts";
 import type { RunDescription } from "../run/run-description.ts";
 import { showWholeEnd } from "./capped-end.ts";
@@ -19,8 +20,10 @@ export interface FilledTable {
   readonly run: RunDescription;
   readonly until: Nanoseconds | undefined;
   readonly extent: Extent;
-  /** The rung on which the first pass showed the ends to be empty; undefined where there was none. */
+  /** The rung on which the rows came, and nothing outside of their ends; undefined where there was none. */
   readonly rung: Rung | undefined;
+  /** The one answer that had all of that, in rows and bytes; undefined where it took several. */
+  readonly alone: { readonly rows: number; readonly bytes: number } | undefined;
   /** What the first pass left open about its last timestamps. */
   readonly openEnds: ScanRecord["openEnds"];
   readonly mostBytes: number;
@@ -42,11 +45,37 @@ export async function proveFilled(filled: FilledTable): Promise<readonly string[
   return [...new Set(restsOn)];
 }
 
+/**
+ * Whether a cap may have ended the answer that brought all rows, and the counts as well: not where a larger one had nothing
+ * around it, nor one as large where the rows go on to the ends of the run.
+ */
+function mayBeCapped(
+  { rows, bytes }: NonNullable<FilledTable["alone"]>,
+  { asks, run, until, extent, seen }: FilledTable,
+): boolean {
+  const { name } = asks.table;
+  if (isRoundNumber(rows) || seen.isRouteCapped(name)) return true;
+  const size = seen.besideWhole(name, rows, bytes);
+  if (size !== "as large") return size === "larger";
+  const [begin, end] = [run.started, until ?? run.ended];
+  if (begin === undefined || end === undefined) return true;
+  const near = (end - begin) / 20n;
+  return extent.first > begin + near || extent.last < end - near;
+}
+
 /** A rung on which nothing lies outside of the extent; on that of the first pass only the empty ends are asked again. */
-async function emptyAround({ asks, run, until, extent, rung, seen }: FilledTable): Promise<Rung> {
+async function emptyAround(filled: FilledTable): Promise<Rung> {
+  const { asks, run, until, extent, rung, alone, seen } = filled;
+  const { name } = asks.table;
   if (rung !== undefined) {
+    if (rung.stepNs === undefined) seen.countRung(rung.kind, extent.first - rung.from);
+    if (alone !== undefined && !mayBeCapped(alone, filled)) return rung;
     try {
-      if (await areEndsEmpty(asks, rung, extent)) return rung;
+      if (await areEndsEmpty(asks, rung, extent)) {
+        if (alone !== undefined) seen.shownWhole(name, alone.rows, alone.bytes);
+        return rung;
+      }
+      if (alone !== undefined) seen.foundCap(name);
       throw rowsOutside(rung);
     } catch (error) {
       if (!isRefusal(error)) throw error;

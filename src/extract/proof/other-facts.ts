@@ -45,6 +45,31 @@ export async function differingTables(
   return errors;
 }
 
+/**
+ * The facts of the whole run by the source's other way, where they are those that it gave before: then both ways agree,
+ * and nothing has changed meanwhile. Null where they are not, or cannot be had.
+ */
+export async function sameByOtherWay(
+  source: HistorySource,
+  run: RunRef,
+  before: StorageFacts,
+  signal: AbortSignal,
+): Promise<StorageFacts | null> {
+  try {
+    const others = (await source.otherFacts?.(run, {}, signal)) ?? null;
+    if (others === null || differences({ facts: before, others }).length > 0) return null;
+    const isMarkedSame = [...before].every(
+      ([name, { final, schemaFingerprint }]) =>
+        others.get(name)?.final === final && others.get(name)?.schemaFingerprint === schemaFingerprint,
+    );
+    return isMarkedSame && others.size === before.size ? others : null;
+  } catch {
+    signal.throwIfAborted();
+    // asked again, and told, where the two are compared
+    return null;
+  }
+}
+
 function bothOf(facts: StorageFacts | null, others: StorageFacts | null): TwoAnswers | null {
   return facts === null || others === null ? null : { facts, others };
 }

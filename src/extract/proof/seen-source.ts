@@ -24,6 +24,11 @@ export class SeenSource {
   /** By kind of rung, the longest window that was seen to be answered from its beginning to its end. */
   readonly #reach = new Map<RungKind, Nanoseconds>();
   #spanned: Nanoseconds = 0n;
+  /** The largest answers, by table, whose ends were asked about and had nothing behind them. */
+  readonly #whole = new Map<TableName, KnownSource["largest"]>();
+  #keepsToBounds: Promise<boolean> | undefined;
+  /** False once bounds from 1970 to 2100 were refused, or brought nothing where rows were. */
+  takesWideBounds = true;
   /** Tables whose route was seen to stop short of rows behind an answer. */
   readonly #capped = new Set<TableName>();
   /** The largest answers of this command, by table. */
@@ -72,6 +77,32 @@ export class SeenSource {
   /** The same of answers before this command, where none of its own stopped short: a cap may be newer than those. */
   onceGaveMoreThan(rows: number, bytes: number): boolean {
     return !this.isCapped && isMore(this.#before, rows, bytes);
+  }
+
+  /** Takes note of an answer of so many rows and bytes that had nothing around it. */
+  shownWhole(table: TableName, rows: number, bytes: number): void {
+    this.#whole.set(table, larger(this.#whole.get(table) ?? { rows: 0, bytes: 0 }, { rows, bytes }));
+  }
+
+  /** How an answer compares with those of the table that had nothing around them, in rows and in bytes. */
+  besideWhole(table: TableName, rows: number, bytes: number): "smaller" | "as large" | "larger" {
+    const whole = this.#whole.get(table) ?? { rows: 0, bytes: 0 };
+    if (rows < whole.rows && bytes < whole.bytes) return "smaller";
+    return rows <= whole.rows && bytes <= whole.bytes ? "as large" : "larger";
+  }
+
+  refusedWideBounds(): void {
+    this.takesWideBounds = false;
+  }
+
+  /** Whether the source's facts keep to bounds: asked until it was shown once. */
+  async keepsToBounds(ask: () => Promise<boolean>): Promise<boolean> {
+    for (let asked = this.#keepsToBounds; asked !== undefined; asked = this.#keepsToBounds) {
+      if (await asked.catch(() => false)) return true;
+      if (this.#keepsToBounds === asked) this.#keepsToBounds = undefined;
+    }
+    this.#keepsToBounds = ask();
+    return await this.#keepsToBounds;
   }
 
   /** Takes note of an answer that stopped short of rows behind it. */

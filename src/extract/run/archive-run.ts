@@ -25,7 +25,7 @@ import { deepestJson, isDeeper } from "../../model/outside-json.ts";
 import { type Table, type TableName, tableNames, tables } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
-import { documentKinds, type HistorySource, type RunRef } from "../../model/source.ts";
+import { type DocumentKind, documentKinds, type HistorySource, type RunRef } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { isoOf, type Nanoseconds } from "../../model/time.ts";
 import { RunLists } from "../choose/run-lists.ts";
@@ -33,7 +33,7 @@ import { BucketConverter } from "../fetch/bucket-converter.ts";
 import { BufferPool } from "../fetch/buffer-pool.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "../fetch/disk-need.ts";
 import { isDue } from "../plan/committed-table.ts";
-import { differingTables } from "../proof/other-facts.ts";
+import { differingTables, sameByOtherWay } from "../proof/other-facts.ts";
 import type { RequiredProof } from "../proof/required-proof.ts";
 import { SeenSource } from "../proof/seen-source.ts";
 import { SteadyFacts } from "../proof/steady-facts.ts";
@@ -218,7 +218,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   if (another !== null) return another;
   if (toMend.length > 0)
     job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetched or made again`);
-  const outlook = await lookAhead(facts, run, committed, settledBefore(), signal);
+  const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
+  const outlook = await lookAhead(facts, run, committed, settledBefore(), seen, signal);
   const { until, isUnmarked } = outlook;
   const held = {
     layout: archive.layout,
@@ -260,7 +261,6 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     "aside",
     signal,
   );
-  const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
   for (const { name } of wanted) {
     // what an interrupted job saw of the source counts as well
     const { largest } = journal.held.of(name).fullScan ?? {};
@@ -331,7 +331,10 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
   for (const disk of archive.layout.disks) await refuseWhenFull(disk, diskBytes(text));
   await together((table) => table.fetch());
-  let latest = await outlook.factsNow();
+  // where the source's other way says after the rows what the first said ahead of them, both are asked in one question
+  const agreed =
+    run.final && outlook.facts !== null ? await sameByOtherWay(source, run, outlook.facts, signal) : null;
+  let latest = agreed ?? (await outlook.factsNow());
   const reconcile = async (rounds: number) => {
     for (let round = 0; round < rounds; round++) {
       let more = false;
@@ -373,7 +376,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const warn = (text: string) => {
     if (!warnings.includes(text)) warnings.push(text);
   };
-  const differingNow = () => {
+  const differingNow = async () => {
+    if (agreed !== null && agreed === latest) return new Map<TableName, RunvaultError>();
     const bounds = context.until === undefined ? {} : { to: context.until };
     return differingTables(source, run, bounds, latest, warn, signal);
   };
@@ -449,6 +453,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     run,
     journal,
     now !== run,
+    { summary, facts: run.final ? latest?.text : undefined },
     Object.fromEntries(former),
     warnings,
     signal,
@@ -585,7 +590,7 @@ function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly stri
 }
 
 /**
- * The run's documents. One that the gateway refuses, or that is nested deeper than readers of JSON take, stays as it is
+ * The run's documents; those in `known` were asked for already. One that the gateway refuses, or that is nested deeper than readers of JSON take, stays as it is
  * held, with a warning: rows are proven without.
  * A run that is not there any more is an error.
  */
@@ -595,6 +600,7 @@ async function fetchDocuments(
   run: RunRef,
   journal: RunJournal,
   isDescribed: boolean,
+  known: { readonly [kind in DocumentKind]?: Uint8Array | Promise<Uint8Array | null> | undefined },
   former: Manifest["documents"],
   warnings: string[],
   signal: AbortSignal,
@@ -608,10 +614,9 @@ async function fetchDocuments(
     let bytes: Uint8Array | null;
     try {
       // what describes the run was asked for again once the rows were here
-      const isDescription = isDescribed && (kind === "run" || kind === "summary");
-      bytes = isDescription
-        ? await lists.document(run, kind, signal)
-        : await source.document(run, kind, signal);
+      if (kind === "instance" || (isDescribed && (kind === "run" || kind === "summary")))
+        bytes = await lists.document(run, kind, signal);
+      else bytes = (await known[kind]) ?? (await source.document(run, kind, signal));
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown);
@@ -628,9 +633,14 @@ async function fetchDocuments(
       if (former[kind] !== undefined) documents[kind] = former[kind];
       continue;
     }
+    const sha256 = sha256Of(bytes);
+    if (former[kind]?.sha256 === sha256) {
+      documents[kind] = former[kind];
+      continue;
+    }
     const file = journal.nextName(kind, "json");
     await journal.writeDocument(file, bytes);
-    documents[kind] = { file, storedBytes: bytes.byteLength, sha256: sha256Of(bytes) };
+    documents[kind] = { file, storedBytes: bytes.byteLength, sha256 };
   }
   return documents;
 }

@@ -8,6 +8,7 @@ import { isDue } from "../plan/committed-table.ts";
 import { isRefusal, shortestRefusedNs, type TableAsks } from "../plan/table-asks.ts";
 import { isRefusedByRoute } from "../proof/absent-table.ts";
 import { isProofEnough, type RequiredProof } from "../proof/required-proof.ts";
+import type { SeenSource } from "../proof/seen-source.ts";
 import { type RunDescription, settledVersion } from "./run-description.ts";
 
 /** Rows in a window by the gateway's facts. */
@@ -40,10 +41,12 @@ export async function lookAhead(
   run: RunDescription,
   committed: Manifest | null,
   settled: Nanoseconds,
+  seen: SeenSource,
   signal: AbortSignal,
 ): Promise<RunHorizon> {
   const whole = await source.facts(run, {}, signal);
-  const bounded = whole !== null && (await keepsToBounds(source, run, whole, signal));
+  const bounded =
+    whole !== null && (await seen.keepsToBounds(() => keepsToBounds(source, run, whole, signal)));
   const until = run.final ? undefined : horizonOf(whole, settled, committed);
   const factsNow = () => source.facts(run, until === undefined ? {} : { to: until }, signal);
   return {

@@ -1,13 +1,14 @@
 import type { RunJournal } from "../../archive/write/run-journal.ts";
 import type { Table } from "../../model/profile/table.ts";
 import { requireRoom } from "../fetch/disk-need.ts";
-import { segmentsOf } from "../fetch/fetch-slice.ts";
-import type { FetchedSegment, Slice } from "../fetch/slice.ts";
+import { RowsAround, segmentsOf } from "../fetch/fetch-slice.ts";
+import type { FetchedSegment, Slice, SliceEnd } from "../fetch/slice.ts";
 import { firstTime } from "../plan/full-scan.ts";
 import type { Window } from "../plan/held-window.ts";
 import { countSlice } from "../plan/slices.ts";
 import { isRefusal, probe, shortestRefusedNs } from "../plan/table-asks.ts";
 import { rowsOutside } from "../proof/outer-ends.ts";
+import { type Rung, rungsAround } from "../proof/rungs.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 
@@ -19,6 +20,17 @@ export interface SliceStoring {
   /** The plan found no rows missing: a slice of it is there for what counts may not have yet. */
   readonly isNothingPlanned: boolean;
   readonly onDisagreement: (window: Disagreement) => void;
+  /** Hears of the bounds around a whole table in which an answer brought its rows and no others. */
+  readonly onAlone: (alone: AloneOnRung) => void;
+}
+
+/** Bounds in which a single answer, of so many bytes, brought a table's rows, as many as are counted, and no others. */
+export interface AloneOnRung {
+  readonly rung: Rung;
+  /** The slice's own bounds. */
+  readonly of: Window;
+  readonly rows: number;
+  readonly bytes: number;
 }
 
 /** A window that brought another number of rows than the gateway counts in it, asked before and after. */
@@ -40,36 +52,72 @@ async function countedSlice(planned: Slice, storing: SliceStoring): Promise<Slic
   return (await probe(asksOf(table, context), planned)) === undefined ? null : planned;
 }
 
-/** Fetches a slice; one that the gateway refuses in halves, for some answer no more than a month at once. */
+/**
+ * Fetches a slice. One that is a whole table is asked for within bounds far around it, so that the same answer shows its
+ * ends; one that the gateway refuses in halves, for some answer no more than a month at once.
+ */
 export async function storeSlice(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<void> {
-  const { table, context } = storing;
-  const { journal } = context;
+  if (await storeWithinRung(planned, signal, storing)) return;
   try {
     await storeAtOnce(planned, signal, storing);
   } catch (error) {
     const { from, to } = planned;
     if (!isRefusal(error) || to - from <= shortestRefusedNs) throw error;
-    await journal.dropSegments(
-      table.name,
-      journal.held.of(table.name).segments.filter((segment) => liesIn(segment, planned)),
-    );
+    await dropWithin(planned, storing);
     const middle = from + (to - from) / 2n;
     await storeSlice({ ...planned, to: middle, expected: undefined }, signal, storing);
     await storeSlice({ ...planned, from: middle, expected: undefined }, signal, storing);
   }
 }
 
-async function storeAtOnce(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<void> {
+/** Fetches a whole table from bounds around it; false where it is not to be had so, and nothing is stored. */
+async function storeWithinRung(planned: Slice, signal: AbortSignal, storing: SliceStoring): Promise<boolean> {
+  const { context, countRows, onAlone } = storing;
+  const { run, until, work } = context;
+  const { from, to, expected } = planned;
+  if (!expected || countRows === undefined || !work.seen.takesWideBounds) return false;
+  const extent = { first: from, last: to - 1n };
+  const rung = rungsAround(run, until, extent).find(({ kind }) => kind === "wide");
+  if (rung === undefined) return false;
+  let around: SliceEnd | undefined;
+  try {
+    around = await storeAtOnce({ ...planned, around: rung }, signal, storing);
+  } catch (error) {
+    const isRefused = isRefusal(error);
+    if (isRefused) work.seen.refusedWideBounds();
+    else if (!(error instanceof RowsAround)) throw error;
+    await dropWithin(planned, storing);
+    return false;
+  }
+  // bounds that are cut down or misread are answered with nothing
+  if (around?.rows === 0) work.seen.refusedWideBounds();
+  if (around?.isAlone) {
+    onAlone({ rung, of: planned, rows: around.rows, bytes: around.bytes });
+  }
+  return around === undefined || around.rows > 0;
+}
+
+async function dropWithin(window: Window, { table, context: { journal } }: SliceStoring): Promise<void> {
+  const within = journal.held.of(table.name).segments.filter((segment) => liesIn(segment, window));
+  await journal.dropSegments(table.name, within);
+}
+
+/** Gives how the slice ended; undefined where nothing was to be fetched. */
+async function storeAtOnce(
+  planned: Slice,
+  signal: AbortSignal,
+  storing: SliceStoring,
+): Promise<SliceEnd | undefined> {
   const { table, context, countRows } = storing;
   const { journal, work, onRows } = context;
   const counted = await countedSlice(planned, storing);
-  if (counted === null) return;
+  if (counted === null) return undefined;
   const slice = { ...counted, isFinal: context.run.final };
   const name = table.name;
   // a slice of a full scan's plan: nothing counts its rows
   const isUncounted = journal.held.of(name).fullScan !== null && slice.expected === undefined;
   let firstRow: string | null | undefined;
-  let rows = 0;
+  let ended: SliceEnd | undefined;
   const writes: Promise<void>[] = [];
   const unjournalled: Awaited<ReturnType<RunJournal["writeSegment"]>>[] = [];
   const write = async ({ draft, text, release }: FetchedSegment) => {
@@ -85,9 +133,7 @@ async function storeAtOnce(planned: Slice, signal: AbortSignal, storing: SliceSt
   const dropAll = async () => {
     await Promise.all(writes);
     unjournalled.length = 0;
-    const { from, to } = slice;
-    const stale = journal.held.of(name).segments.filter((s) => BigInt(s.from) >= from && BigInt(s.to) <= to);
-    await journal.dropSegments(name, stale);
+    await dropWithin(slice, storing);
   };
   let hasFailed = false;
   const fetching = {
@@ -99,7 +145,7 @@ async function storeAtOnce(planned: Slice, signal: AbortSignal, storing: SliceSt
   try {
     for await (const event of segmentsOf(slice, fetching)) {
       if (event.kind === "restart") await dropAll();
-      else if (event.kind === "end") rows = event.rows;
+      else if (event.kind === "end") ended = event;
       else {
         if (firstRow === undefined) firstRow = await firstTime(event.text);
         // not awaited here: the next rows come in while these are compressed and synced
@@ -116,10 +162,14 @@ async function storeAtOnce(planned: Slice, signal: AbortSignal, storing: SliceSt
   }
   await Promise.all(writes);
   if (unjournalled.length > 0) await journal.addSegments(name, unjournalled);
+  const rows = ended?.rows ?? 0;
+  // bounds far around it that brought nothing are asked about otherwise
+  if (slice.around !== undefined && rows === 0) return ended;
   if (rows !== slice.expected) await holdAgainstCount(slice, rows, storing);
   if (isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
     await requireNothingIn({ from: slice.from, to: BigInt(firstRow) }, storing);
   }
+  return ended;
 }
 
 /** Counts again in a window that brought another number of rows than it was counted to have. */

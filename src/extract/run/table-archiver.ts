@@ -45,12 +45,12 @@ import { comparableHash, type GatewayHash, gatewayHash } from "../proof/hashed.t
 import { rowsOutside } from "../proof/outer-ends.ts";
 import { type AttemptMark, markOf, type ProvenMark, provenStanding } from "../proof/proven-standing.ts";
 import { isProofEnough, weakerProof } from "../proof/required-proof.ts";
-import { type Rung, windowText } from "../proof/rungs.ts";
+import { type Extent, type Rung, windowText } from "../proof/rungs.ts";
 import { type FilledExtent, proveEmpty } from "../proof/zero-rows.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 import { extentOf, passOverRows, type Scan, scanAll } from "./scan-passes.ts";
-import { type Disagreement, liesIn, storeSlice } from "./store-slice.ts";
+import { type AloneOnRung, type Disagreement, liesIn, storeSlice } from "./store-slice.ts";
 
 type Proof = Certificate["proof"];
 
@@ -67,6 +67,8 @@ export class TableArchiver {
   #doubt: RunvaultError | null = null;
   #plan: FetchPlan | undefined;
   #lapsed: LapsedPlan | undefined;
+  /** The bounds in which this job's one answer brought all rows and no others. */
+  #alone: AloneOnRung | undefined;
   /** The row hash of all that is held, once it was needed. */
   #wholeHash: RowHash | null = null;
   /** True once what was held has been streamed again. */
@@ -162,6 +164,7 @@ export class TableArchiver {
    */
   async streamAgain(facts: StorageFacts | null): Promise<boolean> {
     if (this.#lapsed !== undefined) return false;
+    this.#alone = undefined;
     const isOther = await this.#compare(true);
     // what a full scan found is of the version before, too
     if (facts === null) this.#context.journal.held.of(this.table.name).fullScan = null;
@@ -254,6 +257,7 @@ export class TableArchiver {
   async fetch(): Promise<void> {
     const plan = this.#plan;
     if (plan === undefined) return;
+    if (plan.gaps.length > 0) this.#alone = undefined;
     const { slices, journal, run, work } = this.#context;
     const { name } = this.table;
     // not before: facts that nothing has room for decide nothing
@@ -267,6 +271,9 @@ export class TableArchiver {
       countRows: this.#countRows,
       isNothingPlanned: this.rowsToFetch === 0,
       onDisagreement: (window: Disagreement) => this.#disagreeing.push(window),
+      onAlone: (alone: AloneOnRung) => {
+        this.#alone = alone;
+      },
     };
     const fetched = fetchBuckets({
       slices: slicesOf(run, this.table, plan),
@@ -419,18 +426,27 @@ export class TableArchiver {
     this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
     if (this.restsOn.length > 0) return;
     const openEnds = own === undefined ? (fullScan?.openEnds ?? []) : [];
+    const alone = this.#isAlone(extent) ? this.#alone : undefined;
     const common = {
       asks: asksOf(this.table, this.#context),
       run,
       until,
       extent,
-      rung: this.#scan.found.rung,
+      rung: alone?.rung ?? this.#scan.found.rung,
+      alone,
       openEnds,
     };
     await this.#doubting(async () => {
       const prove = () => proveFilled({ ...common, mostBytes: work.mostBytes, seen: work.seen });
       this.restsOn = await slices.add(prove);
     });
+  }
+
+  /** Whether the answer that brought these rows alone is of the table as it is counted now. */
+  #isAlone({ first, last }: Extent): boolean {
+    if (this.#alone === undefined) return false;
+    const { from, to } = this.#alone.of;
+    return from === first && to === (this.#context.until ?? last + 1n);
   }
 
   /**
