@@ -162,6 +162,10 @@ const folders = {
   },
   "gateway/rest": { doors: [], within: ["list-document", "rest-gateway"] },
   "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
+  "pipeline/file": {
+    doors: ["cron", "job-fault", "job-files", "job-json-schema", "job-schema"],
+    within: ["glob", "job-values"],
+  },
   serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },
   "serve/auth": {
     doors: ["host-names", "token-list"],

@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 const rooms = [
   ...["model", "row", "duckdb", "gateway", "simulator", "archive", "serve"],
-  ...["extract", "analytics", "faults", "cli"],
+  ...["extract", "analytics", "faults", "pipeline", "cli"],
 ];
 
 /**

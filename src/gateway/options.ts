@@ -56,6 +56,9 @@ const policy = z.custom<RetryPolicy>(
   "must be a retry policy",
 );
 
+/** What the name of a header is made of. */
+export const headerNamePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
 const schema = z.strictObject({
   baseUrl: z.string().min(1).max(8192),
   token: z
@@ -63,10 +66,7 @@ const schema = z.strictObject({
     .regex(/^[\x21-\x7e]+$/, "must be printable ASCII without spaces; look for a stray line break")
     .max(65_536)
     .optional(),
-  tokenHeader: z
-    .string()
-    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be a header name")
-    .default("Authorization"),
+  tokenHeader: z.string().regex(headerNamePattern, "must be a header name").default("Authorization"),
   connectTimeoutMs: ms.default(10_000),
   headersTimeoutMs: ms.default(60_000),
   bodyIdleTimeoutMs: ms.default(60_000),

@@ -104,6 +104,8 @@ export interface ErrorPlace {
   readonly slice?: string;
   readonly file?: string;
   readonly line?: number;
+  /** With a line: the character in it, from 1. */
+  readonly column?: number;
   readonly url?: string;
 }
 

@@ -5,8 +5,8 @@ import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { everyFile } from "../../src/archive/manifest/manifest-files.ts";
-import { formatRun } from "../../src/cli/options/run-argument.ts";
 import type { Terminal } from "../../src/cli/output/terminal.ts";
+import { formatRun } from "../../src/model/run-argument.ts";
 import { makeMixedArchive, mixedRuns } from "../fixtures/archive/mixed-archive.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 

@@ -6,11 +6,11 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { checkedValues } from "../../src/cli/options/option-values.ts";
-import { formatRun, parseRun } from "../../src/cli/options/run-argument.ts";
 import { clockFrom } from "../../src/cli/options/simulated-clock.ts";
 import { reportFailure } from "../../src/cli/process/failure.ts";
 import { createLog } from "../../src/cli/process/log.ts";
 import { RunvaultError } from "../../src/model/error.ts";
+import { formatRun, parseRun } from "../../src/model/run-argument.ts";
 import { createScrubber } from "../../src/model/text/scrubber.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 

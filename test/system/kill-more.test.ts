@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
-import { parseRun } from "../../src/cli/options/run-argument.ts";
+import { parseRun } from "../../src/model/run-argument.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { type Running, start } from "../fixtures/command/command-process.ts";
 import { filesBelow, type KillAt, KillDriver, KillWorld } from "../fixtures/command/kill-driver.ts";

@@ -21,8 +21,23 @@ beforeEach(async () => {
 
 describe("a command loads what it uses", () => {
   // the ecosystem's largest first: each alone takes longer to load than a command may to start
-  const heavy = ["@duckdb/node-api", "@bufbuild/protobuf", "undici", "fastify", "apache-arrow", "pino"];
+  const heavy = [
+    "@duckdb/node-api",
+    "@bufbuild/protobuf",
+    "undici",
+    "fastify",
+    "apache-arrow",
+    "pino",
+    "yaml",
+    "croner",
+  ];
   const languages = "zod's languages";
+  /** What job files are read with. */
+  const reading = ["yaml", "croner"];
+  const checked = ["gateway.url=http://h", "gateway.token={ env: PATH }", "run=a/b"].flatMap((set) => [
+    "--set",
+    set,
+  ]);
 
   it.each([
     ["--version", ["--version"], [...heavy, "zod", "cli-progress"]],
@@ -35,6 +50,12 @@ describe("a command loads what it uses", () => {
       [...heavy, languages, "cli-progress"],
     ],
     ["runs", ["runs"], [...heavy, languages]],
+    [
+      "check",
+      ["check", inProject("pipelines/archive-run.yaml"), ...checked],
+      [...heavy.filter((name) => !reading.includes(name)), languages, "cli-progress"],
+    ],
+    ["schema", ["schema", "pipeline"], [...heavy.filter((name) => !reading.includes(name)), languages]],
   ])("%s", async (_, args, unused) => {
     const { main } = await modulesOf(args);
     expect(main).toContain("commander");

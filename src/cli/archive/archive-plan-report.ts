@@ -1,11 +1,11 @@
 import type { RunPlan } from "../../extract/plan/plan-run.ts";
 import type { RunvaultError } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
-import { formatRun } from "../options/run-argument.ts";
 import { notedTable } from "../output/noted-table.ts";
 import { grouped } from "../output/number-text.ts";
 

@@ -4,12 +4,12 @@ import { type ArchivedRun, type ArchiveRunsJob, archiveRuns } from "../../extrac
 import { type Budget, openBudget } from "../../extract/run/budget.ts";
 import type { RunWatcher } from "../../extract/run-watcher.ts";
 import { worstExit } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
 import { version } from "../../model/version.ts";
 import { killStep } from "../maintain/kill-step.ts";
 import { openGatewayFor, retryPolicyFor } from "../options/gateway-options.ts";
-import { formatRun } from "../options/run-argument.ts";
 import type { Progress } from "../output/progress.ts";
 import type { Session } from "../process/session.ts";
 import { planRuns } from "./archive-dry-run.ts";

@@ -1,11 +1,11 @@
 import type { ArchiveTarget } from "../../extract/choose/choose-runs.ts";
 import type { ListFinding } from "../../extract/choose/list-finding.ts";
 import { exit } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
-import { formatRun } from "../options/run-argument.ts";
 import { grouped } from "../output/number-text.ts";
 import { ReportStream } from "../output/report-stream.ts";
 import type { Session } from "../process/session.ts";

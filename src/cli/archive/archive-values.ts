@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ArchiveTarget } from "../../extract/choose/choose-runs.ts";
 import { RunvaultError } from "../../model/error.ts";
+import { askable, parseInstance, parseRun } from "../../model/run-argument.ts";
 import { archiveShape, scratchShape } from "../options/archive-option.ts";
 import { gatewayShape } from "../options/gateway-options.ts";
 import {
@@ -14,7 +15,6 @@ import {
   waitMs,
   wholeNumber,
 } from "../options/option-values.ts";
-import { askable, parseInstance, parseRun } from "../options/run-argument.ts";
 
 /** As `archive/segment.ts` has it, whose zlib this command does not load before it runs. */
 const mostSegmentBytes = 64 * 1024 * 1024;

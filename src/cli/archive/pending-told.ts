@@ -1,8 +1,8 @@
 import type { PendingWork } from "../../archive/write/pending-work.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
-import { formatRun } from "../options/run-argument.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { minuteText } from "../output/minute-text.ts";
 

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
+import { runArgumentHelp } from "../../model/run-argument.ts";
 import { type ArchiveValues, archiveSchema, archiveTarget } from "../archive/archive-values.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, scratchOption } from "../options/archive-option.ts";
 import { addGatewayOptions } from "../options/gateway-options.ts";
 import { jsonLinesOption } from "../options/json-lines.ts";
-import { runArgumentHelp } from "../options/run-argument.ts";
 import type { Session } from "../process/session.ts";
 
 /** `runvault archive` */

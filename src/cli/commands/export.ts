@@ -13,6 +13,7 @@ import {
 import type { Shortfall } from "../../analytics/shortfall.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../../model/profile/table.ts";
+import { parseRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
@@ -22,7 +23,6 @@ import { archiveOption, archiveShape } from "../options/archive-option.ts";
 import { instant, instantHelp } from "../options/instant.ts";
 import { mebibytes, nonEmpty, wholeNumber } from "../options/option-values.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "../options/reader-options.ts";
-import { parseRun } from "../options/run-argument.ts";
 import { grouped } from "../output/number-text.ts";
 import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";

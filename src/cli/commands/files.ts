@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { tableNamed } from "../../model/profile/table.ts";
+import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape } from "../options/archive-option.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "../options/reader-options.ts";
-import { parseRun, runArgumentHelp } from "../options/run-argument.ts";
 import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";
 

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
+import { parseInstance, parseRun, runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
 import { removalAgeMs } from "../options/option-values.ts";
-import { parseInstance, parseRun, runArgumentHelp } from "../options/run-argument.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({

@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
 import { tableStates } from "../../archive/manifest/manifest.ts";
+import { parseInstance } from "../../model/run-argument.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import type { ListedState } from "../list/list-runs.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "../options/gateway-options.ts";
 import { httpAddress } from "../options/option-values.ts";
-import { parseInstance } from "../options/run-argument.ts";
 import type { Session } from "../process/session.ts";
 
 const listedStates: readonly ListedState[] = [...tableStates, "pending", "damaged"];

@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { faultGrammar, faultKinds } from "../../faults/fault.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import { formatTime, type Nanoseconds } from "../../model/time.ts";
 import { version } from "../../model/version.ts";
 import { isLoopback } from "../../serve/http/loopback.ts";
@@ -12,7 +13,6 @@ import { countBuffersWithHeap } from "../apart/external-memory.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { readTokenFile } from "../options/gateway-options.ts";
 import { wholeNumber } from "../options/option-values.ts";
-import { formatRun } from "../options/run-argument.ts";
 import {
   addServeOptions,
   announceUntilStopped,

@@ -1,10 +1,10 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
+import { parseRunOrInstance, runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
 import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "../options/gateway-options.ts";
 import { ageMs, httpAddress, percentage } from "../options/option-values.ts";
-import { parseRunOrInstance, runArgumentHelp } from "../options/run-argument.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({

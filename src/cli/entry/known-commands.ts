@@ -77,6 +77,16 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/gc.ts")).gcCommand,
   },
   {
+    name: "check",
+    summary: "check job files before they run unattended",
+    load: async () => (await import("../commands/check.ts")).checkCommand,
+  },
+  {
+    name: "schema",
+    summary: "print the JSON Schema of job files",
+    load: async () => (await import("../commands/schema.ts")).schemaCommand,
+  },
+  {
     name: "serve",
     summary: "serve an archive as the gateway would",
     load: async () => (await import("../commands/serve.ts")).serveCommand,

@@ -3,13 +3,13 @@ import { firstOfMany } from "../../extract/choose/first-of-many.ts";
 import { namedRuns } from "../../extract/choose/named-runs.ts";
 import { RunLists } from "../../extract/choose/run-lists.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { formatTime, wallClock } from "../../model/time.ts";
 import { instanceNotFound } from "../../model/usual-errors.ts";
 import { exitsOf, tellFindings } from "../archive/list-findings.ts";
 import { type GatewayValues, openGatewayFor } from "../options/gateway-options.ts";
 import { httpAddress } from "../options/option-values.ts";
-import { formatRun } from "../options/run-argument.ts";
 import { fitNames } from "../output/fit-names.ts";
 import type { Session } from "../process/session.ts";
 

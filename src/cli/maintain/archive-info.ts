@@ -13,9 +13,9 @@ import { type PendingWork, pendingWork } from "../../archive/write/pending-work.
 import { freeBytes } from "../../extract/fetch/disk-need.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { pendingJson } from "../archive/pending-told.ts";
-import { formatRun } from "../options/run-argument.ts";
 import { type CommandToCopy, commandsToCopy } from "../output/command-to-copy.ts";
 import type { Session } from "../process/session.ts";
 

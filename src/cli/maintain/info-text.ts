@@ -1,10 +1,10 @@
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { tableStates } from "../../archive/manifest/manifest.ts";
 import { tableNames } from "../../model/profile/table.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
-import { formatRun } from "../options/run-argument.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { fitNames } from "../output/fit-names.ts";
 import { minuteText } from "../output/minute-text.ts";

@@ -3,11 +3,11 @@ import { lockRun } from "../../archive/lock.ts";
 import { linkedParquet, refreshTables } from "../../archive/write/commit.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { tableNames } from "../../model/profile/table.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { manifestsOf } from "../list/manifests-of.ts";
-import { formatRun } from "../options/run-argument.ts";
 import { grouped } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 

@@ -1,7 +1,7 @@
 import { damagedHint } from "../../archive/read/whole-files.ts";
 import type { VerifyReport } from "../../archive/verify/verify-report.ts";
 import { type ErrorCode, usualHints } from "../../model/error.ts";
-import { formatRun } from "../options/run-argument.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { commandsInText } from "../output/commands-in-text.ts";
 import type { Repair } from "./verify-repair.ts";

@@ -4,10 +4,10 @@ import { lostFiles } from "../../archive/read/lost-files.ts";
 import type { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { rebuildRun } from "../../extract/rebuild/rebuild-run.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { wallClock } from "../../model/time.ts";
 import { version } from "../../model/version.ts";
-import { formatRun } from "../options/run-argument.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import type { Session } from "../process/session.ts";
 

@@ -9,13 +9,13 @@ import { type PendingWork, pendingWork } from "../../archive/write/pending-work.
 import { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { verifyAgainst } from "../../extract/run/verify-against.ts";
 import { type ErrorCode, exit, RunvaultError, worstExit } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import type { HistorySource } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { pendingJson, pendingLine } from "../archive/pending-told.ts";
 import { type GatewayValues, openGatewayFor } from "../options/gateway-options.ts";
-import { formatRun } from "../options/run-argument.ts";
 import { type CommandToCopy, commandsToCopy } from "../output/command-to-copy.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";

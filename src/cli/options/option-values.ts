@@ -3,26 +3,12 @@ import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
 import { isTableName, type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import { longestTimerMs, timerMs } from "../../model/retry/deadline.ts";
+import { isHttpAddress } from "../../model/text/http-address.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
-
-const unitMs: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1_000,
-  m: 60_000,
-  min: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 7 * 86_400_000,
-};
+import { bytesPerSecondOf, mebibytesOf, millisecondsOf } from "../../model/text/quantity.ts";
 
 /** Text that is not empty. */
 export const nonEmpty = z.string().min(1, "must not be empty");
-
-/** A time span with its unit in milliseconds; NaN for any other text. */
-function millisecondsOf(text: string): number {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|min|h|d|w)$/.exec(text);
-  return match === null ? Number.NaN : Math.round(Number(match[1]) * unitMs[match[2]!]!);
-}
 
 /** `500ms`, `60s`, `2m`, `1h` → milliseconds. A deadline: what is longer than a timer can wait is cut to that. */
 export const durationMs = z.string().transform((text, context) => {
@@ -93,19 +79,16 @@ export const positiveNumber = z.string().transform((text, context) => {
 
 /** `512MB`, `2GB` (powers of 1024) → mebibytes. */
 export const mebibytes = z.string().transform((text, context) => {
-  const match = /^(\d+)(M|G)i?B?$/i.exec(text);
-  const size = match === null ? 0 : Number(match[1]) * (match[2]!.toUpperCase() === "G" ? 1024 : 1);
-  if (size >= 1 && Number.isSafeInteger(size)) return size;
+  const size = mebibytesOf(text);
+  if (!Number.isNaN(size)) return size;
   context.addIssue("must be a whole number of MB or GB (powers of 1024), such as 512MB or 2GB");
   return z.NEVER;
 });
 
 /** `500B`, `64KB`, `2MB` (powers of 1024) → bytes a second. */
 export const bytesPerSecond = z.string().transform((text, context) => {
-  const match = /^(\d+)(B|Ki?B?|Mi?B?)(?:\/s)?$/i.exec(text);
-  const unit = { B: 1, K: 1024, M: 1024 ** 2 }[match?.[2]?.[0]?.toUpperCase() ?? ""] ?? 0;
-  const rate = Number(match?.[1] ?? 0) * unit;
-  if (rate >= 1 && Number.isSafeInteger(rate)) return rate;
+  const rate = bytesPerSecondOf(text);
+  if (!Number.isNaN(rate)) return rate;
   context.addIssue("must be a whole number of B, KB or MB per second (powers of 1024), such as 64KB");
   return z.NEVER;
 });
@@ -193,11 +176,6 @@ export const finishedWords = z.string().transform((text, context) => {
 
 /** An http or https address. */
 export const httpAddress = z.string().refine(isHttpAddress, "must be an http:// or https:// address");
-
-function isHttpAddress(text: string): boolean {
-  const url = URL.parse(text);
-  return url !== null && (url.protocol === "http:" || url.protocol === "https:");
-}
 
 /**
  * A command's options and arguments, checked strictly. The environment does not count for options that `unused` names.

@@ -1,7 +1,8 @@
-import { constants, type Stats } from "node:fs";
+import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { RunvaultError } from "../../model/error.ts";
+import { otherReaders } from "../../model/other-readers.ts";
 import type { Session } from "../process/session.ts";
 import { unreadable } from "../process/unreadable.ts";
 
@@ -62,16 +63,4 @@ async function readNow(handle: FileHandle, buffer: Buffer, at: number): Promise<
     if ((error as NodeJS.ErrnoException).code === "EAGAIN") return -1;
     throw error;
   }
-}
-
-/**
- * Which users beside ourselves may read a file; null where none may. A group may where root owns the file: that is how
- * secrets reach a process which is not root's, in Kubernetes say.
- */
-function otherReaders(stats: Stats): string | null {
-  // no permissions in these bits there; a pipe has no other reader anyway
-  if (process.platform === "win32" || !stats.isFile()) return null;
-  if ((stats.mode & 0o004) !== 0) return "every user";
-  const isFromRoot = stats.uid === 0 && process.getuid?.() !== 0;
-  return (stats.mode & 0o040) !== 0 && !isFromRoot ? "a group of users" : null;
 }

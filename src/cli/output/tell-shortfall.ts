@@ -1,7 +1,7 @@
 import type { Shortfall, WithheldTable } from "../../analytics/shortfall.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
 import { countText } from "../../model/text/plural.ts";
-import { formatRun } from "../options/run-argument.ts";
 import type { Session } from "../process/session.ts";
 import { shellWord } from "./shell-word.ts";
 

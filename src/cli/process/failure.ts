@@ -52,6 +52,7 @@ const placeWords: readonly (readonly [keyof ErrorPlace, string])[] = [
   ["url", "url"],
   ["file", "file"],
   ["line", "line"],
+  ["column", "column"],
 ];
 
 /** What is known of a place, in one line. */

@@ -1,6 +1,6 @@
-import { RunvaultError } from "../../model/error.ts";
-import type { RunRef } from "../../model/source.ts";
-import { idFault, shownId } from "../../model/text/id-fault.ts";
+import { RunvaultError } from "./error.ts";
+import type { RunRef } from "./source.ts";
+import { idFault, shownId } from "./text/id-fault.ts";
 
 /** How a run is named on the command line, for `--help`. */
 export const runArgumentHelp =

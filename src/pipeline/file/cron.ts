@@ -1,0 +1,93 @@
+import { Cron } from "croner";
+
+/** The five fields, with what each may hold. */
+const fields: readonly Field[] = [
+  { name: "minute", from: 0, to: 59, names: [] },
+  { name: "hour", from: 0, to: 23, names: [] },
+  { name: "day of the month", from: 1, to: 31, names: [] },
+  {
+    name: "month",
+    from: 1,
+    to: 12,
+    names: ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
+  },
+  // 0 and 7 are both Sunday
+  { name: "day of the week", from: 0, to: 7, names: ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"] },
+];
+
+interface Field {
+  readonly name: string;
+  readonly from: number;
+  readonly to: number;
+  readonly names: readonly string[];
+}
+
+/** When a job starts: a cron expression, read on the clock of a time zone. */
+export interface Cronjob {
+  readonly cron: string;
+  /** IANA name. */
+  readonly timezone: string;
+}
+
+/**
+ * What is wrong with a cron expression, in words; null where nothing is. Five fields of numbers, names of months and days,
+ * `*`, lists, ranges and steps: what every scheduler reads alike.
+ */
+export function cronFault(text: string): string | null {
+  const parts = text.trim().split(/\s+/);
+  if (parts.length !== fields.length || parts[0] === "") {
+    return `has ${parts[0] === "" ? 0 : parts.length} fields instead of five (minute, hour, day of the month, month, day of the week)`;
+  }
+  for (const [index, part] of parts.entries()) {
+    const fault = part
+      .split(",")
+      .map((item) => itemFault(item, fields[index]!))
+      .find((found) => found !== null);
+    if (fault !== undefined) return fault;
+  }
+  return firstStart({ cron: text, timezone: "UTC" }) === null ? "never fires: no year has such a day" : null;
+}
+
+function itemFault(item: string, field: Field): string | null {
+  const [, range = "", step] = /^([^/]*)(?:\/(.*))?$/.exec(item) ?? [];
+  const size = field.to - field.from + 1;
+  if (step !== undefined && !(/^\d{1,2}$/.test(step) && Number(step) >= 1 && Number(step) <= size)) {
+    return `has a wrong step in its ${field.name}: a step is a number from 1 to ${size} behind the slash`;
+  }
+  if (range === "*") return null;
+  if (step !== undefined && !range.includes("-")) {
+    return `has a step behind a single ${field.name}: write * or a range before the slash`;
+  }
+  const ends = range.split("-").map((end) => numberOf(end, field));
+  if (ends.length > 2 || ends.some((end) => Number.isNaN(end) || end < field.from || end > field.to)) {
+    const named = field.names.length === 0 ? "" : ` or ${field.names[0]} to ${field.names.at(-1)}`;
+    return `has a wrong ${field.name}, which is ${field.from} to ${field.to}${named}`;
+  }
+  return ends[0]! > (ends[1] ?? ends[0]!)
+    ? `has a range in its ${field.name} that ends before it begins`
+    : null;
+}
+
+function numberOf(end: string, field: Field): number {
+  const name = field.names.indexOf(end.toUpperCase());
+  if (name >= 0) return name + field.from;
+  return /^\d{1,2}$/.test(end) ? Number(end) : Number.NaN;
+}
+
+/** The first start after an instant; null where there is none. */
+function firstStart(job: Cronjob, after?: Date): Date | null {
+  return nextStarts(job, 1, after)[0] ?? null;
+}
+
+/**
+ * The next starts of a schedule after an instant (now). On the day on which clocks are put forward, a start in the hour
+ * that is left out comes right after it; on the day on which they are put back, a start in the hour that comes twice
+ * comes once.
+ */
+export function nextStarts(
+  { cron, timezone }: Cronjob,
+  count: number,
+  after: Date = new Date(),
+): readonly Date[] {
+  return new Cron(cron, { timezone, paused: true }).nextRuns(count, after);
+}

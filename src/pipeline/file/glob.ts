@@ -1,0 +1,58 @@
+/** A pattern for names, in which `*` stands for any characters, none among them, and `?` for exactly one. */
+export interface Glob {
+  /** As it was written. */
+  readonly pattern: string;
+  /** Whether it has neither: then it is a name, which must exist. */
+  readonly isExact: boolean;
+  matches(name: string): boolean;
+}
+
+/** Characters that mean something in other programs' patterns, and nothing here. */
+const foreign = /[[\]{}\\!]|\*\*/;
+
+/** What is wrong with a pattern, in words; null where nothing is. */
+export function globFault(pattern: string): string | null {
+  return foreign.test(pattern) ? "has more than * and ?, which alone mean anything in a pattern" : null;
+}
+
+/** A pattern as something that matches; `textOf` reads what is escaped in it, behind its wildcards. */
+export function glob(pattern: string, textOf: (part: string) => string = (part) => part): Glob {
+  const parts = pattern
+    .split(/([*?])/)
+    .flatMap((part): Part[] => (part === "*" || part === "?" ? [{ wild: part }] : [...textOf(part)]));
+  return {
+    pattern,
+    isExact: !/[*?]/.test(pattern),
+    matches: (name) => matchesParts(parts, [...name]),
+  };
+}
+
+type Part = string | { readonly wild: string };
+
+/** In time that grows with the product of both lengths, whatever the pattern: each `*` is tried again from one place only. */
+function matchesParts(parts: readonly Part[], name: readonly string[]): boolean {
+  let part = 0;
+  let at = 0;
+  let star = -1;
+  let starAt = 0;
+  while (at < name.length) {
+    const wanted = parts[part];
+    if (typeof wanted === "object" && wanted.wild === "*") {
+      star = part++;
+      starAt = at;
+    } else if (wanted !== undefined && (typeof wanted === "object" || wanted === name[at])) {
+      part++;
+      at++;
+    } else if (star >= 0) {
+      part = star + 1;
+      at = ++starAt;
+    } else {
+      return false;
+    }
+  }
+  while (part < parts.length) {
+    const rest = parts[part++];
+    if (typeof rest !== "object" || rest.wild !== "*") return false;
+  }
+  return true;
+}

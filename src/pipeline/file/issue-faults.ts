@@ -1,0 +1,235 @@
+import type { z } from "zod";
+import { nearestName } from "../../model/text/nearest-name.ts";
+import { createScrubber } from "../../model/text/scrubber.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import { type JsonSchema, plainJobJsonSchema, schemaAt } from "./job-json-schema.ts";
+import { nearestZone } from "./time-zone.ts";
+import {
+  type KeyPath,
+  keyPlaceAt,
+  keyText,
+  nodeAt,
+  placeAt,
+  type ScalarNode,
+  type TreeFault,
+  type TreeNode,
+} from "./tree.ts";
+
+type Issue = z.core.$ZodIssue;
+
+/** What the schema found in a tree, in words, with places. */
+export function issueFaults(issues: readonly Issue[], tree: TreeNode): readonly TreeFault[] {
+  const schema = plainJobJsonSchema();
+  return issues.flatMap((issue) => faultsOf(issue, [], tree, schema));
+}
+
+function faultsOf(issue: Issue, around: KeyPath, tree: TreeNode, schema: JsonSchema): readonly TreeFault[] {
+  const path = [...around, ...(issue.path as KeyPath)];
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => unknownKey(path, key, tree, schema));
+  }
+  if (issue.code === "invalid_union") {
+    // of all or a list, that which the value is in any case
+    const meant = issue.errors.filter((branch) => branch.every(({ path: inside }) => inside.length > 0));
+    if (meant.length === 1) return meant[0]!.flatMap((inside) => faultsOf(inside, path, tree, schema));
+  }
+  const node = nodeAt(tree, path);
+  return node?.kind === "scalar" && node.isUnread === true ? [] : [valueFault(path, issue, tree, schema)];
+}
+
+function unknownKey(path: KeyPath, key: string, tree: TreeNode, schema: JsonSchema): TreeFault {
+  const keys = Object.keys(keysAt(schema, path));
+  const near = nearestName(key, keys);
+  const elsewhere = near === null ? placesOf(key, schema) : [];
+  const hint =
+    near !== null
+      ? `Did you mean ${near}?`
+      : elsewhere.length === 1
+        ? `Did you mean ${elsewhere[0]}?`
+        : `The keys ${path.length === 0 ? "of a job file" : `of ${keyText(path)}`} are ${keys.join(", ")}.`;
+  return {
+    place: keyPlaceAt(tree, [...path, key]),
+    key: keyText([...path, key]),
+    text: shownText(key),
+    message: `there is no key ${shownText(key)}${path.length === 0 ? "" : ` in ${keyText(path)}`}`,
+    hint,
+  };
+}
+
+function keysAt(schema: JsonSchema, path: KeyPath): Readonly<Record<string, JsonSchema>> {
+  return schemaAt(schema, path)?.properties ?? {};
+}
+
+/** Where else a key of this name is. */
+function placesOf(name: string, schema: JsonSchema, path: KeyPath = []): readonly string[] {
+  return Object.entries(schema.properties ?? {}).flatMap(([key, inside]) => [
+    ...(key === name ? [keyText([...path, key])] : []),
+    ...placesOf(name, inside, [...path, key]),
+  ]);
+}
+
+/** Keys that name a variable in which a secret is: whoever puts the secret itself there does not see it again. */
+const secretNames = /^gateway\.token\.env$|\.url_env$/;
+
+function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, schema: JsonSchema): TreeFault {
+  const node = nodeAt(tree, path);
+  const key = keyText(path);
+  const where = path.length === 0 ? "the file" : key;
+  const known = schemaAt(schema, path);
+  const { hint: told, near } = (issue.code === "custom" ? (issue.params ?? {}) : {}) as {
+    hint?: string;
+    near?: string;
+  };
+  const place =
+    issue.code === "custom" && issue.path.length > 0 && node?.kind !== "scalar"
+      ? keyPlaceAt(tree, path)
+      : placeAt(tree, path);
+  if (node === undefined && issue.code === "custom") {
+    return {
+      place,
+      key,
+      text: null,
+      message: `${where} ${issue.message}`,
+      hint: told ?? forExample(path, schema),
+    };
+  }
+  if (node === undefined) {
+    const hint =
+      known?.examples === undefined ? seeReference : `Add it, for example \`${exampleOf(path, schema)}\`.`;
+    return { place, key, text: null, message: `${where} is missing`, hint };
+  }
+  if (node.kind !== "scalar") {
+    const but = issue.code === "custom" || issue.code === "too_small" ? "" : `, not a ${node.kind}`;
+    const message = `${where} ${issue.message}${but}`;
+    return { place, key, text: null, message, hint: told ?? forExample(path, schema) };
+  }
+  if (node.value === null) {
+    const hint = `${forExample(path, schema, "Give it one")} Or remove the line.`;
+    return { place, key, text: null, message: `${where} has no value`, hint };
+  }
+  if (secretNames.test(key) && issue.code !== "custom") {
+    const hint = `Put it into a variable, and name the variable here, for example \`${exampleOf(path, schema)}\`.`;
+    return { place, key, text: null, message: `${key} ${issue.message}`, hint };
+  }
+  if (key === "gateway.token") {
+    return {
+      place,
+      key,
+      text: null,
+      message: `${key} must be { file: PATH } or { env: NAME }: a token itself does not belong in a job file`,
+      hint: "Write the token into a file that only its user can read (chmod 600), and name that file.",
+    };
+  }
+  const text = node.variables.length > 0 ? null : shownScalar(node);
+  return {
+    place,
+    key,
+    text,
+    message: aboutText(where, text ?? `the value of ${node.variables.join(" and ")}`, issue.message),
+    hint: told ?? valueHint(path, node, schema, near),
+  };
+}
+
+/** What is wrong with a value, and the value. */
+function aboutText(where: string, text: string, message: string): string {
+  if (/^must (?!not)/.test(message)) return `${where} ${message}, not ${text}`;
+  return `${where}: ${text} ${message}`;
+}
+
+/** A single value as it was written, in its quotes. */
+function shownScalar({ written, isQuoted }: ScalarNode): string {
+  const shown = shownText(written);
+  return isQuoted && !shown.startsWith('"') ? `"${shown}"` : shown;
+}
+
+const seeReference = "`runvault schema pipeline` prints what a job file may have.";
+
+function forExample(path: KeyPath, schema: JsonSchema, so = "Write it so"): string {
+  const example = exampleOf(path, schema);
+  return example === null ? seeReference : `${so}, for example \`${example}\`.`;
+}
+
+/** A key and its value as they may stand in a file, of a part of a list the whole list; null where there is no example. */
+function exampleOf(path: KeyPath, schema: JsonSchema): string | null {
+  const last = path.at(-1);
+  if (typeof last === "number") return exampleOf(path.slice(0, -1), schema);
+  const [example] = schemaAt(schema, path)?.examples ?? [];
+  return example === undefined || last === undefined ? null : `${last}: ${yamlText(example)}`;
+}
+
+/** A value as YAML in one line. */
+function yamlText(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(yamlText).join(", ")}]`;
+  if (typeof value === "object" && value !== null) {
+    return `{ ${Object.entries(value)
+      .map(([key, inside]) => `${key}: ${yamlText(inside)}`)
+      .join(", ")} }`;
+  }
+  const text = String(value);
+  return typeof value === "string" && /^[*&!|>'"%@`]|^[\d.]+$|[:#] |^$|^\d+ /.test(text)
+    ? JSON.stringify(text)
+    : text;
+}
+
+/** What to do about a value that is not as it has to be. */
+function valueHint(path: KeyPath, node: ScalarNode, schema: JsonSchema, near: string | undefined): string {
+  const known = schemaAt(schema, path);
+  const isHidden = node.variables.length > 0;
+  const wants = new Set([known, ...(known?.anyOf ?? [])].map((part) => part?.type));
+  const meant =
+    isHidden || typeof node.value !== "string"
+      ? null
+      : near === "zones"
+        ? nearestZone(node.value)
+        : nearestName(node.value, wordsOf(known));
+  if (meant !== null) return `Did you mean ${meant}?`;
+  if (isHidden) {
+    const isText = wants.has("string");
+    return isText
+      ? `Correct the variable. ${forExample(path, schema, "Right would be")}`
+      : `A value from the environment is text: write it here, or give it with \`--set ${keyText(path)}=…\`.`;
+  }
+  if (wants.has("string") && typeof node.value !== "string") {
+    const [example] = known?.examples ?? [];
+    const [, unit] = /^\d+([a-zA-Z]+)$/.exec(String(example ?? "")) ?? [];
+    if (typeof node.value === "number" && unit !== undefined) {
+      return `A number needs its unit: ${node.written}${unit}, for example.`;
+    }
+    return `Put it in quotes if it is meant as it stands: ${JSON.stringify(node.written)}.`;
+  }
+  if (node.isQuoted && (wants.has("integer") || wants.has("number")) && /^\d/.test(node.written)) {
+    return `Write ${shownText(node.written)} without quotes.`;
+  }
+  if (wants.has("boolean")) {
+    if (/^(?:yes|on|y|1)$/i.test(node.written)) return "Write true.";
+    if (/^(?:no|off|n|0)$/i.test(node.written)) return "Write false.";
+  }
+  return forExample(path, schema);
+}
+
+function wordsOf(known: JsonSchema | undefined): readonly string[] {
+  return [known, ...(known?.anyOf ?? []).flatMap((part) => [part, part.items])].flatMap((part) =>
+    [...(part?.enum ?? []), ...(part?.const === undefined ? [] : [part.const])].filter(
+      (word) => typeof word === "string",
+    ),
+  );
+}
+
+/** More of a value says no more. */
+const longestText = 60;
+
+/** What was written, as messages show it: in one line, cut, without secrets, and in quotes where it has blanks or signs. */
+export function shownText(text: string): string {
+  const shown = plainText(text);
+  return /^[\w./:*?-]+$/.test(shown) ? shown : JSON.stringify(shown);
+}
+
+/** The same without quotes. */
+export function plainText(text: string): string {
+  // of an address that is none, too, what may be a password
+  const clean = createScrubber()
+    .scrub(text)
+    .replace(/:\/\/\S*@/g, "://***@");
+  const shown = [...visible(clean)];
+  return shown.length <= longestText ? shown.join("") : `${shown.slice(0, longestText - 1).join("")}…`;
+}

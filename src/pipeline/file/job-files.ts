@@ -1,0 +1,176 @@
+import { createHash } from "node:crypto";
+import { realpath } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
+import { uniqueFaults } from "./across-files.ts";
+import { issueFaults, plainText } from "./issue-faults.ts";
+import { type JobFault, jobFault } from "./job-fault.ts";
+import { type Job, jobSchema } from "./job-schema.ts";
+import type { JobPlace } from "./job-values.ts";
+import { literalSecrets } from "./literal-secrets.ts";
+import { readText } from "./read-text.ts";
+import { secretWarnings } from "./secret-warnings.ts";
+import { applySet, readSet, type SetOption } from "./set-option.ts";
+import { type KeyPath, nodeAt, plainOf, type TreeFault, type TreeNode } from "./tree.ts";
+import { withVariables } from "./variables.ts";
+import { readYamlTree } from "./yaml-tree.ts";
+
+/** A job file that can be run. */
+export interface JobFile {
+  /** As it was named. */
+  readonly file: string;
+  readonly path: string;
+  /** Of the file's bytes, in hex. */
+  readonly sha256: string;
+  readonly job: Job;
+  /**
+   * A value of the file in words for people: as it was written, so that what comes from the environment stays unseen.
+   * Null where the file has no such single value.
+   */
+  written(...path: KeyPath): string | null;
+}
+
+/** A job file as it was read: the job is null where the file has errors. */
+export interface ReadJobFile {
+  readonly file: string;
+  readonly job: JobFile | null;
+  readonly faults: readonly JobFault[];
+}
+
+export interface ReadJobFiles {
+  /** In the order in which they were named, each once. */
+  readonly files: readonly ReadJobFile[];
+  /** What is wrong with `--set` itself. */
+  readonly faults: readonly JobFault[];
+}
+
+export interface JobFilesOptions {
+  readonly env: JobPlace["env"];
+  /** Values over those of the files, each `KEY=VALUE`. */
+  readonly set?: readonly string[];
+}
+
+/**
+ * Reads job files and checks them, each by itself and all together: never throws for what is in a file, and tells all
+ * that is wrong at once. Asks no network; of files that they name it looks at secrets alone, and at who can read them.
+ */
+export async function readJobFiles(
+  names: readonly string[],
+  options: JobFilesOptions,
+): Promise<ReadJobFiles> {
+  const sets: SetOption[] = [];
+  const faults: JobFault[] = [];
+  for (const text of options.set ?? []) {
+    const { set, faults: found } = readSet(text);
+    if (set !== null) sets.push(set);
+    faults.push(...found.map((fault) => jobFault(fault, null)));
+  }
+  const read = new Map<string, Reading>();
+  for (const file of names) {
+    // the same file by another name is the same job; its paths begin where it was named, for Kubernetes mounts files
+    // as links into folders that it replaces
+    const same = await realpath(file).catch(() => resolve(file));
+    if (!read.has(same)) read.set(same, await readJobFile(file, resolve(file), sets, options));
+  }
+  const readings = [...read.values()];
+  for (const { file, fault } of uniqueFaults(readings)) {
+    readings.find((reading) => reading.file === file)?.faults.push(jobFault(fault, file));
+  }
+  return {
+    faults,
+    files: readings.map(({ file, job, faults: found }) => ({
+      file,
+      job: found.some(({ level }) => level === "error") ? null : job,
+      faults: found.sort(byPlace),
+    })),
+  };
+}
+
+interface Reading {
+  readonly file: string;
+  readonly folder: string;
+  readonly tree: TreeNode | null;
+  readonly job: JobFile | null;
+  readonly faults: JobFault[];
+}
+
+async function readJobFile(
+  file: string,
+  path: string,
+  sets: readonly SetOption[],
+  { env }: JobFilesOptions,
+): Promise<Reading> {
+  const folder = dirname(path);
+  const failed = (...found: readonly TreeFault[]): Reading => ({
+    file,
+    folder,
+    tree: null,
+    job: null,
+    faults: found.map((fault) => jobFault(fault, file)),
+  });
+  const content = await readText(path);
+  if ("fault" in content) return failed(content.fault);
+  const { text, bytes } = content;
+  const hasMark = text.startsWith("\ufeff");
+  const { tree: asWritten, faults } = readYamlTree(hasMark ? text.slice(1) : text);
+  const found: TreeFault[] = [...faults];
+  if (hasMark) {
+    found.unshift(
+      firstLine("begins with a byte order mark", "Save the file as UTF-8 without a byte order mark."),
+    );
+  }
+  if (asWritten === null) {
+    if (faults.length > 0) return failed(...found);
+    return failed(
+      ...found,
+      firstLine("is empty", "`runvault schema pipeline` prints what a job file may have."),
+    );
+  }
+  if (asWritten.kind === "map") {
+    for (const set of sets) {
+      const fault = applySet(asWritten, set);
+      if (fault !== null) found.push(fault);
+    }
+  }
+  const { tree, faults: ofVariables } = withVariables(asWritten, env);
+  found.push(...ofVariables);
+  const parsed = jobSchema({ folder, env }).safeParse(plainOf(tree));
+  if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree));
+  found.push(...literalSecrets(tree));
+  const job: JobFile | null = parsed.success
+    ? {
+        file,
+        path,
+        sha256: createHash("sha256").update(bytes).digest("hex"),
+        job: parsed.data,
+        written: (...key) => {
+          const node = nodeAt(tree, key);
+          return node?.kind === "scalar" ? plainText(node.written) : null;
+        },
+      }
+    : null;
+  const warnings = parsed.success ? await secretWarnings(parsed.data, tree) : [];
+  return {
+    file,
+    folder,
+    tree,
+    job,
+    faults: [
+      ...found.map((fault) => jobFault(fault, file)),
+      ...warnings.map((fault) => jobFault(fault, file, "warning")),
+    ],
+  };
+}
+
+function firstLine(message: string, hint: string): TreeFault {
+  return {
+    place: { kind: "file", line: 1, column: 1 },
+    key: null,
+    text: null,
+    message: `the file ${message}`,
+    hint,
+  };
+}
+
+function byPlace(a: JobFault, b: JobFault): number {
+  return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
+}

@@ -1,0 +1,479 @@
+import { resolve } from "node:path";
+import { z } from "zod";
+import {
+  decimalForms,
+  type ExportFormat,
+  exportFormatOf,
+  exportFormats,
+  partitions,
+} from "../../analytics/export/export-format.ts";
+import { transportChoices } from "../../gateway/transport-choice.ts";
+import { type TableName, tableNames } from "../../model/profile/table.ts";
+import { cronFault } from "./cron.ts";
+import {
+  address,
+  age,
+  anyOf,
+  byteRate,
+  byteSize,
+  exactRun,
+  gatewayAddress,
+  headerName,
+  instanceGlob,
+  type JobPlace,
+  oneOf,
+  placedValues,
+  positiveNumber,
+  runGlob,
+  type SecretPlace,
+  someOf,
+  text,
+  trueOrFalse,
+  waitTime,
+  waitTimeOrNone,
+  wholeNumber,
+  words,
+} from "./job-values.ts";
+import { zoneFault } from "./time-zone.ts";
+
+/** The version of job files that is read. */
+export const jobVersion = 1;
+
+/** What one execution does, as its file says: every default filled in, every path absolute, every value read. */
+export type Job = z.output<ReturnType<typeof jobSchema>>;
+
+/** One export of a job. */
+export type JobExport = Job["after"]["exports"][number];
+
+/** When a job starts, and for how long. */
+export type JobSchedule = NonNullable<Job["schedule"]>;
+
+const tableWords = tableNames as [TableName, ...TableName[]];
+
+function key<T extends z.ZodType>(schema: T, description: string, example?: unknown): T {
+  return schema.meta({ description, ...(example === undefined ? {} : { examples: [example] }) }) as T;
+}
+
+/** A map of which exactly one key is given, for the JSON Schema. */
+function exactlyOne(...names: string[]) {
+  return { oneOf: names.map((name) => ({ required: [name] })) };
+}
+
+function map<T extends z.core.$ZodLooseShape>(shape: T) {
+  return z.strictObject(shape, { error: "must be a map of keys and values" });
+}
+
+const tables = z.union([z.literal("all"), someOf(oneOf(tableWords), "tables")], {
+  error: `must be all, or a list of ${tableNames.join(", ")}`,
+});
+
+/** The one schema of a job file: its check, its type, its JSON Schema and its reference are all made from this. */
+export function jobSchema(place: JobPlace) {
+  const { path, metricsFile, setVariable, addressVariable } = placedValues(place);
+
+  const token = map({
+    file: key(
+      path.optional(),
+      "file that holds the token alone; read anew for each execution",
+      "/run/secrets/gateway",
+    ),
+    env: key(setVariable.optional(), "environment variable that holds the token", "GATEWAY_TOKEN"),
+  })
+    .check(...oneGiven("file", "env", "must be either { file: PATH } or { env: NAME }"))
+    .transform(
+      ({ file, env }): SecretPlace =>
+        file === undefined ? { kind: "env", name: env ?? "" } : { kind: "file", file },
+    )
+    .meta({
+      description: "where the token is, if the gateway wants one; never the token itself",
+      examples: [{ file: "/run/secrets/gateway" }],
+      ...exactlyOne("file", "env"),
+    });
+
+  const budget = map({
+    rps: key(
+      positiveNumber(0.001, 1_000_000).default(20),
+      "requests started per second, retries included",
+      20,
+    ),
+    answers: key(wholeNumber(1, 256).default(4), "row answers that are open at the same time", 4),
+    retries: key(wholeNumber(0, 1000).default(5), "how often a failed request is tried again", 5),
+    connect: key(waitTime.prefault("10s"), "longest wait for a connection", "10s"),
+    headers: key(waitTime.prefault("60s"), "longest wait for an answer to begin", "60s"),
+    idle: key(waitTime.prefault("60s"), "longest silence within an answer", "60s"),
+    document: key(waitTime.prefault("2m"), "longest time for a whole list or document to arrive", "2m"),
+    min_rate: key(
+      byteRate.optional(),
+      "least bytes of rows per second (B, KB or MB, powers of 1024); a slower table is left for the next execution; " +
+        "without it any rate will do",
+      "64KB",
+    ),
+    bytes: key(
+      byteSize.optional(),
+      "most row text that one execution fetches (MB or GB, powers of 1024); without it there is no limit",
+      "20GB",
+    ),
+  });
+
+  const tls = map({
+    ca: key(path.optional(), "CA certificates to trust instead of the system's, PEM file", "ca.pem"),
+    cert: key(path.optional(), "client certificate, PEM file; needs key", "client.pem"),
+    key: key(path.optional(), "private key of the client certificate, PEM file; needs cert", "client.key"),
+  })
+    .check(
+      z.refine(({ cert, key }) => (cert === undefined) === (key === undefined), {
+        error: "needs both cert and key for a client certificate, and has only one of them",
+        when: isMap,
+      }),
+    )
+    .meta({
+      description: "certificates for https",
+      examples: [{ cert: "client.pem", key: "client.key" }],
+      dependentRequired: { cert: ["key"], key: ["cert"] },
+    });
+
+  const gateway = map({
+    url: key(
+      gatewayAddress,
+      "base address, ending in /api/v1; without user and password",
+      "https://gateway.example.com/api/v1",
+    ),
+    source_alias: key(
+      anyOf(gatewayAddress, "addresses").prefault([]),
+      "other addresses of the same gateway, from which the archive may hold runs already",
+      ["http://10.0.0.7:8080/api/v1"],
+    ),
+    transport: key(
+      oneOf(transportChoices).default("auto"),
+      "protocol to use; auto finds out what the gateway offers",
+      "auto",
+    ),
+    token: token.optional(),
+    token_header: key(
+      headerName.optional(),
+      "header that carries the token; without it Authorization, as a bearer token",
+      "X-Api-Key",
+    ),
+    tls: tls.optional(),
+    budget: key(budget.prefault({}), "how hard the gateway may be worked", { rps: 20, answers: 4 }),
+    compression: key(
+      trueOrFalse.default(true),
+      "whether to ask for compressed answers (never from this machine itself)",
+      true,
+    ),
+    accept_unframed: key(
+      trueOrFalse.default(false),
+      "whether to accept uncompressed rows without Content-Length or chunks, although a truncated answer would look complete",
+      false,
+    ),
+    keeps: key(
+      age.optional(),
+      "how long the gateway remembers a finished run; runs that are about to be forgotten come first, and are told of",
+      "14d",
+    ),
+    finished_status: key(
+      anyOf(words, "words").prefault([]),
+      "the gateway's own words for a run that has ended, beside FINISHED and FAILED",
+      ["COMPLETED", "STOPPED"],
+    ),
+  });
+
+  const runs = map({
+    instances: key(
+      someOf(instanceGlob, "instances").prefault(["*"]),
+      "instances whose runs are taken; * stands for any characters, ? for one; a name without them must exist",
+      ["alpha-*", "beta-2"],
+    ),
+    status: key(
+      someOf(oneOf(["finished", "failed", "growing"]), "statuses").default(["finished", "failed", "growing"]),
+      "which runs are taken, by what they are at the start: finished, failed, or growing (still going on: up to now)",
+      ["finished", "failed"],
+    ),
+    ended_within: key(
+      age.optional(),
+      "only runs that ended no longer ago than this; older ones only where the archive holds them unproven; without it " +
+        "runs of any age",
+      "30d",
+    ),
+    exclude: key(
+      anyOf(runGlob, "INSTANCE/RUN patterns").prefault([]),
+      "runs that are never taken, INSTANCE/RUN, with * and ?",
+      ["*/2022-01-01-001"],
+    ),
+  });
+
+  const oneExport = map({
+    tables: key(tables.default("all"), "tables to export: all, or a list", ["fills", "equity"]),
+    symbols: key(
+      someOf(words, "symbols").optional(),
+      "only rows of these symbols; tables without symbols, such as equity, are exported whole",
+      ["BTC-PERP"],
+    ),
+    last: key(
+      age.optional(),
+      "only rows whose ts_event is no older than this at the start of the execution; without it all rows",
+      "7d",
+    ),
+    format: key(
+      oneOf(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]).optional(),
+      "format of the files; without it by the ending of out",
+      "duckdb",
+    ),
+    out: key(
+      path,
+      "file for one table or for duckdb, else a folder; replaced as a whole at each execution that changed its rows",
+      "/data/week.duckdb",
+    ),
+    partition: key(oneOf(partitions).optional(), "run: one file per table and run, in the folder out", "run"),
+    decimals: key(
+      oneOf(decimalForms).default("exact"),
+      "prices, quantities and money as decimals, or as doubles",
+      "double",
+    ),
+  }).transform((value, context) => {
+    const { partition, tables: chosen } = value;
+    const isOneTable = partition === undefined && chosen !== "all" && chosen.length === 1;
+    const ending = exportFormatOf(value.out);
+    const format = value.format ?? (isOneTable || ending === "duckdb" ? ending : null);
+    const raise = (key: string, message: string, hint: string) => {
+      context.issues.push({ code: "custom", path: [key], message, params: { hint }, input: value });
+      return z.NEVER;
+    };
+    if (format === null) {
+      const why = isOneTable ? "is not clear from the ending of out" : "is needed, for out is a folder here";
+      return raise("format", why, `Give it, one of ${Object.keys(exportFormats).join(", ")}.`);
+    }
+    if (format === "duckdb" && partition !== undefined) {
+      return raise(
+        "partition",
+        "does not go with duckdb, which is one file",
+        "Leave it out, or give another format.",
+      );
+    }
+    return { ...value, format };
+  });
+
+  const after = map({
+    verify: key(
+      oneOf(["nothing", "changed", "deep"]).default("changed"),
+      "what is checked in the archive after the work: nothing, the files of the runs that changed, or (deep) these down to their rows",
+      "deep",
+    ),
+    exports: key(
+      z.array(oneExport, { error: "must be a list of exports" }).prefault([]),
+      "what is exported after the commit",
+      [{ tables: ["fills"], out: "/data/fills.parquet" }],
+    ),
+  });
+
+  const schedule = map({
+    cron: key(
+      text(
+        "must have five fields: minute, hour, day of the month, month, day of the week",
+        /^\s*\S+(?:\s+\S+){4}\s*$/,
+        (value, raise) => {
+          const fault = cronFault(value);
+          if (fault !== null) raise(fault, { hint: "For example `15 2 * * *`: each day at 02:15." });
+          return value.trim();
+        },
+      ),
+      "when it starts, five fields: minute, hour, day of the month, month, day of the week",
+      "15 2 * * *",
+    ),
+    timezone: key(
+      text("must be the name of a time zone, such as Europe/Berlin", /^[A-Za-z]/, (value, raise) => {
+        const fault = zoneFault(value);
+        if (fault !== null) raise(fault, { near: "zones" });
+        return value;
+      }),
+      "time zone of cron, an IANA name; there is no default, for a server's own is seldom what is meant",
+      "Europe/Berlin",
+    ),
+    jitter: key(
+      waitTimeOrNone.prefault("0s"),
+      "each start is put off by a random time up to this, so that many jobs do not begin at once",
+      "10m",
+    ),
+    deadline: key(
+      waitTime.optional(),
+      "how long an execution may take; what is left is done by the next one; without it there is no limit",
+      "5h",
+    ),
+    grace: key(
+      waitTimeOrNone.prefault("5m"),
+      "how long what has begun may take to finish after the deadline, or after SIGTERM",
+      "5m",
+    ),
+    catch_up: key(
+      waitTimeOrNone.prefault("0s"),
+      "a missed start is made up for, once, up to this late; 0s never makes up for one",
+      "20h",
+    ),
+  });
+
+  const notify = map({
+    heartbeat: map({
+      url_env: key(addressVariable, "environment variable that holds the address", "HEARTBEAT_URL"),
+    })
+      .optional()
+      .meta({
+        description:
+          "GET of URL/start when an execution begins, of URL when it succeeded, of URL/fail when it failed",
+        examples: [{ url_env: "HEARTBEAT_URL" }],
+      }),
+    webhook: map({
+      url_env: key(addressVariable, "environment variable that holds the address", "ALERT_URL"),
+      on: key(
+        someOf(oneOf(["worse", "mended"]), "worse and mended").default(["worse", "mended"]),
+        "what is told: what changed for the worse, what was mended",
+        ["worse"],
+      ),
+    })
+      .optional()
+      .meta({
+        description: "POST of a JSON document when something changed",
+        examples: [{ url_env: "ALERT_URL" }],
+      }),
+    command: key(
+      z
+        .array(words, { error: "must be a list of a program and its arguments" })
+        .min(1, "must not be an empty list")
+        .transform(([program = "", ...rest]) => [
+          program.includes("/") ? resolve(place.folder, program) : program,
+          ...rest,
+        ])
+        .optional(),
+      "program that gets the same document on standard input, with its arguments; no shell; a program with a / in its " +
+        "name is looked for from the folder of this file on, others in PATH",
+      ["/usr/local/bin/page", "--team", "quant"],
+    ),
+    remind: key(age.prefault("7d"), "after how long trouble that goes on is told again", "7d"),
+  });
+
+  const metrics = map({
+    textfile: key(
+      metricsFile.optional(),
+      "file for node_exporter's textfile collector, replaced as a whole; must end in .prom",
+      "/var/lib/node_exporter/runvault.prom",
+    ),
+    pushgateway: key(
+      address.optional(),
+      "base address of a Pushgateway",
+      "http://pushgateway.example.com:9091",
+    ),
+  })
+    .check(
+      ...oneGiven("textfile", "pushgateway", "must be either { textfile: PATH } or { pushgateway: URL }"),
+    )
+    .meta({
+      description: "where figures of each execution go",
+      examples: [{ textfile: "/var/lib/node_exporter/runvault.prom" }],
+      ...exactlyOne("textfile", "pushgateway"),
+    });
+
+  return map({
+    version: key(
+      z.literal(jobVersion, {
+        error: `must be ${jobVersion}, the version of job files that this runvault reads`,
+      }),
+      "version of this form of job file",
+      jobVersion,
+    ),
+    name: key(
+      z.string({ error: nameMust }).regex(/^[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?$/, nameMust),
+      "name of the job in metrics, records and messages: 1 to 52 lower-case letters, digits and hyphens",
+      "nightly",
+    ),
+    gateway: key(gateway, "where runs come from", { url: "https://gateway.example.com/api/v1" }),
+    archive: key(path, "folder of the archive; made where there is none", "/data/archive"),
+    scratch: key(
+      path.optional(),
+      "folder for rows fetched but not yet committed, and half-written files, if not in the archive itself",
+      "/fast/scratch",
+    ),
+    run: key(exactRun.optional(), "one exact run, INSTANCE/RUN, instead of runs", "alpha-1/2022-01-01-001"),
+    runs: key(runs.optional(), "which runs are archived", { instances: ["alpha-*"] }),
+    tables: key(tables.default("all"), "tables that are archived: all, or a list; always whole tables", [
+      "fills",
+      "orders",
+    ]),
+    empty: key(
+      anyOf(oneOf(tableWords), "tables").prefault([]),
+      "tables that are meant to have no rows, where the gateway cannot prove it",
+      ["factors"],
+    ),
+    parallel_runs: key(wholeNumber(1, 64).default(4), "runs that are fetched at the same time", 4),
+    per_run: key(
+      waitTime.prefault("1h"),
+      "longest time for one run, so that none holds up the night; the next execution continues it",
+      "1h",
+    ),
+    settle: key(
+      waitTimeOrNone.prefault("60s"),
+      "least age of the rows that are taken from a growing run",
+      "60s",
+    ),
+    recheck: key(
+      age.prefault("7d"),
+      "where the gateway has no storage_version: how long after its last check an archived run is asked about again",
+      "7d",
+    ),
+    require: key(
+      oneOf(["any", "counted", "hashed"]).default("any"),
+      "weakest proof that counts: any, counted (by the gateway's storage facts) or hashed (by its row checksums)",
+      "counted",
+    ),
+    final_pass: key(
+      oneOf(["rows", "counts"]).default("rows"),
+      "how a run that became final is compared with the gateway: its rows once more, or counts alone",
+      "counts",
+    ),
+    widen: key(
+      oneOf(["auto", "never"]).optional(),
+      "auto: a column that a value does not fit is widened in the whole archive; never: its table stays INCOMPLETE; " +
+        "without it auto for a new archive and never for an existing one",
+      "auto",
+    ),
+    after: key(after.prefault({}), "what happens once the runs are archived", { verify: "changed" }),
+    schedule: key(schedule.optional(), "when it starts; without it only `runvault run` starts it", {
+      cron: "15 2 * * *",
+      timezone: "Europe/Berlin",
+    }),
+    notify: key(notify.prefault({}), "who is told of what changed", { webhook: { url_env: "ALERT_URL" } }),
+    metrics: metrics.optional(),
+    keep: key(
+      map({
+        jobs: key(age.prefault("90d"), "how long records of executions are kept", "90d"),
+      }).prefault({}),
+      "how long what executions leave behind is kept",
+      { jobs: "90d" },
+    ),
+  })
+    .check(...oneGiven("runs", "run", "needs runs, or run for a single one"))
+    .meta({
+      title: "runvault job file",
+      description: "A job that archives runs from a gateway, unattended.",
+      ...exactlyOne("runs", "run"),
+    });
+}
+
+const nameMust =
+  "must be 1 to 52 lower-case letters, digits and hyphens, with a letter or digit at both ends";
+
+function isMap({ value }: z.core.ParsePayload): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Refuses a map of which not exactly one of two keys is given, whatever else is wrong with it. */
+function oneGiven(one: string, other: string, error: string) {
+  const has = (value: object, key: string) => Object.hasOwn(value, key);
+  return [
+    z.refine<object>((value) => has(value, one) || has(value, other), { error, when: isMap }),
+    z.refine<object>((value) => !(has(value, one) && has(value, other)), {
+      path: [other],
+      error: `cannot be given beside ${one}`,
+      params: { hint: "Leave out one of the two." },
+      when: isMap,
+    }),
+  ] as const;
+}

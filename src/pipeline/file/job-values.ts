@@ -1,0 +1,299 @@
+import { resolve } from "node:path";
+import { z } from "zod";
+import { headerNamePattern } from "../../gateway/options.ts";
+import { longestTimerMs } from "../../model/retry/deadline.ts";
+import { askable, parseInstance, parseRun } from "../../model/run-argument.ts";
+import { isHttpAddress } from "../../model/text/http-address.ts";
+import { bytesPerSecondOf, mebibytesOf, millisecondsOf } from "../../model/text/quantity.ts";
+import { type Glob, glob, globFault } from "./glob.ts";
+
+/** What the values of a job file mean on this machine: the folder that its paths begin at, and the environment. */
+export interface JobPlace {
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** A time span. */
+export interface Duration {
+  readonly ms: number;
+  readonly ns: bigint;
+}
+
+/** Where a secret is: never the secret itself. A file is read anew each time, for secrets turn over. */
+export type SecretPlace =
+  | { readonly kind: "file"; readonly file: string }
+  | { readonly kind: "env"; readonly name: string };
+
+/** Runs whose instance and id match. */
+export interface RunGlob {
+  readonly instance: Glob;
+  readonly run: Glob;
+}
+
+/** What a fault of a value adds to its words: what to do, or among which words the right one may be. */
+interface Told {
+  readonly hint?: string;
+  readonly near?: "zones";
+}
+
+type Raise = (message: string, told?: Told) => void;
+
+/**
+ * Text, checked and read in one step: `read` raises what is wrong. The pattern, if any, is in the JSON Schema as well;
+ * `published` is there alone, and says what it can of what `read` refuses.
+ */
+export function text<T>(
+  must: string,
+  pattern: RegExp | null,
+  read: (value: string, raise: Raise) => T,
+  published?: RegExp,
+) {
+  const base = z.string({ error: must });
+  const refused = pattern === null ? base.min(1, "must not be empty") : base.regex(pattern, must);
+  const checked = published === undefined ? refused : refused.meta({ pattern: published.source });
+  return checked.transform((value, context): T => {
+    let isWrong = false;
+    const result = read(value, (message, told = {}) => {
+      isWrong = true;
+      context.addIssue({ code: "custom", message, params: told, input: value });
+    });
+    return isWrong ? z.NEVER : result;
+  });
+}
+
+function durationOf(value: string): Duration {
+  const ms = millisecondsOf(value);
+  return { ms, ns: BigInt(ms) * 1_000_000n };
+}
+
+/** Zero in any unit is no time at all. */
+const notZero = "(?!0+(?:\\.0+)?[a-z])";
+const timer = "must be a duration with its unit, such as 30s, 5m or 2h";
+
+function wait(pattern: string) {
+  return text(timer, new RegExp(pattern), (value, raise) => {
+    const duration = durationOf(value);
+    if (duration.ms > longestTimerMs) raise("must be below 24 days", { hint: "Give a shorter time." });
+    return duration;
+  });
+}
+
+/** `500ms`, `30s`, `5m`, `2h`, `1d`: a time that is waited for, up to 24 days. */
+export const waitTime = wait(`^${notZero}\\d+(?:\\.\\d+)?(?:ms|s|m|min|h|d|w)$`);
+
+/** The same, or no time at all. */
+export const waitTimeOrNone = wait("^\\d+(?:\\.\\d+)?(?:ms|s|m|min|h|d|w)$");
+
+/** `12h`, `7d`, `4w`: an age. `1m` may be meant as a month, so minutes are written `1min`. */
+export const age = text(
+  "must be a time with its unit, such as 12h, 7d or 4w (minutes are min: m may be meant as months)",
+  new RegExp(`^${notZero}\\d+(?:\\.\\d+)?(?:ms|s|min|h|d|w)$`),
+  (value, raise) => {
+    const ms = millisecondsOf(value);
+    if (ms <= 100 * 365.25 * 86_400_000) return durationOf(value);
+    raise("must be below a hundred years", { hint: "Leave the key out where there is to be no limit." });
+    return z.NEVER;
+  },
+);
+
+/** `512MB`, `20GB` (powers of 1024) → bytes. */
+export const byteSize = text(
+  "must be a size with its unit, MB or GB (powers of 1024), such as 512MB or 20GB",
+  /^0*[1-9]\d{0,5}[MmGg]i?[Bb]?$/,
+  (value) => mebibytesOf(value) * 1024 * 1024,
+);
+
+/** `500B`, `64KB`, `2MB` (powers of 1024) → bytes a second. */
+export const byteRate = text(
+  "must be a size per second with its unit, B, KB or MB (powers of 1024), such as 64KB",
+  /^0*[1-9]\d{0,8}(?:[Bb]|[KkMm]i?[Bb]?)(?:\/s)?$/,
+  (value) => bytesPerSecondOf(value),
+);
+
+/** A whole number in a range. */
+export function wholeNumber(from: number, to: number) {
+  const must = `must be a whole number from ${from} to ${to}`;
+  return z.int({ error: must }).min(from, must).max(to, must);
+}
+
+/** A number above zero, in a range. */
+export function positiveNumber(least: number, most: number) {
+  const must = `must be a number from ${least} to ${most}`;
+  return z.number({ error: must }).min(least, must).max(most, must);
+}
+
+/** true or false. */
+export const trueOrFalse = z.boolean({ error: "must be true or false" });
+
+/** One of some words. */
+export function oneOf<const T extends readonly [string, ...string[]]>(words: T) {
+  return z.enum(words, {
+    error: words.length === 1 ? `must be ${words[0]}` : `must be one of ${words.join(", ")}`,
+  });
+}
+
+/** A list without parts that are given twice; `of` says what its parts are. */
+export function anyOf<T extends z.ZodType>(item: T, of: string) {
+  return z
+    .array(item, { error: `must be a list of ${of}` })
+    .superRefine((items, context) => {
+      const ids = items.map(idOf);
+      for (const [index, id] of ids.entries()) {
+        if (ids.indexOf(id) === index) continue;
+        const params: Told = { hint: "Leave one of the two." };
+        context.addIssue({ code: "custom", path: [index], message: "must not be given twice", params });
+      }
+    })
+    .meta({ uniqueItems: true });
+}
+
+/** What two parts of a list must not share: patterns are the same where they are written so. */
+function idOf(item: unknown): string {
+  return typeof item === "object" ? JSON.stringify(item) : String(item);
+}
+
+/** The same of one part or more. */
+export function someOf<T extends z.ZodType>(item: T, of: string) {
+  return anyOf(item, of).min(1, "must not be an empty list");
+}
+
+/** Text that is not empty, in one line. */
+export const words = text("must be text", null, (value, raise) => {
+  if (/\p{Cc}/u.test(value)) raise("must not contain control characters", oneLine);
+  return value;
+});
+
+const oneLine = { hint: "Write it in one line, without line breaks and tabs." };
+
+/** The name of a variable. */
+const variable = "must be the name of an environment variable, such as GATEWAY_TOKEN";
+const variablePattern = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+const mustBeSet = "must name a variable that is set in the environment";
+const notSet = { hint: "Set the variable, or correct its name." };
+const wrongAddress = { hint: "Set the variable to an address such as https://hooks.example.com/T0/B0." };
+
+/** Keys whose values are made by the place of the job file. */
+export function placedValues({ folder, env }: JobPlace) {
+  /** A file or folder, from the folder of the job file on → its absolute path. */
+  const path = text(
+    "must be a path",
+    null,
+    (value, raise) => {
+      if (/\p{Cc}/u.test(value)) raise("must not contain control characters", oneLine);
+      else if (/^[a-z][a-z0-9+.-]*:\/\//i.test(value))
+        raise("must be a path on this machine, not an address", {
+          hint: "Give a file or folder, such as /data/archive.",
+        });
+      else if (value === "~" || value.startsWith("~/"))
+        raise("must not begin with ~, which only shells replace", {
+          hint: `Write the whole path, or begin it with \${HOME}.`,
+        });
+      return resolve(folder, value);
+    },
+    /^(?!~(?:\/|$))(?![A-Za-z][A-Za-z0-9+.-]*:\/\/)/,
+  );
+
+  /** A file that node_exporter reads. */
+  const metricsFile = text(
+    "must be a path that ends in .prom: node_exporter reads no other files",
+    /\.prom$/,
+    (value) => resolve(folder, value),
+  );
+
+  /** The name of a variable that is set. */
+  const setVariable = text(variable, variablePattern, (name, raise) => {
+    if ((env[name] ?? "") === "") raise(mustBeSet, notSet);
+    return name;
+  });
+
+  /** The name of a variable that holds an http or https address: the address may be a secret, as those of hooks are. */
+  const addressVariable = text(variable, variablePattern, (name, raise) => {
+    const value = env[name] ?? "";
+    if (value === "") raise(mustBeSet, notSet);
+    else if (!isHttpAddress(value))
+      raise("must name a variable that holds an http:// or https:// address", wrongAddress);
+    return name;
+  });
+  return { path, metricsFile, setVariable, addressVariable };
+}
+
+const gatewayMust = "must be an http:// or https:// address without a query";
+
+/** An http or https address, without a user and password: `literalSecrets` refuses these with words of its own. */
+export const address = text(
+  "must be an http:// or https:// address",
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/]/,
+  (value, raise) => {
+    if (!isHttpAddress(value)) raise("must be an http:// or https:// address");
+    return value;
+  },
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/@?#]+(?:[/?#]\S*)?$/,
+);
+
+/** The address of a gateway, with nothing behind its path. */
+export const gatewayAddress = text(
+  gatewayMust,
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/?#][^\s?#]*$/,
+  (value, raise) => {
+    if (!isHttpAddress(value)) raise(gatewayMust);
+    return value;
+  },
+  /^[Hh][Tt][Tt][Pp][Ss]?:\/\/[^\s/@?#]+(?:\/[^\s?#]*)?$/,
+);
+
+/** The name of a header. */
+export const headerName = text(
+  "must be the name of a header, such as X-Api-Key",
+  headerNamePattern,
+  (value) => value,
+);
+
+/** The pattern of an instance. */
+export const instanceGlob = text(
+  "must be an instance or a pattern, such as alpha-1 or alpha-* (in an instance write / as %2F)",
+  /^[^/]+$/,
+  (value, raise): Glob => {
+    checkGlob(value, raise);
+    return glob(value, decoded);
+  },
+  /^(?!.*\*\*)[^/[\]{}\\!]+$/,
+);
+
+/** The pattern of a run. */
+export const runGlob = text(
+  "must be INSTANCE/RUN or a pattern, such as alpha-1/2022-01-01-001 or */2022-01-01-*",
+  /^[^/]+\/.+$/,
+  (value, raise): RunGlob => {
+    checkGlob(value, raise);
+    const slash = value.indexOf("/");
+    return { instance: glob(value.slice(0, slash), decoded), run: glob(value.slice(slash + 1)) };
+  },
+  /^(?!.*\*\*)[^/[\]{}\\!]+\/[^[\]{}\\!]+$/,
+);
+
+function decoded(part: string): string {
+  return part === "" ? "" : parseInstance(part);
+}
+
+function checkGlob(value: string, raise: Raise): void {
+  const fault = globFault(value);
+  if (fault !== null) raise(fault, { hint: "Name what is meant one by one, or use * and ?." });
+  if (/\p{Cc}/u.test(value)) raise("must not contain control characters", oneLine);
+}
+
+/** INSTANCE/RUN: one exact run. */
+export const exactRun = text(
+  "must be one exact run, INSTANCE/RUN, such as alpha-1/2022-01-01-001",
+  /^[^/]+\/(?!current$).+$/,
+  (value, raise) => {
+    try {
+      return askable(parseRun(value));
+    } catch {
+      raise("must be one exact run, INSTANCE/RUN, that a gateway can be asked for", {
+        hint: "Name a run by its exact id as INSTANCE/RUN; `runvault runs --gateway URL` lists them.",
+      });
+      return z.NEVER;
+    }
+  },
+);

@@ -1,0 +1,73 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import type { TreeFault } from "./tree.ts";
+
+/** Larger than any job file that a person writes. */
+const mostBytes = 64 * 1024;
+
+/** The text of a job file and its bytes, or what keeps it from being read. A file of any other kind is not waited for. */
+export async function readText(
+  path: string,
+): Promise<{ readonly text: string; readonly bytes: Buffer } | { readonly fault: TreeFault }> {
+  const bytes = await readBytes(path);
+  if (typeof bytes === "string") {
+    return { fault: wholeFile(bytes, "Name a job file that this user can read.") };
+  }
+  if (bytes.length > mostBytes) {
+    return {
+      fault: wholeFile(
+        `is larger than ${mostBytes / 1024} KiB`,
+        "Name a job file: no job needs as many lines.",
+      ),
+    };
+  }
+  const text = decoded(bytes);
+  return typeof text === "string" ? { text, bytes } : { fault: text };
+}
+
+/** The bytes of a file, one more than are read at most; why it cannot be read, in words. */
+async function readBytes(path: string): Promise<Buffer | string> {
+  try {
+    // a pipe that nobody writes to would hold a thread, which no signal ends
+    await using handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    if (!(await handle.stat()).isFile()) return "is no regular file";
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(mostBytes + 1), 0, mostBytes + 1, 0);
+    return buffer.subarray(0, bytesRead);
+  } catch (error) {
+    const { code = "unknown error" } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" ? "does not exist" : `cannot be read: ${code}`;
+  }
+}
+
+/** The text of a file; what is wrong where it is not UTF-8. */
+function decoded(bytes: Buffer): string | TreeFault {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    const before = validPart(bytes);
+    const lines = before.split("\n");
+    const place = { kind: "file", line: lines.length, column: lines.at(-1)!.length + 1 } as const;
+    return { place, key: null, text: null, message: "this is not UTF-8", hint: "Save the file as UTF-8." };
+  }
+}
+
+/** What comes before the first byte that is not UTF-8. */
+function validPart(bytes: Buffer): string {
+  const replaced = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+  for (let at = replaced.indexOf("\ufffd"); at >= 0; at = replaced.indexOf("\ufffd", at + 1)) {
+    const before = replaced.slice(0, at);
+    const length = Buffer.byteLength(before);
+    if (!bytes.subarray(length, length + 3).equals(Buffer.from("\ufffd"))) return before;
+  }
+  return "";
+}
+
+function wholeFile(message: string, hint: string): TreeFault {
+  return {
+    place: { kind: "file", line: 0, column: 0 },
+    key: null,
+    text: null,
+    message: `the file ${message}`,
+    hint,
+  };
+}

@@ -1,0 +1,100 @@
+/** Where a value stands: in the file, or in a `--set` of the command line. */
+export type Place =
+  | { readonly kind: "file"; readonly line: number; readonly column: number }
+  | { readonly kind: "set"; readonly flag: string };
+
+export interface MapNode {
+  readonly kind: "map";
+  readonly place: Place;
+  readonly entries: Map<string, Entry>;
+}
+
+export interface Entry {
+  readonly key: Place;
+  readonly value: TreeNode;
+}
+
+export interface ListNode {
+  readonly kind: "list";
+  readonly place: Place;
+  readonly items: TreeNode[];
+}
+
+export interface ScalarNode {
+  readonly kind: "scalar";
+  readonly place: Place;
+  readonly value: string | number | boolean | null;
+  /** As it was written, with references to variables and without quotes. */
+  readonly written: string;
+  readonly isQuoted: boolean;
+  /** Whether it could not be read, and that was told. */
+  readonly isUnread?: true;
+  /** Names of the environment variables whose values are part of it: then the value is never shown. */
+  readonly variables: readonly string[];
+}
+
+/** What a YAML text says, each part with its place. */
+export type TreeNode = MapNode | ListNode | ScalarNode;
+
+/** Something that is wrong with a job file, before it is known which file. */
+export interface TreeFault {
+  readonly place: Place;
+  /** Such as `gateway.budget.rps`; null where it is about no key. */
+  readonly key: string | null;
+  /** What was written there, where it may be shown. */
+  readonly text: string | null;
+  readonly message: string;
+  readonly hint: string;
+}
+
+export type KeyPath = readonly (string | number)[];
+
+/** A path as messages and `--set` have it: `after.exports.0.out`. */
+export function keyText(path: KeyPath): string {
+  return path.join(".");
+}
+
+/** The value as plain objects and lists. */
+export function plainOf(node: TreeNode): unknown {
+  switch (node.kind) {
+    case "map":
+      return Object.fromEntries([...node.entries].map(([key, { value }]) => [key, plainOf(value)]));
+    case "list":
+      return node.items.map(plainOf);
+    case "scalar":
+      return node.value;
+  }
+}
+
+/** What is at a path; undefined where nothing is. */
+export function nodeAt(root: TreeNode, path: KeyPath): TreeNode | undefined {
+  let node: TreeNode | undefined = root;
+  for (const step of path) {
+    if (node?.kind === "map") node = node.entries.get(String(step))?.value;
+    else if (node?.kind === "list") node = node.items[Number(step)];
+    else return undefined;
+  }
+  return node;
+}
+
+/** Where to look for what is wrong at a path: at its value, or at what is nearest around it. */
+export function placeAt(root: TreeNode, path: KeyPath): Place {
+  const node = nodeAt(root, path);
+  if (node !== undefined && !isNothing(node)) return node.place;
+  return keyPlaceAt(root, path);
+}
+
+/** The place of the key that a path ends in, or of the nearest around it. */
+export function keyPlaceAt(root: TreeNode, path: KeyPath): Place {
+  for (let length = path.length; length > 0; length--) {
+    const around = nodeAt(root, path.slice(0, length - 1));
+    const key = around?.kind === "map" ? around.entries.get(String(path[length - 1]))?.key : undefined;
+    const place = key ?? nodeAt(root, path.slice(0, length))?.place;
+    if (place !== undefined) return place;
+  }
+  return root.place;
+}
+
+function isNothing(node: TreeNode): boolean {
+  return node.kind === "scalar" && node.value === null;
+}

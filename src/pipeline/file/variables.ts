@@ -1,0 +1,77 @@
+import type { JobPlace } from "./job-values.ts";
+import { type KeyPath, keyText, type ScalarNode, type TreeFault, type TreeNode } from "./tree.ts";
+
+/**
+ * Replaces `${NAME}` and `${NAME:-default}` in the texts of a tree by what the environment has; `$${` is a literal `${`.
+ * Nothing else is replaced, and what was put in is not looked at again. Only values are: never keys, and never the
+ * YAML text itself, so that a value can add no key. As in a shell, an empty variable counts as one that is not set.
+ */
+export function withVariables(
+  root: TreeNode,
+  env: JobPlace["env"],
+): { readonly tree: TreeNode; readonly faults: readonly TreeFault[] } {
+  const faults: TreeFault[] = [];
+  const replaced = (node: TreeNode, path: KeyPath): TreeNode => {
+    switch (node.kind) {
+      case "map": {
+        const entries = [...node.entries].map(
+          ([key, { key: place, value }]) =>
+            [key, { key: place, value: replaced(value, [...path, key]) }] as const,
+        );
+        return { ...node, entries: new Map(entries) };
+      }
+      case "list":
+        return { ...node, items: node.items.map((item, index) => replaced(item, [...path, index])) };
+      case "scalar":
+        return scalarWithVariables(node, env, (message, hint, text) =>
+          faults.push({
+            place: node.place,
+            key: keyText(path),
+            text,
+            message: `${path.length === 0 ? "the file" : keyText(path)} ${message}`,
+            hint,
+          }),
+        );
+    }
+  };
+  const tree = replaced(root, []);
+  return { tree, faults };
+}
+
+const reference = /\$\$\{|\$\{([^{}]*)\}|\$\{/g;
+const nameAndDefault = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
+
+function scalarWithVariables(
+  node: ScalarNode,
+  env: JobPlace["env"],
+  fault: (message: string, hint: string, text: string) => void,
+): ScalarNode {
+  if (typeof node.value !== "string" || !node.value.includes("${")) return node;
+  const variables: string[] = [];
+  let isUnread: true | undefined;
+  const value = node.value.replace(reference, (found, inside?: string) => {
+    if (found === "$${") return "${";
+    const [, name, otherwise] = nameAndDefault.exec(inside ?? "") ?? [];
+    if (name === undefined) {
+      isUnread = true;
+      fault(
+        "has a ${ that begins no name of a variable",
+        `Write \${NAME} or \${NAME:-default}; a literal \${ is written $\${.`,
+        found,
+      );
+      return "";
+    }
+    const set = env[name] ?? "";
+    if (set !== "") variables.push(name);
+    else if (otherwise === undefined) {
+      isUnread = true;
+      fault(
+        `needs the environment variable ${name}, which is not set`,
+        `Set ${name}, or give a default: \${${name}:-default}.`,
+        found,
+      );
+    }
+    return set === "" ? (otherwise ?? "") : set;
+  });
+  return { ...node, value, variables, ...(isUnread === true ? { isUnread } : {}) };
+}

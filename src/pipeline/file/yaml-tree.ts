@@ -1,0 +1,239 @@
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from "yaml";
+import type { Entry, Place, TreeFault, TreeNode } from "./tree.ts";
+
+/** Deeper than any job file goes, and shallow enough for what goes through a tree by calling itself. */
+const deepest = 16;
+
+/** What a YAML text says: its tree, null where it has none that can be gone by, and what is wrong with it. */
+export interface ReadTree {
+  readonly tree: TreeNode | null;
+  readonly faults: readonly TreeFault[];
+}
+
+/**
+ * Reads YAML 1.2 as job files have it: one document, unique keys that are text, no anchors, aliases, merge keys, tags or
+ * directives. `placeOf` gives the place of a position in the text.
+ */
+export function readYamlTree(text: string, fixedPlace?: Place): ReadTree {
+  const lines = new LineCounter();
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    version: "1.2",
+    schema: "core",
+    strict: true,
+    uniqueKeys: true,
+    merge: false,
+    prettyErrors: false,
+    logLevel: "error",
+  });
+  const placeOf = (offset: number): Place => {
+    const { line, col } = lines.linePos(offset);
+    return fixedPlace ?? { kind: "file", line, column: col };
+  };
+  const faults: TreeFault[] = [];
+  const fault = (at: number, message: string, hint: string) =>
+    faults.push({ place: placeOf(at), key: null, text: null, message, hint });
+
+  const lastOfLine = new Set<string>();
+  for (const { code, pos, message: said } of document.errors) {
+    const [message, hint] = wordsFor(code, said, keyFrom(text, pos[0]));
+    const at = /closing .quote$/.test(said) ? openingOf(document, pos[0]) : pos[0];
+    const place = placeOf(at);
+    // one mistake often leads the parser to several
+    const line = place.kind === "file" ? `${place.line} ${code}` : code;
+    if (!lastOfLine.has(line)) fault(at, message, hint);
+    lastOfLine.add(line);
+  }
+  const isBroken = document.errors.some(({ code }) => code !== "DUPLICATE_KEY");
+  if (!isBroken && document.directives?.yaml.explicit === true) {
+    fault(0, "a %YAML directive is not used in a job file", "Remove the line: job files are YAML 1.2.");
+  }
+  if (isBroken) return { tree: null, faults };
+  const contents = document.contents as Node | null;
+  if (contents === null || (isScalar(contents) && contents.value === null && contents.source === "")) {
+    return { tree: null, faults };
+  }
+  return { tree: treeOf(contents, document, { placeOf, fault }, deepest), faults };
+}
+
+interface Reading {
+  placeOf(offset: number): Place;
+  fault(at: number, message: string, hint: string): void;
+}
+
+function treeOf(node: Node | null, document: Document, reading: Reading, depth: number): TreeNode {
+  const at = node?.range?.[0] ?? 0;
+  const place = reading.placeOf(at);
+  const nothing: TreeNode = {
+    kind: "scalar",
+    place,
+    value: null,
+    written: "",
+    isQuoted: false,
+    variables: [],
+  };
+  if (node === null) return nothing;
+  const unread: TreeNode = { ...nothing, isUnread: true };
+  if (isAlias(node)) {
+    reading.fault(at, ...aliasWords);
+    return unread;
+  }
+  const { anchor, tag } = node as { anchor?: string; tag?: string };
+  if (anchor !== undefined)
+    reading.fault(at, "an anchor (&) is not used in a job file", "Write the value out where it is wanted.");
+  if (tag !== undefined && document.errors.length === 0) {
+    reading.fault(at, "a tag (!) is not used in a job file", "Write the value alone; text goes in quotes.");
+  }
+  if (depth === 0) {
+    reading.fault(
+      at,
+      `values are nested deeper than ${deepest} levels`,
+      "No key of a job file goes as deep: correct the indentation.",
+    );
+    return unread;
+  }
+  if (isSeq(node)) {
+    return {
+      kind: "list",
+      place,
+      items: node.items.map((item) => treeOf(item as Node | null, document, reading, depth - 1)),
+    };
+  }
+  if (isMap(node)) {
+    const entries = new Map<string, Entry>();
+    for (const { key, value } of node.items) {
+      const keyAt = (key as Node | null)?.range?.[0] ?? at;
+      const child = treeOf(value as Node | null, document, reading, depth - 1);
+      if (isAlias(key)) {
+        reading.fault(keyAt, ...aliasWords);
+      } else if (!isScalar(key)) {
+        reading.fault(
+          keyAt,
+          "a list or map is not used as a key in a job file",
+          "Write the key as one word.",
+        );
+      } else if (key.anchor !== undefined || key.tag !== undefined) {
+        reading.fault(keyAt, "anchors and tags are not used in a job file", "Write the key alone.");
+      } else {
+        const name = key.source ?? String(key.value);
+        if (name === "<<")
+          reading.fault(keyAt, "a merge key (<<) is not used in a job file", "Write the keys out.");
+        else if (!entries.has(name)) entries.set(name, { key: reading.placeOf(keyAt), value: child });
+      }
+    }
+    return { kind: "map", place, entries };
+  }
+  if (!isScalar(node)) return nothing;
+  const isQuoted = node.type !== "PLAIN";
+  const { value } = node;
+  const isKnown = value === null || ["string", "number", "boolean"].includes(typeof value);
+  return {
+    kind: "scalar",
+    place,
+    value: isKnown ? (value as string | number | boolean | null) : String(value),
+    written: isQuoted ? String(value) : (node.source ?? String(value)),
+    isQuoted,
+    variables: [],
+  };
+}
+
+const aliasWords = [
+  "an alias (*) is not used in a job file",
+  'Write the value out; a pattern that begins with * goes in quotes, such as "*-2".',
+] as const;
+
+const indentation = [
+  "the indentation does not fit the lines around it",
+  "Indent with blanks: the same for all keys of a map, more for what belongs to a key.",
+] as const;
+
+/** The name of the key that begins there, with a blank before it; nothing where it is none of plain letters. */
+function keyFrom(text: string, at: number): string {
+  const [name] = /^[\w-]{1,60}/.exec(text.slice(at, at + 60)) ?? [];
+  return name === undefined ? "" : ` ${name}`;
+}
+
+/** Where the last quoted text before a position begins: where its quotes are not closed, that is where to look. */
+function openingOf(document: Document, before: number): number {
+  let found = -1;
+  visit(document, {
+    Scalar: (_, { type, range }) => {
+      const at = range?.[0] ?? -1;
+      if (type?.startsWith("QUOTE_") === true && at < before) found = Math.max(found, at);
+    },
+  });
+  return found < 0 ? before : found;
+}
+
+/** What the parser found, in our words: its own may have a part of the file in them. */
+function wordsFor(code: string, said: string, key: string): readonly [message: string, hint: string] {
+  if (code === "DUPLICATE_KEY") return [`the key${key} was given before`, "Leave one of the two."];
+  if (code === "MISSING_CHAR" && /quote$/.test(said)) {
+    return ["these quotes are not closed", "Close them; inside single quotes, a quote is written twice."];
+  }
+  if (/^Implicit map keys|^Sequence item/.test(said)) return syntaxWords.MULTILINE_IMPLICIT_KEY!;
+  if (/^Missing [,}\]]|^Flow .* must end/.test(said) || (code === "BAD_INDENT" && said.startsWith("Flow"))) {
+    return [
+      "the brackets or braces before this are not closed, or lack a comma",
+      "Close them, or put a text that has [, ], {, } or a comma in it in quotes.",
+    ];
+  }
+  return syntaxWords[code] ?? syntaxWords.IMPOSSIBLE!;
+}
+
+/** By the parser's codes. */
+const syntaxWords: Readonly<Record<string, readonly [message: string, hint: string]>> = {
+  ALIAS_PROPS: aliasWords,
+  BAD_ALIAS: aliasWords,
+  BAD_DIRECTIVE: [
+    "a line that begins with % is not used in a job file",
+    "Remove the line, or put the text in quotes.",
+  ],
+  BAD_DQ_ESCAPE: [
+    "there is no such escape in double quotes",
+    "Use single quotes, in which \\ is a character like others.",
+  ],
+  BAD_INDENT: indentation,
+  BAD_SCALAR_START: [
+    "a text cannot begin with this character unless it is in quotes",
+    "Put the text in quotes.",
+  ],
+  BLOCK_AS_IMPLICIT_KEY: [
+    "there are two keys in one line",
+    "Put a text with a colon and a blank in quotes, or give each key a line of its own.",
+  ],
+  BLOCK_IN_FLOW: [
+    "a list or map in brackets cannot hold one that is made by lines",
+    "Use brackets and braces inside brackets and braces.",
+  ],
+  MISSING_CHAR: [
+    "a blank is missing: behind a key's colon, before a #, or behind a tag or anchor",
+    "Put a text that has such characters in quotes.",
+  ],
+  KEY_OVER_1024_CHARS: ["this key is too long", "Check the quotes and colons before it."],
+  MULTILINE_IMPLICIT_KEY: [
+    "this line has no colon with a blank behind it",
+    "Write `key: value`, with a blank after the colon.",
+  ],
+  MULTIPLE_DOCS: [
+    "a second document begins here, and a job file has one",
+    "Remove the line ---, or make it a file of its own.",
+  ],
+  TAB_AS_INDENT: ["a tab is used as indentation", "Indent with blanks."],
+  TAG_RESOLVE_FAILED: ["a tag (!) is not used in a job file", "Write the value alone; text goes in quotes."],
+  UNEXPECTED_TOKEN: [
+    "this does not belong here",
+    "Look for brackets, braces and quotes that were not closed, or closed twice.",
+  ],
+  IMPOSSIBLE: ["this is not valid YAML", "Look at this line and the one before."],
+};
