@@ -105,7 +105,7 @@ const folders = {
     ],
   },
   "extract/plan": {
-    doors: ["plan-run"],
+    doors: ["plan-run", "plan-runs"],
     within: [
       "ask-plan",
       "changed-windows",

@@ -3,11 +3,11 @@ import type { RunToArchive } from "../../extract/choose/finished-runs.ts";
 import type { ListFinding } from "../../extract/choose/list-finding.ts";
 import type { RunLists } from "../../extract/choose/run-lists.ts";
 import { roomText } from "../../extract/fetch/disk-need.ts";
-import { planRun, type RunPlan } from "../../extract/plan/plan-run.ts";
-import { SeenSource } from "../../extract/proof/seen-source.ts";
+import { planRuns } from "../../extract/plan/plan-runs.ts";
 import { defaultSettings } from "../../extract/run/archive-run.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
+import type { RunRef } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
 import type { Session } from "../process/session.ts";
 import { failedPlanJson, failedPlanText, planJson, planText } from "./archive-plan-report.ts";
@@ -18,7 +18,7 @@ import type { ArchiveValues } from "./archive-values.ts";
 import { exitsOf } from "./list-findings.ts";
 
 /** Plans the runs one after another, and tells of each, and what all come to. Fetches and writes nothing. */
-export async function planRuns(
+export async function tellPlans(
   runs: readonly RunToArchive[],
   findings: readonly ListFinding[],
   means: ArchiveMeans,
@@ -32,19 +32,24 @@ export async function planRuns(
   const { quiet } = session.globals;
   const totals = new PlanTotals();
   const statuses = exitsOf(findings);
-  const seen = new SeenSource();
-  let tried = 0;
-  {
+  const settings = { ...defaultSettings, ...settingsOf(values, means.clock) };
+  const { gateway: source, clock, retry } = means;
+  const { archive: folder, scratch, tables } = values;
+  const { signal } = session;
+  const left = await (async () => {
     using progress = session.progress();
-    for (const run of runs) {
-      progress.run(formatRun(run), ++tried, runs.length);
-      if (!run.listed) {
+    const onRun = (run: RunRef, nth: number) => progress.run(formatRun(run), nth, runs.length);
+    const how = { source, lists, clock, retry, signal, settings, tables, folder, scratch };
+    const planning = planRuns({ archive, runs, onRun, ...how });
+    for (;;) {
+      const step = await planning.next();
+      if (step.done === true) return step.value;
+      const { run, ...planned } = step.value;
+      if (planned.kind === "not-listed") {
         totals.addNotListed();
         await telling.notListed(run);
-        continue;
-      }
-      try {
-        const plan = await planOne(run, means, lists, seen, archive, values, session);
+      } else if (planned.kind === "plan") {
+        const { plan } = planned;
         const failures = plan.tables.flatMap(({ error }) => error?.exit ?? []);
         statuses.push(...failures);
         totals.add(plan);
@@ -54,9 +59,8 @@ export async function planRuns(
           () => planJson(plan, session.toCopy),
           () => (isSilent ? "" : planText(plan, form)),
         );
-      } catch (thrown) {
-        session.signal.throwIfAborted();
-        const error = RunvaultError.from(thrown).at({ instance: run.instanceId, run: run.runId });
+      } else {
+        const { error } = planned;
         const status = session.failure(error);
         statuses.push(status);
         totals.addFailed();
@@ -65,12 +69,11 @@ export async function planRuns(
           () => failedPlanJson(run, error, status, session.toCopy),
           () => failedPlanText(run, error, form),
         );
-        if (error.scope === "job") break;
       }
     }
-  }
-  await telling.notTried(runs.slice(tried));
-  totals.addNotTried(runs.length - tried);
+  })();
+  await telling.notTried(left);
+  totals.addNotTried(left.length);
   const { fits, diskBytes, room } = totals;
   if (fits === false && room !== null) {
     const message = `the plan needs about ${byteText(diskBytes)}, but ${roomText(room)}`;
@@ -93,19 +96,4 @@ export async function planRuns(
     () => (quiet ? "" : totals.text()),
   );
   return status;
-}
-
-async function planOne(
-  run: RunToArchive,
-  { gateway: source, clock, retry }: ArchiveMeans,
-  lists: RunLists,
-  seen: SeenSource,
-  archive: Archive | null,
-  values: ArchiveValues,
-  { signal }: Session,
-): Promise<RunPlan> {
-  const settings = { ...defaultSettings, ...settingsOf(values, clock) };
-  const { archive: folder, scratch, tables } = values;
-  const means = { source, lists, seen, archive, clock, retry, signal };
-  return await planRun({ ...means, folder, scratch, run, tables, settings });
 }

@@ -12,7 +12,7 @@ import { killStep } from "../maintain/kill-step.ts";
 import { openGatewayFor, retryPolicyFor } from "../options/gateway-options.ts";
 import type { Progress } from "../output/progress.ts";
 import type { Session } from "../process/session.ts";
-import { planRuns } from "./archive-dry-run.ts";
+import { tellPlans } from "./archive-dry-run.ts";
 import { exitOf, type RunReport } from "./archive-report.ts";
 import { type ArchiveMeans, settingsOf } from "./archive-settings.ts";
 import { ArchiveTelling } from "./archive-telling.ts";
@@ -73,7 +73,7 @@ async function archiveWithin(
   tellFindings(findings, session);
   const telling = new ArchiveTelling(session, target, runs);
   await telling.findings(findings);
-  if (dryRun) return await planRuns(runs, findings, means, lists, archive, values, telling, session);
+  if (dryRun) return await tellPlans(runs, findings, means, lists, archive, values, telling, session);
   const statuses = exitsOf(findings);
   let notTried: readonly RunRef[];
   {

@@ -47,11 +47,8 @@ export interface TablePlan {
 /** The plan of one table; null where only a full scan could tell, an error where the job would leave the table alone. */
 type Planned = Planning | RunvaultError | null;
 
-/**
- * Plans a run as its job would, by the same planner, without fetching or writing anything. `archive` is null where it
- * does not exist yet.
- */
-export async function planRun(input: {
+/** What a run is planned by. `archive` is null where it does not exist yet. */
+export interface RunPlanInput {
   source: HistorySource;
   /** What the source says of its runs, for a caller with several plans. Default: asked for by this plan alone. */
   lists?: RunLists;
@@ -67,7 +64,10 @@ export async function planRun(input: {
   clock: () => Nanoseconds;
   retry: RetryPolicy;
   signal: AbortSignal;
-}): Promise<RunPlan> {
+}
+
+/** Plans a run as its job would, by the same planner, without fetching or writing anything. */
+export async function planRun(input: RunPlanInput): Promise<RunPlan> {
   const { source, archive, settings, retry, signal } = input;
   const { sliceRows, acceptShrink } = settings;
   const settled = input.clock() - settings.settleNs;

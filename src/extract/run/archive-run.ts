@@ -25,7 +25,13 @@ import { deepestJson, isDeeper } from "../../model/outside-json.ts";
 import { type Table, type TableName, tableNames, tables } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
-import { type DocumentKind, documentKinds, type HistorySource, type RunRef } from "../../model/source.ts";
+import {
+  type DocumentKind,
+  documentKinds,
+  type HistorySource,
+  type RunRef,
+  type StorageFacts,
+} from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import { isoOf, type Nanoseconds } from "../../model/time.ts";
 import { RunLists } from "../choose/run-lists.ts";
@@ -250,7 +256,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   await using ownDuckDB = new JobDuckDB();
   const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
     memoryLimitMb: settings.memoryLimitMb,
-    threads: settings.threads,
+    threads: isSmall(outlook.facts) ? 1 : settings.threads,
     tempDirectory: archive.layout.stagingDir(run),
   });
   using _interrupt = interruptOn(signal, duckdb);
@@ -498,6 +504,13 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   step("pending-removed");
   const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
   return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes, warnings };
+}
+
+/** Fewer rows than this convert in less time than a second thread takes to be of use. */
+const smallRows = 300_000n;
+
+function isSmall(facts: StorageFacts | null): boolean {
+  return facts !== null && [...facts.values()].reduce((sum, { rows }) => sum + rows, 0n) < smallRows;
 }
 
 /** Which work of an interrupted job may be gone on with: all, or what is no older than rows may arrive late. */
