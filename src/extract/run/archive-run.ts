@@ -53,6 +53,7 @@ import { type RunDescription, settledVersion } from "./run-description.ts";
 import { countRowsOf, isUpToDate, lookAhead, type RunHorizon } from "./run-horizon.ts";
 import { requireSameRun } from "./run-identity.ts";
 import { TableArchiver } from "./table-archiver.ts";
+import { unchangedRun } from "./unchanged-run.ts";
 
 export interface ArchiveSettings {
   /** Text a segment is cut at. 8 MiB: small enough for several in memory, large enough for zstd and for few files. */
@@ -111,6 +112,8 @@ export interface ArchiveJob {
   /** All tables unless given. */
   readonly tables?: readonly TableName[];
   readonly settings?: Partial<ArchiveSettings>;
+  /** Leaves a run alone that its list and its manifest call unchanged, whatever became of its links and files' sizes. */
+  readonly isManifestEnough?: boolean;
   readonly clock: () => Nanoseconds;
   /** For answers that are cut; the source has its own for those that do not begin. */
   readonly retry: RetryPolicy;
@@ -182,6 +185,10 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   } catch (thrown) {
     return await keepGoneRun(job, wanted, startedAt, RunvaultError.from(thrown));
   }
+  const unchanged = job.isManifestEnough
+    ? await unchangedRun(archive, run, source.label, wanted, settings)
+    : null;
+  if (unchanged !== null) return outcomeOf(unchanged, unchanged, []);
   await using _lock = await lockRun(archive.layout, run);
   await archive.refresh();
   const exactTypes = typesNow(archive);

@@ -179,6 +179,8 @@ async function archiveInto(
       duckdb,
     },
     ...(tables === undefined ? {} : { tables }),
+    // who names a run wants it looked into
+    isManifestEnough: job.target.kind === "finished",
     ...(wait === undefined ? {} : { wait }),
     onPlan: (table, rows) => {
       if (rows === undefined) return;

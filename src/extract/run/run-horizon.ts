@@ -59,24 +59,23 @@ export async function lookAhead(
   };
 }
 
+/** What a job wants of a table that it leaves as it is. */
+export interface WantedProof {
+  readonly require: RequiredProof;
+  readonly fingerprint: boolean;
+  readonly recheckBefore: Nanoseconds | null;
+}
+
 /**
- * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
- * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
- * COMPLETE is taken to be so still, and not asked again; but what is ABSENT is. Warns of tables that are gone whole.
+ * Whether the archive holds a finished run as proven as is wanted, and of the storage version that the source lists; null
+ * where it does but for the version, which one of the two has not.
  */
-export async function isUpToDate(
-  source: Facts,
+export function isOfListedVersion(
   committed: Manifest,
   run: RunDescription,
   wanted: readonly Table[],
-  asked: {
-    readonly require: RequiredProof;
-    readonly fingerprint: boolean;
-    readonly recheckBefore: Nanoseconds | null;
-  },
-  asks: Omit<TableAsks, "table">,
-  warn: (text: string) => void = () => {},
-): Promise<boolean> {
+  asked: WantedProof,
+): boolean | null {
   if (!committed.run.final || !run.final || isDue(committed, asked.recheckBefore)) return false;
   const done = wanted.every(({ name }) => {
     const table = committed.tables[name];
@@ -89,10 +88,28 @@ export async function isUpToDate(
   });
   if (!done) return false;
   const version = settledVersion(run);
+  const versions = wanted.map(({ name }) => committed.tables[name]!.proven!.storageVersion);
+  if (version === null || versions.includes(null)) return null;
+  return versions.every((one) => one === version);
+}
+
+/**
+ * True when the archive holds a finished run as the source has it now: by the storage version, or, where the source has
+ * none, by its facts' counts. A source with neither says nothing of a finished run that could change, so what is
+ * COMPLETE is taken to be so still, and not asked again; but what is ABSENT is. Warns of tables that are gone whole.
+ */
+export async function isUpToDate(
+  source: Facts,
+  committed: Manifest,
+  run: RunDescription,
+  wanted: readonly Table[],
+  asked: WantedProof,
+  asks: Omit<TableAsks, "table">,
+  warn: (text: string) => void = () => {},
+): Promise<boolean> {
+  const isOfVersion = isOfListedVersion(committed, run, wanted, asked);
+  if (isOfVersion !== null) return isOfVersion;
   const proven = wanted.map(({ name }) => [name, committed.tables[name]!.proven!] as const);
-  if (version !== null && proven.every(([, { storageVersion }]) => storageVersion !== null)) {
-    return proven.every(([, { storageVersion }]) => storageVersion === version);
-  }
   const facts = await source.facts(run, {}, asks.signal);
   const counted = (name: TableName) => facts?.get(name)?.rows ?? 0n;
   // a finished run's table of which the gateway keeps nothing any more stays as it was proven

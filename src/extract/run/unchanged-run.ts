@@ -1,0 +1,36 @@
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { filesOf } from "../../archive/manifest/manifest-files.ts";
+import { sizeOf } from "../../archive/storage/fsync-files.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { RunDescription } from "./run-description.ts";
+import { isOfListedVersion, type WantedProof } from "./run-horizon.ts";
+
+/**
+ * What is committed of a run where nothing is to be done about it: by the list that describes it, its manifest and the
+ * names of its files alone, without its lock and without a request. Null where that does not tell: then a job looks into it
+ * under the lock.
+ */
+export async function unchangedRun(
+  archive: Archive,
+  run: RunDescription,
+  source: string,
+  wanted: readonly Table[],
+  asked: WantedProof,
+): Promise<Manifest | null> {
+  const { layout, store } = archive;
+  const committed = await archive.manifest(run);
+  if (committed === null || committed.source !== source || committed.former !== undefined) return null;
+  // a run that began at another time is another run
+  if (!run.started || committed.run.started !== run.started.toString()) return null;
+  if (isOfListedVersion(committed, run, wanted, asked) !== true) return null;
+  // work of an interrupted job, or what a commit was killed behind
+  if ((await sizeOf(layout.pendingDir(run))) !== null) return null;
+  const named = filesOf(committed);
+  for (const folder of ["data", "quarantine"] as const) {
+    if (named[folder].size === 0) continue;
+    const present = new Set(await store.names(layout.committedKey(run, folder)));
+    for (const name of named[folder]) if (!present.has(name)) return null;
+  }
+  return committed;
+}
