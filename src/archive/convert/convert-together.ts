@@ -102,15 +102,23 @@ function rowsSql(conversions: readonly Conversion[]): string {
   const [first] = conversions as [Conversion];
   const { columns } = first.table;
   const segments = conversions.flatMap((conversion) => conversion.segments);
-  const owners = conversions.flatMap(({ segments, runId, instanceId }, nth) =>
-    segments.map(({ file }) => {
-      const ids = [runId, instanceId, idInJson(runId), idInJson(instanceId)].map(literal);
-      return `(${[literal(file), nth, ...ids].join(", ")})`;
-    }),
+  const owners = conversions.flatMap((conversion, nth) =>
+    conversion.segments.map(() => ({ ...conversion, nth })),
   );
-  const own = `(VALUES ${owners.join(", ")}) AS own("of", nth, run_id, instance_id, run_text, instance_text)`;
+  const listOf = (texts: readonly string[]) => `[${texts.map(literal).join(", ")}]`;
+  const at = `list_position(${listOf(segments.map(({ file }) => file))}, file)`;
+  // no join, which may change the order of the rows; the file is one value for many rows, and so is what is made of it
+  const own = {
+    nth: `[${owners.map(({ nth }) => nth).join(", ")}]`,
+    run_id: listOf(owners.map(({ runId }) => runId)),
+    instance_id: listOf(owners.map(({ instanceId }) => instanceId)),
+    run_text: listOf(owners.map(({ runId }) => idInJson(runId))),
+    instance_text: listOf(owners.map(({ instanceId }) => idInJson(instanceId))),
+  };
+  const ids = Object.entries(own).map(([name, list]) => `(${list})[the_file] AS ${name}`);
   const read = columns.filter(({ name }) => name !== "run_id" && name !== "instance_id");
-  const parsed = `SELECT line, json_transform(line, ${literal(transformStructure(read))}) AS j, file, own.* FROM ${textSql({ segments })} JOIN ${own} ON file = own."of"`;
+  const placed = `SELECT line, file, ${at} AS the_file FROM ${textSql({ segments })}`;
+  const parsed = `SELECT line, json_transform(line, ${literal(transformStructure(read))}) AS j, ${ids.join(", ")} FROM (${placed})`;
   const lines = `(SELECT *, ${wholeNumbersSql(columns, "CAST")} AS n FROM (${parsed}))`;
   const guard = guardSql(first, [], [], { runId: "run_text", instanceId: "instance_text" });
   const values = columns.map((column) => {
