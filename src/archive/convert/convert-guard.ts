@@ -41,21 +41,38 @@ export function wholeNumbersSql(columns: readonly Column[], cast: "CAST" | "TRY_
  * numbers are printed as such, that the row is the run's, and that the parser changed nothing: an escape or a bare
  * number would have made the rendered line differ. Lines that a shape describes are compared with that shape's grammar
  * instead, and lines of `checkedFiles` with none; these two have their whole numbers and ids tested apart. Then the
- * grammar and range of values, so that no cast rounds.
+ * grammar and range of values, so that no cast rounds. `idsSql` has a line's ids, where lines of several runs are read at
+ * once; all of them have to be canonical then.
  */
 export function guardSql(
   rules: LineRules,
   shapes: readonly Shape[],
   checkedFiles: readonly string[] = [],
+  idsSql: IdsSql = literalIds(rules),
 ): string {
   const forms = shapes.map((shape) => `regexp_full_match(line, ${literal(shapePattern(shape))})`);
   if (checkedFiles.length > 0) forms.push(`file IN (${checkedFiles.map(literal).join(", ")})`);
-  let form = `line = ${renderedSql(rules)}`;
+  let form = `line = ${renderedSql(rules, idsSql)}`;
   if (forms.length > 0)
     form = `CASE WHEN ${form} THEN true WHEN ${forms.join(" OR ")} THEN ${identitySql(rules)} AND ${wholeGrammarSql(rules)} ELSE false END`;
   return [form, decimalsSql(rules), ...rules.table.columns.flatMap(rangeSql)]
     .map((test) => `(${test})`)
     .join(" AND ");
+}
+
+/** SQL for the ids of a line's run, as they stand inside of quotes in JSON. */
+export interface IdsSql {
+  readonly runId: string;
+  readonly instanceId: string;
+}
+
+/** An id as it stands inside of quotes in JSON. */
+export function idInJson(id: string): string {
+  return JSON.stringify(id).slice(1, -1);
+}
+
+function literalIds({ runId, instanceId }: LineRules): IdsSql {
+  return { runId: literal(idInJson(runId)), instanceId: literal(idInJson(instanceId)) };
 }
 
 function identitySql({ runId, instanceId }: LineRules): string {
@@ -167,16 +184,16 @@ function field(name: string): string {
 }
 
 /** The canonical line made of whole numbers and of the other values as text. Free text alone is escaped: an escape elsewhere takes the slower form. */
-function renderedSql({ table, runId, instanceId }: LineRules): string {
+function renderedSql({ table }: LineRules, ids: IdsSql): string {
   const known = new Map([
-    ["run_id", runId],
-    ["instance_id", instanceId],
+    ["run_id", ids.runId],
+    ["instance_id", ids.instanceId],
   ]);
   const parts = table.columns.flatMap((column, index) => {
     const quote = quotedInJson(column) ? '"' : "";
     const key = literal(`${index === 0 ? "{" : ","}${JSON.stringify(column.name)}:${quote}`);
     const id = known.get(column.name);
-    if (id !== undefined) return [key, literal(`${JSON.stringify(id).slice(1, -1)}"`)];
+    if (id !== undefined) return [key, id, literal('"')];
     return [key, renderedValueSql(column), literal(quote)];
   });
   return `concat(${joinLiterals([...parts, literal("}")]).join(", ")})`;

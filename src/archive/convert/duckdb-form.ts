@@ -44,7 +44,7 @@ function duckDBForm(connection: DuckDBConnection): ConversionForm {
   };
 }
 
-const notOfRows = /^(Out of Memory|INTERNAL|Interrupt|Fatal)/i;
+export const notOfRows = /^(Out of Memory|INTERNAL|Interrupt|Fatal)/i;
 
 function copySql(input: Conversion, shapes: readonly Shape[], inKeyOrder: boolean): string {
   const guard = `CASE WHEN (${guardSql(input, shapes, checkedFiles(input))}) IS TRUE THEN ${literal(input.runId)} ELSE error('a row did not pass the guard') END`;
@@ -80,7 +80,7 @@ function linesSql(input: Conversion, shapes: readonly Shape[], cast: "CAST" | "T
 }
 
 /** The relation of `line` and `file`. */
-function textSql(input: Conversion): string {
+export function textSql(input: Pick<Conversion, "segments">): string {
   const segments = input.segments.filter(({ rows }) => rows > 0);
   if (segments.length === 0) {
     return "(SELECT CAST(NULL AS VARCHAR) AS line, '' AS file WHERE false)";
