@@ -5,6 +5,7 @@ import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import {
   archiveSteps,
   exportSteps,
+  garbageSteps,
   type KillAt,
   KillDriver,
   KillWorld,
@@ -82,7 +83,7 @@ describe("the kills", () => {
     const named = texts.flatMap((text) =>
       [...text.matchAll(/\bstep(?:\?\.)?\(\s*"([a-z-]+)"/g)].map(([, step]) => step!),
     );
-    const known = [...archiveSteps, ...removeSteps, ...rebuildSteps, ...exportSteps];
+    const known = [...archiveSteps, ...removeSteps, ...rebuildSteps, ...exportSteps, ...garbageSteps];
     expect([...new Set(named)].sort()).toEqual(known.sort());
   });
 
