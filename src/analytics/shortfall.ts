@@ -1,3 +1,4 @@
+import { acceptanceJson } from "../archive/manifest/acceptance.ts";
 import { codeBeside } from "../archive/manifest/attempt-text.ts";
 import type { Manifest, TableState } from "../archive/manifest/manifest.ts";
 import { latestView, shownView } from "../archive/manifest/table-view.ts";
@@ -12,8 +13,14 @@ interface TableOfRun {
   readonly table: TableName;
 }
 
+/** A table that is not as proven as it could be. */
+interface LackingTable extends TableOfRun {
+  /** Who keeps it as it is, when and why; left out where nobody does. */
+  readonly accepted?: { readonly at: string; readonly by: string; readonly reason: string };
+}
+
 /** A table of which readers show nothing. */
-export interface WithheldTable extends TableOfRun {
+export interface WithheldTable extends LackingTable {
   /** Null where the run was archived without the table. */
   readonly state: TableState | null;
   /** Rows that nothing proves, which are shown where that is allowed. */
@@ -21,7 +28,7 @@ export interface WithheldTable extends TableOfRun {
 }
 
 /** A table of which readers show what was proven before its latest attempts, which went wrong. */
-export interface BehindTable extends TableOfRun {
+export interface BehindTable extends LackingTable {
   readonly state: TableState;
   /** Since when attempts have gone wrong. */
   readonly since: string;
@@ -32,7 +39,7 @@ export interface BehindTable extends TableOfRun {
 }
 
 /** A table of which readers show what its latest attempt brought, which nothing proves. */
-export interface UnprovenTable extends TableOfRun {
+export interface UnprovenTable extends LackingTable {
   readonly state: TableState;
   readonly rows: number;
   /** Code of the latest attempt's error; null as above, and of what is kept of a run that its gateway forgot. */
@@ -73,17 +80,19 @@ export function shortfallOf(
       const of = { instance: manifest.instanceId, run: manifest.runId, table: name };
       const table = manifest.tables[name];
       const rows = latestView(table)?.parquet.reduce((sum, file) => sum + file.rows, 0) ?? 0;
+      const accepted = acceptanceJson(table);
+      const beside = accepted === null ? {} : { accepted };
       if (table === undefined || (table.proven === null && !(allowIncomplete && rows > 0))) {
-        withheld.push({ ...of, state: table?.state ?? null, rows });
+        withheld.push({ ...of, state: table?.state ?? null, rows, ...beside });
         continue;
       }
       const { behindSince: since, holding } = table.attempt;
       const error = table.attempt.error?.code ?? null;
       if (allowIncomplete && holding !== null) {
-        unproven.push({ ...of, state: latestView(table).state, rows, error });
+        unproven.push({ ...of, state: latestView(table).state, rows, error, ...beside });
       } else if (since !== null) {
         const until = table.proven?.certificate?.until ?? null;
-        behind.push({ ...of, state: table.state, since, error, until });
+        behind.push({ ...of, state: table.state, since, error, until, ...beside });
       }
       const aside = shownView(table, allowIncomplete)?.certificate?.quarantined ?? 0;
       if (aside > 0) setAside.push({ ...of, rows: aside });
@@ -106,7 +115,7 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
   if (incomplete.length > 0) {
     const were = incomplete.length === 1 ? "was" : "were";
     const wayOut = incomplete.some(({ rows }) => rows > 0) ? "; --allow-incomplete includes them" : "";
-    const which = listed(incomplete, ({ state }) => state!);
+    const which = listed(incomplete, ({ state, accepted }) => `${state}${besideAccepted(accepted)}`);
     notes.push(`${tablesAre(incomplete)} not complete and ${were} left out: ${which}${wayOut}`);
   }
   if (never.length > 0) {
@@ -115,14 +124,15 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
     notes.push(`${countText(never.length, "table")} ${was} never archived and ${is} left out: ${which}`);
   }
   if (behind.length > 0) {
-    const why = ({ state, since, error, until }: BehindTable) => {
+    const why = ({ state, since, error, until, accepted }: BehindTable) => {
       const upTo = until === null ? "" : `; proven up to ts_event ${formatTime(BigInt(until))}`;
-      return `${state} since ${since}${besideState(state, error)}${upTo}`;
+      return `${state} since ${since}${besideState(state, error)}${besideAccepted(accepted)}${upTo}`;
     };
     notes.push(`${tablesAre(behind)} behind and shown as proven before: ${listed(behind, why)}`);
   }
   if (unproven.length > 0) {
-    const why = ({ state, error }: UnprovenTable) => `${state}${besideState(state, error)}`;
+    const why = ({ state, error, accepted }: UnprovenTable) =>
+      `${state}${besideState(state, error)}${besideAccepted(accepted)}`;
     notes.push(`${tablesAre(unproven)} shown although not proven: ${listed(unproven, why)}`);
   }
   if (setAside.length > 0) {
@@ -134,6 +144,10 @@ export function shortfallNotes({ runs, withheld, behind, unproven, setAside }: S
 
 function tablesAre({ length }: readonly TableOfRun[]): string {
   return `${countText(length, "table")} ${length === 1 ? "is" : "are"}`;
+}
+
+function besideAccepted(accepted: LackingTable["accepted"]): string {
+  return accepted === undefined ? "" : `, accepted by ${accepted.by}: ${accepted.reason}`;
 }
 
 function besideState(state: TableState, error: string | null): string {

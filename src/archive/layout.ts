@@ -35,6 +35,20 @@ export function isPathName(name: string): boolean {
   return idOf(name) !== null || (name.length === longestName && /~[0-9a-f]{32}$/.test(name));
 }
 
+/** Whether a text is the name of a job, as job files give them: it is a folder's name as it stands. */
+export function isJobName(text: string): boolean {
+  return /^[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?$/.test(text);
+}
+
+/** When the execution began whose record has this name, and its id; null for any other name. */
+export function recordOfName(name: string): { readonly began: Date; readonly id: string } | null {
+  const parts = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d\.\d{3})Z-([0-9a-z]{8})\.ndjson$/.exec(name);
+  if (parts === null) return null;
+  const [, year, month, day, hour, minute, second, id] = parts;
+  const began = new Date(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`);
+  return Number.isNaN(began.getTime()) ? null : { began, id: id! };
+}
+
 /** Where everything in an archive is. The only place that builds paths. */
 export class Layout {
   readonly dir: string;
@@ -177,6 +191,27 @@ export class Layout {
 
   get jobsDir(): string {
     return join(this.dir, "jobs");
+  }
+
+  /** The records of a job's executions. */
+  recordsDir(job: string): string {
+    return join(this.jobsDir, job);
+  }
+
+  /** The record of an execution, by a name that sorts by when it began. `id` has no two meanings in one job. */
+  recordFile(job: string, began: Date, id: string): string {
+    return join(this.recordsDir(job), `${began.toISOString().replace(/[-:]/g, "")}-${id}.ndjson`);
+  }
+
+  /** Held by the one execution of a job that is under way. */
+  jobLockFile(job: string): string {
+    return join(this.locksDir, `.job-${job}.duckdb`);
+  }
+
+  /** The job whose lock has this name in `locks/`; null for any other name. */
+  jobOfLock(name: string): string | null {
+    const [, job = ""] = /^\.job-(.+)\.duckdb(?:\.wal)?$/.exec(name) ?? [];
+    return isJobName(job) ? job : null;
   }
 
   /** The folder that people glob, for one table of all runs. */

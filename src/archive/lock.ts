@@ -12,14 +12,34 @@ import type { Layout } from "./layout.ts";
 import { manifestPaths } from "./manifest/manifest-paths.ts";
 import { namesIn } from "./storage/names-in.ts";
 import { permissionsAt } from "./storage/permissions.ts";
-import { lstatOrNull, makeRealFolder, requireRealFile, requireRealFoldersOf } from "./storage/real-folder.ts";
+import {
+  lstatOrNull,
+  makeRealFolder,
+  requireRealFile,
+  requireRealFolder,
+  requireRealFoldersOf,
+} from "./storage/real-folder.ts";
 
 /**
- * Holds a run for one job: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed
- * process leaves nothing behind. Throws `locked` and names the holder's process where DuckDB does, and `archive_damaged`
- * where the run's folders are not all real ones; then nothing has been written.
+ * Garbage collection, an acceptance or a small run's job have a run for less than this: none of these is a reason to end a
+ * job, or to leave a run for the next night.
  */
-export async function lockRun(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
+const briefMs = 2_000;
+
+/**
+ * Holds a run for one job, as `lockRunNow` does, which is tried again for two seconds where another has it. Throws the
+ * signal's reason where that comes first.
+ */
+export async function lockRun(layout: Layout, run: RunRef, signal?: AbortSignal): Promise<AsyncDisposable> {
+  return await inTurn(() => lockRunNow(layout, run), briefMs, signal);
+}
+
+/**
+ * Holds a run: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed process leaves nothing
+ * behind. Throws `locked` and names the holder's process where DuckDB does, and `archive_damaged` where the run's folders
+ * are not all real ones; then nothing has been written.
+ */
+export async function lockRunNow(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
   await requireRealFoldersOf(layout, run);
   return await lockFile(layout, layout.lockFile(run), "is working on this run", {
     instance: run.instanceId,
@@ -32,20 +52,31 @@ export async function lockArchive(layout: Layout): Promise<AsyncDisposable> {
   return await lockFile(layout, layout.archiveLockFile, "is changing column types of this archive", {});
 }
 
-/** The same, once whoever has it is done with it. Throws the signal's reason where that comes first. */
+/** Holds a run once whoever has it is done with it, however long that takes. Throws the signal's reason likewise. */
 export async function lockRunInTurn(
   layout: Layout,
   run: RunRef,
   signal: AbortSignal,
 ): Promise<AsyncDisposable> {
+  return await inTurn(() => lockRunNow(layout, run), Number.POSITIVE_INFINITY, signal);
+}
+
+/** Tries to take a lock again and again, for so long. */
+async function inTurn(
+  take: () => Promise<AsyncDisposable>,
+  forMs: number,
+  signal: AbortSignal | undefined,
+): Promise<AsyncDisposable> {
+  const lastMs = performance.now() + forMs;
   for (;;) {
     try {
-      return await lockRun(layout, run);
+      return await take();
     } catch (error) {
-      if (!(error instanceof RunvaultError) || error.code !== "locked") throw error;
+      const isHeld = error instanceof RunvaultError && error.code === "locked";
+      if (!isHeld || performance.now() >= lastMs) throw error;
     }
     // the kernel tells nobody that a lock is free
-    await setTimeout(100, undefined, { signal }).catch(() => signal.throwIfAborted());
+    await setTimeout(50, undefined, { signal }).catch(() => signal?.throwIfAborted());
   }
 }
 
@@ -63,8 +94,16 @@ export async function lockAllRuns({
     // a copy of an archive may come without its locks
     ...(await manifestPaths(layout, store)).map((manifest) => lockOf(layout, manifest)),
   ]);
+  const lastMs = performance.now() + briefMs;
+  const left = () => lastMs - performance.now();
   for (const file of files) {
-    locks.use(await lockFile(layout, file, "is working on a run of this archive", {}));
+    locks.use(
+      await inTurn(
+        () => lockFile(layout, file, "is working on a run of this archive", {}),
+        left(),
+        undefined,
+      ),
+    );
   }
   return locks.move();
 }
@@ -100,6 +139,8 @@ export async function lockFile(
       place: { ...place, file },
       hint: "Wait for it to end, then run the same command again.",
     });
+  // to close a file ends this process's locks on it, whoever in it has them
+  while (looks.has(file)) await looks.get(file);
   if (held.has(file)) throw locked(process.pid.toString());
   held.add(file);
   try {
@@ -116,7 +157,7 @@ export async function lockFile(
   } catch (cause) {
     held.delete(file);
     const message = cause instanceof Error ? cause.message : String(cause);
-    if (/conflicting lock/i.test(message)) throw locked(/PID (\d+)/.exec(message)?.[1], cause);
+    if (isConflict(message)) throw locked(pidIn(message), cause);
     if (/permission denied|read-only/i.test(message)) {
       throw new RunvaultError("storage_forbidden", "the lock file cannot be opened for writing", {
         cause,
@@ -124,7 +165,7 @@ export async function lockFile(
         hint: "Give this user access to the archive folder, or point --archive elsewhere.",
       });
     }
-    if (/not a valid DuckDB database|Serialization Error|corrupt/i.test(message)) {
+    if (isTorn(message)) {
       throw new RunvaultError("archive_damaged", "the lock file is damaged", {
         cause,
         place: { file },
@@ -133,6 +174,53 @@ export async function lockFile(
     }
     throw RunvaultError.from(cause, { place: { file } });
   }
+}
+
+/** Whoever holds a lock. */
+export interface LockHolder {
+  /** Null where the system does not tell: on another machine, or in another container. */
+  readonly pid: number | null;
+}
+
+/**
+ * Who holds a file of `locks/`; null where nobody does. To ask takes a lock for a moment, one that those who ask share: whoever
+ * is to take the file at any time has to try again where it was held only then. Makes nothing, and needs no right to write.
+ */
+export async function lockHolder(layout: Layout, file: string): Promise<LockHolder | null> {
+  if (held.has(file)) return { pid: process.pid };
+  const look = looks.get(file) ?? lookAt(layout, file).finally(() => looks.delete(file));
+  looks.set(file, look);
+  return await look;
+}
+
+async function lookAt(layout: Layout, file: string): Promise<LockHolder | null> {
+  if (!(await requireRealFolder(layout, dirname(file))) || (await lstatOrNull(file)) === null) return null;
+  for (const name of [file, `${file}.wal`]) await requireRealFile(name);
+  const name = `lock_${++taken}`;
+  try {
+    const locks = await lockingDuckDB();
+    await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb, READ_ONLY)`);
+    await locks.run(`DETACH ${name}`);
+    return null;
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    if (isConflict(message)) return { pid: Number(pidIn(message) ?? 0) || null };
+    // removed meanwhile, or cut off by a kill while it was made: whoever made it is gone
+    if (/does not exist/i.test(message) || isTorn(message)) return null;
+    throw RunvaultError.from(cause, { place: { file } });
+  }
+}
+
+function isConflict(message: string): boolean {
+  return /conflicting lock/i.test(message);
+}
+
+function isTorn(message: string): boolean {
+  return /not a valid DuckDB database|Serialization Error|corrupt/i.test(message);
+}
+
+function pidIn(message: string): string | undefined {
+  return /PID (\d+)/.exec(message)?.[1];
 }
 
 /** Gives the name under which the lock is held. */
@@ -168,3 +256,6 @@ function lockingDuckDB(): Promise<DuckDBConnection> {
 
 // the kernel's lock is per process, so two jobs of one process are kept apart here
 const held = new Set<string>();
+
+/** Looks at locks that this process is taking now. */
+const looks = new Map<string, Promise<LockHolder | null>>();

@@ -24,6 +24,8 @@ const sourceSchema = z.strictObject({
   finishedStatus: z.array(z.string()),
   /** The most rows and the most bytes that it gave in one answer: no cap ends answers much smaller than these. */
   largest: z.strictObject({ rows: size, bytes: size }).default(nothingYet),
+  /** By instance of which nothing was committed yet, when a job began with its runs: no other source may meanwhile. */
+  begun: z.record(z.string(), z.iso.datetime()).optional(),
 });
 
 /** What an archive remembers of one source. */
@@ -79,7 +81,9 @@ export async function joinAddress(archive: Place, known: string, address: string
     for (const [instance, named] of Object.entries(other.empty)) {
       empty[instance] = distinct([...(empty[instance] ?? []), ...named]);
     }
+    const begun = { ...other.begun, ...one.begun };
     const joined: KnownSource = {
+      ...(Object.keys(begun).length === 0 ? {} : { begun }),
       addresses: distinct([...one.addresses, ...other.addresses]),
       routes: distinct([...one.routes, ...other.routes]),
       empty,
@@ -93,15 +97,68 @@ export async function joinAddress(archive: Place, known: string, address: string
   });
 }
 
+/** After so long without a commit a job that began with an instance keeps nobody from it. */
+const longestBegunMs = 24 * 3_600_000;
+
+/**
+ * Begins with instances of which the archive holds nothing yet, for a source. Gives those with which another source has
+ * begun, each with an address of that: two gateways that have an instance of one name would become one.
+ */
+export async function beginInstances(
+  archive: Place,
+  address: string,
+  instances: readonly string[],
+  now: Date,
+): Promise<ReadonlyMap<string, string>> {
+  if (instances.length === 0) return new Map();
+  return await changeSources(archive, (sources) => {
+    const own = find(sources, address) ?? newSource(address);
+    const isLive = (at: string | undefined) =>
+      at !== undefined && Math.abs(now.getTime() - Date.parse(at)) < longestBegunMs;
+    const others = sources.filter((source) => source !== own);
+    const taken = new Map<string, string>();
+    for (const instance of instances) {
+      const other = others.find(({ begun }) => isLive(entryOf(begun, instance)));
+      if (other !== undefined) taken.set(instance, other.addresses[0] ?? "");
+    }
+    const live = Object.entries(own.begun ?? {}).filter(([, at]) => isLive(at));
+    const fresh = instances.filter((instance) => !taken.has(instance)).map((one) => [one, now.toISOString()]);
+    const after: KnownSource = { ...own, begun: Object.fromEntries([...live, ...fresh]) };
+    const isKnown = sources.includes(own);
+    return [taken, isKnown ? sources.map((one) => (one === own ? after : one)) : [...sources, after]];
+  });
+}
+
+function entryOf(record: Readonly<Record<string, string>> | undefined, key: string): string | undefined {
+  return record !== undefined && Object.hasOwn(record, key) ? record[key] : undefined;
+}
+
 function distinct<T>(values: readonly T[]): T[] {
   return [...new Set(values)];
 }
 
-/**
- * Writes the list of sources that `change` gives behind its result, unless that is the list as it was. Where another job
- * was faster, what it wrote is read, and changed, too.
- */
+/** Writes the list of sources that `change` gives behind its result, unless that is the list as it was. */
 async function changeSources<T>(
+  archive: Place,
+  change: (sources: readonly KnownSource[]) => [T, readonly KnownSource[]],
+): Promise<T> {
+  const file = archive.layout.sourcesFile;
+  // jobs of this process, which run side by side, one after another
+  const changing = (underChange.get(file) ?? Promise.resolve()).then(() => changeAlone(archive, change));
+  const ended = changing.catch(() => {});
+  underChange.set(file, ended);
+  try {
+    return await changing;
+  } finally {
+    if (underChange.get(file) === ended) underChange.delete(file);
+  }
+}
+
+/** By the file of an archive's sources, the change that was asked for last. */
+const underChange = new Map<string, Promise<unknown>>();
+
+/** Where a job of another process was faster, what it wrote is read, and changed, too. */
+async function changeAlone<T>(
   archive: Place,
   change: (sources: readonly KnownSource[]) => [T, readonly KnownSource[]],
 ): Promise<T> {

@@ -1,5 +1,5 @@
 import { makeFolder } from "../model/make-folder.ts";
-import { type DuckDBOptions, type OpenDuckDB, openDuckDB } from "./open-duckdb.ts";
+import { type DuckDBOptions, interruptOn, type OpenDuckDB, openDuckDB } from "./open-duckdb.ts";
 import { literal } from "./sql.ts";
 
 /** What a job's DuckDB may take unless the operator says otherwise. */
@@ -15,6 +15,27 @@ export type JobMeans = Required<Pick<DuckDBOptions, "memoryLimitMb" | "threads" 
  */
 export class JobDuckDB implements AsyncDisposable {
   #opened: OpenDuckDB | undefined;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /**
+   * Work of one job, after that which others asked for before; several jobs may have turns side by side. Throws the
+   * signal's reason, which interrupts the statement that runs.
+   */
+  async inTurn<R>(
+    means: JobMeans,
+    signal: AbortSignal,
+    work: (duckdb: OpenDuckDB) => Promise<R>,
+  ): Promise<R> {
+    const mine = this.#turn.then(async () => {
+      signal.throwIfAborted();
+      const duckdb = await this.forJob(means);
+      using _interrupt = interruptOn(signal, duckdb);
+      return await work(duckdb);
+    });
+    // its caller has the error; the next has its turn all the same
+    this.#turn = mine.catch(() => {});
+    return await mine;
+  }
 
   /** DuckDB for a job, which has it until the next job asks for it, and leaves it open. */
   async forJob(options: JobMeans): Promise<OpenDuckDB> {
@@ -37,7 +58,9 @@ export class JobDuckDB implements AsyncDisposable {
     return this.#opened;
   }
 
+  /** Waits for the turn under way: a statement that still runs when DuckDB is closed crashes the process. */
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#turn;
     this.#close();
   }
 

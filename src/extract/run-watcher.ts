@@ -2,8 +2,8 @@ import type { RunRef } from "../model/source.ts";
 
 /** Hears how far a job over many runs is; all of it is for people. */
 export interface RunWatcher {
-  /** Work on a run begins, the `number`-th of `of`. */
-  readonly run?: (run: RunRef, number: number, of: number) => void;
+  /** Work on a run begins, the `number`-th of `of`, which is alone unless others are under way beside it. */
+  readonly run?: (run: RunRef, number: number, of: number, isAlone?: boolean) => void;
   /** Rows of this run that will pass in all, as far as is known. */
   readonly expect?: (rows: number) => void;
   /** Rows as they pass. */

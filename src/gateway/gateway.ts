@@ -1,9 +1,11 @@
-import type { HistorySource } from "../model/source.ts";
+import type { HistorySource, RunRef } from "../model/source.ts";
 import type { GatewayStats } from "./http/http-session.ts";
 
 /** A remote gateway, over whichever transport. */
 export interface Gateway extends HistorySource {
   readonly stats: GatewayStats;
+  /** Attempts repeated of requests about a run. */
+  retriesOf(run: RunRef): number;
 }
 
 /** A gateway over connections that are another's to close. */

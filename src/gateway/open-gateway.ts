@@ -77,6 +77,7 @@ function autoSource(session: HttpSession, rest: GatewaySource, rpc: RpcSource): 
     label: address.label,
     now: () => session.now(),
     stats: session.stats,
+    retriesOf: (run) => session.retriesOf(run),
     listings: async (signal) => {
       using scope = session.scope(signal);
       const { rest, rpc } = await offered(scope.signal);

@@ -10,6 +10,11 @@ export interface GatewayOptions {
   readonly baseUrl: string;
   /** The token; never printed. */
   readonly token?: string | undefined;
+  /**
+   * Gives the token as it is now, once the gateway has refused the one before: secrets turn over while a job runs. The
+   * request is sent again with another one. Default: a token that is refused stays so.
+   */
+  readonly renewToken?: (() => Promise<string>) | undefined;
   /** Header of the token. Default `Authorization`, which sends `Bearer TOKEN`; any other header sends the token alone. */
   readonly tokenHeader?: string | undefined;
   /** Longest wait for a connection. Default 10,000: a round trip and a TLS handshake, even across an ocean. */
@@ -59,12 +64,17 @@ const policy = z.custom<RetryPolicy>(
 /** What the name of a header is made of. */
 export const headerNamePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
+/** A token, as a header takes it. */
+export const tokenSchema = z
+  .string()
+  .regex(/^[\x21-\x7e]+$/, "must be printable ASCII without spaces; look for a stray line break")
+  .max(65_536);
+
 const schema = z.strictObject({
   baseUrl: z.string().min(1).max(8192),
-  token: z
-    .string()
-    .regex(/^[\x21-\x7e]+$/, "must be printable ASCII without spaces; look for a stray line break")
-    .max(65_536)
+  token: tokenSchema.optional(),
+  renewToken: z
+    .custom<() => Promise<string>>((value) => typeof value === "function", "must be a function")
     .optional(),
   tokenHeader: z.string().regex(headerNamePattern, "must be a header name").default("Authorization"),
   connectTimeoutMs: ms.default(10_000),

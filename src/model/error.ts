@@ -7,7 +7,7 @@ export type Retry = "again" | "never";
  */
 export type Scope = "table" | "run" | "instance" | "job";
 
-/** Exit statuses of the command line; the README explains each. */
+/** Exit statuses of the command line; the README and `--help` explain each. */
 export const exit = {
   done: 0,
   bug: 1,
@@ -17,6 +17,8 @@ export const exit = {
   damaged: 5,
   locked: 6,
   storage: 7,
+  deadline: 8,
+  refused: 9,
   interrupted: 130,
   terminated: 143,
 } as const;
@@ -28,11 +30,21 @@ export const exitPrecedence: readonly number[] = [
   exit.bug,
   exit.damaged,
   exit.storage,
+  exit.refused,
   exit.gateway,
   exit.incomplete,
+  exit.deadline,
   exit.locked,
   exit.usage,
 ];
+
+/** Statuses after which the same command may do better later, with nobody having done anything. */
+export const worthRetrying: ReadonlySet<number> = new Set([
+  exit.gateway,
+  exit.locked,
+  exit.storage,
+  exit.deadline,
+]);
 
 /** The closed list of codes: for each, whether asking again may help, whom it concerns, and the exit status it leads to. */
 export const errorCodes = {
@@ -43,7 +55,7 @@ export const errorCodes = {
   query_invalid: { retry: "never", scope: "job", exit: exit.usage },
   not_archived: { retry: "never", scope: "run", exit: exit.usage },
 
-  // the gateway is out of reach or refuses
+  // the gateway is out of reach, or what listens there, or how it answers, is not what a gateway is or does
   unreachable: { retry: "again", scope: "job", exit: exit.gateway },
   timeout: { retry: "again", scope: "table", exit: exit.gateway },
   rate_limited: { retry: "again", scope: "table", exit: exit.gateway },
@@ -51,22 +63,24 @@ export const errorCodes = {
   history_unreachable: { retry: "again", scope: "table", exit: exit.gateway },
   history_query_failed: { retry: "again", scope: "table", exit: exit.gateway },
   stream_cut: { retry: "again", scope: "table", exit: exit.gateway },
-  misdirected: { retry: "never", scope: "job", exit: exit.gateway },
   not_a_gateway: { retry: "never", scope: "job", exit: exit.gateway },
-  refused: { retry: "never", scope: "run", exit: exit.gateway },
-  unauthenticated: { retry: "never", scope: "job", exit: exit.gateway },
-  permission_denied: { retry: "never", scope: "instance", exit: exit.gateway },
-  run_not_found: { retry: "never", scope: "run", exit: exit.gateway },
-  instance_not_found: { retry: "never", scope: "instance", exit: exit.gateway },
-  resource_not_found: { retry: "never", scope: "table", exit: exit.gateway },
-  gone: { retry: "never", scope: "table", exit: exit.gateway },
-  route_not_found: { retry: "never", scope: "table", exit: exit.gateway },
-  history_unavailable: { retry: "never", scope: "table", exit: exit.gateway },
-  capability_unavailable: { retry: "never", scope: "instance", exit: exit.gateway },
-  state_conflict: { retry: "never", scope: "instance", exit: exit.gateway },
-  limit_exceeded: { retry: "never", scope: "table", exit: exit.gateway },
   // not asked again: each answer would bring a little, and never end
   too_slow: { retry: "never", scope: "table", exit: exit.gateway },
+
+  // what was asked for is refused: the same again would be, too
+  unauthenticated: { retry: "never", scope: "job", exit: exit.refused },
+  permission_denied: { retry: "never", scope: "instance", exit: exit.refused },
+  misdirected: { retry: "never", scope: "job", exit: exit.refused },
+  refused: { retry: "never", scope: "run", exit: exit.refused },
+  run_not_found: { retry: "never", scope: "run", exit: exit.refused },
+  instance_not_found: { retry: "never", scope: "instance", exit: exit.refused },
+  resource_not_found: { retry: "never", scope: "table", exit: exit.refused },
+  route_not_found: { retry: "never", scope: "table", exit: exit.refused },
+  gone: { retry: "never", scope: "table", exit: exit.refused },
+  history_unavailable: { retry: "never", scope: "table", exit: exit.refused },
+  capability_unavailable: { retry: "never", scope: "instance", exit: exit.refused },
+  state_conflict: { retry: "never", scope: "instance", exit: exit.refused },
+  limit_exceeded: { retry: "never", scope: "table", exit: exit.refused },
 
   // what came is not what was asked for, or is not proven whole
   history_identity_conflict: { retry: "never", scope: "table", exit: exit.incomplete },
@@ -89,6 +103,7 @@ export const errorCodes = {
   storage_failed: { retry: "never", scope: "job", exit: exit.storage },
 
   // ours
+  deadline: { retry: "never", scope: "job", exit: exit.deadline },
   interrupted: { retry: "never", scope: "job", exit: exit.interrupted },
   internal: { retry: "never", scope: "run", exit: exit.bug },
 } as const satisfies Record<string, { retry: Retry; scope: Scope; exit: number }>;
@@ -172,12 +187,17 @@ export class RunvaultError extends Error {
     return this.#with({ place: { ...place, ...this.place } });
   }
 
+  /** The same error, with another hint. */
+  advising(hint: string): RunvaultError {
+    return this.#with({ hint });
+  }
+
   /** The same error, where the caller knows that it concerns fewer than its code says. */
   concerning(scope: Scope): RunvaultError {
     return this.#with({ scope });
   }
 
-  #with(known: Pick<ErrorDetails, "place" | "scope">): RunvaultError {
+  #with(known: Pick<ErrorDetails, "place" | "scope" | "hint">): RunvaultError {
     const { place, scope, hint, retryAfterMs, status, capability, wider } = this;
     return new RunvaultError(this.code, this.message, {
       cause: this.cause ?? this,
@@ -198,6 +218,11 @@ export class RunvaultError extends Error {
 
   get exit(): number {
     return errorCodes[this.code].exit;
+  }
+
+  /** Whether the gateway is what fails, and neither this machine nor the rows that came. */
+  get isGateways(): boolean {
+    return this.exit === exit.gateway || this.exit === exit.refused;
   }
 }
 
@@ -229,6 +254,7 @@ export const usualHints: Partial<Record<ErrorCode, string>> = {
     "Check --archive or RUNVAULT_ARCHIVE: it must name an archive's folder, or one that is to become an archive.",
   archive_damaged:
     "Restore the file from a backup, or remove the run with `runvault rm` and archive it again from its gateway.",
+  deadline: "What has arrived is kept: the same command goes on from there.",
   too_slow:
     "What has arrived is kept: run the same command again when the gateway or the network is faster, or with a lower --min-rate.",
   storage_full: "Free some space or point --archive at a larger disk, then run the same command again.",

@@ -79,3 +79,8 @@ export function floorDivide(a: bigint, b: bigint): bigint {
 export function wallClock(): Nanoseconds {
   return BigInt(Date.now()) * 1_000_000n;
 }
+
+/** The earlier of our time and the gateway's, by which horizons go: of the other, rows may still come. */
+export function earlierOf(ours: Nanoseconds, theirs: Nanoseconds | undefined): Nanoseconds {
+  return theirs !== undefined && theirs < ours ? theirs : ours;
+}

@@ -156,6 +156,21 @@ test("a run that a job works on is passed over, and work that the next job goes 
   for (const path of whole.keys()) expect((await tree()).has(path), path).toBe(true);
 });
 
+test("a job that meets a run in the middle of its collection waits for that, and goes on", async () => {
+  const { place, archive } = under;
+  const file = join(archive.layout.dataDir(run), "fills.g9.000001.parquet");
+  await writeFile(file, "named by no manifest");
+  const rows = new Map([["fills" as const, rowsAt(run, "fills", hours(40).map(at))]]);
+  let job: Promise<unknown> | undefined;
+  const found = await collect({
+    step: () => {
+      job ??= place.archiveRun(new ArraySource(run, rows));
+    },
+  });
+  expect(found.removed).toEqual({ unnamed: 1 });
+  expect(await job).toMatchObject({ manifest: { state: "COMPLETE" } });
+});
+
 test("a manifest that cannot be read has nothing removed of its run, and the others are collected", async () => {
   const { layout } = under.archive;
   await plant();

@@ -1,9 +1,10 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
-import { lockAllRuns, lockArchive, lockRun } from "../../src/archive/lock.ts";
+import { lockAllRuns, lockArchive, lockRun, lockRunNow } from "../../src/archive/lock.ts";
 import { FolderStore } from "../../src/archive/storage/folder-store.ts";
 
 let folder: string;
@@ -41,6 +42,22 @@ test("all runs at once are those that ever had a job, and none stays locked wher
     code: "locked",
   });
   for (const each of runs.slice(0, 2)) await (await lockRun(layout, each))[Symbol.asyncDispose]();
+});
+
+test("a run that another has for a moment is waited for, and its signal ends the waiting", async () => {
+  const lock = await lockRunNow(layout, run);
+  await expect(lockRunNow(layout, run)).rejects.toMatchObject({ code: "locked" });
+  const stop = new AbortController();
+  const stopped = lockRun(layout, run, stop.signal);
+  stop.abort(new Error("stopped"));
+  await expect(stopped).rejects.toThrow("stopped");
+  const waiting = lockRun(layout, run);
+  const all = lockAllRuns({ layout, store: new FolderStore(layout) });
+  await setTimeout(300);
+  await lock[Symbol.asyncDispose]();
+  const first = await Promise.race([waiting, all]);
+  await first[Symbol.asyncDispose]();
+  for (const held of await Promise.all([waiting, all])) if (held !== first) await held[Symbol.asyncDispose]();
 });
 
 test("a lock whose file was removed meanwhile is given back without a word", async () => {

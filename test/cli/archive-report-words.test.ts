@@ -12,7 +12,7 @@ function report(
   outcome: Partial<NonNullable<RunReport["outcome"]>> | null,
   more: Partial<RunReport> = {},
 ): RunReport {
-  const none = { resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0, warnings: [] };
+  const none = { resumedSegments: 0, steps: {}, tooNarrow: [], rows: 0, bytes: 0, warnings: [] };
   return {
     ...{ instanceId: "a", runId: "r", seconds: 4, retries: 0, error: null, exit: 0 },
     ...{ setAside: {}, quarantineDir: null },

@@ -76,7 +76,7 @@ test("what the gateway says of a table that it refuses stands in the report, wit
   const { status, stdout } = await runInside([...args, "--tables", "fills,orders", "--archive", dir], {
     env,
   });
-  expect(status).toBe(3);
+  expect(status).toBe(9);
   expect(stdout).toMatch(
     /fills +INCOMPLETE .*refused: the gateway answered 409 .*: rebuilding until 6; you are \*\*\*/,
   );

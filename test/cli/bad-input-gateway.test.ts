@@ -81,14 +81,14 @@ describe("an address where no gateway answers", () => {
     });
   });
 
-  it("exits with 3 when a web server has no such page", async () => {
+  it("exits with 9 when a web server has no such page", async () => {
     const web = createHttpServer((_, response) => {
       response.statusCode = 404;
       response.end("<html>not found</html>");
     });
     await whileListening(web, async (url) => {
       await expectRefusal(archive(url), {
-        status: 3,
+        status: 9,
         code: "route_not_found",
         says: [url, "check --gateway or RUNVAULT_GATEWAY"],
       });
@@ -114,23 +114,23 @@ describe("an address where no gateway answers", () => {
 });
 
 describe("names that are wrong", () => {
-  it("an unknown run exits with 3 and names the latest there are", async () => {
+  it("an unknown run exits with 9 and names the latest there are", async () => {
     await expectRefusal(archive(served.url, ["alpha/2022-01-09"]), {
-      status: 3,
+      status: 9,
       code: "run_not_found",
       says: ["2022-01-09", "alpha", "2022-01-01"],
     });
   });
 
-  it("an unknown instance exits with 3, named or with --finished", async () => {
+  it("an unknown instance exits with 9, named or with --finished", async () => {
     const says = ["omega", "runvault runs"];
     await expectRefusal(archive(served.url, ["omega"], "--finished"), {
-      status: 3,
+      status: 9,
       code: "instance_not_found",
       says,
     });
     const { status, stderr } = await runInside(archive(served.url, ["omega/2022-01-01"]));
-    expect(status).toBe(3);
+    expect(status).toBe(9);
     expect(stderr).toMatch(/runvault: (instance|run)_not_found: .*\n.*omega.*hint: /s);
   });
 
@@ -138,7 +138,7 @@ describe("names that are wrong", () => {
     const { status, stdout, stderr } = await runInside(
       archive(served.url, ["alpha/nope", named], "--tables", "fills"),
     );
-    expect(status).toBe(3);
+    expect(status).toBe(9);
     expect(stderr).toContain("run_not_found");
     expect(stdout).toMatch(/alpha\/2022-01-01 +COMPLETE/);
   });
@@ -178,12 +178,12 @@ describe("names that are wrong", () => {
 });
 
 describe("a token", () => {
-  it("that is wrong exits with 3 and stands nowhere in what is said", async () => {
+  it("that is wrong exits with 9 and stands nowhere in what is said", async () => {
     const wrong = "wr0ng-t0ken-of-somebody";
     const file = join(folder, "wrong-token");
     await writeFile(file, `${wrong}\n`);
     const refusal = {
-      status: 3,
+      status: 9,
       code: "unauthenticated",
       says: ["401", "Set --token-file or RUNVAULT_TOKEN_FILE"],
     } as const;

@@ -85,7 +85,7 @@ describe("requests that are repeated", () => {
 describe("an archive that is not there yet", () => {
   it("is not made for a run that the gateway does not know", async () => {
     await served({}, async (url) => {
-      expect((await runInside(fills(url, "alpha/nope"))).status).toBe(3);
+      expect((await runInside(fills(url, "alpha/nope"))).status).toBe(9);
       await expect(access(dir)).rejects.toThrow("ENOENT");
     });
   });
@@ -163,12 +163,12 @@ describe("verify --against", () => {
     });
   });
 
-  it("goes on after a run that the gateway does not know, and exits with 3", async () => {
+  it("goes on after a run that the gateway does not know, and exits with 9", async () => {
     const other = { instanceId: "alpha", runId: "2022-01-02" };
     await archiveWorld(dir, new ArraySource(other, smallWorld(5, other)), { tables: ["fills"] });
     await served({ source: new OneRunSource(worldRun, smallWorld()) }, async (url) => {
       const { status, stdout } = await verify(url);
-      expect(status).toBe(3);
+      expect(status).toBe(9);
       expect(stdout).toMatch(/^alpha\/2022-01-01 {2}verified/m);
       expect(stdout).toMatch(/^alpha\/2022-01-02 {2}not compared: /m);
       expect(stdout).toContain("not compared: run_not_found");

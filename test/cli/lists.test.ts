@@ -93,8 +93,9 @@ describe("requests", () => {
     const first = await world.archive(...finishedAll);
     expect(first).toMatchObject({ status: 0, lists: [] });
     expect(first.runs).toHaveLength(50);
-    // each list once, and once more after each fetch
-    expect(first.asked).toMatchObject({ "history/instances": 1, "history/runs": 5 + 50 });
+    // each list once, and once more behind the fetches, for many runs at once
+    expect(first.asked["history/instances"]).toBe(1);
+    expect(first.asked["history/runs"]).toBeLessThanOrEqual(5 + 10);
     const second = await world.archive(...finishedAll);
     expect(second).toMatchObject({ status: 0, asked: { "history/instances": 1, "history/runs": 5 } });
     expect(world.log).toHaveLength(6);
@@ -245,7 +246,7 @@ describe("what fails of one instance", () => {
   test("and is named costs that alone, too, as does an instance that is not there", async () => {
     await using world = await World.open(2, 1);
     const { status, runs, lists } = await world.archive("i9", "i2", "--finished");
-    expect(status).toBe(3);
+    expect(status).toBe(9);
     expect(runs).toMatchObject([{ instanceId: "i2", state: "COMPLETE" }]);
     expect(lists).toMatchObject([{ instanceId: "i9", code: "instance_not_found" }]);
   });
@@ -254,7 +255,7 @@ describe("what fails of one instance", () => {
     await using world = await World.open(2, 1);
     world.runs.broken.set("i2", new RunvaultError("permission_denied", "not yours"));
     const { status, stdout, stderr } = await runInside(["runs", "--gateway", world.url, "--retries", "0"]);
-    expect(status).toBe(3);
+    expect(status).toBe(9);
     expect(stdout).toContain("i1/r1");
     expect(stderr).toContain("permission_denied");
   });

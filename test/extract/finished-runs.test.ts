@@ -309,7 +309,8 @@ test("runs of instances that came from another source are not missed here", asyn
   await archived([2], false);
   const lists = new RunLists(new ScriptedLists({ REST: { runs: { j: [[]] } } }), rules);
   const there = { archive, addresses: ["elsewhere"] };
-  expect(await finishedRuns(lists, undefined, there)).toEqual({ runs: [], findings: [] });
+  const { runs, findings } = await finishedRuns(lists, undefined, there);
+  expect({ runs, findings }).toEqual({ runs: [], findings: [] });
 });
 
 test("a gateway that names no instance at all is told where some are archived from it", async () => {

@@ -46,6 +46,24 @@ describe("the outer ends of a counted table", () => {
     expect(await archived(small(6))).toHaveLength(3);
   });
 
+  it("are asked about in three runs with as many rows, where these do not reach the run's ends", async () => {
+    const seen = new SeenSource();
+    const times = { started: at(0), ended: at(40) };
+    const asked: number[] = [];
+    for (let nth = 0; nth < 5; nth++) {
+      await using tables = await TableWorld.create();
+      const source = new ArraySource(run, world({ fills: hours(5) }), { times });
+      expect((await tables.archiveRun(source, { seen })).manifest.state).toBe("COMPLETE");
+      asked.push(asks(source).length);
+    }
+    // two of them look for rows far from these
+    expect(asked).toEqual([5, 5, 5, 3, 3]);
+    await using tables = await TableWorld.create();
+    const larger = new ArraySource(run, world({ fills: hours(6) }), { times });
+    await tables.archiveRun(larger, { seen });
+    expect(asks(larger)).toHaveLength(5);
+  });
+
   it("are asked about where the answer has a round number of rows: a cap may end it, and the counts", async () => {
     const seen = new SeenSource();
     for (const count of [26, 25]) {

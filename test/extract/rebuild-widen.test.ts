@@ -5,9 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openQuery } from "../../src/analytics/query/query.ts";
 import { type Archive, openArchive } from "../../src/archive/archive.ts";
 import { diffArchives } from "../../src/archive/diff/diff.ts";
-import { lockRun } from "../../src/archive/lock.ts";
+import { lockRun, lockRunNow } from "../../src/archive/lock.ts";
 import { latestView } from "../../src/archive/manifest/table-view.ts";
-import { removeRun } from "../../src/archive/upkeep/remove.ts";
 import { finishWidening, startWidening } from "../../src/extract/rebuild/widen.ts";
 import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import type { RunRef } from "../../src/model/source.ts";
@@ -199,12 +198,12 @@ describe("a widened column", () => {
         expect(under.archive.formerTypes("fills")).toBeDefined();
         expect(new Set((await under.globbedTypes("price")).values())).toEqual(new Set(["DECIMAL(18,9)"]));
       }
-      let removal: Promise<unknown> = Promise.resolve();
-      const removeMeanwhile = (name: string) => {
-        if (name === "tables-removed") removal = removeRun(under.archive, second).catch((error) => error);
+      let job: Promise<unknown> = Promise.resolve();
+      const beginMeanwhile = (name: string) => {
+        if (name === "tables-removed") job = lockRunNow(under.archive.layout, second).catch((error) => error);
       };
-      expect(await finishWidening(under.archive, removeMeanwhile, signal)).toEqual([]);
-      expect(await removal).toMatchObject({ code: "locked" });
+      expect(await finishWidening(under.archive, beginMeanwhile, signal)).toEqual([]);
+      expect(await job).toMatchObject({ code: "locked" });
       expect(await under.globbedTypes("price")).toEqual(wideIn(run, second));
     });
 

@@ -108,7 +108,7 @@ test("only codes that the contract knows are shown: a token that comes back as o
   ] as const) {
     await using server = await serveStatus(400, history(code));
     const error = await errorOf(rowsOf(server.url, { token: "s3cret_token" }));
-    expect(error).toMatchObject({ message: shown, status: 400, exit: 3 });
+    expect(error).toMatchObject({ message: shown, status: 400, exit: 9 });
     expect(error.hint).toContain("rejects this request");
   }
 });

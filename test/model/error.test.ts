@@ -9,13 +9,14 @@ import {
   RunvaultError,
   type Scope,
   worstExit,
+  worthRetrying,
 } from "../../src/model/error.ts";
 import { inProject } from "../fixtures/command/project.ts";
 
 const codes = Object.keys(errorCodes) as ErrorCode[];
 
-test("of several exit statuses the first of 1, 5, 7, 3, 4, 6 wins", () => {
-  const order = [1, 5, 7, 3, 4, 6];
+test("of several exit statuses the first of 1, 5, 7, 9, 3, 4, 8, 6 wins", () => {
+  const order = [1, 5, 7, 9, 3, 4, 8, 6];
   fc.assert(
     fc.property(fc.array(fc.constantFrom(0, ...order)), (statuses) => {
       const expected = order.find((status) => statuses.includes(status)) ?? 0;
@@ -30,7 +31,7 @@ test("an interruption outranks every other outcome, and every other outcome a wr
     [exit.interrupted, exitPrecedence],
     [exit.terminated, exitPrecedence.filter((status) => status !== exit.interrupted)],
     [exit.locked, [exit.usage, exit.done]],
-    [exit.bug, [2, 3, 4, 5, 6, 7]],
+    [exit.bug, [2, 3, 4, 5, 6, 7, 8, 9]],
   ] as const) {
     expect(worstExit([...rest, first])).toBe(first);
   }
@@ -56,6 +57,31 @@ test("every code leads to a defined failing exit status, and only what the gatew
     expect(exitPrecedence).toContain(status);
     if (retry === "again") expect([code, status]).toEqual([code, exit.gateway]);
   }
+});
+
+test("a refusal is the gateway's, but none that the same command would get over later", () => {
+  const refusals = codes.filter((code) => errorCodes[code].exit === exit.refused);
+  expect(refusals.sort()).toEqual([
+    "capability_unavailable",
+    "gone",
+    "history_unavailable",
+    "instance_not_found",
+    "limit_exceeded",
+    "misdirected",
+    "permission_denied",
+    "refused",
+    "resource_not_found",
+    "route_not_found",
+    "run_not_found",
+    "state_conflict",
+    "unauthenticated",
+  ]);
+  for (const code of refusals) {
+    expect(new RunvaultError(code, "")).toMatchObject({ isGateways: true, retry: "never" });
+  }
+  expect(worthRetrying.has(exit.refused)).toBe(false);
+  const others = codes.filter((code) => ![exit.gateway, exit.refused].includes(errorCodes[code].exit as 3));
+  for (const code of others) expect(new RunvaultError(code, "").isGateways, code).toBe(false);
 });
 
 test("every code says whom it concerns, and what fails on this machine or on the way to the gateway concerns the job", () => {

@@ -56,6 +56,15 @@ describe("a start at 02:30 comes once a day where clocks change", () => {
   );
 });
 
+test.each([
+  ["Europe/Berlin", "0 2,14 * * *", "2026-10-25T00:00 2026-10-25T13:00 2026-10-26T01:00"],
+  ["Europe/Berlin", "0 * * * *", "2026-10-24T23:00 2026-10-25T00:00 2026-10-25T02:00"],
+  ["Europe/Berlin", "30 1,2 * * 7", "2026-10-24T23:30 2026-10-25T00:30 2026-11-01T00:30"],
+])("in %s, %s starts once where the clocks show its time twice", (timezone, cron, expected) => {
+  const starts = nextStarts({ cron, timezone }, 3, new Date("2026-10-24T22:30:00Z"));
+  expect(starts.map((start) => start.toISOString().slice(0, 16)).join(" ")).toBe(expected);
+});
+
 test("starts come after the instant, not at it", () => {
   const at = new Date("2026-01-01T02:15:00Z");
   expect(nextStarts({ cron: "15 2 * * *", timezone: "Etc/UTC" }, 2, at)).toEqual([
@@ -87,6 +96,10 @@ describe("a cron expression", () => {
     ["? * * * *", "has a wrong minute, which is 0 to 59"],
     ["5/10 * * * *", "has a step behind a single minute: write * or a range before the slash"],
     ["*/0 * * * *", "has a wrong step in its minute: a step is a number from 1 to 60 behind the slash"],
+    [
+      "0 0 * * */8",
+      "has a wrong step in its day of the week: a step is a number from 1 to 7 behind the slash",
+    ],
     ["1--2 * * * *", "has a wrong minute, which is 0 to 59"],
     ["1, * * * *", "has a wrong minute, which is 0 to 59"],
   ])("%s is none", (text, fault) => expect(cronFault(text)).toBe(fault));

@@ -48,7 +48,7 @@ describe("lists", () => {
     const { links } = (await (await fetch(new URL("/", served.server.url))).json()) as {
       links: Record<string, string>;
     };
-    expect(new URL(links["files"]!, served.server.url).href).toBe(`${served.server.url}/files`);
+    expect(new URL(links.files!, served.server.url).href).toBe(`${served.server.url}/files`);
   });
 
   test("say of each file what the manifest does", async () => {

@@ -153,7 +153,7 @@ test.each(["rest", "rpc"] as const)("our own client over %s says what to do", as
     const error = await gateway.instances(AbortSignal.timeout(5000)).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({
       code: "misdirected",
-      exit: 3,
+      exit: 9,
       hint: expect.stringContaining("IP address"),
     });
   } finally {

@@ -44,6 +44,7 @@ describe.each(["rest", "rpc"] as const)("over %s", (transport) => {
     const driver = await fresh();
     gateway.holdAfter(12);
     const env = { RUNVAULT_MAX_TIME: "3s", RUNVAULT_HEADERS_TIMEOUT: "1h", RUNVAULT_IDLE_TIMEOUT: "1h" };
+    Object.assign(env, { RUNVAULT_PARALLEL_RUNS: "1" });
     const finished = await driver.start(env, ["alpha-1/never-begun"]).finished;
     gateway.letGo();
     await gateway.quiet();

@@ -3,7 +3,9 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openArchive } from "../../src/archive/archive.ts";
 import { tableNames } from "../../src/model/profile/table.ts";
+import { beginLine, resultLine, writeRecord } from "../fixtures/archive/job-records.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { builtMain as main } from "../fixtures/command/project.ts";
 
@@ -26,6 +28,7 @@ describe("a command line is completed", () => {
     expect((await told("export", "")).values).toEqual(expect.arrayContaining([...tableNames]));
     expect((await told("export", "fills", "or")).values).toEqual(["orders", "order_book"]);
     expect((await told("files", "fa")).values).toEqual(["factors"]);
+    expect((await told("accept", "alpha/1", "fa")).values).toEqual(["factors"]);
     expect((await told("archive", "--tables", "f")).values).toEqual(["fills", "factors"]);
   });
 
@@ -40,6 +43,26 @@ describe("a command line is completed", () => {
     expect(await told("export", "--out", "")).toEqual({ values: [], directive: ":0" });
     expect(await told("query", "--archive", "x")).toEqual({ values: [], directive: ":0" });
     expect((await told("export", "--symbol", "")).directive).toBe(":4");
+  });
+});
+
+describe("executions are completed", () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), "runvault-completion-"));
+    const { layout } = await openArchive(join(folder, "archive"), { create: true });
+    await writeRecord(layout, beginLine(1), resultLine());
+    await writeRecord(layout, beginLine(2, { job: "weekly" }));
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  test("by the names of jobs, and behind show by their ids, newest first", async () => {
+    const at = ["--archive", join(folder, "archive")];
+    expect((await told("jobs", ...at, "")).values).toEqual(["nightly", "weekly", "show"]);
+    expect((await told("jobs", ...at, "show", "")).values).toEqual(["last", "00000002", "00000001"]);
+    expect((await told("jobs", ...at, "show", "00000001")).values).toEqual(["00000001"]);
+    expect((await told("jobs", ...at, "nightly", "")).values).toEqual([]);
+    expect((await told("jobs", "--archive", folder, "")).values).toEqual(["show"]);
   });
 });
 

@@ -30,7 +30,18 @@ beforeEach(() => hostile.renew());
 
 /** The commands that have to do with a file, and so end with exit status 5 where it is none. The others do their work. */
 const refusing: Record<ArchiveFile, readonly ReadingCommand[]> = {
-  manifest: ["runs", "query", "files", "export", "verify", "diff", "rebuild", "archive", "archive --dry-run"],
+  manifest: [
+    "runs",
+    "query",
+    "files",
+    "export",
+    "verify",
+    "diff",
+    "rebuild",
+    "archive",
+    "archive --dry-run",
+    "status",
+  ],
   "archive.json": [
     "runs",
     "query",
@@ -42,6 +53,8 @@ const refusing: Record<ArchiveFile, readonly ReadingCommand[]> = {
     "archive",
     "archive --dry-run",
     "rm",
+    "jobs",
+    "status",
   ],
   "sources.json": ["verify", "archive", "archive --dry-run"],
   segment: ["verify", "diff", "rebuild"],
@@ -54,6 +67,7 @@ const refusing: Record<ArchiveFile, readonly ReadingCommand[]> = {
   "lock's log": ["verify", "rebuild", "archive", "rm"],
   journal: ["verify", "rebuild", "archive"],
   "job record": ["verify", "rebuild"],
+  "execution record": ["verify", "jobs", "status"],
 };
 
 const differently: Partial<
@@ -70,6 +84,7 @@ const differently: Partial<
     "lock's log": { verify: 0, rebuild: 0, archive: 0, rm: 0 },
     journal: { verify: 0, rebuild: 0, archive: 0 },
     "job record": { verify: 0, rebuild: 0 },
+    "execution record": { verify: 0 },
   },
   "larger file": {
     "sources.json": { verify: 0 },
@@ -79,6 +94,8 @@ const differently: Partial<
     "lock's log": { verify: 0, rebuild: 0, archive: 0, rm: 0 },
     journal: { verify: 0 },
     "job record": { verify: 0 },
+    // a first line is there, and none that ends it: it died, and so nothing ever succeeded
+    "execution record": { verify: 0, jobs: 0, status: 4 },
   },
 };
 

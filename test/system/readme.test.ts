@@ -5,13 +5,19 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, posix } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { exit, exitPrecedence } from "../../src/model/error.ts";
+import { exit, exitPrecedence, worthRetrying } from "../../src/model/error.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { start } from "../fixtures/command/command-process.ts";
 import { builtMain, inProject as fromRoot } from "../fixtures/command/project.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 
 const readme = readFileSync(fromRoot("README.md"), "utf8");
+// an interruption comes ahead of all, and a wrong command line after all
+const ranked = exitPrecedence.slice(2, -1);
+const retried = [...worthRetrying]
+  .sort()
+  .join(", ")
+  .replace(/, (?=\d+$)/, " and ");
 
 /** The README's fenced blocks of a language. */
 function blocks(language: string): string[] {
@@ -167,12 +173,26 @@ describe("the README's tables", () => {
     for (const word of [...flags, ...variables]) expect(known).toMatch(new RegExp(`${word}(?![\\w-])`));
   });
 
-  test("give the exit codes that there are, and which of several counts", () => {
-    const codes = tableUnder("Exit codes").flatMap(([cell]) => cell!.split(", ").map(Number));
+  test("give the exit codes that there are, which of several counts, and after which a retry helps", () => {
+    const rows = tableUnder("Exit codes");
+    const codes = rows.flatMap(([cell]) => cell!.split(", ").map(Number));
     expect(codes).toEqual(Object.values(exit));
     const [, several = ""] = /Where several apply, the first of ([\d, ]+) is the one/.exec(readme) ?? [];
-    const among = several.split(", ").map(Number);
-    expect(among).toEqual(exitPrecedence.filter((code) => among.includes(code)));
-    expect(among).toHaveLength(6);
+    expect(several.split(", ").map(Number)).toEqual(ranked);
+    const yes = rows.filter(([, , retry]) => retry!.startsWith("yes")).map(([cell]) => Number(cell));
+    expect(yes).toEqual([...worthRetrying].sort());
+    expect(readme).toContain(`A retry helps after ${retried}.`);
+  });
+
+  test("say of exit codes what --help says", async () => {
+    const { stdout: help } = await runInside(["--help"]);
+    const [, section = ""] = /^Exit status:\n(.*)/ms.exec(help) ?? [];
+    const codes = [...section.matchAll(/^ {2}(\d[\d, ]*?) {2,}\w/gm)].flatMap(([, cell]) =>
+      cell!.split(", "),
+    );
+    expect(codes.map(Number)).toEqual(Object.values(exit));
+    expect(section).toContain(
+      `Of several the first of ${ranked.join(", ")}. A retry helps after ${retried}.`,
+    );
   });
 });

@@ -65,7 +65,13 @@ describe.skipIf(!requires("tmux"))("archive on a terminal", () => {
         "alpha-1/2022-01-01-001",
         ...["--tables", "orders"],
       ]);
-      const stalled = ["--gateway", await simulated("stall@orders:100"), "--source-moved"];
+      const stalled = [
+        "--gateway",
+        await simulated("stall@orders:100"),
+        "--source-moved",
+        "--parallel-runs",
+        "1",
+      ];
       const command = ["archive", ...stalled, "--archive", archive, ...finished, "--tables", "orders"];
       const screen = await capture({ columns, rows: 8, command, until: / 100 of 413 rows.* left/ });
       const [told, bar, ...rest] = masked(screen).split("\n");

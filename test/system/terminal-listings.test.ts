@@ -2,6 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openArchive } from "../../src/archive/archive.ts";
+import { beginLine, failedRun, resultLine, writeRecord } from "../fixtures/archive/job-records.ts";
 import { makeMixedArchive } from "../fixtures/archive/mixed-archive.ts";
 import { capture } from "../fixtures/command/capture.ts";
 import { requires } from "../fixtures/command/requirement.ts";
@@ -84,6 +86,55 @@ describe.skipIf(!requires("tmux"))("a terminal", () => {
       ---------------------  ----------
       alpha/2022-01-01  COMPLETE  FINISHED    50  99.9 kB  2022-01-01T00:00:00.000000000Z  2022-01-02T00:00:00.000000000Z  202
       2-06-01T10:30:00.000Z           1"
+    `);
+  });
+
+  test("of 80 columns: jobs, and one of them", async () => {
+    const dir = join(folder, "jobs");
+    const { layout } = await openArchive(dir, { create: true });
+    const of = { host: "night-1", pid: 4711 };
+    await writeRecord(layout, beginLine(1, of), resultLine({ results: { archived: 12, unchanged: 400 } }));
+    const hint = "Run the same command again when the gateway is there.";
+    const error = { code: "unreachable", message: "the gateway refused the connection", hint, exit: 3 };
+    await writeRecord(
+      layout,
+      beginLine(2, of),
+      failedRun,
+      resultLine({ exit: 3, results: { failed: 1 }, error }),
+    );
+    await writeRecord(layout, beginLine(3, { ...of, job: "research-extract-of-fills" }));
+    const env = { RUNVAULT_ARCHIVE: dir };
+    expect(await screen(80, ["jobs"], { env })).toMatchInlineSnapshot(`
+      "1 of 3 names are shortened to fit; --wide shows them in full
+      job             id        started (UTC)           took  result          archived
+      --------------  --------  ----------------  ----------  --------------  --------
+      resear…f-fills  00000003  2022-01-03 00:00              died
+      nightly         00000002  2022-01-02 00:00  10 min 0 s  gateway failed         0
+      nightly         00000001  2022-01-01 00:00  10 min 0 s  ok                    12"
+    `);
+    expect(await screen(80, ["jobs", "show", "00000002"], { env })).toMatchInlineSnapshot(`
+      "execution  00000002 of nightly: gateway failed (exit status 3)
+      job file   nightly.yaml
+      from       http://127.0.0.1:8080/api/v1
+      by         runvault 0.0.0, pid 4711 on night-1
+      started    2022-01-02 00:00:00 UTC
+      ended      2022-01-01 00:10:00 UTC, after 10 min 0 s
+      plan       3 unchanged
+      runs       1 failed
+      rows       0 in 9 B
+      gateway    4 requests, 0 retries
+      memory     100 MB at most
+      archive    3 COMPLETE
+      disk       the archive did not grow, FREE free behind it
+      error      unreachable: the gateway refused the connection
+                 Run the same command again when the gateway is there.
+
+      run               plan     result  state       rows    size   took
+      ----------------  -------  ------  ----------  ----  ------  -----
+      alpha/2022-01-01  changed  failed  INCOMPLETE    12  9.9 kB  2.0 s
+
+      alpha/2022-01-01  orders: INCOMPLETE: server_error: the gateway answered 500
+      alpha/2022-01-01  hint: Ask later."
     `);
   });
 

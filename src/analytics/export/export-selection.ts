@@ -1,5 +1,5 @@
 import { doubleSql } from "../../duckdb/double-sql.ts";
-import { identifier } from "../../duckdb/sql.ts";
+import { identifier, literal } from "../../duckdb/sql.ts";
 import { whereSql } from "../../duckdb/where-sql.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type FilterName, filterNames, type Table } from "../../model/profile/table.ts";
@@ -10,6 +10,8 @@ import type { DecimalForm } from "./export-format.ts";
 export interface ExportSelection extends TimeBounds {
   /** Exact values that the columns of these names must have. */
   readonly filters: Partial<Record<FilterName, string>>;
+  /** Only rows of these symbols, of tables that have symbols; the others are whole. Default: of all. */
+  readonly symbols?: readonly string[] | undefined;
   readonly decimals: DecimalForm;
 }
 
@@ -26,14 +28,19 @@ export function refuseWrongFilters(tables: readonly Table[], selection: ExportSe
 }
 
 /** The WHERE clause of a table, with a blank ahead; empty where every row is wanted. */
-export function selectionSql({ filters, ...bounds }: ExportSelection): string {
-  return whereSql(
+export function selectionSql(table: Table, { filters, symbols, ...bounds }: ExportSelection): string {
+  const where = whereSql(
     bounds,
     filterNames.flatMap((name) => {
       const value = filters[name];
       return value === undefined ? [] : [[name, value] as const];
     }),
   );
+  if (symbols === undefined || !table.columns.some(({ name }) => name === "symbol")) return where;
+  // no text in Parquet has a zero byte
+  const values = symbols.filter((symbol) => !symbol.includes("\0")).map(literal);
+  const among = values.length === 0 ? "false" : `${identifier("symbol")} IN (${values.join(", ")})`;
+  return `${where === "" ? " WHERE" : `${where} AND`} ${among}`;
 }
 
 /** The columns of a table as a SELECT list, with the decimals in the form wanted. */

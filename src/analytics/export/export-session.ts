@@ -74,7 +74,7 @@ export class ExportSession implements AsyncDisposable {
    * keeps it. `list` is the SELECT list; every column unless it is given.
    */
   rowsSql(table: Table, list = columnsSql(table, this.selection.decimals)): string {
-    return `SELECT ${list} FROM memory.main.${identifier(table.name)}${selectionSql(this.selection)}`;
+    return `SELECT ${list} FROM memory.main.${identifier(table.name)}${selectionSql(table, this.selection)}`;
   }
 
   /** Name and type of the columns that a SELECT gives. */

@@ -35,7 +35,7 @@ export function attemptHint({ attempt }: Pick<TableManifest, "attempt">): string
   const { outcome, error } = attempt;
   if (error !== null) return error.hint;
   if (outcome === "QUARANTINED")
-    return "Look at the rows set aside; --accept-quarantine takes the table as proven without them.";
+    return "Look at the rows set aside, in `quarantine/` of the archive; --accept-quarantine takes the table as proven without them.";
   const isWeak = outcome === "UNVERIFIED";
   return isWeak ? "Leave out --require, or have the gateway serve what that proof needs." : null;
 }

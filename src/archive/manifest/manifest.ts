@@ -160,12 +160,43 @@ const attemptSchema = z.strictObject({
 });
 export type Attempt = z.infer<typeof attemptSchema>;
 
+/** One line that somebody wrote: whatever else stands in a manifest, it breaks no line of those who read it. */
+const oneLine = (most: number) =>
+  z
+    .string()
+    .regex(/^[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}]*$/u, "must be one line, without control characters")
+    .refine((text) => /\S/.test(text), "must not be empty")
+    .refine((text) => [...text].length <= most, `must have at most ${most} characters`);
+
+/** Why the operator accepts a table as it is. */
+export const acceptReasonSchema = oneLine(500);
+
+const acceptanceSchema = z.strictObject({
+  at: instant,
+  /** The user and the host of whoever accepted it. */
+  by: oneLine(300),
+  reason: acceptReasonSchema,
+  /** The attempt that is accepted, by its end and what became of it: of no other does this say anything. */
+  attemptAt: instant,
+  outcome: z.enum(attemptOutcomes).exclude(["ok"]),
+  /** Whether the run had ended. */
+  final: z.boolean(),
+  /** The storage version that the attempt was of; null where the source has none, or it is not known. */
+  storageVersion: z.string().nullable(),
+  /** What the gateway counted then; null where it counts nothing, or that is not known. */
+  gatewayRows: uint64.nullable(),
+});
+/** The operator's word that a table which is not proven stays as it is. */
+export type Acceptance = z.infer<typeof acceptanceSchema>;
+
 const tableSchema = z.strictObject({
   state: z.enum(tableStates),
   grain: z.enum(grains),
   /** What was last proven, whatever became of later attempts; null where nothing ever was. */
   proven: provenSchema.nullable(),
   attempt: attemptSchema,
+  /** Left out where nothing is accepted. Every later attempt at the table ends it. */
+  accepted: acceptanceSchema.optional(),
 });
 export type TableManifest = z.infer<typeof tableSchema>;
 

@@ -8,6 +8,7 @@ import { mostBytes } from "../storage/archive-file.ts";
 import { damageOf } from "../storage/damage-of.ts";
 import { misplacedInstances } from "../storage/real-folder.ts";
 import { sizesBelow } from "../storage/sizes-below.ts";
+import { acceptanceOf } from "./acceptance.ts";
 import type { Manifest, TableState } from "./manifest.ts";
 import { filesOf } from "./manifest-files.ts";
 import { manifestPaths } from "./manifest-paths.ts";
@@ -26,6 +27,8 @@ export interface RunOverview extends RunRef {
     readonly table: TableName;
     readonly state: TableState;
     readonly since: string;
+    /** Whether the operator keeps it as it is. */
+    readonly isAccepted: boolean;
   }[];
 }
 
@@ -147,7 +150,8 @@ export class RunOverviews {
     const partial = tableNames.flatMap((table) => {
       const { state, attempt } = tables[table] ?? {};
       const since = attempt?.behindSince ?? null;
-      return state === undefined || since === null ? [] : [{ table, state, since }];
+      const isAccepted = acceptanceOf(tables[table]) !== null;
+      return state === undefined || since === null ? [] : [{ table, state, since, isAccepted }];
     });
     return {
       instanceId,

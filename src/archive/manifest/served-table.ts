@@ -1,6 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
-import type { Manifest } from "./manifest.ts";
+import { acceptanceOf } from "./acceptance.ts";
+import type { Manifest, TableManifest } from "./manifest.ts";
 import { isPresent, shownView, type TableView } from "./table-view.ts";
 
 /**
@@ -16,7 +17,7 @@ export function servedTable(manifest: Manifest, name: TableName, allowIncomplete
       ? `${name} of this run is not archived`
       : shown !== undefined
         ? `the run has no ${name}`
-        : `${name} of this run is ${table.state}, and nothing of it is proven`;
+        : `${name} of this run is ${table.state}, and nothing of it is proven${acceptedSo(table)}`;
   const isHeld = table !== undefined && shown === undefined;
   const hint = isHeld
     ? "Archive the run again; with --allow-incomplete the server serves unfinished tables as they are."
@@ -25,4 +26,9 @@ export function servedTable(manifest: Manifest, name: TableName, allowIncomplete
     place: { instance: manifest.instanceId, run: manifest.runId, table: name },
     hint,
   });
+}
+
+function acceptedSo(table: TableManifest): string {
+  const accepted = acceptanceOf(table);
+  return accepted === null ? "" : `; its operator keeps it so: ${accepted.reason}`;
 }

@@ -302,13 +302,19 @@ function parseDocument<Desc extends DescMessage>(
 
 const check = (name: string, message: string): DoctorCheck => ({ name, message });
 
-/** Tables that are not whole, a check for each instance that has any: the latest of its runs by name. */
+/**
+ * Tables that are not whole, a check for each instance that has any: the latest of its runs by name. A run about which
+ * nothing is wrong but what its operator accepted is none of them.
+ */
 function partialTables(runs: readonly RunOverview[]): DoctorCheck[] {
-  const concerned = runs.filter(({ partial }) => partial.length > 0);
+  const concerned = runs.filter(({ partial }) => partial.some(({ isAccepted }) => !isAccepted));
   return [...Map.groupBy(concerned, ({ instanceId }) => instanceId)].map(([instanceId, own]) => {
     const named = own.slice(-mostNamed).reverse();
     const texts = named.map(({ runId, partial }) => {
-      const states = partial.map(({ table, state, since }) => `${table} ${state} since ${since}`);
+      const states = partial.map(
+        ({ table, state, since, isAccepted }) =>
+          `${table} ${state} since ${since}${isAccepted ? " (accepted as it is)" : ""}`,
+      );
       return `${instanceId}/${runId} has ${states.join(", ")}`;
     });
     if (own.length > named.length) texts.push(`and ${own.length - named.length} more`);

@@ -22,6 +22,8 @@ export const mostBytes = {
   sources: 64 * mib,
   journal: 256 * mib,
   job: 256 * mib,
+  /** A line of 200 bytes for each of five million runs. */
+  record: 1024 * mib,
   /** Some 100,000 files of one run. */
   cache: 16 * mib,
 } as const;

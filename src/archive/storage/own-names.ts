@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { isBucketName } from "../bucket.ts";
-import { isPathName, type Layout } from "../layout.ts";
+import { isJobName, isPathName, type Layout, recordOfName } from "../layout.ts";
 import { asideOwner } from "./fsync-files.ts";
 
 /** Whether a file's name is one that runvault itself gives in a certain folder. */
@@ -122,10 +122,13 @@ export const archiveShape: FolderShape = named(
     quarantine: byRun(ownFiles.quarantine),
     pending: byRun(ownFiles.pending),
     staging: { isFile: none, folder: (name) => tablesAside.folder(name) ?? staged.folder(name) },
-    jobs: files(replaced((name) => /^rebuild-[0-9a-f]{16}\.json$/.test(name))),
+    jobs: {
+      isFile: replaced((name) => /^rebuild-[0-9a-f]{16}\.json$/.test(name)),
+      folder: (name) => (isJobName(name) ? files((record) => recordOfName(record) !== null) : undefined),
+    },
     locks: byInstance(
       files((name) => /^[^.].*\.duckdb(?:\.wal)?$/.test(name)),
-      (name) => /^\.(?:archive|reading-\d+-\d+-\d+)\.duckdb(?:\.wal)?$/.test(name),
+      (name) => /^\.(?:archive|reading-\d+-\d+-\d+|job-[a-z0-9-]+)\.duckdb(?:\.wal)?$/.test(name),
     ),
   },
   replaced((name) => name === "archive.json" || name === "sources.json"),

@@ -1,10 +1,10 @@
 import { rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 import { type Nanoseconds, wallClock } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
-import { lockRun } from "../lock.ts";
+import { lockFile, lockRunNow } from "../lock.ts";
 import { asideOwner, removeIfEmpty } from "../storage/fsync-files.ts";
 import { archiveShape, type FolderShape } from "../storage/own-names.ts";
 import { lstatOrNull, requireRealFolders } from "../storage/real-folder.ts";
@@ -123,7 +123,7 @@ class Collection implements Collected {
     const isThere = (await lstatOrNull(file)) !== null;
     if (!isThere && this.#options.dryRun) return null;
     try {
-      const lock = await lockRun(this.#archive.layout, run);
+      const lock = await lockRunNow(this.#archive.layout, run);
       if (isThere) return lock;
       return {
         [Symbol.asyncDispose]: async () => {
@@ -150,6 +150,7 @@ class Collection implements Collected {
       const stays = BigInt(beganMs) * 1_000_000n > this.#rule.before ? "young" : null;
       await this.#collect([{ path, kind: "locks", stays }]);
     }
+    await this.#collectJobLocks();
     const shortest = this.#rule.now - shortestGraceNs;
     const before = shortest < this.#rule.before ? shortest : this.#rule.before;
     for (const folder of [dir, jobsDir]) {
@@ -165,6 +166,28 @@ class Collection implements Collected {
       if (!name.startsWith(".tables-")) continue;
       const shape = archiveShape.folder("staging")?.folder(name);
       if (shape !== undefined) await this.#pass(join(staging, name), shape, "widening");
+    }
+  }
+
+  /** The locks of jobs of which there is no record any more, and that nobody holds. */
+  async #collectJobLocks(): Promise<void> {
+    const { layout } = this.#archive;
+    for (const { name } of await entriesIn(layout.locksDir)) {
+      const job = layout.jobOfLock(name);
+      if (job === null || (await entriesIn(layout.recordsDir(job))).length > 0) continue;
+      const file = layout.jobLockFile(job);
+      // ahead of the lock: whoever takes it changes its ctime
+      const found = await lstatOrNull(file);
+      if (found?.isFile() !== true || name !== basename(file)) continue;
+      const isYoung = BigInt(Math.ceil(found.mtimeMs)) * 1_000_000n > this.#rule.before;
+      try {
+        await using _lock = await lockFile(layout, file, `is an execution of ${job}`, {});
+        await this.#collect([{ path: file, kind: "locks", stays: isYoung ? "young" : null }]);
+      } catch (error) {
+        // held, or cut off by a kill while it was made, which the next execution tells
+        const { code } = RunvaultError.from(error);
+        if (code !== "locked" && code !== "archive_damaged") throw error;
+      }
     }
   }
 

@@ -15,7 +15,7 @@ export const garbageKinds = [
   "links",
   /** What readers remembered of runs that are not archived any more. */
   "cache",
-  /** Of runs that are not archived, and of readers that are gone. */
+  /** Of runs that are not archived, of readers that are gone, and of jobs without a record. */
   "locks",
   /** What killed writers left of files that were to replace others. */
   "halfWritten",

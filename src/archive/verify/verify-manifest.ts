@@ -1,5 +1,6 @@
 import { countText } from "../../model/text/plural.ts";
 import { bucketAt } from "../bucket.ts";
+import { acceptanceOf, acceptanceText, isAmiss } from "../manifest/acceptance.ts";
 import { acceptedAside, attemptText } from "../manifest/attempt-text.ts";
 import {
   type Manifest,
@@ -23,13 +24,16 @@ export function checkManifest(list: CheckList, manifest: Manifest): void {
       "damaged",
       `the manifest says that the run is ${manifest.state}, but by its tables it is ${state}`,
     );
-  } else if (tables.some(([, { attempt }]) => attempt.outcome !== "ok")) {
+  } else if (tables.some(([, table]) => isAmiss(table))) {
     list.add(null, "state", "unproven", `the run is ${state}`);
   } else list.add(null, "state", "ok", `the run is ${state}`);
   for (const [name, table] of tables) {
     list.faults(name, "state", partFaults(table), table.state);
     const attempt = attemptText(table);
-    if (attempt !== null) list.add(name, "state", "unproven", attempt);
+    const accepted = acceptanceOf(table);
+    if (accepted !== null) list.accept(name);
+    const beside = accepted === null ? "" : `; ${acceptanceText(accepted)}`;
+    if (attempt !== null) list.add(name, "state", "unproven", `${attempt}${beside}`);
     const aside = acceptedAside(table);
     if (aside > 0) {
       list.add(
@@ -63,7 +67,7 @@ function viewsOf(table: TableManifest): TableView[] {
 
 /** What is proven, the latest attempt and the state that stands above both. */
 function partFaults(table: TableManifest): Fault[] {
-  const { state, proven, attempt } = table;
+  const { state, proven, attempt, accepted } = table;
   const faults: Fault[] = [];
   const must = (holds: boolean, detail: string) => {
     if (!holds) faults.push({ detail });
@@ -77,6 +81,8 @@ function partFaults(table: TableManifest): Fault[] {
   must(mayHaveOwn || attempt.holding === null, "its latest attempt was ok, but has rows of its own");
   must(isOk === (attempt.behindSince === null), "its latest attempt and behindSince contradict each other");
   must(isOk || proven !== null || attempt.holding !== null, "nothing is proven, and nothing is held");
+  const isOfAttempt = accepted === undefined || acceptanceOf(table) !== null;
+  must(isOfAttempt, "it is accepted as an attempt left it that is not its latest");
   // rows set aside, and a proof weaker than required, are no errors
   must(
     attempt.outcome !== "INCOMPLETE" || attempt.error !== null,

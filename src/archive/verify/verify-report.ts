@@ -71,19 +71,27 @@ export class CheckList {
   /** See `VerifyReport`. */
   remedy: string | null = null;
   readonly #dir: string;
+  readonly #accepted = new Set<TableName>();
 
   constructor(run: RunRef, archiveDir: string) {
     this.run = { instanceId: run.instanceId, runId: run.runId };
     this.#dir = archiveDir;
   }
 
+  /** What is not proven of a table that the operator accepted is a notice from here on; damage stays damage. */
+  accept(table: TableName): void {
+    this.#accepted.add(table);
+  }
+
   add(
     table: TableName | null,
     check: CheckName,
-    level: CheckLevel,
+    found: CheckLevel,
     detail: string,
     files: readonly string[] = [],
   ): void {
+    const isAccepted = found === "unproven" && table !== null && this.#accepted.has(table);
+    const level = isAccepted ? "notice" : found;
     const shown = files.map((file) => relative(this.#dir, file));
     const ok = level === "ok" || level === "notice";
     this.checks.push({ run: this.run, table, check, level, ok, detail, files: shown });

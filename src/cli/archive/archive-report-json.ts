@@ -1,3 +1,4 @@
+import { acceptanceJson } from "../../archive/manifest/acceptance.ts";
 import { attemptHint, attemptReason } from "../../archive/manifest/attempt-text.ts";
 import type { TableManifest } from "../../archive/manifest/manifest.ts";
 import { toldView } from "../../archive/manifest/table-view.ts";
@@ -26,7 +27,8 @@ export function reportJson(report: RunReport, toCopy: (text: string) => string) 
     const setAside = report.setAside[name] ?? null;
     const why = { error: failure, reason: attemptReason(table), hint: hintOf(attemptHint(table)) };
     const proof = certificate === null ? {} : certificateJson(certificate);
-    return [name, { state, ...proof, drift, setAside, ...why, proven, behindSince, notes }];
+    const accepted = acceptanceJson(table);
+    return [name, { state, ...proof, drift, setAside, ...why, proven, behindSince, accepted, notes }];
   });
   return {
     instanceId,

@@ -1,4 +1,5 @@
 import { driftText } from "../../archive/convert/drift.ts";
+import { acceptanceOf, acceptanceText } from "../../archive/manifest/acceptance.ts";
 import { attemptHint, attemptReason, provenText } from "../../archive/manifest/attempt-text.ts";
 import type { Manifest, TableManifest } from "../../archive/manifest/manifest.ts";
 import { toldView } from "../../archive/manifest/table-view.ts";
@@ -67,18 +68,20 @@ function rowsText(rows: number): string {
   return `${grouped(rows)} ${plural(rows, "row")}`;
 }
 
-/** What a run that is proven says of its tables all the same, when it was fetched. */
+/** What a run says of its tables where nothing is wrong: all there is when it was fetched, and always what is accepted. */
 function newsOf({ outcome }: RunReport): string[] {
   const { manifest, changed } = outcome!;
-  if (!changed) return [];
   return Object.entries(manifest.tables).flatMap(([name, table]) => {
-    const note = notesOf(table).join("; ");
+    const accepted = acceptanceOf(table);
+    if (!changed && accepted === null) return [];
+    const note = [...(accepted === null ? [] : [table.state]), ...notesOf(table)].join("; ");
     return note === "" ? [] : [`  ${name}: ${visible(note)}\n`];
   });
 }
 
 function notesOf(table: TableManifest): string[] {
   const { state, certificate, drift } = toldView(table);
+  const accepted = acceptanceOf(table);
   return [
     certificate !== null && certificate.quarantined > 0
       ? `${grouped(certificate.quarantined)} set aside`
@@ -87,6 +90,7 @@ function notesOf(table: TableManifest): string[] {
     // rows set aside are told ahead
     state === "QUARANTINED" ? "" : (attemptReason(table) ?? ""),
     shownText(table),
+    accepted === null ? "" : acceptanceText(accepted),
     ...table.attempt.notes,
   ].filter((text) => text !== "");
 }
@@ -131,7 +135,7 @@ function asideLines({ outcome, setAside, quarantineDir }: RunReport): string[] {
 /** What helps the tables that failed, each remedy once. */
 function hintLines(manifest: Manifest): string[] {
   const hinted = Object.entries(manifest.tables).flatMap(([name, table]) => {
-    const hint = attemptHint(table);
+    const hint = acceptanceOf(table) === null ? attemptHint(table) : null;
     return hint === null ? [] : [{ name, hint }];
   });
   return [...Map.groupBy(hinted, ({ hint }) => hint)].map(

@@ -1,29 +1,6 @@
-import type { Manifest } from "../../archive/manifest/manifest.ts";
 import type { ArchivedRun } from "../../extract/run/archive-runs.ts";
-import { errorCodes, exit, worstExit } from "../../model/error.ts";
 
 /** What one run came to, with the exit status that it leads to. */
 export interface RunReport extends ArchivedRun {
   readonly exit: number;
-}
-
-/** The exit status a committed run leads to: its tables' errors, and 4 where anything is not proven. */
-export function exitOf(
-  manifest: Manifest,
-  { tables: asked }: { readonly tables?: readonly string[] | undefined },
-): number {
-  const tables = Object.entries(manifest.tables).filter(
-    ([name]) => asked === undefined || asked.includes(name),
-  );
-  const statuses = tables.flatMap(([, table]) => {
-    if (table.attempt.outcome === "ok") return [exit.done];
-    const code = table.attempt.error?.code;
-    const own =
-      code !== undefined && code in errorCodes
-        ? errorCodes[code as keyof typeof errorCodes].exit
-        : exit.incomplete;
-    return [exit.incomplete, own];
-  });
-  if (tables.every(([, { state }]) => state === "ABSENT")) statuses.push(exit.incomplete);
-  return worstExit(statuses);
 }

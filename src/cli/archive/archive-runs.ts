@@ -2,6 +2,7 @@ import { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { type ArchiveTarget, type ChosenRuns, chooseRuns } from "../../extract/choose/choose-runs.ts";
 import { type ArchivedRun, type ArchiveRunsJob, archiveRuns } from "../../extract/run/archive-runs.ts";
 import { type Budget, openBudget } from "../../extract/run/budget.ts";
+import { exitOfRun } from "../../extract/run/exit-of-run.ts";
 import type { RunWatcher } from "../../extract/run-watcher.ts";
 import { worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
@@ -13,7 +14,7 @@ import { openGatewayFor, retryPolicyFor } from "../options/gateway-options.ts";
 import type { Progress } from "../output/progress.ts";
 import type { Session } from "../process/session.ts";
 import { tellPlans } from "./archive-dry-run.ts";
-import { exitOf, type RunReport } from "./archive-report.ts";
+import type { RunReport } from "./archive-report.ts";
 import { type ArchiveMeans, settingsOf } from "./archive-settings.ts";
 import { ArchiveTelling } from "./archive-telling.ts";
 import type { ArchiveValues } from "./archive-values.ts";
@@ -87,6 +88,7 @@ async function archiveWithin(
       empty: values.empty,
       step: killStep(session.terminal.env),
       watcher: watcherOf(progress, session),
+      parallelRuns: values.parallelRuns,
     };
     notTried = await archiveAndTell(chosen, job, statuses, telling, session);
   }
@@ -125,12 +127,13 @@ async function archiveAndTell(
 /** What ended the run is told on standard error, and is no error of the command. */
 function reportOf(run: ArchivedRun, job: Pick<ArchiveRunsJob, "tables">, session: Session): RunReport {
   const { outcome, error } = run;
-  return { ...run, exit: outcome === null ? session.failure(error) : exitOf(outcome.manifest, job) };
+  return { ...run, exit: outcome === null ? session.failure(error) : exitOfRun(outcome.manifest, job) };
 }
 
-function watcherOf(progress: Progress, session: Session): RunWatcher {
+/** Shows on a bar, and tells, how far runs are. */
+export function watcherOf(progress: Progress, session: Session): RunWatcher {
   return {
-    run: (run, number, of) => progress.run(formatRun(run), number, of),
+    run: (run, number, of, isAlone) => progress.run(formatRun(run), number, of, isAlone),
     expect: (rows) => progress.expect(rows),
     rows: (rows, bytes) => progress.add(rows, bytes),
     note: (text) => session.note(text),

@@ -48,6 +48,7 @@ export const archiveSchema = z.object({
   maxBytes: mebibytes.optional(),
   minRate: bytesPerSecond.optional(),
   minRateWindow: durationMs.optional(),
+  parallelRuns: wholeNumber(1, 64).optional(),
   segmentBytes: wholeNumber(1, mostSegmentBytes).optional(),
   sliceRows: wholeNumber(1).optional(),
 });

@@ -83,6 +83,11 @@ export const archiveCommand = commandEntry({
         ).choices(["auto", "never"]),
       )
       .addOption(
+        new Option("--parallel-runs <n>", "runs that are fetched at the same time")
+          .env("RUNVAULT_PARALLEL_RUNS")
+          .default("4"),
+      )
+      .addOption(
         new Option(
           "--max-time <time>",
           "maximum time of the whole command; after that it ends INCOMPLETE with exit status 4, and the next one continues",

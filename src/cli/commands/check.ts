@@ -1,12 +1,18 @@
 import type { Command } from "commander";
 import { z } from "zod";
-import { exit } from "../../model/error.ts";
+import { exit, worstExit } from "../../model/error.ts";
+import type { ConnectedJob } from "../../pipeline/connect/connect-job.ts";
+import type { ReadJobFiles } from "../../pipeline/file/job-files.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { nonEmpty } from "../options/option-values.ts";
 import { setOption, setShape } from "../options/set-option.ts";
 import type { Session } from "../process/session.ts";
 
-const schema = z.object({ ...setShape, files: z.array(nonEmpty).min(1) });
+const schema = z.object({
+  ...setShape,
+  files: z.array(nonEmpty).min(1),
+  connect: z.boolean().default(false),
+});
 
 /** `runvault check FILE…` */
 export const checkCommand = commandEntry({
@@ -16,9 +22,14 @@ export const checkCommand = commandEntry({
     command
       .description(
         "Checks job files without a network: prints what each would do and when it starts next, or everything that is wrong " +
-          "with it, each with line and column. Exit status 2 if a file has an error.",
+          "with it, each with line and column. Exit status 2 if a file has an error. With --connect it also looks whether " +
+          "all that they name is there and can be used.",
       )
       .argument("<files...>", "job files; several are also checked against each other")
+      .option(
+        "--connect",
+        "also ask the gateway for its lists, and look at the archive and at what is written and told; nothing is written or sent",
+      )
       .addOption(setOption())
       .option("--json", "report as JSON")
       .addHelpText(
@@ -27,7 +38,13 @@ export const checkCommand = commandEntry({
 Environment variables that the files name have to be set, as for a run. Their values are never
 printed.
 
+With --connect the exit status is also that of what was found: 3 if the gateway, or somebody who is
+told, is out of reach, 9 if the gateway refuses the token or has no such instance or run, 7 if a
+folder cannot be written to or the disk is full. Addresses of those who are told are connected to,
+and nothing is sent: \`runvault notify FILE --test\` does that.
+
 Examples:
+  runvault check nightly.yaml --connect
   runvault check pipelines/*.yaml
   runvault check pipelines/archive-run.yaml --set run=alpha-1/2022-01-01-001
 `,
@@ -40,7 +57,19 @@ async function check(values: z.output<typeof schema>, session: Session): Promise
   const { checkJson, checkText } = await import("../pipeline/check-report.ts");
   const read = await readJobFiles(values.files, { env: session.terminal.env, set: values.set });
   const isSound = read.faults.length === 0 && read.files.every(({ job }) => job !== null);
+  const connected = values.connect ? await connectedOf(read, session) : null;
   const now = new Date();
-  await session.print(session.json ? checkJson(read, now) : checkText(read, now, session.globals));
-  return isSound ? exit.done : exit.usage;
+  await session.print(
+    session.json ? checkJson(read, now, connected) : checkText(read, now, session.globals, connected),
+  );
+  return worstExit([
+    isSound ? exit.done : exit.usage,
+    ...[...(connected?.values() ?? [])].map(({ exit }) => exit),
+  ]);
+}
+
+async function connectedOf(read: ReadJobFiles, session: Session): Promise<ReadonlyMap<string, ConnectedJob>> {
+  // so that a check of files alone starts without what asks a gateway
+  const { connectFiles } = await import("../pipeline/connect-files.ts");
+  return await connectFiles(read, session);
 }

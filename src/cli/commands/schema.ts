@@ -4,25 +4,26 @@ import { exit } from "../../model/error.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import type { Session } from "../process/session.ts";
 
-const kinds = ["pipeline"] as const;
+const kinds = ["pipeline", "message"] as const;
 const schema = z.object({ kind: z.enum(kinds) });
 
-/** `runvault schema pipeline` */
+/** `runvault schema` */
 export const schemaCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
       .description(
-        "Prints the JSON Schema (draft 2020-12) of job files, with a description of every key. Editors complete and check " +
-          "a job file whose first line names it.",
+        "Prints a JSON Schema (draft 2020-12) with a description of every key: of job files, which editors complete and " +
+          "check where their first line names it, or of the messages that webhooks and commands get.",
       )
-      .addArgument(command.createArgument("<kind>", "the kind of file").choices(kinds))
+      .addArgument(command.createArgument("<kind>", "the kind of document").choices(kinds))
       .addHelpText(
         "after",
         `
-Example:
+Examples:
   runvault schema pipeline > pipeline.schema.json
+  runvault schema message
 
 The first line of a job file beside it is then:
   # yaml-language-server: $schema=./pipeline.schema.json
@@ -31,8 +32,16 @@ The first line of a job file beside it is then:
   run: printSchema,
 });
 
-async function printSchema(_: z.output<typeof schema>, session: Session): Promise<number> {
-  const { jobJsonSchema } = await import("../../pipeline/file/job-json-schema.ts");
-  await session.print(`${JSON.stringify(jobJsonSchema(), null, 2)}\n`);
+async function printSchema({ kind }: z.output<typeof schema>, session: Session): Promise<number> {
+  await session.print(`${JSON.stringify(await schemaOf(kind), null, 2)}\n`);
   return exit.done;
+}
+
+async function schemaOf(kind: (typeof kinds)[number]): Promise<unknown> {
+  switch (kind) {
+    case "pipeline":
+      return (await import("../../pipeline/file/job-json-schema.ts")).jobJsonSchema();
+    case "message":
+      return (await import("../../pipeline/tell/message.ts")).messageJsonSchema();
+  }
 }

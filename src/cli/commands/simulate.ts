@@ -4,6 +4,7 @@ import { z } from "zod";
 import { faultGrammar, faultKinds } from "../../faults/fault.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
+import { readTokenFile } from "../../model/secret-file.ts";
 import { formatTime, type Nanoseconds } from "../../model/time.ts";
 import { version } from "../../model/version.ts";
 import { isLoopback } from "../../serve/http/loopback.ts";
@@ -11,8 +12,8 @@ import { instanceFaultKinds } from "../../simulator/control/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../../simulator/simulator.ts";
 import { countBuffersWithHeap } from "../apart/external-memory.ts";
 import { commandEntry } from "../entry/command-entry.ts";
-import { readTokenFile } from "../options/gateway-options.ts";
 import { wholeNumber } from "../options/option-values.ts";
+import { secretReading } from "../options/secret-reading.ts";
 import {
   addServeOptions,
   announceUntilStopped,
@@ -148,7 +149,10 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
     );
   }
   const clock = clockFrom(values.clock);
-  const token = values.tokenFile === undefined ? undefined : await readTokenFile(values.tokenFile, session);
+  const token =
+    values.tokenFile === undefined
+      ? undefined
+      : await readTokenFile("--token-file", values.tokenFile, secretReading(session));
   session.scrubber.add(token ?? "");
   const tokens = await tokensFrom(values, session);
   if (tokens !== undefined && token !== undefined) {

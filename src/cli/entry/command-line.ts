@@ -103,7 +103,7 @@ export async function runCommandLine(
   try {
     if (completing) {
       const { completions } = await import("./completions.ts");
-      await terminal.out(await completions(program, argv.slice(2)));
+      await terminal.out(await completions(program, argv.slice(2), terminal.env));
       return exit.done;
     }
     if (argv.length === 0) {
@@ -140,7 +140,17 @@ Examples:
 Options override environment variables (RUNVAULT_GATEWAY, RUNVAULT_ARCHIVE, RUNVAULT_TOKEN_FILE, …),
 which override defaults.
 
-Exit status: 0 success; 1 a bug; 2 wrong usage or configuration; 3 gateway unreachable, or it
-refused; 4 incomplete, unverified or quarantined; 5 archive damaged; 6 locked by another job; 7
-local storage full, read-only or access denied; 130 and 143 interrupted.
+Exit status:
+  0         done
+  1         a bug in runvault
+  2         wrong usage or configuration
+  3         gateway out of reach, too slow, or no gateway at all
+  4         incomplete, unverified, quarantined, or different
+  5         archive damaged
+  6         locked by another job
+  7         local storage full, read-only or access denied
+  8         deadline reached: the rest is left for the next time
+  9         refused: the token, or an instance, run or route that the gateway does not have
+  130, 143  interrupted by Ctrl-C or SIGTERM
+Of several the first of 1, 5, 7, 9, 3, 4, 8, 6. A retry helps after 3, 6, 7 and 8.
 `;

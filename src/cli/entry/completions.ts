@@ -5,7 +5,11 @@ import { tableNames } from "../../model/profile/table.ts";
 export const shells = ["bash", "zsh", "fish"] as const;
 
 /** Completions for a command line of `program`, in the form that the scripts read. */
-export async function completions(program: Command, words: readonly string[]): Promise<string> {
+export async function completions(
+  program: Command,
+  words: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<string> {
   const { default: tab } = await import("@bomb.sh/tab/commander");
   const before = words.at(-2) ?? "";
   const command = program.commands.find((candidate) => candidate.name() === words[0]);
@@ -24,6 +28,15 @@ export async function completions(program: Command, words: readonly string[]): P
   // the library knows one more, which was never tried here
   const shell = root.commands.get("completion")?.arguments.get("shell");
   if (shell !== undefined) shell.handler = (complete) => offer(complete, shells);
+  const jobs = root.commands.get("jobs")?.arguments;
+  if (command?.name() === "jobs" && jobs !== undefined) {
+    // only here: it opens an archive
+    const { jobWords } = await import("./job-words.ts");
+    const { names, ids } = await jobWords(words, env);
+    const [name, id] = [jobs.get("name"), jobs.get("id")];
+    if (name !== undefined) name.handler = (complete) => offer(complete, [...names, "show"]);
+    if (id !== undefined && ids.length > 0) id.handler = (complete) => offer(complete, ["last", ...ids]);
+  }
   return printed(() => root.parse([...words]));
 }
 

@@ -57,6 +57,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/verify.ts")).verifyCommand,
   },
   {
+    name: "accept",
+    summary: "keep a table that is not proven as it is",
+    load: async () => (await import("../commands/accept.ts")).acceptCommand,
+  },
+  {
     name: "diff",
     summary: "compare two archives",
     load: async () => (await import("../commands/diff.ts")).diffCommand,
@@ -77,14 +82,44 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/gc.ts")).gcCommand,
   },
   {
+    name: "init",
+    summary: "write a job file for a gateway",
+    load: async () => (await import("../commands/init.ts")).initCommand,
+  },
+  {
     name: "check",
     summary: "check job files before they run unattended",
     load: async () => (await import("../commands/check.ts")).checkCommand,
   },
   {
+    name: "run",
+    summary: "execute jobs once, as their files say",
+    load: async () => (await import("../commands/run.ts")).runCommand,
+  },
+  {
+    name: "schedule",
+    summary: "execute jobs when their schedules say so",
+    load: async () => (await import("../commands/schedule.ts")).scheduleCommand,
+  },
+  {
     name: "schema",
-    summary: "print the JSON Schema of job files",
+    summary: "print the JSON Schema of job files or messages",
     load: async () => (await import("../commands/schema.ts")).schemaCommand,
+  },
+  {
+    name: "notify",
+    summary: "try everyone whom a job file tells",
+    load: async () => (await import("../commands/notify.ts")).notifyCommand,
+  },
+  {
+    name: "status",
+    summary: "say how jobs and their archive stand",
+    load: async () => (await import("../commands/status.ts")).statusCommand,
+  },
+  {
+    name: "jobs",
+    summary: "list the executions of jobs, or tell one in full",
+    load: async () => (await import("../commands/jobs.ts")).jobsCommand,
   },
   {
     name: "serve",

@@ -1,8 +1,9 @@
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { openArchive } from "../../archive/archive.ts";
+import { acceptanceJson, acceptanceOf, acceptanceText } from "../../archive/manifest/acceptance.ts";
 import { acceptedAside, attemptReason, attemptText } from "../../archive/manifest/attempt-text.ts";
 import { consistentRuns, type FoundRun } from "../../archive/manifest/found-runs.ts";
-import type { Manifest, TableState } from "../../archive/manifest/manifest.ts";
+import type { Manifest, TableManifest, TableState } from "../../archive/manifest/manifest.ts";
 import { committedBytes } from "../../archive/manifest/manifest-files.ts";
 import { type PendingWork, pendingWork } from "../../archive/write/pending-work.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
@@ -131,7 +132,8 @@ function uncommitted({ instanceId, runId }: RunRef, state: "pending" | "damaged"
   return { instanceId, runId, state, ...nothing, rows: 0, bytes: 0, tables: {}, told: [] };
 }
 
-function tableJson({ state, proven, attempt }: Manifest["tables"][keyof Manifest["tables"]] & {}) {
+function tableJson(table: TableManifest) {
+  const { state, proven, attempt } = table;
   return {
     state,
     proven: proven?.state ?? null,
@@ -141,7 +143,8 @@ function tableJson({ state, proven, attempt }: Manifest["tables"][keyof Manifest
     until: proven?.certificate?.until ?? null,
     behindSince: attempt.behindSince,
     error: attempt.error?.code ?? null,
-    reason: attemptReason({ proven, attempt }),
+    reason: attemptReason(table),
+    accepted: acceptanceJson(table),
   };
 }
 
@@ -153,8 +156,10 @@ function runJson({ told: _, pending, ...run }: ListedRun, command: CommandToCopy
 function shortfallLines(manifest: Manifest): string[] {
   return Object.entries(manifest.tables).flatMap(([name, table]) => {
     const aside = acceptedAside(table);
+    const accepted = acceptanceOf(table);
+    const attempt = attemptText(table);
     const told = [
-      attemptText(table),
+      accepted === null ? attempt : `${attempt}; ${acceptanceText(accepted)}`,
       aside === 0 ? null : `${countText(aside, "row")} set aside, as the operator accepted`,
     ];
     return told

@@ -1,6 +1,7 @@
 import { join, resolve } from "node:path";
 import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { Layout } from "../../archive/layout.ts";
+import { acceptanceOf } from "../../archive/manifest/acceptance.ts";
 import { attemptText } from "../../archive/manifest/attempt-text.ts";
 import { formerBytes } from "../../archive/manifest/former-files.ts";
 import { consistentRuns } from "../../archive/manifest/found-runs.ts";
@@ -69,9 +70,14 @@ export interface ArchiveInfo {
     pending: number;
     /** What readers remember of files. */
     cache: number;
+    /** Records of executions, and what a `rebuild` that was stopped left. */
+    jobs: number;
   };
   files: number;
   rowsSetAside: number;
+  /** Tables that are not proven, and that the operator keeps as they are. */
+  tablesAccepted: number;
+  /** Of what nobody has accepted. */
   oldestUnproven: UnprovenRun | null;
   newestCommit: (RunRef & { readonly committedAt: string }) | null;
   readonly pending: readonly ReturnType<typeof pendingJson>[];
@@ -108,9 +114,11 @@ async function infoOf(archive: Archive, command: CommandToCopy, session: Session
       ...{ segments: 0, parquet: 0, documents: 0, quarantine: 0, replaced: 0 },
       pending: pending.reduce((sum, { bytes }) => sum + bytes, 0),
       cache: await bytesBelow(layout, join(dir, "cache"), onTrouble),
+      jobs: await bytesBelow(layout, layout.jobsDir, onTrouble),
     },
     files: 0,
     rowsSetAside: 0,
+    tablesAccepted: 0,
     oldestUnproven: null,
     newestCommit: null,
     pending: pending.map((work: PendingWork) => pendingJson(work, command)),
@@ -163,6 +171,10 @@ function count(
     info.rows[name] += rows;
     const { behindSince, holding } = table.attempt;
     info.rowsSetAside += (holding ?? table.proven)?.certificate?.quarantined ?? 0;
+    if (acceptanceOf(table) !== null) {
+      info.tablesAccepted += 1;
+      continue;
+    }
     if (behindSince === null || (info.oldestUnproven?.since ?? "\uffff") <= behindSince) continue;
     info.oldestUnproven = {
       ...{ instanceId, runId, table: name, state: table.state, since: behindSince },

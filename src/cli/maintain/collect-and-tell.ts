@@ -22,7 +22,7 @@ const kindTexts: Readonly<Record<GarbageKind, string>> = {
   work: "of work that is over",
   links: "in tables/, of no committed bucket",
   cache: "remembered of runs that are gone",
-  locks: "locks of runs and readers that are gone",
+  locks: "locks of runs, readers and jobs that are gone",
   halfWritten: "half written",
 };
 

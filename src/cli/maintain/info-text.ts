@@ -7,9 +7,9 @@ import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { fitNames } from "../output/fit-names.ts";
+import { keyedLines } from "../output/keyed-lines.ts";
 import { minuteText } from "../output/minute-text.ts";
 import { grouped } from "../output/number-text.ts";
-import { wrapped } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 import type { ArchiveInfo } from "./archive-info.ts";
 
@@ -38,12 +38,18 @@ export function infoText(info: ArchiveInfo, command: CommandToCopy, session: Ses
     ]);
   if (bytes.quarantine > 0)
     lines.push(["set aside", `${count(info.rowsSetAside, "row")}, ${byteText(bytes.quarantine)}`]);
+  if (info.tablesAccepted > 0)
+    lines.push([
+      "accepted",
+      `${count(info.tablesAccepted, "table")} not proven: \`${visible(command("runs"))}\` says which, and why`,
+    ]);
   if (bytes.replaced > 0)
     lines.push([
       "replaced",
       `${byteText(bytes.replaced)}, kept for readers for an hour and until the next job`,
     ]);
   if (bytes.cache > 0) lines.push(["cache", byteText(bytes.cache)]);
+  if (bytes.jobs > 0) lines.push(["jobs", `${byteText(bytes.jobs)} of records`]);
   for (const { folder, freeBytes } of disks)
     lines.push(["disk", `${byteText(freeBytes)} free${disks.length > 1 ? ` (${visible(folder)})` : ""}`]);
   if (newestCommit !== null)
@@ -59,16 +65,8 @@ export function infoText(info: ArchiveInfo, command: CommandToCopy, session: Ses
       ["", visible(`\`${command}\` fetches what is missing`)],
     );
   }
-  const shown = lines.filter(([, text]) => text !== "");
-  const width = Math.max(...shown.map(([name]) => name.length));
   // states are coloured already, and all else has been made harmless
-  const room = (session.terminal.columns ?? Number.POSITIVE_INFINITY) - width - 2;
-  const text = shown
-    .flatMap(([name, told]) =>
-      wrapped(told, room).map((line, index) => `${(index === 0 ? name : "").padEnd(width)}  ${line}\n`),
-    )
-    .join("");
-  return `${text}${instancesText(info, session)}`;
+  return `${keyedLines(lines, session)}${instancesText(info, session)}`;
 }
 
 function runsText({ runs, states, damaged, instances, pending }: ArchiveInfo, { paint }: Session): string {

@@ -8,7 +8,7 @@ import { drawSample, type Sample } from "../../archive/verify/verify-sample.ts";
 import { type PendingWork, pendingWork } from "../../archive/write/pending-work.ts";
 import { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { verifyAgainst } from "../../extract/run/verify-against.ts";
-import { type ErrorCode, exit, RunvaultError, worstExit } from "../../model/error.ts";
+import { type ErrorCode, errorCodes, exit, RunvaultError, worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { HistorySource } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
@@ -175,7 +175,7 @@ async function collected(
       reports.push({ ...report, compared: null });
     } else if (unreachable !== null) {
       const why = "the gateway could not be reached before";
-      reports.push(notCompared(report, unreachable, why, exit.gateway));
+      reports.push(notCompared(report, unreachable, why, errorCodes[unreachable].exit));
     } else {
       try {
         reports.push(await compared(report, archive, gateway, session.signal));
@@ -188,7 +188,7 @@ async function collected(
           notCompared(report, error.code, `${error.code}: ${error.message}`, session.failure(error)),
         );
         // the next run would only meet it again, after all the waiting
-        if (error.scope === "job" && error.exit === exit.gateway) unreachable = error.code;
+        if (error.scope === "job" && error.isGateways) unreachable = error.code;
       }
     }
   }

@@ -6,11 +6,12 @@ import type { GatewayOptions } from "../../gateway/options.ts";
 import { transportChoices } from "../../gateway/transport-choice.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type RetryPolicy, retryPolicy } from "../../model/retry/retry-policy.ts";
+import { readSecretFile, readTokenFile } from "../../model/secret-file.ts";
+import { unreadable } from "../../model/unreadable.ts";
 import { countBuffersWithHeap } from "../apart/external-memory.ts";
 import type { Session } from "../process/session.ts";
-import { unreadable } from "../process/unreadable.ts";
 import { durationMs, httpAddress, nonEmpty, positiveNumber, wholeNumber } from "./option-values.ts";
-import { readSecretFile } from "./secret-file.ts";
+import { secretReading } from "./secret-reading.ts";
 
 /** Schema of the options that `addGatewayOptions` declares. */
 export const gatewayShape = {
@@ -139,7 +140,9 @@ async function gatewaySettings(
     }
   }
   const fromFile =
-    values.tokenFile === undefined ? undefined : await readTokenFile(values.tokenFile, session);
+    values.tokenFile === undefined
+      ? undefined
+      : await readTokenFile("--token-file", values.tokenFile, secretReading(session));
   const token = fromFile ?? (session.terminal.env.RUNVAULT_TOKEN ?? "").trim();
   session.scrubber.add(token);
   const pem = async (flag: string, file: string | undefined) =>
@@ -163,7 +166,7 @@ async function gatewaySettings(
     key:
       values.key === undefined
         ? undefined
-        : (await readSecretFile("--key", values.key, session)).toString("utf8"),
+        : (await readSecretFile("--key", values.key, secretReading(session))).toString("utf8"),
     retry,
   };
 }
@@ -196,16 +199,6 @@ export async function openGatewayFor(
   const settings = await gatewaySettings(values, retry, session);
   const { openGateway } = await import("../../gateway/open-gateway.ts");
   return openGateway({ ...settings, ...more }, values.transport);
-}
-
-/** The token in a file. Throws `invalid_argument` where there is none. */
-export async function readTokenFile(file: string, session: Pick<Session, "log" | "signal">): Promise<string> {
-  const token = (await readSecretFile("--token-file", file, session)).toString("utf8").trim();
-  if (token !== "") return token;
-  throw new RunvaultError("invalid_argument", "the token file is empty", {
-    place: { file },
-    hint: "Write the token into the file.",
-  });
 }
 
 /** Text of a file named by a flag. Throws `invalid_argument` where it cannot be read. */

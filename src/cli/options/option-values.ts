@@ -187,15 +187,15 @@ export function checkedValues<S extends z.ZodObject>(
   unused: (values: Readonly<Record<string, unknown>>) => readonly string[] = () => [],
 ): z.output<S> {
   const values: Record<string, unknown> = { ...command.optsWithGlobals() };
+  for (const [index, argument] of command.registeredArguments.entries()) {
+    const value: unknown = command.processedArgs[index];
+    if (value !== undefined) values[argument.name()] = value;
+  }
   const without = new Set(unused(values));
   for (const option of command.options) {
     const name = option.attributeName();
     if (command.getOptionValueSource(name) !== "env") continue;
     if (without.has(name) || isOff(option)) values[name] = option.defaultValue;
-  }
-  for (const [index, argument] of command.registeredArguments.entries()) {
-    const value: unknown = command.processedArgs[index];
-    if (value !== undefined) values[argument.name()] = value;
   }
   const parsed = schema.safeParse(values);
   if (parsed.success) return parsed.data;

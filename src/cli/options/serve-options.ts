@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
 import { privateFile } from "../../model/make-folder.ts";
+import { readSecretFile } from "../../model/secret-file.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { HostNames, hostPattern } from "../../serve/auth/host-names.ts";
@@ -15,7 +16,7 @@ import type { Session } from "../process/session.ts";
 import { unwritable } from "../process/unwritable.ts";
 import { readOptionFile } from "./gateway-options.ts";
 import { nonEmpty, wholeNumber } from "./option-values.ts";
-import { readSecretFile } from "./secret-file.ts";
+import { secretReading } from "./secret-reading.ts";
 
 /** `rest,rpc`: names of transports, each once. */
 const transportList = z.string().transform((text, context): Transport[] => {
@@ -107,7 +108,7 @@ export async function tlsFrom(
   }
   return {
     cert: await readOptionFile("--tls-cert", tlsCert),
-    key: (await readSecretFile("--tls-key", tlsKey, session)).toString("utf8"),
+    key: (await readSecretFile("--tls-key", tlsKey, secretReading(session))).toString("utf8"),
     ...(tlsClientCa === undefined ? {} : { clientCa: await readOptionFile("--tls-client-ca", tlsClientCa) }),
   };
 }
@@ -122,7 +123,7 @@ export async function pageKeyFrom(
 ): Promise<{ readonly pageKey?: Buffer }> {
   if (file === undefined) return {};
   const { leastPageKeyBytes } = await import("../../serve/history/page-token.ts");
-  const bytes = await readSecretFile("--page-key-file", file, session);
+  const bytes = await readSecretFile("--page-key-file", file, secretReading(session));
   const isText = bytes.every((byte) => byte < 0x80);
   const pageKey = isText ? Buffer.from(bytes.toString("latin1").trim()) : bytes;
   if (pageKey.length >= leastPageKeyBytes) return { pageKey };
@@ -140,7 +141,10 @@ export async function tokensFrom(
 ): Promise<TokenList | undefined> {
   if (tokens === undefined) return undefined;
   const { TokenList } = await import("../../serve/auth/token-list.ts");
-  return TokenList.parse((await readSecretFile("--tokens", tokens, session)).toString("utf8"), tokens);
+  return TokenList.parse(
+    (await readSecretFile("--tokens", tokens, secretReading(session))).toString("utf8"),
+    tokens,
+  );
 }
 
 /**

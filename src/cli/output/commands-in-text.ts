@@ -10,9 +10,13 @@ export const commandsOfArchives = [
   "files",
   "export",
   "verify",
+  "accept",
   "rebuild",
   "rm",
   "gc",
+  "init",
+  "status",
+  "jobs",
   "serve",
 ] as const;
 

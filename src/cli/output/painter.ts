@@ -17,8 +17,22 @@ const colours: ReadonlyMap<string, "green" | "yellow" | "red"> = new Map([
   ["not archived", "yellow"],
   ["not proven", "yellow"],
   ["DAMAGED", "red"],
-  ["damaged", "red"],
   ["failed", "red"],
+  ["died", "red"],
+  ["never", "red"],
+  ["running", "green"],
+  ["ok", "green"],
+  ["internal error", "red"],
+  ["wrong usage", "red"],
+  ["gateway failed", "red"],
+  ["incomplete", "red"],
+  ["damaged", "red"],
+  ["held by another", "yellow"],
+  ["disk failed", "red"],
+  ["deadline", "yellow"],
+  ["refused", "red"],
+  ["interrupted", "yellow"],
+  ["stopped", "yellow"],
 ]);
 
 /** What colours states; nothing where there are to be no colours. */

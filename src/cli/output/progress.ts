@@ -11,8 +11,11 @@ export interface Progress extends Disposable {
   add(rows: number, bytes: number): void;
   /** What is being worked on now. */
   on(what: string): void;
-  /** Begins with a run, the `number`-th of `of`: rows are counted anew, what is left is estimated for all of them. */
-  run(what: string, number: number, of: number): void;
+  /**
+   * Begins with a run, the `number`-th of `of`: rows are counted anew, unless others are under way beside it, and what is
+   * left is estimated for all of them.
+   */
+  run(what: string, number: number, of: number, isAlone?: boolean): void;
 }
 
 export interface ProgressOptions {
@@ -87,7 +90,7 @@ function progressOf(state: State, stop: () => void): Progress {
     expect: (rows) => state.expect(rows),
     add: (rows, bytes) => state.add(rows, bytes),
     on: (what) => state.on(what),
-    run: (what, number, of) => state.run(what, number, of),
+    run: (what, number, of, isAlone) => state.run(what, number, of, isAlone),
     [Symbol.dispose]: stop,
   };
 }
@@ -126,11 +129,12 @@ class State {
     this.#what = visible(what);
   }
 
-  run(what: string, number: number, of: number): void {
+  run(what: string, number: number, of: number, isAlone = true): void {
     this.on(what);
     this.#beganMs = this.#nowMs();
     if (this.#part === null) this.#firstMs = this.#beganMs;
     this.#part = { number, of };
+    if (!isAlone) return;
     this.#rows = 0;
     this.#bytes = 0;
     this.#total = null;

@@ -1,34 +1,50 @@
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
+import type { ConnectedJob } from "../../pipeline/connect/connect-job.ts";
 import { nextStarts } from "../../pipeline/file/cron.ts";
 import type { JobFault } from "../../pipeline/file/job-fault.ts";
 import type { ReadJobFile, ReadJobFiles } from "../../pipeline/file/job-files.ts";
 import type { GlobalValues } from "../options/global-values.ts";
+import { connectedJson, connectedLines } from "./connected-report.ts";
 import { jobSummary } from "./job-summary.ts";
 
 /** How many of the next starts are told. */
 const starts = 5;
+
+/** What `--connect` found, by file; null where nobody was asked. */
+export type Connected = ReadonlyMap<string, ConnectedJob> | null;
 
 /** What was found in job files, for people: of a sound one what it would do, of others all that is wrong. */
 export function checkText(
   { files, faults }: ReadJobFiles,
   now: Date,
   { quiet }: Pick<GlobalValues, "quiet">,
+  connected: Connected = null,
 ): string {
-  const blocks = files.map((file) => fileText(file, now, quiet)).filter((text) => text !== "");
+  const blocks = files
+    .map((file) => fileText(file, now, quiet, connected?.get(file.file)))
+    .filter((text) => text !== "");
   if (faults.length > 0) blocks.unshift(faults.map(faultText).join(""));
   return blocks.join("\n");
 }
 
-function fileText({ file, job, faults }: ReadJobFile, now: Date, quiet: boolean): string {
+function fileText(
+  { file, job, faults: ofFile }: ReadJobFile,
+  now: Date,
+  quiet: boolean,
+  connected?: ConnectedJob,
+): string {
+  const faults = [...ofFile, ...(connected?.faults ?? [])];
   const told = faults.map(faultText).join("");
-  if (job === null) {
-    const errors = faults.filter(({ level }) => level === "error").length;
-    return `${told}${visible(file)}: ${countText(errors, "error")}\n`;
-  }
-  if (quiet) return told;
+  const errors = faults.filter(({ level }) => level === "error").length;
+  const result = `${visible(file)}: ${errors === 0 ? "ok" : countText(errors, "error")}\n`;
+  if (job === null) return `${told}${result}`;
+  if (quiet) return errors === 0 ? told : `${told}${result}`;
   const lines = jobSummary(job, startsOf(job.job.schedule, now));
-  return `${visible(file)}: ok\n${lines.map((line) => `  ${visible(line)}\n`).join("")}${told}`;
+  if (connected !== undefined) lines.push(...connectedLines(connected));
+  const summary = lines.map((line) => `  ${visible(line)}\n`).join("");
+  // what is wrong comes last, where it is seen
+  return errors === 0 ? `${result}${summary}${told}` : `${visible(file)}:\n${summary}${told}${result}`;
 }
 
 function startsOf(schedule: Parameters<typeof nextStarts>[0] | undefined, now: Date): readonly Date[] {
@@ -36,22 +52,32 @@ function startsOf(schedule: Parameters<typeof nextStarts>[0] | undefined, now: D
 }
 
 /** A fault in the form that editors and CI jump from, and what to do about it. */
-export function faultText({ level, file, line, column, set, message, hint }: JobFault): string {
+export function faultText(fault: JobFault): string {
+  return `${faultLine(fault)}\n  hint: ${visible(fault.hint)}\n`;
+}
+
+/** A fault in the form that editors and CI jump from. */
+export function faultLine({ level, file, line, column, set, message }: JobFault): string {
   const place = [file, line, column].filter((part) => part !== null).join(":");
   const where = [place, set].filter((part) => part !== null && part !== "").join(": ");
   const kind = level === "warning" ? "warning: " : "";
-  return `${visible(where)}: ${kind}${visible(message)}\n  hint: ${visible(hint)}\n`;
+  return `${visible(where)}: ${kind}${visible(message)}`;
 }
 
 /** The same as one JSON document. */
-export function checkJson({ files, faults }: ReadJobFiles, now: Date): string {
-  const told = files.map(({ file, job, faults: found }) => ({
-    file,
-    ok: job !== null,
-    name: job?.written("name") ?? null,
-    nextStarts: startsOf(job?.job.schedule, now).map((start) => start.toISOString()),
-    faults: found,
-  }));
-  const ok = faults.length === 0 && files.every(({ job }) => job !== null);
+export function checkJson({ files, faults }: ReadJobFiles, now: Date, connected: Connected = null): string {
+  const told = files.map(({ file, job, faults: ofFile }) => {
+    const found = connected?.get(file);
+    const all = [...ofFile, ...(found?.faults ?? [])];
+    return {
+      file,
+      ok: job !== null && all.every(({ level }) => level !== "error"),
+      name: job?.written("name") ?? null,
+      nextStarts: startsOf(job?.job.schedule, now).map((start) => start.toISOString()),
+      faults: all,
+      ...(connected === null ? {} : { connect: found === undefined ? null : connectedJson(found) }),
+    };
+  });
+  const ok = faults.length === 0 && told.every((file) => file.ok);
   return `${JSON.stringify({ ok, faults, files: told }, null, 2)}\n`;
 }

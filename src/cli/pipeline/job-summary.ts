@@ -2,7 +2,7 @@ import type { JobFile } from "../../pipeline/file/job-files.ts";
 import type { JobExport, JobSchedule } from "../../pipeline/file/job-schema.ts";
 
 /** What a job would do, in lines of a word and what it is about; nothing in them comes from the environment. */
-export function jobSummary(file: JobFile, starts: readonly Date[]): readonly string[] {
+export function jobSummary(file: JobFile, starts: readonly Date[]): string[] {
   const { schedule } = file.job;
   const lines: (readonly [string, string])[] = [
     ["job", asWritten(file, "name")],

@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { addAbortSignal, type Readable } from "node:stream";
 import { RunvaultError } from "../../model/error.ts";
-import { unreadable } from "../process/unreadable.ts";
+import { unreadable } from "../../model/unreadable.ts";
 
 /** SQL and where it was read. */
 export interface SqlText {

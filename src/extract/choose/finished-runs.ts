@@ -18,6 +18,8 @@ export interface RunToArchive extends RunRef {
 
 export interface FinishedRuns {
   readonly runs: readonly RunToArchive[];
+  /** The instances that the source names, with all of their runs: those that go on as well. */
+  readonly instances: readonly NamedInstance[];
   readonly findings: readonly ListFinding[];
 }
 
@@ -58,10 +60,12 @@ export async function finishedRuns(
     for (const runId of unproven) runs.push({ instanceId, runId, listed: false });
     if (complete.length === 0) return;
     const text = `archived COMPLETE and no longer listed: ${idsText(complete)}`;
-    findings.push(listNote(instanceId, complete, text));
+    findings.push({ ...listNote(instanceId, complete, text), lasts: true });
   };
+  const instances: NamedInstance[] = [];
   const take = async (instance: NamedInstance) => {
     const { instanceId } = instance;
+    instances.push(instance);
     for (const remark of await remarksOf(instance)) findings.push(remark);
     for (const { run, finished } of instance.runs) {
       if (finished) runs.push({ instanceId, runId: run.runId, listed: true });
@@ -78,7 +82,7 @@ export async function finishedRuns(
     else leave(instanceId, unlisted);
   }
   // a list of instances that failed may have named any
-  if (only !== undefined || there === null || named.instancesFailed) return { runs, findings };
+  if (only !== undefined || there === null || named.instancesFailed) return { runs, instances, findings };
   const known = [...named.instances.map(({ instanceId }) => instanceId), ...named.failed];
   for await (const [instanceId, unlisted] of held.besides(known, there.addresses)) {
     try {
@@ -92,7 +96,7 @@ export async function finishedRuns(
       findings.push(listFailure(thrown, instanceId, []));
     }
   }
-  return { runs, findings };
+  return { runs, instances, findings };
 }
 
 /** A list of instances without a single one proves nothing where there were some. */

@@ -10,6 +10,8 @@ export interface ListFinding {
   readonly text: string;
   /** What runs may be missing by, or which list failed; null for what is only worth knowing. */
   readonly error: RunvaultError | null;
+  /** It is as it should be, and stays so: whoever looks each night need not hear of it again. */
+  readonly lasts?: true;
   /** How many entries it stands for, where it tells of the rest of many; one otherwise. */
   readonly count?: number;
 }

@@ -6,6 +6,7 @@ import { Turns } from "../../model/turns.ts";
 import { runNotFound } from "../../model/usual-errors.ts";
 import { isRoundNumber } from "../plan/round-number.ts";
 import type { RunDescription } from "../run/run-description.ts";
+import { Gathering } from "../together/gathering.ts";
 import { type RunStanding, type StatusRules, standingOf } from "./run-status.ts";
 
 /** A run as its source describes it, with what there is to say of the description. */
@@ -35,6 +36,8 @@ export class RunLists {
   readonly #documents = new Map<string, Promise<Uint8Array | null>>();
   /** Lists that failed while another had the run: asking each again for each run would cost all retries each time. */
   readonly #failed = new Map<RunListing, Set<string>>();
+  /** Runs that are to be described again, by one question for many. */
+  #again: Gathering<RunRef, RunDescription> | undefined;
 
   constructor(source: HistorySource, rules: StatusRules) {
     this.#source = source;
@@ -93,10 +96,40 @@ export class RunLists {
 
   /** The same, from an answer that is not older than the call: for callers that have to know whether the run changed meanwhile. */
   async describeAgain(run: RunRef, signal?: AbortSignal): Promise<RunDescription> {
-    const { listing } = await this.#listOf(run, signal);
-    if (listing !== undefined) ownMap(this.#runs, listing).delete(run.instanceId);
-    this.#summaries.delete(keyOf(run));
-    return await this.describe(run, signal);
+    if (this.#again !== undefined) return await this.#again.join(run, signal);
+    const [described] = await this.#describeAllAgain([run], signal);
+    return described!();
+  }
+
+  /** From now on runs are described again by one list for many, which `most` of them wait for, or one for `pauseMs`. */
+  describeAgainTogether(
+    most: number,
+    pauseMs: () => number,
+    signal: AbortSignal,
+  ): { readonly hurry: () => void } {
+    this.#again = new Gathering((runs) => this.#describeAllAgain(runs, signal), { most, pauseMs });
+    return this.#again;
+  }
+
+  async #describeAllAgain(runs: readonly RunRef[], signal?: AbortSignal): Promise<(() => RunDescription)[]> {
+    const found = await Promise.allSettled(runs.map((run) => this.#listOf(run, signal)));
+    for (const [index, outcome] of found.entries()) {
+      const run = runs[index]!;
+      this.#summaries.delete(keyOf(run));
+      if (outcome.status === "rejected" || outcome.value.listing === undefined) continue;
+      ownMap(this.#runs, outcome.value.listing).delete(run.instanceId);
+    }
+    const described = await Promise.allSettled(
+      runs.map(async (run, index) => {
+        const outcome = found[index]!;
+        if (outcome.status === "rejected") throw outcome.reason;
+        return await this.describe(run, signal);
+      }),
+    );
+    return described.map((outcome) => () => {
+      if (outcome.status === "rejected") throw outcome.reason;
+      return outcome.value;
+    });
   }
 
   /** The same as `describe`, with what there is to say of the run's end. */

@@ -6,7 +6,7 @@ import type { Segment } from "../../archive/manifest/manifest.ts";
 import type { RunJournal, Step } from "../../archive/write/run-journal.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
-import type { Table } from "../../model/profile/table.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { requireRoom } from "./disk-need.ts";
 
@@ -17,8 +17,8 @@ import { requireRoom } from "./disk-need.ts";
 export type BadLines = "aside" | "refuse";
 
 /**
- * Turns buckets into Parquet, one at a time: each conversion uses all cores. Where one finds a row that it can't take, the bucket's segments are read line by line, bad lines are set aside or refused, and the bucket is converted
- * again.
+ * Turns buckets into Parquet, one of a table at a time. Where a conversion finds a row that it can't take, the bucket's
+ * segments are read line by line, bad lines are set aside or refused, and the bucket is converted again.
  */
 export class BucketConverter implements AsyncDisposable {
   readonly #toParquet: SegmentConverter;
@@ -26,7 +26,8 @@ export class BucketConverter implements AsyncDisposable {
   readonly #step: Step;
   readonly #badLines: BadLines;
   readonly #signal: AbortSignal | undefined;
-  #tail: Promise<unknown> = Promise.resolve();
+  /** By table, the last conversion that was asked for. */
+  readonly #tails = new Map<TableName, Promise<unknown>>();
 
   constructor(
     toParquet: SegmentConverter,
@@ -43,7 +44,7 @@ export class BucketConverter implements AsyncDisposable {
   }
 
   /**
-   * Converts a bucket, after those asked for before: of the segments held now when its turn comes, unless others are
+   * Converts a bucket, after those of its table asked for before: of the segments held now when its turn comes, unless others are
    * given. Throws as `convertSegments` does, but for `malformed_row`, and the signal's reason once that has aborted.
    */
   convert(
@@ -53,16 +54,18 @@ export class BucketConverter implements AsyncDisposable {
     bucket: string,
     segments: () => readonly Segment[] = () => journal.held.segmentsOf(table.name, bucket),
   ): Promise<void> {
-    const turn = this.#tail.then(() => this.#convert(journal, run, table, bucket, segments));
-    this.#tail = turn.catch(() => {
+    const tail = this.#tails.get(table.name) ?? Promise.resolve();
+    const turn = tail.then(() => this.#convert(journal, run, table, bucket, segments));
+    const ended = turn.catch(() => {
       // the caller has the error; the next bucket has its turn all the same
     });
+    this.#tails.set(table.name, ended);
     return turn;
   }
 
-  /** Waits for the conversion that is running: what it runs on may not be closed under it. */
+  /** Waits for the conversions that are running: what they run on may not be closed under them. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#tail;
+    await Promise.all(this.#tails.values());
   }
 
   async #convert(

@@ -1,16 +1,18 @@
-import type PQueue from "p-queue";
 import type { Slice } from "./slice.ts";
+import type { SliceQueue } from "./slice-queue.ts";
 
 export interface BucketWork {
   /** In order, so that those of one bucket stand together; taken one by one as the queue begins them. */
   readonly slices: Iterable<Slice>;
-  /** Shared by the tables of a run; `priority` decides whose slices come first. */
-  readonly queue: PQueue;
+  /** Shared by the tables of a run, or of many; `priority` decides whose slices come first. */
+  readonly queue: SliceQueue;
   readonly priority: number;
   readonly signal: AbortSignal;
   readonly fetch: (slice: Slice, signal: AbortSignal) => Promise<void>;
   /** Called once for each bucket, when all of its slices are here. */
   readonly convert: (bucket: string) => Promise<void>;
+  /** Called once all slices are here, or have failed. */
+  readonly onFetched?: () => void;
 }
 
 /** A bucket of which slices are being fetched. */
@@ -23,8 +25,8 @@ interface BucketUnderWay {
 }
 
 /**
- * Fetches slices, several at a time, and converts each bucket while others are on their way. Throws what failed first,
- * once everything under way has ended.
+ * Fetches slices, several at a time, and converts each bucket while others are on their way. Throws, once everything
+ * under way has ended, what failed first, or the signal's reason where that kept a slice from being fetched.
  */
 export async function fetchBuckets(work: BucketWork): Promise<void> {
   const { queue, priority, fetch, convert } = work;
@@ -49,13 +51,16 @@ export async function fetchBuckets(work: BucketWork): Promise<void> {
     };
     converting.push(aside(whole));
   };
+  const fetching: Promise<void>[] = [];
   const waiting: Promise<void>[] = [];
   let open: BucketUnderWay | undefined;
+  let isLeft = false;
   for (const slice of work.slices) {
     if (waiting.length >= queue.concurrency) await waiting.shift();
     if (signal.aborted) {
       // its other slices will not come
       open = undefined;
+      isLeft = true;
       break;
     }
     if (slice.bucket !== open?.bucket) {
@@ -68,14 +73,22 @@ export async function fetchBuckets(work: BucketWork): Promise<void> {
     waiting.push(begun.promise);
     const turn = async () => {
       begun.resolve();
-      if (signal.aborted) return;
+      if (signal.aborted) {
+        isLeft = true;
+        return;
+      }
       await fetch(slice, signal);
       bucket.left--;
     };
-    bucket.fetching.push(aside(() => queue.add(turn, { priority })));
+    const fetched = aside(() => queue.add(turn, { priority }));
+    bucket.fetching.push(fetched);
+    fetching.push(fetched);
   }
   convertOnceFetched(open);
+  await Promise.all(fetching);
+  work.onFetched?.();
   await Promise.all(converting);
   if (failures.length > 0) throw failures[0];
-  work.signal.throwIfAborted();
+  // a stop that comes behind the last row has nothing left to stop
+  if (isLeft) work.signal.throwIfAborted();
 }

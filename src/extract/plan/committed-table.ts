@@ -1,3 +1,4 @@
+import { acceptanceOf } from "../../archive/manifest/acceptance.ts";
 import type { Holding, Manifest, Segment, TableManifest } from "../../archive/manifest/manifest.ts";
 import { type Nanoseconds, parseTime } from "../../model/time.ts";
 import { type RunDescription, settledVersion } from "../run/run-description.ts";
@@ -34,9 +35,9 @@ export function isAbsentStill(table: TableManifest | undefined, run: RunDescript
 /** True when some table was last checked before an instant. */
 export function isDue(committed: Manifest | null, before: Nanoseconds | null): boolean {
   if (committed === null || before === null) return false;
-  const checked = Object.values(committed.tables).map(({ proven, attempt }) => {
-    return proven?.certificate?.checkedAt ?? attempt.at;
-  });
+  // what is accepted as it is stays unchecked
+  const tables = Object.values(committed.tables).filter((table) => acceptanceOf(table) === null);
+  const checked = tables.map(({ proven, attempt }) => proven?.certificate?.checkedAt ?? attempt.at);
   return checked.some((at) => parseTime(at) <= before);
 }
 

@@ -15,6 +15,7 @@ import { SeenSource } from "../proof/seen-source.ts";
 import { type ArchiveSettings, trustedWork } from "../run/archive-run.ts";
 import { type RunDescription, settledVersion } from "../run/run-description.ts";
 import { type CountRows, isUpToDate, lookAhead } from "../run/run-horizon.ts";
+import { standingAcceptances } from "../run/standing-acceptances.ts";
 import { askPlan, type TablePlan as Planning } from "./ask-plan.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
 import { countSlice, slicesOf } from "./slices.ts";
@@ -82,11 +83,15 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
   const lost = archive === null ? [] : await lostFiles(archive, committed);
   const isWhole = concerning(lost, wanted).length === 0;
   const asks = { source, run, retry, signal };
-  if (committed !== null && isWhole && (await isUpToDate(source, committed, run, wanted, settings, asks))) {
+  const { open } = await standingAcceptances(source, committed, run, wanted, lost, signal);
+  const isHeld = async () =>
+    committed !== null &&
+    (open.length === 0 || (await isUpToDate(source, committed, run, open, settings, asks)));
+  if (isWhole && (await isHeld())) {
     return { ...common, upToDate: true, horizon: undefined, tables: [] };
   }
   const seen = input.seen ?? new SeenSource();
-  const outlook = await lookAhead(source, run, committed, settled, seen, signal);
+  const outlook = await lookAhead(source, run, committed, settled, seen, { signal, fetching: signal });
   const { until, facts, countRows } = outlook;
   const trusted = trustedWork(outlook, settings);
   const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost), trusted);
@@ -105,7 +110,7 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
     }
   };
   const plans: TablePlan[] = [];
-  for (const table of wanted) {
+  for (const table of open) {
     const plan = await planOf(table, countRows(table));
     const size = sizeOf(table, plan);
     // slices of rows that have no room are not worth counting, and may be without end

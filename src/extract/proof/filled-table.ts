@@ -47,16 +47,18 @@ export async function proveFilled(filled: FilledTable): Promise<readonly string[
 
 /**
  * Whether a cap may have ended the answer that brought all rows, and the counts as well: not where a larger one had nothing
- * around it, nor one as large where the rows go on to the ends of the run.
+ * around it, nor one as large where the rows go on to the ends of the run, nor where several as large had nothing. Round
+ * numbers are what caps are made of: there it takes several.
  */
 function mayBeCapped(
   { rows, bytes }: NonNullable<FilledTable["alone"]>,
   { asks, run, until, extent, seen }: FilledTable,
 ): boolean {
   const { name } = asks.table;
-  if (isRoundNumber(rows) || seen.isRouteCapped(name)) return true;
+  if (seen.isRouteCapped(name)) return true;
+  if (seen.isOftenWhole(name, rows, bytes)) return false;
   const size = seen.besideWhole(name, rows, bytes);
-  if (size !== "as large") return size === "larger";
+  if (size !== "as large" || isRoundNumber(rows)) return size === "larger" || isRoundNumber(rows);
   const [begin, end] = [run.started, until ?? run.ended];
   if (begin === undefined || end === undefined) return true;
   const near = (end - begin) / 20n;

@@ -1,4 +1,4 @@
-import { exit, RunvaultError } from "../../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { HistorySource, RunRef, StorageFacts, TableFacts } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
@@ -39,7 +39,7 @@ export async function differingTables(
   } catch (thrown) {
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown);
-    if (error.exit !== exit.gateway || error.scope === "job") throw error;
+    if (!error.isGateways || error.scope === "job") throw error;
     onWarning(`the storage facts of REST and RPC could not be compared: ${error.message}`);
   }
   return errors;

@@ -10,6 +10,9 @@ interface SourceMemory {
   readonly largest?: KnownSource["largest"];
 }
 
+/** Of runs that have equally many rows each, these are asked about. */
+const timesEnough = 3;
+
 /**
  * What was seen of one source: by a command over all of its runs, and what the archive remembers. An answer of nothing
  * proves something only where the same kind of question was seen to bring rows, and an answer is known not to have been
@@ -26,6 +29,8 @@ export class SeenSource {
   #spanned: Nanoseconds = 0n;
   /** The largest answers, by table, whose ends were asked about and had nothing behind them. */
   readonly #whole = new Map<TableName, KnownSource["largest"]>();
+  /** Some of such answers, those with the most rows. */
+  readonly #everWhole = new Map<TableName, KnownSource["largest"][]>();
   #keepsToBounds: Promise<boolean> | undefined;
   /** False once bounds from 1970 to 2100 were refused, or brought nothing where rows were. */
   takesWideBounds = true;
@@ -81,6 +86,8 @@ export class SeenSource {
 
   /** Takes note of an answer of so many rows and bytes that had nothing around it. */
   shownWhole(table: TableName, rows: number, bytes: number): void {
+    const shown = [...(this.#everWhole.get(table) ?? []), { rows, bytes }];
+    this.#everWhole.set(table, shown.sort((a, b) => b.rows - a.rows).slice(0, 4 * timesEnough));
     this.#whole.set(table, larger(this.#whole.get(table) ?? { rows: 0, bytes: 0 }, { rows, bytes }));
   }
 
@@ -89,6 +96,12 @@ export class SeenSource {
     const whole = this.#whole.get(table) ?? { rows: 0, bytes: 0 };
     if (rows < whole.rows && bytes < whole.bytes) return "smaller";
     return rows <= whole.rows && bytes <= whole.bytes ? "as large" : "larger";
+  }
+
+  /** True once several answers at least as large had nothing around them: a cap at just that size would have shown. */
+  isOftenWhole(table: TableName, rows: number, bytes: number): boolean {
+    const shown = this.#everWhole.get(table) ?? [];
+    return shown.filter((size) => size.rows >= rows && size.bytes >= bytes).length >= timesEnough;
   }
 
   refusedWideBounds(): void {

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
 import type { HeldTables } from "../../archive/write/held-tables.ts";
-import { exit, RunvaultError } from "../../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
@@ -212,7 +212,7 @@ function isUnknown(error: unknown): boolean {
   // said by the gateway, not of what it answered
   if (error.code === "history_identity_conflict") return error.status !== undefined;
   const isAboutUs = error.code === "unauthenticated" || error.code === "permission_denied";
-  return error.exit === exit.gateway && !isAboutUs && error.code !== "not_a_gateway" && !isRefusal(error);
+  return error.isGateways && !isAboutUs && error.code !== "not_a_gateway" && !isRefusal(error);
 }
 
 /**

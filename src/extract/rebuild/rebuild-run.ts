@@ -13,13 +13,8 @@ import { holdingsOf } from "../../archive/manifest/table-view.ts";
 import { lostFiles, namesOf } from "../../archive/read/lost-files.ts";
 import { typesNow } from "../../archive/types-now.ts";
 import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
-import {
-  generationOf,
-  holdsCommittedWork,
-  holdsFetchedWork,
-  RunJournal,
-  type Step,
-} from "../../archive/write/run-journal.ts";
+import { refuseFetchedWork } from "../../archive/write/refuse-fetched-work.ts";
+import { generationOf, holdsCommittedWork, RunJournal, type Step } from "../../archive/write/run-journal.ts";
 import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
 import { interruptOn } from "../../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
@@ -231,14 +226,6 @@ function bucketsToMake(
     }
   }
   return [...buckets.values()];
-}
-
-async function refuseFetchedWork({ layout }: Archive, committed: Manifest): Promise<void> {
-  if (!(await holdsFetchedWork(layout, committed, committed))) return;
-  throw new RunvaultError("locked", "an interrupted job left rows of this run that are not committed yet", {
-    place: { instance: committed.instanceId, run: committed.runId, file: layout.pendingDir(committed) },
-    hint: "Finish it with `runvault archive`, or delete that folder; then these rows have to be fetched again, if a gateway still has them.",
-  });
 }
 
 function parquetOf(journal: RunJournal, name: TableName, bucket: string, segments: readonly Segment[]) {

@@ -1,8 +1,7 @@
 import { setTimeout } from "node:timers/promises";
-import PQueue from "p-queue";
 import type { Archive } from "../../archive/archive.ts";
-import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
 import { lockRun } from "../../archive/lock.ts";
+import { isAmiss } from "../../archive/manifest/acceptance.ts";
 import {
   type Manifest,
   runState,
@@ -18,9 +17,9 @@ import { commitRun, tidyCommitted } from "../../archive/write/commit.ts";
 import { RunJournal, type Step } from "../../archive/write/run-journal.ts";
 import { mostSegmentBytes, sha256Of } from "../../archive/write/segment.ts";
 import { JobDuckDB, usualMeans } from "../../duckdb/job-duckdb.ts";
-import { interruptOn } from "../../duckdb/open-duckdb.ts";
+import type { OpenDuckDB } from "../../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
-import { exit, RunvaultError, type WiderColumn } from "../../model/error.ts";
+import { RunvaultError, type WiderColumn } from "../../model/error.ts";
 import { deepestJson, isDeeper } from "../../model/outside-json.ts";
 import { type Table, type TableName, tableNames, tables } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
@@ -33,10 +32,9 @@ import {
   type StorageFacts,
 } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
-import { isoOf, type Nanoseconds } from "../../model/time.ts";
+import { earlierOf, isoOf, type Nanoseconds } from "../../model/time.ts";
 import { RunLists } from "../choose/run-lists.ts";
 import { BucketConverter } from "../fetch/bucket-converter.ts";
-import { BufferPool } from "../fetch/buffer-pool.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "../fetch/disk-need.ts";
 import { isDue } from "../plan/committed-table.ts";
 import { differingTables, sameByOtherWay } from "../proof/other-facts.ts";
@@ -44,6 +42,7 @@ import type { RequiredProof } from "../proof/required-proof.ts";
 import { SeenSource } from "../proof/seen-source.ts";
 import { SteadyFacts } from "../proof/steady-facts.ts";
 import { filledTables } from "../proof/zero-rows.ts";
+import { meansOfOne, type PlaceAmongJobs } from "../together/side-by-side.ts";
 import { requireDistinctSeq } from "./distinct-seq.ts";
 import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
 import { recordAttempt } from "./record-attempt.ts";
@@ -52,6 +51,8 @@ import type { RunContext } from "./run-context.ts";
 import { type RunDescription, settledVersion } from "./run-description.ts";
 import { countRowsOf, isUpToDate, lookAhead, type RunHorizon } from "./run-horizon.ts";
 import { requireSameRun } from "./run-identity.ts";
+import { standingAcceptances } from "./standing-acceptances.ts";
+import { type StepTimes, StepWatch } from "./step-times.ts";
 import { TableArchiver } from "./table-archiver.ts";
 import { unchangedRun } from "./unchanged-run.ts";
 
@@ -118,10 +119,17 @@ export interface ArchiveJob {
   /** For answers that are cut; the source has its own for those that do not begin. */
   readonly retry: RetryPolicy;
   readonly signal: AbortSignal;
+  /**
+   * Asks for an orderly end: fetching stops, and what came stays for the next job; what is being converted is, and a run
+   * whose rows are all here goes on to its commit. Its reason is thrown where the run ends by it.
+   */
+  readonly windDown?: AbortSignal | undefined;
   /** Version of this program, for the manifest. */
   readonly tool: string;
-  /** What converts, for a caller with several jobs, one after another. Default: one for this job. */
+  /** What converts, for a caller with several jobs. Default: one for this job. */
   readonly duckdb?: JobDuckDB;
+  /** What it shares with other jobs that are under way. Default: it is alone. */
+  readonly among?: PlaceAmongJobs;
   /** What was seen of the source, for a caller with several jobs on one. Default: what the archive remembers of it. */
   readonly seen?: SeenSource;
   /** Waits; a test need not. Default: the system's timer. */
@@ -139,6 +147,8 @@ export interface RunOutcome {
   /** False when the archive already held all there is. */
   readonly changed: boolean;
   readonly resumedSegments: number;
+  /** How long each step took. */
+  readonly steps: StepTimes;
   /** Columns that stopped their tables, with types that would not have. */
   readonly tooNarrow: readonly WiderColumn[];
   readonly rows: number;
@@ -169,19 +179,23 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const wanted = tables.filter(({ name }) => job.tables === undefined || job.tables.includes(name));
   const startedAt = isoOf(clock());
   const startedMs = performance.now();
+  const watch = new StepWatch();
   const stop = new AbortController();
   const signal = AbortSignal.any([job.signal, stop.signal]);
+  const { windDown } = job;
+  /** For what comes ahead of the last row. */
+  const fetching = windDown === undefined ? signal : AbortSignal.any([signal, windDown]);
   let retries = 0;
   let rows = 0;
   let bytes = 0;
   /** The version that what is here was last held against. */
   let version: string | undefined;
 
-  const settledBefore = () => clock() - settings.settleNs;
+  const settledBefore = () => earlierOf(clock(), source.now?.()) - settings.settleNs;
   const lists = job.lists ?? new RunLists(source, { finishedStatus: [], settled: settledBefore });
   let run: RunDescription;
   try {
-    run = await lists.describe(job.run, signal);
+    run = await lists.describe(job.run, fetching);
   } catch (thrown) {
     return await keepGoneRun(job, wanted, startedAt, RunvaultError.from(thrown));
   }
@@ -189,14 +203,17 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     ? await unchangedRun(archive, run, source.label, wanted, settings)
     : null;
   if (unchanged !== null) return outcomeOf(unchanged, unchanged, []);
-  await using _lock = await lockRun(archive.layout, run);
+  await using _lock = await lockRun(archive.layout, run, signal);
   await archive.refresh();
   const exactTypes = typesNow(archive);
   const committed = await archive.manifest(run);
   facts.expectAsBefore(committed);
   version = run.storageVersion;
   const { warnings } = facts;
-  const identity = { source, archive, run, isMoved: settings.sourceMoved, retry: job.retry, signal };
+  const identity = {
+    ...{ source, archive, run, isMoved: settings.sourceMoved, retry: job.retry },
+    signal: fetching,
+  };
   /** Whether the run is the one that is archived; if not, that is recorded, and nothing else done. */
   const isOther = async (isToFetch: boolean): Promise<RunOutcome | null> => {
     if (committed === null) return null;
@@ -218,11 +235,14 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   job.seen?.learn(await knownSource(archive, source.label));
   const lost = await lostFiles(archive, committed);
   const toMend = concerning(lost, wanted);
-  const asks = { source, run, retry: job.retry, signal };
+  const asks = { source, run, retry: job.retry, signal: fetching };
+  const { open, ended } = await standingAcceptances(facts, committed, run, wanted, lost, fetching);
+  for (const text of ended) if (!warnings.includes(text)) warnings.push(text);
   if (
     committed !== null &&
     toMend.length === 0 &&
-    (await isUpToDate(facts, committed, run, wanted, settings, asks, (text) => warnings.push(text)))
+    (open.length === 0 ||
+      (await isUpToDate(facts, committed, run, open, settings, asks, (text) => warnings.push(text))))
   ) {
     await tidyCommitted(archive, committed, clock());
     return outcomeOf(committed, committed, warnings);
@@ -232,7 +252,9 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   if (toMend.length > 0)
     job.onNote?.(`${countText(toMend.length, "file")} missing or damaged here: fetched or made again`);
   const seen = job.seen ?? new SeenSource(await knownSource(archive, source.label));
-  const outlook = await lookAhead(facts, run, committed, settledBefore(), seen, signal);
+  const outlook = await lookAhead(facts, run, committed, settledBefore(), seen, { signal, fetching });
+  // the source answers, and to this job as it should
+  job.among?.openLanes();
   const { until, isUnmarked } = outlook;
   const held = {
     layout: archive.layout,
@@ -250,7 +272,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const wait = async (ns: bigint, why: string) => {
     if (ns <= 0n) return;
     job.onNote?.(`${why}: waiting ${ns / 1_000_000_000n} s for rows that may still arrive`);
-    await (job.wait ?? waitFor)(ns, signal);
+    await (job.wait ?? waitFor)(ns, fetching);
   };
   if (isUnmarked && run.final && run.ended !== undefined) {
     const left = run.ended + settings.settleNs - (source.now?.() ?? clock());
@@ -261,20 +283,23 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
 
   await makeRealFolder(archive.layout, archive.layout.stagingDir(run));
   await using ownDuckDB = new JobDuckDB();
-  const duckdb = await (job.duckdb ?? ownDuckDB).forJob({
+  const duckdb = job.duckdb ?? ownDuckDB;
+  const duckdbMeans = {
     memoryLimitMb: settings.memoryLimitMb,
     threads: isSmall(outlook.facts) ? 1 : settings.threads,
     tempDirectory: archive.layout.stagingDir(run),
-  });
-  using _interrupt = interruptOn(signal, duckdb);
+  };
+  const inTurn = <R>(work: (connection: OpenDuckDB["connection"]) => Promise<R>) =>
+    duckdb.inTurn(duckdbMeans, signal, ({ connection }) => work(connection));
+  const means = job.among?.means ?? meansOfOne(duckdb, settings);
   await using converter = new BucketConverter(
-    duckDBConverter(duckdb.connection),
+    means.converterOf(duckdbMeans, signal),
     (table) => exactTypes(table.name),
     step,
     "aside",
     signal,
   );
-  for (const { name } of wanted) {
+  for (const { name } of open) {
     // what an interrupted job saw of the source counts as well
     const { largest } = journal.held.of(name).fullScan ?? {};
     if (largest !== undefined) seen.answered(name, largest.rows, largest.bytes);
@@ -285,11 +310,12 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     run,
     until,
     committed: committed?.tables ?? {},
-    slices: new PQueue({ concurrency: settings.concurrency }),
+    slices: means.slices,
+    order: job.among?.order ?? 0,
     converter,
     work: {
       source,
-      pool: new BufferPool(settings.concurrency + 2, settings.segmentBytes + (1 << 20)),
+      pool: means.pool,
       segmentBytes: settings.segmentBytes,
       mostBytes: Math.max(mostSegmentBytes, settings.segmentBytes),
       retry: alsoTelling(job.retry, () => {
@@ -306,10 +332,12 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     recheck: isDue(committed, settings.recheckBefore),
     require: settings.require,
     fingerprint: settings.fingerprint,
-    hashOf: (table, files, bounds) => rowHashWithin(duckdb.connection, table, files, bounds),
-    countGone: (before, now) => countGone(duckdb.connection, before, now),
-    requireDistinctSeq: (table, files) => requireDistinctSeq(duckdb.connection, table, files),
+    hashOf: (table, files, bounds) => inTurn((connection) => rowHashWithin(connection, table, files, bounds)),
+    countGone: (before, now) => inTurn((connection) => countGone(connection, before, now)),
+    requireDistinctSeq: (table, files) =>
+      inTurn((connection) => requireDistinctSeq(connection, table, files)),
     versionMoved: () => run.final && version !== run.storageVersion,
+    fetching,
     onPlan: job.onPlan ?? (() => {}),
     onRows: (table, count, size) => {
       rows += count;
@@ -318,7 +346,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     },
     onScanned: job.onRows ?? (() => {}),
   };
-  const jobs = wanted.map((table) => new TableArchiver(table, context, outlook.countRows(table)));
+  const jobs = open.map((table) => new TableArchiver(table, context, outlook.countRows(table)));
 
   /** One step of all tables side by side; what concerns the whole run stops them all. */
   const together = async (action: (table: TableArchiver) => Promise<void>) => {
@@ -327,7 +355,8 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
         try {
           await table.attempt(() => action(table));
         } catch (error) {
-          stop.abort(error);
+          // an orderly end lets the others finish what they convert
+          if (windDown?.aborted !== true) stop.abort(error);
           throw error;
         }
       }),
@@ -337,13 +366,22 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
   };
 
+  windDown?.throwIfAborted();
   await together((table) => table.plan(outlook.facts));
+  watch.end("plan");
   if (isUnmarked && run.final && run.ended === undefined && jobs.some((table) => table.isScanned)) {
     await wait(settings.settleNs, "the gateway does not say when the run ended");
   }
   const text = jobs.reduce((sum, table) => sum + textBytes(table.table, table.rowsToFetch), 0);
   for (const disk of archive.layout.disks) await refuseWhenFull(disk, diskBytes(text));
-  await together((table) => table.fetch());
+  let left = jobs.length;
+  const onFetched = () => {
+    left--;
+    // what is left to do of a small run is waited for with that of others; a large one fills the machine by itself
+    if (left === 0 && rows < smallRows) job.among?.leaveLane();
+  };
+  await together((table) => table.fetch(onFetched));
+  watch.end("fetch");
   // where the source's other way says after the rows what the first said ahead of them, both are asked in one question
   const agreed =
     run.final && outlook.facts !== null ? await sameByOtherWay(source, run, outlook.facts, signal) : null;
@@ -455,6 +493,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     await together((table) => table.proveFilled(latest));
   }
   step("certified");
+  watch.end("prove");
 
   const checkedAt = isoOf(clock());
   const results: Partial<Record<TableName, TableManifest>> = { ...committed?.tables };
@@ -500,7 +539,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const { resumedSegments } = journal.held;
   await commitRun(archive, manifest, journal, step);
   const named = (isEmpty: boolean) =>
-    wanted.flatMap(({ name }) => {
+    open.flatMap(({ name }) => {
       const rows = latestView(manifest.tables[name])?.certificate?.rows;
       return rows !== undefined && (rows === 0) === isEmpty ? [name] : [];
     });
@@ -509,15 +548,16 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   );
   await journal.remove();
   step("pending-removed");
+  watch.end("commit");
   const tooNarrow = jobs.flatMap(({ error }) => (error?.wider === undefined ? [] : [error.wider]));
-  return { manifest, changed: true, resumedSegments, tooNarrow, rows, bytes, warnings };
+  return { manifest, changed: true, resumedSegments, steps: watch.times, tooNarrow, rows, bytes, warnings };
 }
 
 /** Fewer rows than this convert in less time than a second thread takes to be of use. */
-const smallRows = 300_000n;
+const smallRows = 300_000;
 
 function isSmall(facts: StorageFacts | null): boolean {
-  return facts !== null && [...facts.values()].reduce((sum, { rows }) => sum + rows, 0n) < smallRows;
+  return facts !== null && [...facts.values()].reduce((sum, { rows }) => sum + rows, 0n) < BigInt(smallRows);
 }
 
 /** Which work of an interrupted job may be gone on with: all, or what is no older than rows may arrive late. */
@@ -541,7 +581,7 @@ async function keepGoneRun(
   const before = isGone ? await archive.manifest(run) : null;
   if (before === null) throw error;
   const isMended = await mendGoneRun(job, before, wanted, error);
-  await using _lock = await lockRun(archive.layout, run);
+  await using _lock = await lockRun(archive.layout, run, job.signal);
   await archive.refresh();
   const committed = (await archive.manifest(run)) ?? before;
   await requireWholeGone(archive, committed, wanted, error);
@@ -555,7 +595,10 @@ async function keepGoneRun(
   const exactTypes = typesNow(archive);
   const attempt = { archive, committed, tables: names, error: gone, at, exactTypes, tool, step };
   const manifest = await recordAttempt({ ...attempt, situation: "gone", isClosed });
-  const isBehind = names.some((name) => (manifest.tables[name]?.attempt.outcome ?? "ok") !== "ok");
+  const isBehind = names.some((name) => {
+    const table = manifest.tables[name];
+    return table !== undefined && isAmiss(table);
+  });
   return outcomeOf(
     manifest,
     isMended ? before : committed,
@@ -579,8 +622,7 @@ async function describedAgain(
     signal.throwIfAborted();
     const error = RunvaultError.from(thrown);
     const isGone = error.code === "run_not_found" || error.code === "instance_not_found";
-    if (isGone || error.exit !== exit.gateway || error.retry === "again" || error.scope === "job")
-      throw error;
+    if (isGone || !error.isGateways || error.retry === "again" || error.scope === "job") throw error;
     warnings.push(`the run document is not available: ${error.message}`);
     return run;
   }
@@ -605,7 +647,7 @@ async function waitFor(ns: bigint, signal: AbortSignal): Promise<void> {
 
 /** What a job came to that fetched nothing. */
 function outcomeOf(manifest: Manifest, before: Manifest, warnings: readonly string[]): RunOutcome {
-  const nothing = { resumedSegments: 0, tooNarrow: [], rows: 0, bytes: 0 };
+  const nothing = { resumedSegments: 0, steps: {}, tooNarrow: [], rows: 0, bytes: 0 };
   return { manifest, changed: manifest !== before, ...nothing, warnings };
 }
 
@@ -640,7 +682,7 @@ async function fetchDocuments(
     } catch (thrown) {
       signal.throwIfAborted();
       const error = RunvaultError.from(thrown);
-      if (error.exit !== exit.gateway || error.retry === "again" || error.scope === "job") throw error;
+      if (!error.isGateways || error.retry === "again" || error.scope === "job") throw error;
       if (kind === "run" && (error.code === "run_not_found" || error.code === "instance_not_found"))
         throw error;
       warnings.push(`the ${kind} document is not available: ${error.message}`);

@@ -7,15 +7,26 @@ import type { Step } from "../../archive/write/run-journal.ts";
 import type { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
+import { timerMs } from "../../model/retry/deadline.ts";
 import type { RunRef } from "../../model/source.ts";
+import { durationText } from "../../model/text/duration-text.ts";
 import type { ChosenRuns, RunChoosing } from "../choose/choose-runs.ts";
 import { type ListFinding, listNote } from "../choose/list-finding.ts";
 import type { RunLists } from "../choose/run-lists.ts";
 import { SeenSource } from "../proof/seen-source.ts";
 import type { RunWatcher } from "../run-watcher.ts";
-import { type ArchiveJob, type ArchiveSettings, archiveRun, type RunOutcome } from "./archive-run.ts";
+import { inFlight } from "../together/in-flight.ts";
+import { SharedUse } from "../together/shared-use.ts";
+import { type JobsMeans, meansOfMany, meansOfOne, type PlaceAmongJobs } from "../together/side-by-side.ts";
+import {
+  type ArchiveJob,
+  type ArchiveSettings,
+  archiveRun,
+  defaultSettings,
+  type RunOutcome,
+} from "./archive-run.ts";
 import { archiveWidening } from "./archive-widening.ts";
-import type { Budget } from "./budget.ts";
+import type { Budget, BudgetedRun } from "./budget.ts";
 
 /** What one run came to: its manifest, or the error that ended it. */
 export interface ArchivedRun extends RunRef {
@@ -40,7 +51,7 @@ export type ArchiveEvent =
 /** What archives runs, and how. */
 export interface ArchiveRunsJob
   extends Pick<RunChoosing, "folder" | "scratch" | "target" | "finishedStatus" | "types">,
-    Pick<ArchiveJob, "clock" | "retry" | "wait" | "tool" | "signal"> {
+    Pick<ArchiveJob, "clock" | "retry" | "wait" | "tool" | "signal" | "windDown"> {
   readonly budget: Budget;
   /** Converts the rows of all runs. */
   readonly duckdb: JobDuckDB;
@@ -53,6 +64,10 @@ export interface ArchiveRunsJob
   readonly empty: readonly TableName[];
   readonly step: Step;
   readonly watcher: RunWatcher;
+  /** Runs that are fetched at a time. Default: one. */
+  readonly parallelRuns?: number | undefined;
+  /** The longest time for fetching one run, in milliseconds, after which it is left for the next job. Default: no end. */
+  readonly perRunMs?: number | undefined;
 }
 
 /** Moments of a job after which something of it stays, however it ends. */
@@ -63,93 +78,161 @@ const keepingSteps: ReadonlySet<string> = new Set([
   "parquet-journalled",
 ]);
 
+/** Runs that are under way at most: the small ones among them wait for each other, and are then converted together. */
+const mostUnderWay = 64;
+/** Runs that wait for one list to show whether they changed meanwhile. */
+const runsPerList = 48;
+/** How long what is done together is waited for, in milliseconds: while others are still begun, and once none is. */
+const pauses = { converting: 500, describing: 2_000, atTheEnd: 25 };
+
 /**
- * Archives the chosen runs one after another, and yields each once it is done. One that fails does not keep the others
- * from being archived, unless it is the job itself that cannot go on. Gives the runs that were not tried.
+ * Archives the chosen runs, several at a time and begun in their order, and yields each once it is done. One that fails
+ * does not keep the others from being archived, unless it is the job itself that cannot go on. Gives the runs that were
+ * not tried.
  */
 export async function* archiveRuns(
   { archive: found, known, lists, runs }: ChosenRuns,
   job: ArchiveRunsJob,
 ): AsyncGenerator<ArchiveEvent, readonly RunRef[]> {
-  const { budget, signal, watcher } = job;
-  let archive = found;
-  const step: Step = (name) => {
-    if (keepingSteps.has(name)) budget.keep();
-    job.step(name);
+  const { budget, signal, duckdb, parallelRuns = 1 } = job;
+  let isLast = false;
+  const pauseMs = (usual: number) => () => (isLast ? pauses.atTheEnd : usual);
+  const settings = { ...defaultSettings, ...job.settings };
+  const isAlone = runs.length === 1 || parallelRuns === 1;
+  const means = isAlone
+    ? meansOfOne(duckdb, settings)
+    : meansOfMany(duckdb, settings, pauseMs(pauses.converting), signal);
+  const describing = isAlone
+    ? null
+    : lists.describeAgainTogether(runsPerList, pauseMs(pauses.describing), signal);
+  const shared: SharedByRuns = {
+    ...{ archiveFor: archiveMaker(found, lists, job), lists, means },
+    seen: new SeenSource(known ?? undefined, job.empty),
+    // nobody relies yet on the types of an archive that this job makes
+    widens: job.widen ?? found === null,
+    widening: new SharedUse(),
+    isAlone,
   };
-  /** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
-  const archiveFor = async (run: RunRef) => {
-    if (archive !== null) return archive;
-    await lists.describe(run, signal);
-    const { folder, scratch, types } = job;
-    archive = await openArchive(folder, { create: true, exactTypes: types, scratch, step });
-    return archive;
-  };
-  const seen = new SeenSource(known ?? undefined, job.empty);
-  // nobody relies yet on the types of an archive that this job makes
-  const widens = job.widen ?? found === null;
-  let tried = 0;
+  let isEnded = false;
+  const archiving = inFlight(
+    runs,
+    { lanes: parallelRuns, alive: isAlone ? 1 : mostUnderWay },
+    async (run, index, flight) => {
+      job.watcher.run?.(run, index + 1, runs.length, isAlone);
+      const archived = await archiveOne(run, { order: index, ...flight }, job, shared);
+      if (archived.run.error?.scope === "job") isEnded = true;
+      return archived;
+    },
+    () => !isEnded && !budget.signal.aborted && job.windDown?.aborted !== true,
+    (is) => {
+      isLast = is;
+      if (!is) return;
+      means.hurry();
+      describing?.hurry();
+    },
+  );
   /** Whether the words were remembered, or could not be. */
   let hasWords = false;
-  for (const run of runs) {
-    if (budget.signal.aborted) {
-      yield { kind: "error", error: RunvaultError.from(budget.signal.reason) };
-      break;
+  let begun: number;
+  try {
+    let next = await archiving.next();
+    for (; !next.done; next = await archiving.next()) {
+      const { item, result } = next.value;
+      const { run, archive } = result;
+      for (const error of result.errors) yield { kind: "error", error };
+      yield { kind: "run", run };
+      // only of a source that answers as one
+      if (run.outcome !== null && archive !== null && !hasWords) {
+        hasWords = true;
+        const error = await rememberWords(archive, job);
+        if (error !== null) yield { kind: "error", error };
+      }
+      if (job.target.kind === "runs" && run.error === null)
+        yield { kind: "findings", findings: await remarkOn(item, lists, signal) };
     }
-    budget.begin();
-    watcher.run?.(run, ++tried, runs.length);
-    const errors: RunvaultError[] = [];
-    const archiving = archiveOne(run, archiveFor, job, { lists, seen, step, widens }, errors);
-    const archived = await archiving;
-    for (const error of errors) yield { kind: "error", error };
-    yield { kind: "run", run: archived };
-    // only of a source that answers as one
-    if (archived.outcome !== null && archive !== null && !hasWords) {
-      hasWords = true;
-      const error = await rememberWords(archive, job);
-      if (error !== null) yield { kind: "error", error };
-    }
-    if (job.target.kind === "runs" && archived.error === null)
-      yield { kind: "findings", findings: await remarkOn(run, lists, signal) };
-    if (archived.error?.scope === "job") break;
+    begun = next.value;
+  } finally {
+    // who stops listening leaves nothing under way
+    await archiving.return(0);
   }
-  return runs.slice(tried);
+  const notTried = runs.slice(begun);
+  if (notTried.length > 0 && budget.signal.aborted && !isEnded) {
+    yield { kind: "error", error: RunvaultError.from(budget.signal.reason) };
+  }
+  return notTried;
+}
+
+/** What the runs of a job share. */
+interface SharedByRuns {
+  readonly archiveFor: (run: RunRef) => Promise<Archive>;
+  readonly lists: RunLists;
+  readonly seen: SeenSource;
+  readonly means: JobsMeans;
+  readonly widens: boolean;
+  /** A column is widened in all runs at once, while none is under way. */
+  readonly widening: SharedUse;
+  readonly isAlone: boolean;
+}
+
+/** A run that is done, with what failed beside it. */
+interface DoneRun {
+  readonly run: ArchivedRun;
+  readonly archive: Archive | null;
+  readonly errors: readonly RunvaultError[];
+}
+
+/** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
+function archiveMaker(found: Archive | null, lists: RunLists, job: ArchiveRunsJob) {
+  let made: Promise<Archive> | undefined = found === null ? undefined : Promise.resolve(found);
+  return async (run: RunRef) => {
+    if (made !== undefined) return await made;
+    await lists.describe(run, job.signal);
+    const { folder, scratch, types, step } = job;
+    made ??= openArchive(folder, { create: true, exactTypes: types, scratch, step }).catch((thrown) => {
+      made = undefined;
+      throw thrown;
+    });
+    return await made;
+  };
 }
 
 async function archiveOne(
   run: RunRef,
-  archiveFor: (run: RunRef) => Promise<Archive>,
+  place: Omit<PlaceAmongJobs, "means">,
   job: ArchiveRunsJob,
-  shared: {
-    readonly lists: RunLists;
-    readonly seen: SeenSource;
-    readonly step: Step;
-    readonly widens: boolean;
-  },
-  errors: RunvaultError[],
-): Promise<ArchivedRun> {
+  shared: SharedByRuns,
+): Promise<DoneRun> {
   const startedMs = performance.now();
   const seconds = () => Math.round(performance.now() - startedMs) / 1000;
-  const { gateway, explain } = job.budget;
-  const retriesBefore = gateway.stats.retries;
-  const clientRetries = () => gateway.stats.retries - retriesBefore;
+  const { gateway } = job.budget;
+  const budgeted = job.budget.begin();
+  const retriesBefore = gateway.retriesOf(run);
+  const clientRetries = () => gateway.retriesOf(run) - retriesBefore;
   const { instanceId, runId } = run;
+  const errors: RunvaultError[] = [];
+  let archive: Archive | null = null;
   try {
-    const archive = await archiveFor(run);
-    const outcome = await archiveInto(archive, { instanceId, runId }, job, shared, errors);
+    archive = await shared.archiveFor(run);
+    const outcome = await archiveInto(archive, { instanceId, runId }, place, budgeted, job, shared, errors);
     return {
-      ...{ instanceId, runId, outcome, seconds: seconds() },
-      // an unchanged run's manifest tells of the job that made it
-      retries: clientRetries() + (outcome.changed ? outcome.manifest.retries : 0),
-      error: null,
-      setAside: await setAsideOf(archive, outcome.manifest),
-      quarantineDir: archive.layout.quarantineDir(run),
+      ...{ archive, errors },
+      run: {
+        ...{ instanceId, runId, outcome, seconds: seconds() },
+        // an unchanged run's manifest tells of the job that made it
+        retries: clientRetries() + (outcome.changed ? outcome.manifest.retries : 0),
+        error: null,
+        setAside: await setAsideOf(archive, outcome.manifest),
+        quarantineDir: archive.layout.quarantineDir(run),
+      },
     };
   } catch (thrown) {
-    const error = explain(RunvaultError.from(thrown).at({ instance: instanceId, run: runId }));
+    const error = budgeted.explain(RunvaultError.from(thrown).at({ instance: instanceId, run: runId }));
     return {
-      ...{ instanceId, runId, outcome: null, seconds: seconds() },
-      ...{ retries: clientRetries(), error, setAside: {}, quarantineDir: null },
+      ...{ archive, errors },
+      run: {
+        ...{ instanceId, runId, outcome: null, seconds: seconds() },
+        ...{ retries: clientRetries(), error, setAside: {}, quarantineDir: null },
+      },
     };
   }
 }
@@ -157,12 +240,20 @@ async function archiveOne(
 async function archiveInto(
   archive: Archive,
   run: RunRef,
+  place: Omit<PlaceAmongJobs, "means">,
+  budgeted: BudgetedRun,
   job: ArchiveRunsJob,
-  { lists, seen, step, widens }: Parameters<typeof archiveOne>[3],
+  { lists, seen, means, widens, widening, isAlone }: SharedByRuns,
   errors: RunvaultError[],
 ): Promise<RunOutcome> {
   const { budget, settings, tables, clock, retry, wait, tool, signal, duckdb, watcher } = job;
+  using limit = timeLimit(job.perRunMs);
+  const windDown = anyOf(job.windDown, limit.signal);
   const expected = new Map<string, number>();
+  const step: Step = (name) => {
+    if (keepingSteps.has(name)) budgeted.keep();
+    job.step(name);
+  };
   const one: ArchiveJob & { readonly step: Step } = {
     ...{
       source: budget.gateway,
@@ -176,14 +267,17 @@ async function archiveInto(
       retry,
       tool,
       signal,
+      windDown,
       duckdb,
+      among: { ...place, means },
     },
     ...(tables === undefined ? {} : { tables }),
     // who names a run wants it looked into
     isManifestEnough: job.target.kind === "finished",
     ...(wait === undefined ? {} : { wait }),
     onPlan: (table, rows) => {
-      if (rows === undefined) return;
+      // of several at a time nobody knows which rows are whose
+      if (rows === undefined || !isAlone) return;
       expected.set(table.name, rows);
       watcher.expect?.([...expected.values()].reduce((sum, count) => sum + count, 0));
     },
@@ -191,10 +285,29 @@ async function archiveInto(
     onNote: (text) => watcher.log?.(run, text),
   };
   if (!widens) return await archiveRun(one);
-  return await archiveWidening(one, {
+  return await archiveWidening(one, widening, {
     note: (text) => watcher.note?.(text),
     failed: (error) => errors.push(error),
   });
+}
+
+/** Winds one run down once its time is over. */
+function timeLimit(ms: number | undefined): Disposable & { readonly signal: AbortSignal | undefined } {
+  if (ms === undefined) return { signal: undefined, [Symbol.dispose]: () => {} };
+  const controller = new AbortController();
+  const over = () =>
+    controller.abort(
+      new RunvaultError("incomplete", `the run was not fetched within ${durationText(ms)}`, {
+        scope: "run",
+        hint: "What is here of it is kept: the next job goes on there. Give it more time with per_run.",
+      }),
+    );
+  const timer = setTimeout(over, timerMs(ms));
+  return { signal: controller.signal, [Symbol.dispose]: () => clearTimeout(timer) };
+}
+
+function anyOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : AbortSignal.any([one, other]);
 }
 
 /** Of each table that has rows set aside, one of them. */

@@ -2,6 +2,7 @@ import { exit } from "../../model/error.ts";
 import { holds } from "../../model/profile/exact-types.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import { type RebuiltRun, rebuildRuns, wideningRebuild } from "../rebuild/rebuild-runs.ts";
+import type { SharedUse } from "../together/shared-use.ts";
 import { type ArchiveJob, archiveRun, type RunOutcome } from "./archive-run.ts";
 
 /** Hears what a change of types does to the runs of the whole archive. */
@@ -13,14 +14,16 @@ export interface WideningWatcher {
 
 /**
  * Archives a run, and again for as long as values turn up that do not fit their columns, which are widened in the whole
- * archive in between: once for nearly any data, for then they are as wide as there is. Where that fails the run stays as
- * it was committed. Throws as `archiveRun` and `startWidening` do.
+ * archive in between, while no job has any run of it: once for nearly any data, for then they are as wide as there is.
+ * Where that fails the run stays as it was committed. Throws as `archiveRun` and `startWidening` do.
  */
 export async function archiveWidening(
   job: ArchiveJob & Required<Pick<ArchiveJob, "step">>,
+  archive: SharedUse,
   { note, failed }: WideningWatcher,
 ): Promise<RunOutcome> {
-  let outcome = await archiveRun(job);
+  const archiveOnce = () => archive.shared(() => archiveRun(job));
+  let outcome = await archiveOnce();
   while (outcome.tooNarrow.length > 0) {
     const wanted: Partial<Record<TableName, Record<string, string>>> = {};
     for (const { table, column, type } of outcome.tooNarrow) {
@@ -29,10 +32,10 @@ export async function archiveWidening(
       wanted[name] = { ...wanted[name], [column]: wider };
       note(`widening ${table}.${column} to ${wider} in the whole archive`);
     }
-    const errors = await widen(job, wanted);
+    const errors = await archive.alone(() => widen(job, wanted));
     for (const error of errors) failed(error);
     if (errors.some((error) => error.exit !== exit.done)) return outcome;
-    outcome = await archiveRun(job);
+    outcome = await archiveOnce();
   }
   return outcome;
 }

@@ -9,6 +9,8 @@ export interface BudgetOptions {
   readonly maxTime?: number | undefined;
   /** Most mebibytes of rows over the whole command, as text. Default: no end. */
   readonly maxBytes?: number | undefined;
+  /** What the latter is called where it is given. Default: `--max-bytes`. */
+  readonly bytesName?: string | undefined;
 }
 
 /** What a command may take; it is told by its signal when that is used up. */
@@ -17,19 +19,26 @@ export interface Budget extends Disposable {
   readonly signal: AbortSignal;
   /** The gateway, whose rows count. */
   readonly gateway: Gateway;
-  /** Takes note that something of the run at hand is kept, whatever comes. */
+  /** Begins a run, of which nothing is kept yet. */
+  begin(): BudgetedRun;
+}
+
+/** A run of a command that has a budget. */
+export interface BudgetedRun {
+  /** Takes note that something of the run is kept, whatever comes. */
   keep(): void;
-  /** The error that a run came to, with the advice that fits, where the budget is why it ended. */
+  /** The error that the run came to, with the advice that fits, where the budget is why it ended. */
   explain(error: RunvaultError): RunvaultError;
-  /** Begins another run, of which nothing is kept yet. */
-  begin(): void;
 }
 
 /** Opens the budget of a command; its time begins now. */
-export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gateway): Budget {
+export function openBudget(
+  { maxTime, maxBytes, bytesName = "--max-bytes" }: BudgetOptions,
+  gateway: Gateway,
+): Budget {
   const controller = new AbortController();
   const { signal } = controller;
-  let isKept = false;
+  /** Something of any run is kept. */
   let wasKept = false;
   const spend = (message: string) =>
     controller.abort(new RunvaultError("incomplete", message, { scope: "job", hint: goOn }));
@@ -48,7 +57,7 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
   async function* counted(rows: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
     for await (const chunk of rows) {
       bytes += chunk.byteLength;
-      if (bytes > mostBytes) spend(`--max-bytes was reached: ${byteText(bytes)} of rows were fetched`);
+      if (bytes > mostBytes) spend(`${bytesName} was reached: ${byteText(bytes)} of rows were fetched`);
       yield chunk;
     }
   }
@@ -59,17 +68,19 @@ export function openBudget({ maxTime, maxBytes }: BudgetOptions, gateway: Gatewa
     signal,
     gateway: maxBytes === undefined ? gateway : { ...gateway, rows, ...paged },
     begin: () => {
-      wasKept ||= isKept;
-      isKept = false;
-    },
-    keep: () => {
-      isKept = true;
-    },
-    explain: (error) => {
-      if (!signal.aborted || isKept || error.message !== (signal.reason as RunvaultError).message)
-        return error;
-      const { code, message, place, scope } = error;
-      return new RunvaultError(code, message, { place, scope, hint: wasKept ? goOn : tooLittle });
+      let isKept = false;
+      return {
+        keep: () => {
+          isKept = true;
+          wasKept = true;
+        },
+        explain: (error) => {
+          if (!signal.aborted || isKept || error.message !== (signal.reason as RunvaultError).message)
+            return error;
+          const { code, message, place, scope } = error;
+          return new RunvaultError(code, message, { place, scope, hint: wasKept ? goOn : tooLittle });
+        },
+      };
     },
     [Symbol.dispose]: () => clearTimeout(timer),
   };

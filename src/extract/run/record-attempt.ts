@@ -1,4 +1,5 @@
 import type { Archive } from "../../archive/archive.ts";
+import { acceptanceOf } from "../../archive/manifest/acceptance.ts";
 import { type Manifest, runState, type TableManifest, tableState } from "../../archive/manifest/manifest.ts";
 import { commitRun } from "../../archive/write/commit.ts";
 import { RunJournal, type Step } from "../../archive/write/run-journal.ts";
@@ -68,7 +69,9 @@ function after(
   table: TableManifest,
   { situation, isClosed, error, at }: Pick<FailedAttempt, "situation" | "isClosed" | "error" | "at">,
 ): TableManifest {
-  const { proven, attempt } = table;
+  // nothing was expected of it any more
+  if (situation === "gone" && acceptanceOf(table) !== null) return table;
+  const { grain, proven, attempt } = table;
   const standing = provenStanding(markOf(proven), null, situation, isClosed);
   const isDone = standing.exit === exit.done;
   const { code, message, hint = null } = error;
@@ -85,5 +88,5 @@ function after(
       holding: attempt.holding,
     },
   };
-  return { ...table, ...next, state: tableState(next) };
+  return { state: tableState(next), grain, ...next };
 }

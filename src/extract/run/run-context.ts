@@ -1,4 +1,3 @@
-import type PQueue from "p-queue";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import type { RunJournal } from "../../archive/write/run-journal.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
@@ -7,6 +6,7 @@ import type { Nanoseconds, TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
 import type { BucketConverter } from "../fetch/bucket-converter.ts";
 import type { SliceWork } from "../fetch/slice.ts";
+import type { SliceQueue } from "../fetch/slice-queue.ts";
 import type { TableAsks } from "../plan/table-asks.ts";
 import type { RequiredProof } from "../proof/required-proof.ts";
 import type { RunDescription } from "./run-description.ts";
@@ -20,7 +20,9 @@ export interface RunContext {
   /** Exclusive upper bound of ts_event; undefined for a finished run. It falls back where facts lag behind the rows. */
   until: Nanoseconds | undefined;
   readonly committed: Manifest["tables"];
-  readonly slices: PQueue;
+  readonly slices: SliceQueue;
+  /** Whose slices come first, of several runs that are fetched side by side. */
+  readonly order: number;
   readonly converter: BucketConverter;
   readonly work: Omit<SliceWork, "countRows" | "onRows">;
   readonly sliceRows: number;
@@ -41,6 +43,8 @@ export interface RunContext {
   readonly countGone: (before: readonly string[], now: readonly string[]) => Promise<bigint>;
   /** Throws `duplicate_row` where two rows in Parquet files have the same seq. */
   readonly requireDistinctSeq: (table: Table, files: readonly string[]) => Promise<void>;
+  /** Ends fetching, where the rest of the work may go on. */
+  readonly fetching: AbortSignal;
   /** True once the run's storage version moved while the job went on: then one row may have come in two windows. */
   readonly versionMoved: () => boolean;
   readonly onPlan: (table: Table, rows: number | undefined) => void;

@@ -42,19 +42,20 @@ export async function lookAhead(
   committed: Manifest | null,
   settled: Nanoseconds,
   seen: SeenSource,
-  signal: AbortSignal,
+  { signal, fetching }: { readonly signal: AbortSignal; readonly fetching: AbortSignal },
 ): Promise<RunHorizon> {
-  const whole = await source.facts(run, {}, signal);
+  const whole = await source.facts(run, {}, fetching);
   const bounded =
-    whole !== null && (await seen.keepsToBounds(() => keepsToBounds(source, run, whole, signal)));
+    whole !== null && (await seen.keepsToBounds(() => keepsToBounds(source, run, whole, fetching)));
   const until = run.final ? undefined : horizonOf(whole, settled, committed);
-  const factsNow = () => source.facts(run, until === undefined ? {} : { to: until }, signal);
+  const factsNow = (ends: AbortSignal = signal) =>
+    source.facts(run, until === undefined ? {} : { to: until }, ends);
   return {
     run,
     until,
-    facts: until === undefined || whole === null ? whole : await factsNow(),
+    facts: until === undefined || whole === null ? whole : await factsNow(fetching),
     isUnmarked: run.storageVersion === undefined && whole === null,
-    factsNow,
+    factsNow: () => factsNow(),
     countRows: (table) => (bounded ? countRowsOf(source, run, table, signal) : undefined),
   };
 }

@@ -253,12 +253,15 @@ export class TableArchiver {
     return differing.length > 0;
   }
 
-  /** Fetches what the plan says, and converts each bucket as soon as all of it is here. */
-  async fetch(): Promise<void> {
+  /**
+   * Fetches what the plan says, and converts each bucket as soon as all of it is here. `onFetched` is called once rows are,
+   * though they may still be converted.
+   */
+  async fetch(onFetched = () => {}): Promise<void> {
     const plan = this.#plan;
-    if (plan === undefined) return;
+    if (plan === undefined) return onFetched();
     if (plan.gaps.length > 0) this.#alone = undefined;
-    const { slices, journal, run, work } = this.#context;
+    const { slices, journal, run } = this.#context;
     const { name } = this.table;
     // not before: facts that nothing has room for decide nothing
     if (journal.held.of(name).grain === null && plan.spanRows > 0) await journal.setGrain(name, plan.grain);
@@ -279,10 +282,11 @@ export class TableArchiver {
       slices: slicesOf(run, this.table, plan),
       queue: slices,
       // table after table, so that the buckets of the first are converted while the others are on their way
-      priority: -tableNames.indexOf(name),
-      signal: work.signal,
+      priority: -(this.#context.order * tableNames.length + tableNames.indexOf(name)),
+      signal: this.#context.fetching,
       fetch: (slice, signal) => storeSlice(slice, signal, storing),
       convert: (bucket) => this.#convert(bucket),
+      onFetched,
     });
     for (const outcome of await Promise.allSettled([fetched, ...converted])) {
       if (outcome.status === "rejected") throw outcome.reason;
@@ -1087,7 +1091,7 @@ const noFiles = { certificate: null, segments: [], parquet: [], quarantine: [], 
 
 /** What came before the gateway failed is whole; what came before it lied is not to be trusted. */
 function worthKeeping(error: RunvaultError): boolean {
-  return error.exit === exit.gateway || error.code === "timestamp_capped";
+  return error.isGateways || error.code === "timestamp_capped";
 }
 
 function failureOf(error: RunvaultError, at: string) {

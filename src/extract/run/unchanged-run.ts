@@ -1,10 +1,11 @@
 import type { Archive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
-import { filesOf } from "../../archive/manifest/manifest-files.ts";
 import { sizeOf } from "../../archive/storage/fsync-files.ts";
 import type { Table } from "../../model/profile/table.ts";
+import { isWhole } from "./held-standing.ts";
 import type { RunDescription } from "./run-description.ts";
 import { isOfListedVersion, type WantedProof } from "./run-horizon.ts";
+import { listedAcceptances } from "./standing-acceptances.ts";
 
 /**
  * What is committed of a run where nothing is to be done about it: by the list that describes it, its manifest and the
@@ -18,19 +19,15 @@ export async function unchangedRun(
   wanted: readonly Table[],
   asked: WantedProof,
 ): Promise<Manifest | null> {
-  const { layout, store } = archive;
+  const { layout } = archive;
   const committed = await archive.manifest(run);
   if (committed === null || committed.source !== source || committed.former !== undefined) return null;
   // a run that began at another time is another run
   if (!run.started || committed.run.started !== run.started.toString()) return null;
-  if (isOfListedVersion(committed, run, wanted, asked) !== true) return null;
+  const { open, isVouched } = listedAcceptances(committed, run, wanted);
+  if (!isVouched) return null;
+  if (open.length > 0 && isOfListedVersion(committed, run, open, asked) !== true) return null;
   // work of an interrupted job, or what a commit was killed behind
   if ((await sizeOf(layout.pendingDir(run))) !== null) return null;
-  const named = filesOf(committed);
-  for (const folder of ["data", "quarantine"] as const) {
-    if (named[folder].size === 0) continue;
-    const present = new Set(await store.names(layout.committedKey(run, folder)));
-    for (const name of named[folder]) if (!present.has(name)) return null;
-  }
-  return committed;
+  return (await isWhole(archive, committed, run)) ? committed : null;
 }

@@ -3,11 +3,12 @@ import { type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { Pieces } from "../../model/pieces.ts";
 import { withRetries } from "../../model/retry/retry.ts";
 import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
+import type { RunRef } from "../../model/source.ts";
 import { createScrubber, type Scrubber } from "../../model/text/scrubber.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type GatewayAddress, readAddress } from "../address.ts";
 import { Notices } from "../notices.ts";
-import { type CheckedOptions, checkOptions, type GatewayOptions } from "../options.ts";
+import { type CheckedOptions, checkOptions, type GatewayOptions, tokenSchema } from "../options.ts";
 import { openRequestScope, type RequestScope } from "../request-scope.ts";
 import { UnknownFields } from "../rpc/unknown-fields.ts";
 import { type Answer, limitBody, requestAnswer } from "./answer.ts";
@@ -57,28 +58,27 @@ export class HttpSession implements AsyncDisposable {
   readonly notices: Notices;
   readonly unknown: UnknownFields;
   readonly stats: { -readonly [K in keyof GatewayStats]: number } = { requests: 0, retries: 0, bytes: 0 };
+  /** Attempts repeated of requests that concern one run. */
+  readonly #retriesOf = new Map<string, number>();
   readonly #retry: RetryPolicy;
   readonly #dispatcher: Dispatcher;
-  readonly #headers: Readonly<Record<string, string>>;
+  #headers: Readonly<Record<string, string>>;
+  #token: string | undefined;
+  #renewing: Promise<void> | undefined;
   readonly #closing = new AbortController();
   #clock: { readonly dateMs: number; readonly seenMs: number } | undefined;
 
   /** Nothing is sent yet. Throws `invalid_argument` for options that do not hold. */
   constructor(options: GatewayOptions) {
     this.options = checkOptions(options);
-    this.#retry = alsoTelling(this.options.retry, () => {
-      this.stats.retries += 1;
-    });
+    this.#retry = alsoTelling(this.options.retry, ({ error }) => this.countRetry(error.place));
     this.address = readAddress(this.options.baseUrl);
     for (const secret of secretsOf(this.address, this.options)) this.scrubber.add(secret);
     this.notices = new Notices(this.options.onNotice);
     this.unknown = new UnknownFields(this.notices);
     this.gate = openRequestGate(this.options.concurrency, this.options.maxRequestsPerSecond);
-    this.#headers = {
-      ...authentication(this.address, this.options),
-      "accept-encoding": (this.options.compressed ?? !this.address.loopback) ? "zstd, gzip" : "identity",
-      "user-agent": "runvault",
-    };
+    this.#token = this.options.token;
+    this.#headers = headersOf(this.address, this.options);
     this.#dispatcher = openDispatcher(this.address, this.options);
   }
 
@@ -87,8 +87,41 @@ export class HttpSession implements AsyncDisposable {
     return openRequestScope([signal, this.#closing.signal]);
   }
 
-  /** Sends one request when its turn comes and waits for the headers of the answer, of whatever status. */
-  async send(request: HttpSessionRequest, { place, signal }: RequestContext): Promise<Answer> {
+  /**
+   * Sends one request when its turn comes and waits for the headers of the answer, of whatever status. One whose token is
+   * refused is sent again where there is another token by now.
+   */
+  async send(request: HttpSessionRequest, context: RequestContext): Promise<Answer> {
+    const token = this.#token;
+    const answer = await this.#sendOnce(request, context);
+    if (answer.status !== 401 || !(await this.#hasOtherToken(token))) return answer;
+    answer.body.close();
+    return await this.#sendOnce(request, context);
+  }
+
+  /** Whether there is another token than the one that was refused; of several requests at once, one asks for it. */
+  async #hasOtherToken(refused: string | undefined): Promise<boolean> {
+    const { renewToken } = this.options;
+    if (renewToken === undefined) return false;
+    if (this.#token === refused) {
+      this.#renewing ??= this.#renew(renewToken).finally(() => {
+        this.#renewing = undefined;
+      });
+      await this.#renewing;
+    }
+    return this.#token !== refused;
+  }
+
+  async #renew(renewToken: () => Promise<string>): Promise<void> {
+    const token = tokenSchema.safeParse(await renewToken()).data;
+    // the refusal stands; a file that is just being written is no token
+    if (token === undefined || token === this.#token) return;
+    this.scrubber.add(token);
+    this.#token = token;
+    this.#headers = headersOf(this.address, { ...this.options, token });
+  }
+
+  async #sendOnce(request: HttpSessionRequest, { place, signal }: RequestContext): Promise<Answer> {
     await this.gate.start(signal);
     this.stats.requests += 1;
     try {
@@ -108,6 +141,19 @@ export class HttpSession implements AsyncDisposable {
     } catch (thrown) {
       throw transportError(thrown, { place, receivedBytes: undefined });
     }
+  }
+
+  /** Counts an attempt that is repeated, of a request about this place. */
+  countRetry({ instance, run }: ErrorPlace): void {
+    this.stats.retries += 1;
+    if (instance === undefined || run === undefined) return;
+    const key = JSON.stringify([instance, run]);
+    this.#retriesOf.set(key, (this.#retriesOf.get(key) ?? 0) + 1);
+  }
+
+  /** Attempts repeated since it was opened of what concerns a run. */
+  retriesOf({ instanceId, runId }: RunRef): number {
+    return this.#retriesOf.get(JSON.stringify([instanceId, runId])) ?? 0;
   }
 
   /** The gateway's own clock, by the Date of its last answer; undefined before one told it. */
@@ -227,6 +273,14 @@ function secretsOf({ basicAuthorization }: GatewayAddress, { token, baseUrl }: C
   const { username, password } = new URL(baseUrl);
   const encoded = basicAuthorization?.replace(/^Basic /, "") ?? "";
   return [token ?? "", encoded, ...[username, password].flatMap((part) => [part, decodeURIComponent(part)])];
+}
+
+function headersOf(address: GatewayAddress, options: CheckedOptions): Record<string, string> {
+  return {
+    ...authentication(address, options),
+    "accept-encoding": (options.compressed ?? !address.loopback) ? "zstd, gzip" : "identity",
+    "user-agent": "runvault",
+  };
 }
 
 function authentication(address: GatewayAddress, options: CheckedOptions): Record<string, string> {

@@ -169,6 +169,7 @@ export function restSource(session: HttpSession, contract: GatewayContract): Gat
     label: address.label,
     now: () => session.now(),
     stats: session.stats,
+    retriesOf: (run) => session.retriesOf(run),
     listings: async () => [listing],
     instances: listing.instances,
     runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>

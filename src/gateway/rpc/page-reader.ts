@@ -181,7 +181,7 @@ async function attemptPage(
       if (thrown.code === "timeout") size.slowDown(rows);
       if (isRefusedArgument(thrown) && size.goBack(rows)) {
         refusedRows = rows;
-        session.stats.retries += 1;
+        session.countRetry(context.place);
         continue;
       }
       if (thrown.code !== "limit_exceeded" || !size.halve(rows)) throw thrown;

@@ -204,6 +204,7 @@ export function rpcSource(session: HttpSession, contract: RpcContract): RpcSourc
     label: address.label,
     now: () => session.now(),
     stats: session.stats,
+    retriesOf: (run) => session.retriesOf(run),
     find: async (signal) => {
       using scope = session.scope(signal);
       await client.find(scope.signal);

@@ -1,4 +1,5 @@
 import { Cron } from "croner";
+import { ZoneClock } from "./zone-clock.ts";
 
 /** The five fields, with what each may hold. */
 const fields: readonly Field[] = [
@@ -50,7 +51,8 @@ export function cronFault(text: string): string | null {
 
 function itemFault(item: string, field: Field): string | null {
   const [, range = "", step] = /^([^/]*)(?:\/(.*))?$/.exec(item) ?? [];
-  const size = field.to - field.from + 1;
+  // of the week there are seven days: one of them has two numbers
+  const size = Math.min(field.to - field.from + 1, field.names[0] === "SUN" ? 7 : 60);
   if (step !== undefined && !(/^\d{1,2}$/.test(step) && Number(step) >= 1 && Number(step) <= size)) {
     return `has a wrong step in its ${field.name}: a step is a number from 1 to ${size} behind the slash`;
   }
@@ -63,6 +65,8 @@ function itemFault(item: string, field: Field): string | null {
     const named = field.names.length === 0 ? "" : ` or ${field.names[0]} to ${field.names.at(-1)}`;
     return `has a wrong ${field.name}, which is ${field.from} to ${field.to}${named}`;
   }
+  // croner takes it for 7 there, and others for 0
+  if (/-SUN$/i.test(range)) return "has a range that ends with SUN: write 7 for the Sunday at its end";
   return ends[0]! > (ends[1] ?? ends[0]!)
     ? `has a range in its ${field.name} that ends before it begins`
     : null;
@@ -74,6 +78,47 @@ function numberOf(end: string, field: Field): number {
   return /^\d{1,2}$/.test(end) ? Number(end) : Number.NaN;
 }
 
+/** What a field of a cron expression comes to. */
+export interface CronField {
+  /** In rising order; those of the day of the week from 0, Sunday, to 6. */
+  readonly values: readonly number[];
+  /** Whether it is `*`, and so says nothing. Not `*` with a step, which other schedulers take for either. */
+  readonly isAny: boolean;
+}
+
+/** A cron expression as numbers: where both days are said, a day that is either of them counts. */
+export interface CronTimes {
+  readonly minute: CronField;
+  readonly hour: CronField;
+  readonly day: CronField;
+  readonly month: CronField;
+  readonly weekday: CronField;
+}
+
+/** The times of an expression without a fault. */
+export function cronTimes(cron: string): CronTimes {
+  const [minute, hour, day, month, weekday] = cron
+    .trim()
+    .split(/\s+/)
+    .map((part, index) => fieldOf(part, fields[index]!));
+  const days = new Set(weekday!.values.map((value) => value % 7));
+  return {
+    ...{ minute: minute!, hour: hour!, day: day!, month: month! },
+    weekday: { ...weekday!, values: [...days].sort((a, b) => a - b) },
+  };
+}
+
+function fieldOf(part: string, field: Field): CronField {
+  const values = new Set<number>();
+  for (const item of part.split(",")) {
+    const [range = "", step = "1"] = item.split("/");
+    const [from = field.from, to = from] =
+      range === "*" ? [field.from, field.to] : range.split("-").map((end) => numberOf(end, field));
+    for (let value = from; value <= to; value += Number(step)) values.add(value);
+  }
+  return { values: [...values].sort((a, b) => a - b), isAny: part === "*" };
+}
+
 /** The first start after an instant; null where there is none. */
 function firstStart(job: Cronjob, after?: Date): Date | null {
   return nextStarts(job, 1, after)[0] ?? null;
@@ -82,12 +127,20 @@ function firstStart(job: Cronjob, after?: Date): Date | null {
 /**
  * The next starts of a schedule after an instant (now). On the day on which clocks are put forward, a start in the hour
  * that is left out comes right after it; on the day on which they are put back, a start in the hour that comes twice
- * comes once.
+ * comes once: croner keeps that only where each of minute and hour is a single number.
  */
 export function nextStarts(
   { cron, timezone }: Cronjob,
   count: number,
   after: Date = new Date(),
 ): readonly Date[] {
-  return new Cron(cron, { timezone, paused: true }).nextRuns(count, after);
+  const starts = new Cron(cron, { timezone, paused: true });
+  const clock = new ZoneClock(timezone);
+  const found: Date[] = [];
+  let next = starts.nextRun(after);
+  while (next !== null && found.length < count) {
+    if (!clock.hasShown(next.getTime())) found.push(next);
+    next = found.length < count ? starts.nextRun(next) : null;
+  }
+  return found;
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { uniqueFaults } from "./across-files.ts";
-import { issueFaults, plainText } from "./issue-faults.ts";
+import { issueFaults, plainText, shownText } from "./issue-faults.ts";
 import { type JobFault, jobFault } from "./job-fault.ts";
 import { type Job, jobSchema } from "./job-schema.ts";
 import type { JobPlace } from "./job-values.ts";
@@ -10,8 +10,8 @@ import { literalSecrets } from "./literal-secrets.ts";
 import { readText } from "./read-text.ts";
 import { secretWarnings } from "./secret-warnings.ts";
 import { applySet, readSet, type SetOption } from "./set-option.ts";
-import { type KeyPath, nodeAt, plainOf, type TreeFault, type TreeNode } from "./tree.ts";
-import { withVariables } from "./variables.ts";
+import { type KeyPath, keyText, nodeAt, placeAt, plainOf, type TreeFault, type TreeNode } from "./tree.ts";
+import { type JobVariable, uniqueVariables, variablesIn, withVariables } from "./variables.ts";
 import { readYamlTree } from "./yaml-tree.ts";
 
 /** A job file that can be run. */
@@ -27,6 +27,12 @@ export interface JobFile {
    * Null where the file has no such single value.
    */
   written(...path: KeyPath): string | null;
+  /** Whether a value of the environment is part of what is at a path. */
+  isFromEnvironment(...path: KeyPath): boolean;
+  /** Something to say of what is at a path, with its place; where nothing is, with that of what is nearest around it. */
+  fault(level: JobFault["level"], path: KeyPath, message: string, hint: string): JobFault;
+  /** The environment variables that it names, whether as a part of its values or by the names of variables. */
+  readonly variables: readonly JobVariable[];
 }
 
 /** A job file as it was read: the job is null where the file has errors. */
@@ -47,6 +53,8 @@ export interface JobFilesOptions {
   readonly env: JobPlace["env"];
   /** Values over those of the files, each `KEY=VALUE`. */
   readonly set?: readonly string[];
+  /** Where relative paths begin, for files that will be elsewhere. Default: the folder of each. */
+  readonly folder?: string;
 }
 
 /**
@@ -93,13 +101,33 @@ interface Reading {
   readonly faults: JobFault[];
 }
 
+/** The same of a text that is to become the file of this name. */
+export async function readJobText(
+  file: string,
+  text: string,
+  options: Pick<JobFilesOptions, "env" | "folder">,
+): Promise<ReadJobFile> {
+  const content = { text, bytes: Buffer.from(text) };
+  const { job, faults } = await readContent(file, resolve(file), content, [], options);
+  return { file, job: faults.some(({ level }) => level === "error") ? null : job, faults };
+}
+
 async function readJobFile(
   file: string,
   path: string,
   sets: readonly SetOption[],
-  { env }: JobFilesOptions,
+  options: JobFilesOptions,
 ): Promise<Reading> {
-  const folder = dirname(path);
+  return await readContent(file, path, await readText(path), sets, options);
+}
+
+async function readContent(
+  file: string,
+  path: string,
+  content: Awaited<ReturnType<typeof readText>>,
+  sets: readonly SetOption[],
+  { env, folder = dirname(path) }: JobFilesOptions,
+): Promise<Reading> {
   const failed = (...found: readonly TreeFault[]): Reading => ({
     file,
     folder,
@@ -107,7 +135,6 @@ async function readJobFile(
     job: null,
     faults: found.map((fault) => jobFault(fault, file)),
   });
-  const content = await readText(path);
   if ("fault" in content) return failed(content.fault);
   const { text, bytes } = content;
   const hasMark = text.startsWith("\ufeff");
@@ -146,6 +173,18 @@ async function readJobFile(
           const node = nodeAt(tree, key);
           return node?.kind === "scalar" ? plainText(node.written) : null;
         },
+        isFromEnvironment: (...key) => {
+          const node = nodeAt(tree, key);
+          return node !== undefined && hasVariables(node);
+        },
+        fault: (level, key, message, hint) => {
+          const node = nodeAt(tree, key);
+          const isShown = node?.kind === "scalar" && node.variables.length === 0;
+          const text = isShown ? shownText(node.written) : null;
+          const place = placeAt(tree, key);
+          return jobFault({ place, key: keyText(key), text, message, hint }, file, level);
+        },
+        variables: uniqueVariables([...variablesIn(asWritten), ...namedVariables(parsed.data)]),
       }
     : null;
   const warnings = parsed.success ? await secretWarnings(parsed.data, tree) : [];
@@ -159,6 +198,21 @@ async function readJobFile(
       ...warnings.map((fault) => jobFault(fault, file, "warning")),
     ],
   };
+}
+
+function namedVariables({ gateway, notify }: Job): JobVariable[] {
+  const names = [
+    gateway.token?.kind === "env" ? gateway.token.name : undefined,
+    notify.heartbeat?.url_env,
+    notify.webhook?.url_env,
+  ];
+  return names.filter((name) => name !== undefined).map((name) => ({ name, isNeeded: true }));
+}
+
+function hasVariables(node: TreeNode): boolean {
+  if (node.kind === "scalar") return node.variables.length > 0;
+  const parts = node.kind === "list" ? node.items : [...node.entries.values()].map(({ value }) => value);
+  return parts.some(hasVariables);
 }
 
 function firstLine(message: string, hint: string): TreeFault {

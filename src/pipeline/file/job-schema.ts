@@ -274,7 +274,8 @@ export function jobSchema(place: JobPlace) {
         (value, raise) => {
           const fault = cronFault(value);
           if (fault !== null) raise(fault, { hint: "For example `15 2 * * *`: each day at 02:15." });
-          return value.trim();
+          // in one line, for other schedulers get it in a comment
+          return value.trim().split(/\s+/).join(" ");
         },
       ),
       "when it starts, five fields: minute, hour, day of the month, month, day of the week",

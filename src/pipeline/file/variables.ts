@@ -38,6 +38,38 @@ export function withVariables(
   return { tree, faults };
 }
 
+/** An environment variable that a job file names. */
+export interface JobVariable {
+  readonly name: string;
+  /** Whether the file has no other value in its place. */
+  readonly isNeeded: boolean;
+}
+
+/** The variables whose values become part of a tree's texts, each once, in their order. */
+export function variablesIn(root: TreeNode): readonly JobVariable[] {
+  const found: JobVariable[] = [];
+  const visit = (node: TreeNode): void => {
+    if (node.kind === "map") for (const { value } of node.entries.values()) visit(value);
+    else if (node.kind === "list") node.items.forEach(visit);
+    else if (typeof node.value === "string") {
+      for (const [, inside = ""] of node.value.matchAll(reference)) {
+        const [, name, otherwise] = nameAndDefault.exec(inside) ?? [];
+        if (name !== undefined) found.push({ name, isNeeded: otherwise === undefined });
+      }
+    }
+  };
+  visit(root);
+  return uniqueVariables(found);
+}
+
+/** Each once: one that is needed anywhere is needed. */
+export function uniqueVariables(all: readonly JobVariable[]): readonly JobVariable[] {
+  return [...new Set(all.map(({ name }) => name))].map((name) => ({
+    name,
+    isNeeded: all.some((one) => one.name === name && one.isNeeded),
+  }));
+}
+
 const reference = /\$\$\{|\$\{([^{}]*)\}|\$\{/g;
 const nameAndDefault = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s;
 

@@ -4,7 +4,9 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { openArchive } from "../../../src/archive/archive.ts";
 import { randomFrom } from "../../../src/simulator/world/random.ts";
+import { beginLine, failedRun, resultLine, writeRecord } from "../../fixtures/archive/job-records.ts";
 import { craftArchive } from "../../fixtures/attack/archives.ts";
 import { attackSeed, attackSize } from "../../fixtures/attack/attack-size.ts";
 import { type Running, run, start } from "../../fixtures/command/command-process.ts";
@@ -34,6 +36,9 @@ beforeAll(async () => {
   // one run has an interrupted job besides
   const again = ["archive", `alpha-1/${one!.run}`, "--recheck", "--gateway", address, "--archive", base];
   await run(again, { RUNVAULT_KILL_AT: "segment-journalled" });
+  const { layout } = await openArchive(base);
+  await writeRecord(layout, beginLine(1), failedRun, resultLine());
+  await writeRecord(layout, beginLine(2), failedRun);
 });
 afterAll(async () => {
   gateway.child.kill();
@@ -46,6 +51,9 @@ const commands: readonly (readonly string[])[] = [
   ["runs", "--json"],
   ["runs", "--wide", "--state", "COMPLETE,pending"],
   ["info"],
+  ["status"],
+  ["jobs"],
+  ["jobs", "show", "last"],
   ["verify", "alpha-1"],
   ["rm", "--older-than", "0s", "--any-state", "--dry-run"],
   ["rm", "--older-than", "0s"],

@@ -1,41 +1,56 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { RunvaultError } from "../../model/error.ts";
-import { otherReaders } from "../../model/other-readers.ts";
-import type { Session } from "../process/session.ts";
-import { unreadable } from "../process/unreadable.ts";
+import { RunvaultError } from "./error.ts";
+import { otherReaders } from "./other-readers.ts";
+import { unreadable } from "./unreadable.ts";
 
 /** No key or token comes near it; a device would never end. */
 const mostBytes = 1024 * 1024;
 
+export interface SecretReading {
+  readonly signal: AbortSignal;
+  /** Told what is not as it should be with a file, and keeps nothing from being done. */
+  readonly warn: (file: string, text: string) => void;
+}
+
 /**
- * A file with a token or a key, named by a flag. Warns where other users may read it. Throws `invalid_argument` where it
- * cannot be read, or is larger than any secret.
+ * A file with a token or a key, `what` being the flag or key that names it. Warns where other users may read it. Throws
+ * `invalid_argument` where it cannot be read, or is larger than any secret.
  */
 export async function readSecretFile(
-  flag: string,
+  what: string,
   file: string,
-  session: Pick<Session, "log" | "signal">,
+  { signal, warn }: SecretReading,
 ): Promise<Buffer> {
   try {
     // a pipe that nobody writes to must not hold a thread, which no signal would end
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
-    const bytes = await readAtMost(handle, mostBytes + 1, session.signal);
+    const bytes = await readAtMost(handle, mostBytes + 1, signal);
     if (bytes.length > mostBytes) {
-      throw new RunvaultError("invalid_argument", `${flag}: the file is larger than any key or token`, {
+      throw new RunvaultError("invalid_argument", `${what}: the file is larger than any key or token`, {
         place: { file },
       });
     }
     const readers = otherReaders(await handle.stat());
     if (readers !== null) {
-      session.log.warn({ file }, `${flag}: ${readers} can read this file; make it private with chmod 600`);
+      warn(file, `${what}: ${readers} can read this file; make it private with chmod 600`);
     }
     return bytes;
   } catch (cause) {
-    session.signal.throwIfAborted();
-    throw unreadable(file, cause, flag);
+    signal.throwIfAborted();
+    throw unreadable(file, cause, what);
   }
+}
+
+/** The token in such a file. Throws `invalid_argument` where there is none. */
+export async function readTokenFile(what: string, file: string, reading: SecretReading): Promise<string> {
+  const token = (await readSecretFile(what, file, reading)).toString("utf8").trim();
+  if (token !== "") return token;
+  throw new RunvaultError("invalid_argument", "the token file is empty", {
+    place: { file },
+    hint: "Write the token into the file.",
+  });
 }
 
 async function readAtMost(handle: FileHandle, most: number, signal: AbortSignal): Promise<Buffer> {

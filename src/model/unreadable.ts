@@ -1,4 +1,4 @@
-import { RunvaultError } from "../../model/error.ts";
+import { RunvaultError } from "./error.ts";
 
 /** Why a file that an option (`flag`) names cannot be read: wrong usage, but for the disk's trouble. */
 export function unreadable(file: string, error: unknown, flag?: string): RunvaultError {

@@ -1,0 +1,56 @@
+import type { Command } from "commander";
+import { z } from "zod";
+import { commandEntry } from "../entry/command-entry.ts";
+import { jsonLinesOption } from "../options/json-lines.ts";
+import { durationMs, nonEmpty } from "../options/option-values.ts";
+import { setOption, setShape } from "../options/set-option.ts";
+import type { Session } from "../process/session.ts";
+
+const schema = z.object({
+  ...setShape,
+  files: z.array(nonEmpty).min(1),
+  dryRun: z.boolean().default(false),
+  deadline: durationMs.optional(),
+});
+
+/** `runvault run FILE…` */
+export const runCommand = commandEntry({
+  schema,
+  howToGoOn:
+    "What is being converted is finished within the grace period; the same command continues from what is already fetched.",
+  declare: (command: Command) =>
+    command
+      .description(
+        "Executes jobs once, as their files say, one after another: archives their runs, verifies and exports what changed, " +
+          "and keeps a record in the archive. Run it again to continue what was stopped.",
+      )
+      .argument("<files...>", "job files")
+      .option("--dry-run", "print what would be done with each run, its rows and disk; nothing is written")
+      .option(
+        "--deadline <time>",
+        "in place of the file's schedule.deadline: then no run begins, fetching stops, and what is fetched stays for the " +
+          "next time",
+      )
+      .addOption(setOption())
+      .option("--json", "report as JSON at the end")
+      .addOption(jsonLinesOption("report each line of the record as one JSON line when it is known"))
+      .addHelpText(
+        "after",
+        `
+SIGTERM and Ctrl-C do what the deadline does; a second one ends it at once. Environment variables
+that the files name have to be set.
+
+Examples:
+  runvault run pipelines/nightly.yaml --dry-run
+  runvault run pipelines/nightly.yaml --deadline 2h
+  runvault run pipelines/archive-run.yaml --set run=alpha-1/2022-01-01-001
+`,
+      ),
+  run: runJobs,
+});
+
+async function runJobs(values: z.output<typeof schema>, session: Session): Promise<number> {
+  // what the command needs is loaded when it runs, so that the others start without it
+  const { executeFiles } = await import("../pipeline/execute-files.ts");
+  return await executeFiles(values, session);
+}

@@ -1,0 +1,21 @@
+import type { Session } from "../process/session.ts";
+import { wrapped } from "./wrap-lines.ts";
+
+/**
+ * Lines of a name and what is said under it, which the terminal's width breaks; an empty name goes on under the one before
+ * it, and lines that say nothing are left out. Texts from outside have been through `visible`, for colours stay.
+ */
+export function keyedLines(
+  lines: readonly (readonly [name: string, text: string])[],
+  { terminal }: Pick<Session, "terminal">,
+  least = 0,
+): string {
+  const shown = lines.filter(([, text]) => text !== "");
+  const width = Math.max(least, ...shown.map(([name]) => name.length));
+  const room = (terminal.columns ?? Number.POSITIVE_INFINITY) - width - 2;
+  return shown
+    .flatMap(([name, told]) =>
+      wrapped(told, room).map((line, index) => `${(index === 0 ? name : "").padEnd(width)}  ${line}\n`),
+    )
+    .join("");
+}

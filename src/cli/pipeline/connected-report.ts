@@ -1,0 +1,40 @@
+import { byteText } from "../../model/text/byte-text.ts";
+import { countText } from "../../model/text/plural.ts";
+import type { ConnectedJob } from "../../pipeline/connect/connect-job.ts";
+import { countsText } from "./counts-text.ts";
+
+/** What a job file's gateway, archive and targets are like, in lines as of `jobSummary`. */
+export function connectedLines({ gateway, archive, targets }: ConnectedJob): readonly string[] {
+  const lines = [
+    `gateway: ${gatewayText(gateway)}`,
+    `archive: ${archiveText(archive)}`,
+    ...targets.map(({ key, words }) => `${key}: ${words}`),
+  ];
+  return lines.map((line, index) => `${(index === 0 ? "found" : "").padEnd(8)}${line}`);
+}
+
+function gatewayText(gateway: ConnectedJob["gateway"]): string {
+  if (gateway === null) return "did not say what it has";
+  const { instances, runs, plans } = gateway;
+  const which = runs === 0 ? "" : ` (${countsText(plans)})`;
+  return `${countText(instances, "instance")}; ${countText(runs, "run")} of this job${which}`;
+}
+
+function archiveText({ isUsable, format, freeBytes }: ConnectedJob["archive"]): string {
+  const what = !isUsable
+    ? "cannot be used"
+    : format === null
+      ? "will be made"
+      : `is there, format ${format}, and can be written`;
+  return freeBytes === null ? what : `${what}; ${byteText(freeBytes)} free`;
+}
+
+/** The same for programs. */
+export function connectedJson({ gateway, archive, targets, exit }: ConnectedJob): object {
+  return {
+    exit,
+    gateway,
+    archive: { usable: archive.isUsable, format: archive.format, freeBytes: archive.freeBytes },
+    targets: targets.map(({ key, words, finding }) => ({ key, ok: finding === null, words })),
+  };
+}

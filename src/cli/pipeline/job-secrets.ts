@@ -1,0 +1,23 @@
+import { readTokenFile } from "../../model/secret-file.ts";
+import type { Job } from "../../pipeline/file/job-schema.ts";
+import type { Session } from "../process/session.ts";
+
+/** The variables that a job file names hold secrets: addresses of hooks are such as a whole. */
+export function addSecrets({ gateway, notify }: Job, { terminal, scrubber }: Session): void {
+  const names = [
+    gateway.token?.kind === "env" ? gateway.token.name : undefined,
+    notify.heartbeat?.url_env,
+    notify.webhook?.url_env,
+  ];
+  for (const name of names) scrubber.add((name === undefined ? "" : (terminal.env[name] ?? "")).trim());
+}
+
+/** A token in a file is one as well, where nobody has read it yet; one that cannot be read is told by whoever needs it. */
+export async function addFileToken({ gateway }: Job, { scrubber, signal }: Session): Promise<void> {
+  if (gateway.token?.kind !== "file") return;
+  try {
+    scrubber.add(await readTokenFile("gateway.token.file", gateway.token.file, { signal, warn: () => {} }));
+  } catch {
+    // no token was read, so that none can be shown by us
+  }
+}

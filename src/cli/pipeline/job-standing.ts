@@ -1,0 +1,79 @@
+import { nextStarts } from "../../pipeline/file/cron.ts";
+import type { JobFile } from "../../pipeline/file/job-files.ts";
+import type { EndedRecord, JobHistory } from "../../pipeline/record/job-history.ts";
+import type { RecordedError, ResultLine } from "../../pipeline/record/job-record.ts";
+import type { FoundRecord } from "../../pipeline/record/read-records.ts";
+import { twoIntervalsMs } from "../../pipeline/record/staleness.ts";
+import { stateWords } from "./list-jobs.ts";
+
+/** An execution as a job's standing has it. */
+interface Told {
+  readonly id: string;
+  readonly startedAt: string;
+  readonly pid: number;
+  readonly host: string;
+}
+
+interface EndedTold extends Told {
+  readonly endedAt: string;
+  readonly seconds: number;
+  readonly exit: number;
+  readonly words: string;
+  readonly results: ResultLine["results"];
+  readonly error: RecordedError | null;
+}
+
+/** How one job stands. */
+export interface JobStanding {
+  readonly job: string;
+  /** As it was named; null where the jobs are those of an archive's records. */
+  readonly file: string | null;
+  readonly lastSuccess: EndedTold | null;
+  readonly lastResult: EndedTold | null;
+  readonly running: (Told & { readonly deadline: string | null }) | null;
+  /** The newest execution, where its process is gone and left no result. */
+  readonly died: Told | null;
+  /** By the job file's schedule; null where there is none. */
+  readonly nextStart: string | null;
+  readonly timezone: string | null;
+  /** How old the last success may be; null where nothing says. */
+  readonly maxAgeMs: number | null;
+  readonly late: "never" | "too_old" | null;
+  /** What the last result called wrong. */
+  readonly troubles: number;
+}
+
+/** What a job's records come to, beside its schedule. */
+export function standingOf(
+  history: JobHistory,
+  file: JobFile | null,
+  maxAgeMs: number | null,
+  now: Date,
+): JobStanding {
+  const { job, newest, running, lastEnded, lastSuccess } = history;
+  const schedule = file?.job.schedule;
+  const allowedMs = maxAgeMs ?? (schedule === undefined ? null : twoIntervalsMs(schedule, now));
+  const ageMs = lastSuccess === null ? null : now.getTime() - Date.parse(lastSuccess.result.at);
+  return {
+    job,
+    file: file?.file ?? null,
+    lastSuccess: lastSuccess === null ? null : endedTold(lastSuccess),
+    lastResult: lastEnded === null ? null : endedTold(lastEnded),
+    running: running === null ? null : { ...told(running), deadline: running.begin.deadline },
+    died: newest?.state === "died" ? told(newest) : null,
+    nextStart: schedule === undefined ? null : (nextStarts(schedule, 1, now)[0]?.toISOString() ?? null),
+    timezone: schedule?.timezone ?? null,
+    maxAgeMs: allowedMs,
+    late: ageMs === null ? "never" : allowedMs !== null && ageMs > allowedMs ? "too_old" : null,
+    troubles: lastEnded?.result.troubles.length ?? 0,
+  };
+}
+
+function told({ id, begin: { at, pid, host } }: FoundRecord): Told {
+  return { id, startedAt: at, pid, host };
+}
+
+function endedTold(record: EndedRecord): EndedTold {
+  const { at, seconds, exit, results, error } = record.result;
+  return { ...told(record), endedAt: at, seconds, exit, words: stateWords(record), results, error };
+}

@@ -1,0 +1,110 @@
+import type { ListFinding } from "../../extract/choose/list-finding.ts";
+import { formatRun } from "../../model/run-argument.ts";
+import { byteText } from "../../model/text/byte-text.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import type { PlannedJob, PlannedJobRun } from "../../pipeline/execute/plan-job.ts";
+import type { RecordLine } from "../../pipeline/record/job-record.ts";
+import { findingJson } from "../archive/list-findings.ts";
+import { grouped } from "../output/number-text.ts";
+import { ReportStream } from "../output/report-stream.ts";
+import type { Session } from "../process/session.ts";
+import { countsText } from "./counts-text.ts";
+import { lineText } from "./job-line-text.ts";
+
+/** Tells on standard output of executions as they go on. With --quiet text says only what is wrong. */
+export class JobTelling {
+  readonly #stream: ReportStream;
+  readonly #session: Session;
+  readonly #jobs: string[] = [];
+
+  constructor(session: Session) {
+    this.#session = session;
+    this.#stream = new ReportStream(session);
+  }
+
+  /** A line of the record, as it is added; `toCopy` has the commands in hints work on the job's archive. */
+  async line(job: string, line: RecordLine, toCopy: (text: string) => string): Promise<void> {
+    const { kind, ...rest } = line;
+    const { globals, paint } = this.#session;
+    this.#add(job);
+    await this.#stream.tell(
+      kind,
+      () => ({ ...rest, job }),
+      () => lineText(job, line, { globals, paint, toCopy }),
+    );
+  }
+
+  /** What there is to say of a gateway's lists, in JSON; in words it is on standard error. */
+  async finding(job: string, finding: ListFinding): Promise<void> {
+    this.#add(job);
+    await this.#stream.tell(
+      "list",
+      () => ({ job, ...findingJson(finding) }),
+      () => "",
+    );
+  }
+
+  /** What would be done with a run. */
+  async plannedRun(job: string, run: PlannedJobRun): Promise<void> {
+    const { instanceId, runId, plan, rows, diskBytes, error } = run;
+    this.#add(job);
+    const isSilent = this.#session.globals.quiet || (plan === "unchanged" && !this.#session.globals.verbose);
+    const need =
+      error !== null
+        ? `failed: ${error.code}`
+        : rows === null
+          ? plan === "unchanged" || plan === "gone"
+            ? ""
+            : "rows unknown"
+          : `${grouped(rows)} rows, about ${byteText(diskBytes ?? 0)}`;
+    await this.#stream.tell(
+      "planned",
+      () => ({ job, instance: instanceId, run: runId, plan, rows, diskBytes, error: error?.code ?? null }),
+      () =>
+        isSilent ? "" : `${plan.padEnd(9)}  ${visible(formatRun(run))}${need === "" ? "" : `  ${need}`}\n`,
+    );
+  }
+
+  /** What an execution would come to. */
+  async planned(job: string, totals: PlannedJob): Promise<void> {
+    this.#add(job);
+    const { counts, neededBytes, freeBytes, fits } = totals;
+    const words = countsText(counts);
+    const room = fits ? "" : ", which is not enough";
+    await this.#stream.tell(
+      "totals_planned",
+      () => ({ job, ...totals }),
+      () =>
+        this.#session.globals.quiet && fits
+          ? ""
+          : `${job}: ${words}; about ${byteText(neededBytes)} of disk needed, ${byteText(freeBytes)} free${room}; nothing was written\n`,
+    );
+  }
+
+  /** What all came to. Throws what the output failed with. */
+  async end(status: number): Promise<void> {
+    await this.#stream.end(
+      { exit: status },
+      (of) => ({ exit: status, jobs: this.#jobs.map((job) => documentOf(job, of)) }),
+      () => "",
+    );
+  }
+
+  #add(job: string): void {
+    if (!this.#jobs.includes(job)) this.#jobs.push(job);
+  }
+}
+
+function documentOf(job: string, of: (type: string) => readonly object[]) {
+  const told = (kind: string) =>
+    of(kind)
+      .filter((one) => (one as { readonly job?: string }).job === job)
+      .map(({ job: _, ...rest }: { job?: string }) => rest);
+  const [begin = null] = told("begin");
+  const [plan = null] = told("plan");
+  const [result = null] = told("result");
+  const [totals = null] = told("totals_planned");
+  const common = { job, lists: told("list") };
+  if (totals !== null) return { ...common, planned: told("planned"), totals };
+  return { ...common, begin, plan, runs: told("run"), after: told("after"), told: told("told"), result };
+}

@@ -1,0 +1,153 @@
+import { tableStates } from "../../archive/manifest/manifest.ts";
+import { formatRun } from "../../model/run-argument.ts";
+import { byteText } from "../../model/text/byte-text.ts";
+import { plural } from "../../model/text/plural.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import type { DiskOutlook } from "../../pipeline/record/job-history.ts";
+import { ageText } from "../output/age-text.ts";
+import type { CommandToCopy } from "../output/command-to-copy.ts";
+import { commandsInText } from "../output/commands-in-text.ts";
+import { keyedLines } from "../output/keyed-lines.ts";
+import { minuteText } from "../output/minute-text.ts";
+import { grouped, tookText } from "../output/number-text.ts";
+import type { Session } from "../process/session.ts";
+import type { JobStanding } from "./job-standing.ts";
+import type { RunsStanding } from "./runs-standing.ts";
+
+/** How the jobs of an archive stand. */
+export interface Status {
+  readonly archive: { readonly dir: string; readonly id: string | null };
+  readonly jobs: readonly JobStanding[];
+  readonly runs: RunsStanding;
+  readonly disk: DiskOutlook;
+}
+
+/** The most jobs, unproven runs and expiring ones that fit beside the rest on one screen. */
+const mostJobs = 10;
+const mostRuns = 5;
+
+type Line = [string, string];
+
+/** Room for the names of lines, so that those of jobs and of the archive line up. */
+const nameColumns = 12;
+
+/** How jobs stand in words, on one screen where little is wrong. */
+export function statusText(status: Status, now: Date, command: CommandToCopy, session: Session): string {
+  const { archive, jobs, runs, disk } = status;
+  const blocks: Line[][] = jobs.slice(0, mostJobs).map((job) => jobLines(job, now, command, session));
+  if (jobs.length === 0) blocks.push([["jobs", "none has run in this archive"]]);
+  if (jobs.length > mostJobs)
+    blocks.push([["", `${mostJobs} of ${grouped(jobs.length)} jobs are shown; --json lists all`]]);
+  blocks.push([
+    ["archive", visible(archive.id === null ? `${archive.dir}, which is not there yet` : archive.dir)],
+    ["runs", runsText(runs, session)],
+    ...unprovenLines(runs, command),
+    ...expiringLines(runs),
+    ["disk", diskText(disk)],
+  ]);
+  return blocks.map((lines) => keyedLines(lines, session, nameColumns)).join("\n");
+}
+
+function jobLines(job: JobStanding, now: Date, command: CommandToCopy, { paint }: Session): Line[] {
+  const { file, lastSuccess, lastResult, running, died, nextStart, timezone } = job;
+  const ago = (iso: string) => `${ageText(now.getTime() - Date.parse(iso))} ago`;
+  const lines: Line[] = [["job", visible(file === null ? job.job : `${job.job} (${file})`)]];
+  lines.push([
+    "last success",
+    lastSuccess === null
+      ? paint("never")
+      : `${minuteText(lastSuccess.endedAt)}, ${ago(lastSuccess.endedAt)}, after ${tookText(lastSuccess.seconds * 1000)}`,
+  ]);
+  if (lastResult !== null && lastResult.id !== lastSuccess?.id) {
+    const { endedAt, words, exit, error, id } = lastResult;
+    lines.push([
+      "last result",
+      `${paint(words)} (exit status ${exit}), ${minuteText(endedAt)}, ${ago(endedAt)}`,
+    ]);
+    if (error !== null) lines.push(["", visible(`${error.code}: ${error.message}`)]);
+    if (error !== null && error.hint !== null) lines.push(["", visible(commandsInText(error.hint, command))]);
+    lines.push(["", visible(`\`${command("jobs", "show", id)}\` tells it in full`)]);
+  }
+  if (running !== null) {
+    const until = running.deadline === null ? "" : `, to end by ${minuteText(running.deadline)}`;
+    lines.push([
+      "running",
+      visible(`since ${minuteText(running.startedAt)}, pid ${running.pid} on ${running.host}${until}`),
+    ]);
+  }
+  if (died !== null) {
+    const when = `${minuteText(died.startedAt)}, ${ago(died.startedAt)}`;
+    lines.push([
+      "died",
+      visible(
+        `begun ${when}, pid ${died.pid} on ${died.host}; \`${command("jobs", "show", died.id)}\` tells how far it came`,
+      ),
+    ]);
+  }
+  if (job.troubles > 0) lines.push(["troubles", `${grouped(job.troubles)} at the end of the last execution`]);
+  if (nextStart !== null) lines.push(["next start", `${minuteText(nextStart)} (${visible(timezone ?? "")})`]);
+  if (job.late === "too_old")
+    lines.push(["late", `the last success is older than ${ageText(job.maxAgeMs ?? 0)}`]);
+  return lines;
+}
+
+function runsText({ total, states, damaged }: RunsStanding, { paint }: Session): string {
+  const counted = tableStates
+    .filter((state) => states[state] > 0)
+    .map((state) => `${grouped(states[state])} ${paint(state)}`);
+  if (damaged > 0) counted.push(`${grouped(damaged)} ${paint("damaged")}`);
+  return total === 0 ? "none" : `${grouped(total)}: ${counted.join(", ")}`;
+}
+
+function unprovenLines({ unproven }: RunsStanding, command: CommandToCopy): Line[] {
+  if (unproven.length === 0) return [["unproven", "none"]];
+  const lines = unproven.slice(0, mostRuns).map((run): Line => {
+    const { table, more, state, reason, ageMs, accepted } = run;
+    const tables = more === 0 ? table : `${table} and ${more} more`;
+    const said =
+      accepted !== null
+        ? `, accepted as it is by ${accepted.by}: ${accepted.reason}`
+        : reason === null
+          ? ""
+          : `: ${reason}`;
+    return ["", visible(`${formatRun(run)}  ${tables}: ${state}${said}; for ${ageText(ageMs)}`)];
+  });
+  const all = visible(`\`${command("runs", "--state", "QUARANTINED,UNVERIFIED,INCOMPLETE")}\``);
+  const rest = unproven.length > mostRuns ? `the longest ${mostRuns}; ${all} lists all` : "";
+  return [["unproven", countText(unproven.length, "run")], ...lines, ["", rest]];
+}
+
+function expiringLines({ expiring }: RunsStanding): Line[] {
+  if (expiring === null || expiring.length === 0) return [];
+  const soon = expiring.filter((run) => run.soon).length;
+  const forgotten = expiring.filter(({ leftMs }) => leftMs === null).length;
+  const counts = [
+    soon > 0 ? `${grouped(soon)} within a quarter of \`keeps\`` : "",
+    forgotten > 0 ? `${grouped(forgotten)} that the gateway has forgotten by now` : "",
+  ].filter((text) => text !== "");
+  const said = counts.length === 0 ? "" : `: ${counts.join(", ")}`;
+  const lines = expiring
+    .filter(({ leftMs }) => leftMs !== null)
+    .slice(0, mostRuns)
+    .map((run): Line => {
+      const { forgottenAt, leftMs } = run;
+      return [
+        "",
+        visible(
+          `${formatRun(run)}  forgotten by the gateway ${minuteText(forgottenAt)}, in ${ageText(leftMs ?? 0)}`,
+        ),
+      ];
+    });
+  return [["expiring", `${countText(expiring.length, "unproven run")}${said}`], ...lines];
+}
+
+function diskText({ freeBytes, grownPerNight, nights }: DiskOutlook): string {
+  const free = `${byteText(freeBytes)} free`;
+  if (grownPerNight === null) return `${free}; for how many nights is unknown, for no execution has ended`;
+  if (nights === null) return `${free}; the archive does not grow`;
+  return `${free}: ${countText(nights, "night")} at ${byteText(grownPerNight)} a night`;
+}
+
+function countText(count: number, noun: string): string {
+  return `${grouped(count)} ${plural(count, noun)}`;
+}

@@ -1,0 +1,86 @@
+import { resolve } from "node:path";
+import { type Archive, findArchive, openArchive } from "../../archive/archive.ts";
+import { freeBytes } from "../../extract/fetch/disk-need.ts";
+import { exit, RunvaultError, worstExit } from "../../model/error.ts";
+import { type JobFile, readJobFiles } from "../../pipeline/file/job-files.ts";
+import { diskOutlook, type JobHistory, jobHistory } from "../../pipeline/record/job-history.ts";
+import { jobsWithRecords } from "../../pipeline/record/read-records.ts";
+import { defaultArchive } from "../options/default-archive.ts";
+import { commandsToCopy } from "../output/command-to-copy.ts";
+import type { Session } from "../process/session.ts";
+import { faultText } from "./check-report.ts";
+import { standingOf } from "./job-standing.ts";
+import { runsStanding } from "./runs-standing.ts";
+import { type Status, statusText } from "./status-text.ts";
+
+interface Values {
+  readonly file?: string | undefined;
+  readonly archive?: string | undefined;
+  readonly maxAge?: number | undefined;
+  readonly set: readonly string[];
+}
+
+/** Tells how jobs stand. Exit status 4 where one has not succeeded for too long, or never; 5 for damage. */
+export async function tellStatus(values: Values, session: Session): Promise<number> {
+  const job = values.file === undefined ? null : await jobIn(values.file, values.set, session);
+  if (job === "unsound") return exit.usage;
+  const now = new Date();
+  const dir = job?.job.archive ?? values.archive ?? defaultArchive;
+  const scratch = job?.job.scratch;
+  // that of a job which never ran is made by its first execution
+  const archive = job === null ? await openArchive(dir) : await findArchive(dir, { scratch });
+  const statuses: number[] = [];
+  const onDamage = (error: unknown) => void statuses.push(session.failure(error));
+  const histories = await historiesOf(archive, job, onDamage);
+  const jobs = histories.map((history) => standingOf(history, job, values.maxAge ?? null, now));
+  const command = commandsToCopy({ archive: dir, scratch }, session);
+  const status: Status = {
+    archive: { dir: resolve(dir), id: archive?.id ?? null },
+    jobs,
+    runs: await runsStanding(archive, {
+      job: job?.job ?? null,
+      histories,
+      now,
+      onDamage,
+      command,
+      ...session,
+    }),
+    disk: diskOutlook(await freeBytes(dir), histories),
+  };
+  const isLate = jobs.length === 0 || jobs.some(({ late }) => late !== null);
+  if (isLate) statuses.push(exit.incomplete);
+  await session.print(
+    session.json
+      ? `${JSON.stringify({ ok: !isLate, ...status }, null, 2)}\n`
+      : statusText(status, now, command, session),
+  );
+  return worstExit(statuses);
+}
+
+async function historiesOf(
+  archive: Archive | null,
+  job: JobFile | null,
+  onDamage: (error: RunvaultError) => void,
+): Promise<JobHistory[]> {
+  const none = { newest: null, running: null, lastEnded: null, lastSuccess: null, grownBytes: [] };
+  if (archive === null) return job === null ? [] : [{ job: job.job.name, ...none }];
+  const names = job === null ? await jobsWithRecords(archive.layout, onDamage) : [job.job.name];
+  return await Promise.all(names.map((name) => jobHistory(archive.layout, name, onDamage)));
+}
+
+/** The job of a file; what is wrong with one that has none is told on standard error. */
+async function jobIn(file: string, set: readonly string[], session: Session): Promise<JobFile | "unsound"> {
+  const { files, faults } = await readJobFiles([file], { env: session.terminal.env, set });
+  const all = [...faults, ...files.flatMap((one) => one.faults)].filter(({ level }) => level === "error");
+  const [read] = files;
+  if (all.length === 0 && read !== undefined && read.job !== null) return read.job;
+  if (session.json) {
+    const [first] = all;
+    throw new RunvaultError("invalid_argument", first?.message ?? "the job file has errors", {
+      place: { file: first?.file ?? file, ...(first?.line == null ? {} : { line: first.line }) },
+      hint: first?.hint ?? "`runvault check` tells all that is wrong with it.",
+    });
+  }
+  for (const fault of all) session.say(faultText(fault));
+  return "unsound";
+}

@@ -1,0 +1,47 @@
+import { hostname } from "node:os";
+import { exit } from "../../model/error.ts";
+import { countText } from "../../model/text/plural.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import { version } from "../../model/version.ts";
+import type { Job } from "../../pipeline/file/job-schema.ts";
+import type { ToldLine } from "../../pipeline/record/job-record.ts";
+import { openTellers } from "../../pipeline/tell/open-tellers.ts";
+import { tellTest } from "../../pipeline/tell/tell-test.ts";
+import type { Session } from "../process/session.ts";
+import { addFileToken, addSecrets } from "./job-secrets.ts";
+
+/** Tries everyone whom a job tells, and reports what came of it. Gives the exit status. */
+export async function testTellers(job: Job, session: Session): Promise<number> {
+  const { terminal, scrubber, log, signal } = session;
+  addSecrets(job, session);
+  await addFileToken(job, session);
+  // what a command prints is what somebody who tries it wants to see
+  const heard = {
+    info: (facts: object, text: string) =>
+      session.note(`${text}: ${"output" in facts ? String(facts.output).trim() : ""}`),
+    warn: (facts: object, text: string) => log.warn(facts, text),
+  };
+  const tellers = openTellers(job, { env: terminal.env, scrubber, log: heard, signal });
+  const told = await tellTest(tellers, { job: job.name, host: hostname(), tool: `runvault ${version()}` });
+  signal.throwIfAborted();
+  const ok = told.every(({ result }) => result === "done");
+  if (session.json) await session.print(`${JSON.stringify({ ok, told: told.map(toldJson) }, null, 2)}\n`);
+  else await session.print(toldText(told));
+  return ok ? exit.done : exit.gateway;
+}
+
+function toldJson({ to, result, attempts, error }: ToldLine) {
+  const why = error === null ? null : { code: error.code, message: error.message, hint: error.hint };
+  return { to, ok: result === "done", attempts, error: why };
+}
+
+function toldText(told: readonly ToldLine[]): string {
+  if (told.length === 0) return "the job file names nobody who is to be told\n";
+  return told
+    .map(({ to, attempts, error }) => {
+      if (error === null) return `${to}: ok\n`;
+      const tried = `${visible(error.message)} (${countText(attempts, "attempt")})`;
+      return `${to}: failed: ${tried}\n${error.hint === null ? "" : `  hint: ${visible(error.hint)}\n`}`;
+    })
+    .join("");
+}

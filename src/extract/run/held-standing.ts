@@ -1,0 +1,49 @@
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { filesOf } from "../../archive/manifest/manifest-files.ts";
+import { sizeOf } from "../../archive/storage/fsync-files.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { RunDescription } from "./run-description.ts";
+import { isOfListedVersion, type WantedProof } from "./run-horizon.ts";
+import { listedAcceptances } from "./standing-acceptances.ts";
+
+/**
+ * What is known of an archived run by its list, its manifest and the names of its files alone. `current`: nothing is to be
+ * done. `unvouched`: the same, but no version says that its rows are still those. `behind`: there is something to do.
+ */
+export type HeldStanding = "current" | "unvouched" | "behind";
+
+/** How an archived run stands to what its source lists. */
+export async function heldStanding(
+  archive: Archive,
+  committed: Manifest,
+  run: RunDescription,
+  wanted: readonly Table[],
+  asked: WantedProof,
+): Promise<HeldStanding> {
+  const { open, isVouched } = listedAcceptances(committed, run, wanted);
+  const isOfVersion = open.length === 0 || isOfListedVersion(committed, run, open, asked);
+  if (isOfVersion === false) return "behind";
+  // a run that began at another time is another run
+  const isOther = run.started !== undefined && committed.run.started !== run.started.toString();
+  if (committed.run.started !== null && isOther) return "behind";
+  // work of an interrupted job, or what a commit was killed behind
+  if ((await sizeOf(archive.layout.pendingDir(run))) !== null) return "behind";
+  if (!(await isWhole(archive, committed, run))) return "behind";
+  return isOfVersion === null || !isVouched ? "unvouched" : "current";
+}
+
+/** Whether each file that a manifest names is there, by its name. */
+export async function isWhole(
+  { layout, store }: Archive,
+  committed: Manifest,
+  run: RunDescription,
+): Promise<boolean> {
+  const named = filesOf(committed);
+  for (const folder of ["data", "quarantine"] as const) {
+    if (named[folder].size === 0) continue;
+    const present = new Set(await store.names(layout.committedKey(run, folder)));
+    for (const name of named[folder]) if (!present.has(name)) return false;
+  }
+  return true;
+}

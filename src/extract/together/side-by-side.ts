@@ -1,0 +1,62 @@
+import PQueue from "p-queue";
+import type { SegmentConverter } from "../../archive/convert/convert-segments.ts";
+import { duckDBConverter } from "../../archive/convert/duckdb-form.ts";
+import type { JobDuckDB, JobMeans } from "../../duckdb/job-duckdb.ts";
+import { BufferPool } from "../fetch/buffer-pool.ts";
+import type { SliceQueue } from "../fetch/slice-queue.ts";
+import type { Flight } from "./in-flight.ts";
+import { ManyConversions } from "./many-conversions.ts";
+
+/** What jobs on one source share, each of one run, however many of them are under way. */
+export interface JobsMeans {
+  /** Row answers under way. */
+  readonly slices: SliceQueue;
+  readonly pool: BufferPool;
+  /** What converts for one of them, whose signal ends its own conversions alone. */
+  readonly converterOf: (means: JobMeans, signal: AbortSignal) => SegmentConverter;
+  /** Tells that nobody else may be coming by now. */
+  readonly hurry: () => void;
+}
+
+/** A job among others: its place in their order, and how it tells that others may begin beside it. */
+export interface PlaceAmongJobs extends Flight {
+  readonly means: JobsMeans;
+  readonly order: number;
+}
+
+/** Text that slices are fetched into: a segment and the line that goes over its end. */
+function buffersFor(concurrency: number, segmentBytes: number): BufferPool {
+  return new BufferPool(concurrency + 2, segmentBytes + (1 << 20));
+}
+
+export interface Fetching {
+  /** Slices in flight. */
+  readonly concurrency: number;
+  readonly segmentBytes: number;
+}
+
+/** The means of one job that is alone. */
+export function meansOfOne(duckdb: JobDuckDB, { concurrency, segmentBytes }: Fetching): JobsMeans {
+  return {
+    slices: new PQueue({ concurrency }),
+    pool: buffersFor(concurrency, segmentBytes),
+    converterOf: (means, signal) => (conversion) =>
+      duckdb.inTurn(means, signal, ({ connection }) => duckDBConverter(connection)(conversion)),
+    hurry: () => {},
+  };
+}
+
+/** The means of many, whose small conversions are made together. `pauseMs`: how long they wait for more. */
+export function meansOfMany(
+  duckdb: JobDuckDB,
+  fetching: Fetching,
+  pauseMs: () => number,
+  signal: AbortSignal,
+): JobsMeans {
+  const conversions = new ManyConversions(duckdb, pauseMs, signal);
+  return {
+    ...meansOfOne(duckdb, fetching),
+    converterOf: (means, own) => conversions.of(means, own),
+    hurry: () => conversions.hurry(),
+  };
+}

@@ -1,0 +1,58 @@
+import { worstExit } from "../../model/error.ts";
+import type { JobFault } from "../file/job-fault.ts";
+import type { JobFile } from "../file/job-files.ts";
+import { type ArchiveLook, lookAtArchive } from "./look-at-archive.ts";
+import { type LookMeans, lookAtRuns, type RunsLook } from "./look-at-runs.ts";
+import { lookAtTargets, type Target } from "./look-at-targets.ts";
+
+/** What a job file names, as it was found. */
+export interface ConnectedJob {
+  readonly gateway: RunsLook["found"];
+  readonly archive: Pick<ArchiveLook, "isUsable" | "freeBytes"> & {
+    /** The form of archive that is there; null where none is yet, or it cannot be read. */
+    readonly format: number | null;
+  };
+  readonly targets: readonly Target[];
+  readonly faults: readonly JobFault[];
+  readonly exit: number;
+}
+
+/**
+ * Looks whether all that a job file names is there and can be used: gateway, archive, and what is written and told. Asks
+ * the gateway for its lists alone; writes nothing, and sends nothing to anybody else. What is wrong is in what it gives;
+ * throws only when it is stopped.
+ */
+export async function connectJob(file: JobFile, means: LookMeans): Promise<ConnectedJob> {
+  const [targets, { look, runs }] = await Promise.all([
+    lookAtTargets(file, means),
+    archiveAndRuns(file, means),
+  ]);
+  const findings = [
+    ...runs.findings,
+    ...look.findings,
+    ...targets.flatMap(({ finding }) => (finding === null ? [] : [finding])),
+  ];
+  return {
+    gateway: runs.found,
+    archive: {
+      isUsable: look.isUsable,
+      freeBytes: look.freeBytes,
+      format: look.archive?.format ?? null,
+    },
+    targets,
+    faults: findings.map(({ fault }) => fault).sort(byPlace),
+    exit: worstExit(findings.map(({ exit }) => exit)),
+  };
+}
+
+async function archiveAndRuns(
+  file: JobFile,
+  means: LookMeans,
+): Promise<{ readonly look: ArchiveLook; readonly runs: RunsLook }> {
+  const look = await lookAtArchive(file);
+  return { look, runs: await lookAtRuns(file, look.archive, means) };
+}
+
+function byPlace(a: JobFault, b: JobFault): number {
+  return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
+}

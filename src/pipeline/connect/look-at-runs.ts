@@ -1,0 +1,184 @@
+import type { Archive } from "../../archive/archive.ts";
+import { concernsAll } from "../../extract/choose/named-runs.ts";
+import type { RunLists } from "../../extract/choose/run-lists.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { parseInstance } from "../../model/run-argument.ts";
+import { idFault } from "../../model/text/id-fault.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
+import { chooseNow } from "../execute/choose-now.ts";
+import { type JobGatewayMeans, openJobGateway } from "../execute/job-gateway.ts";
+import type { JobMeans } from "../execute/job-means.ts";
+import { countPlans, type JobRuns } from "../execute/job-runs.ts";
+import type { JobFile } from "../file/job-files.ts";
+import type { KeyPath } from "../file/tree.ts";
+import type { RunPlan } from "../record/job-record.ts";
+import { doubtful, type Finding, failed, wrong } from "./finding.ts";
+
+/** A job's gateway, and what it has of the job's runs. */
+export interface RunsLook {
+  /** Null where the gateway did not say. */
+  readonly found: {
+    /** Instances of the gateway, whether the job takes them or not. */
+    readonly instances: number;
+    readonly runs: number;
+    readonly plans: Readonly<Partial<Record<RunPlan, number>>>;
+  } | null;
+  readonly findings: readonly Finding[];
+}
+
+export type LookMeans = Pick<JobMeans, "clock"> & JobGatewayMeans;
+
+/** Asks a job's gateway for the lists that an execution begins with, and chooses the job's runs by them. */
+export async function lookAtRuns(
+  file: JobFile,
+  archive: Archive | null,
+  means: LookMeans,
+): Promise<RunsLook> {
+  const { job } = file;
+  try {
+    await using gateway = await openJobGateway(file, means);
+    const { runs, lists, skew } = await chooseNow(job, gateway, archive, means);
+    const names = await namesOf(lists, means.signal);
+    const findings = [...findingsOf(file, runs, names), ...unmatched(file, runs, names)];
+    if (skew !== null)
+      findings.push(doubtful(file, ["gateway", "url"], skew, "Set the clocks by a time server."));
+    return {
+      found: { instances: names.length, runs: runs.all.length, plans: countPlans(runs) },
+      findings,
+    };
+  } catch (thrown) {
+    means.signal.throwIfAborted();
+    return { found: null, findings: [failure(file, RunvaultError.from(thrown))] };
+  }
+}
+
+/** Every instance that anything at the gateway names. */
+async function namesOf(lists: RunLists, signal: AbortSignal): Promise<readonly string[]> {
+  const names = new Set<string>();
+  for (const listing of await lists.listings(signal)) {
+    try {
+      for (const { instanceId } of await lists.instances(listing, signal)) names.add(instanceId);
+    } catch (thrown) {
+      // a transport without this list is told of by whoever compares the lists, where that matters
+      if (concernsAll(thrown)) throw thrown;
+    }
+  }
+  return [...names].filter((name) => idFault(name) === null);
+}
+
+/** What the lists lack, each at the pattern that it is about. */
+function findingsOf(file: JobFile, { findings }: JobRuns, names: readonly string[]): Finding[] {
+  const patterns = file.job.runs?.instances ?? [];
+  return findings.flatMap(({ instanceId, error }) => {
+    if (error === null) return [];
+    const index = patterns.findIndex(
+      ({ isExact, pattern }) => isExact && parseInstance(pattern) === instanceId,
+    );
+    const path: KeyPath = index < 0 ? ["runs"] : ["runs", "instances", index];
+    if (error.code !== "instance_not_found" || instanceId === null)
+      return [failed(file, path, error, error.hint ?? usualHint)];
+    const isHidden = file.isFromEnvironment(...path);
+    const message = isHidden
+      ? "the gateway has no instance of this name"
+      : `the gateway has no instance ${JSON.stringify(instanceId)}`;
+    const near = isHidden ? null : nearestName(instanceId, names);
+    const hint =
+      near === null
+        ? "Correct the name, or take it out: a name without * and ? has to exist."
+        : `Did you mean ${near}?`;
+    return [wrong(file, path, message, hint, error.exit)];
+  });
+}
+
+/** Patterns that stand for nothing now: most are misspelt. */
+function unmatched(file: JobFile, { all }: JobRuns, names: readonly string[]): readonly Finding[] {
+  const { runs } = file.job;
+  if (runs === undefined) return [];
+  const idle = runs.instances.flatMap((one, index) =>
+    one.isExact || names.some((name) => one.matches(name))
+      ? []
+      : [
+          doubtful(
+            file,
+            ["runs", "instances", index],
+            "no instance of the gateway matches it",
+            "`runvault runs --gateway URL` lists what there is; one that comes later will be taken.",
+          ),
+        ],
+  );
+  if (idle.length > 0 || all.length > 0) return idle;
+  return [
+    doubtful(
+      file,
+      ["runs"],
+      "no run of the gateway is taken now",
+      "See whether instances, status, ended_within and exclude are what you mean; runs that come later will be taken.",
+    ),
+  ];
+}
+
+const usualHint = "`runvault runs --gateway URL` lists what the gateway has.";
+
+/** Why the gateway could not be asked, at the key that has most to do with it. */
+function failure(file: JobFile, error: RunvaultError): Finding {
+  const { gateway } = file.job;
+  const { code, place } = error;
+  const files: readonly (readonly [KeyPath, string | undefined])[] = [
+    [["gateway", "token", "file"], gateway.token?.kind === "file" ? gateway.token.file : undefined],
+    [["gateway", "tls", "ca"], gateway.tls?.ca],
+    [["gateway", "tls", "cert"], gateway.tls?.cert],
+    [["gateway", "tls", "key"], gateway.tls?.key],
+  ];
+  const [ofFile] = files.find(([, path]) => path !== undefined && path === place.file) ?? [];
+  if (ofFile !== undefined) {
+    const why = (error.cause as NodeJS.ErrnoException | undefined)?.code;
+    const message = why === undefined ? error.message : `the file cannot be read (${why})`;
+    return wrong(file, ofFile, message, "The user that runs the job has to be able to read it.", error.exit);
+  }
+  switch (code) {
+    case "unauthenticated":
+      return gateway.token === undefined
+        ? wrong(
+            file,
+            ["gateway"],
+            "the gateway wants a token",
+            "Say where it is: `token: { file: PATH }` or `token: { env: NAME }`.",
+            error.exit,
+          )
+        : wrong(
+            file,
+            ["gateway", "token"],
+            "the gateway refuses the token",
+            "Put a valid one in its place, or see whether token_header is needed.",
+            error.exit,
+          );
+    case "permission_denied":
+      return failed(
+        file,
+        ["gateway", "token"],
+        error,
+        "Ask the gateway's operator what the token is allowed to see.",
+      );
+    case "run_not_found":
+    case "instance_not_found":
+      return file.isFromEnvironment("run")
+        ? wrong(file, ["run"], "the gateway has no such run", usualHint, error.exit)
+        : failed(file, ["run"], error, error.hint ?? usualHint);
+    case "history_identity_conflict":
+      return failed(file, ["archive"], error, error.hint ?? usualHint);
+    case "archive_damaged":
+    case "not_an_archive":
+      return failed(file, ["archive"], error, error.hint ?? "Name another archive.");
+    default: {
+      const isTls = error.message.includes("certificate");
+      return failed(
+        file,
+        ["gateway", isTls ? "tls" : "url"],
+        error,
+        isTls
+          ? "Set gateway.tls: ca for the authority that signed the gateway's certificate, cert and key for one of your own."
+          : "Check the address, which often ends in /api/v1, the network, and that the gateway is running.",
+      );
+    }
+  }
+}

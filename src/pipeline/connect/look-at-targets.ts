@@ -1,0 +1,138 @@
+import { constants } from "node:fs";
+import { access, stat } from "node:fs/promises";
+import { delimiter, dirname, join } from "node:path";
+import { exit, RunvaultError } from "../../model/error.ts";
+import type { JobFile } from "../file/job-files.ts";
+import type { JobExport } from "../file/job-schema.ts";
+import { type KeyPath, keyText } from "../file/tree.ts";
+import { type Finding, wrong } from "./finding.ts";
+import { lookAtFolder } from "./look-at-folder.ts";
+import { reachAddress } from "./reach-address.ts";
+
+/** Something that a job writes to or tells, beside its archive. */
+export interface Target {
+  /** Such as `after.exports.0.out`. */
+  readonly key: string;
+  /** How it is, in words. */
+  readonly words: string;
+  readonly finding: Finding | null;
+}
+
+export interface TargetMeans {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+}
+
+/** Looks whether everything that a job writes to or tells is there and can be used. Nothing is written or sent. */
+export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<readonly Target[]> {
+  const { after, notify, metrics } = file.job;
+  const { heartbeat, webhook, command } = notify;
+  const looks: Promise<Target>[] = after.exports.map((one, index) =>
+    lookAtExport(file, one, ["after", "exports", index, "out"]),
+  );
+  const address = (path: KeyPath, written: string | undefined) => {
+    if (written !== undefined) looks.push(lookAtAddress(file, path, written, means));
+  };
+  const { env } = means;
+  address(["notify", "heartbeat", "url_env"], heartbeat && env[heartbeat.url_env]);
+  address(["notify", "webhook", "url_env"], webhook && env[webhook.url_env]);
+  if (command !== undefined) looks.push(lookAtCommand(file, command[0] ?? "", means));
+  if (metrics?.textfile !== undefined) looks.push(lookAtTextfile(file, metrics.textfile));
+  address(["metrics", "pushgateway"], metrics?.pushgateway);
+  return await Promise.all(looks);
+}
+
+function target(path: KeyPath, words: string, finding: Finding | null = null): Target {
+  return { key: keyText(path), words, finding };
+}
+
+const accessHint = "Give the user that runs the job access to it, or name another place.";
+
+async function lookAtExport(file: JobFile, one: JobExport, path: KeyPath): Promise<Target> {
+  const isFile =
+    one.format === "duckdb" ||
+    (one.partition === undefined && one.tables !== "all" && one.tables.length === 1);
+  const there = await kindOf(one.out);
+  const wanted = isFile ? "file" : "folder";
+  if (there !== null && there !== wanted) {
+    const finding = wrong(
+      file,
+      path,
+      `a ${wanted} is needed, and there is a ${there} of this name`,
+      "Name another, or move away what is there.",
+    );
+    return target(path, `a ${there} is in its place`, finding);
+  }
+  const folder = isFile ? dirname(one.out) : one.out;
+  const look = await lookAtFolder(folder);
+  if (look.fault === null) {
+    const made = look.isThere ? "can be written" : "its folder will be made";
+    return target(path, there === "file" ? "is there, and can be replaced" : made);
+  }
+  const fault = `${isFile ? "its folder" : "the folder"} ${look.fault}`;
+  return target(path, fault, wrong(file, path, fault, accessHint, look.exit));
+}
+
+async function kindOf(path: string): Promise<"file" | "folder" | "pipe or device" | null> {
+  try {
+    const found = await stat(path);
+    return found.isDirectory() ? "folder" : found.isFile() ? "file" : "pipe or device";
+  } catch {
+    // what else is wrong with it, its folder tells
+    return null;
+  }
+}
+
+async function lookAtTextfile(file: JobFile, textfile: string): Promise<Target> {
+  const path: KeyPath = ["metrics", "textfile"];
+  if ((await kindOf(textfile)) === "folder") {
+    const finding = wrong(file, path, "there is a folder of this name", "Name a file.");
+    return target(path, "a folder is in its place", finding);
+  }
+  const look = await lookAtFolder(dirname(textfile));
+  if (look.fault === null && look.isThere) return target(path, "can be written");
+  const fault = look.isThere ? `its folder ${look.fault}` : "its folder does not exist";
+  const hint = look.isThere
+    ? accessHint
+    : "Make the folder, or name the one that node_exporter reads (--collector.textfile.directory).";
+  return target(path, fault, wrong(file, path, fault, hint, look.isThere ? look.exit : exit.usage));
+}
+
+async function lookAtCommand(file: JobFile, program: string, { env }: TargetMeans): Promise<Target> {
+  const path: KeyPath = ["notify", "command", 0];
+  const places = program.includes("/")
+    ? [program]
+    : (env.PATH ?? "").split(delimiter).map((folder) => join(folder === "" ? "." : folder, program));
+  let isThere = false;
+  for (const place of places) {
+    if ((await kindOf(place)) !== "file") continue;
+    isThere = true;
+    try {
+      await access(place, constants.X_OK);
+      return target(path, "is there, and may be run");
+    } catch (error) {
+      if (RunvaultError.from(error).code === "internal") throw error;
+    }
+  }
+  const fault = isThere ? "may not be run" : "was not found";
+  const hint = isThere
+    ? "Make it executable, with chmod +x, for the user that runs the job."
+    : "A program with a / in its name is looked for from the job file's folder on, others in PATH.";
+  return target(path, fault, wrong(file, path, `the program ${fault}`, hint));
+}
+
+async function lookAtAddress(
+  file: JobFile,
+  path: KeyPath,
+  written: string,
+  { env, signal }: TargetMeans,
+): Promise<Target> {
+  const url = URL.parse(written);
+  const why = url === null ? "no address" : await reachAddress(url, env, signal);
+  signal.throwIfAborted();
+  if (why === null) return target(path, "takes connections; nothing was sent");
+  const fault = `the address does not take connections (${why})`;
+  const hint =
+    "Check the address and the network; `runvault notify FILE --test` then sends a message that is a test.";
+  return target(path, `no connection (${why})`, wrong(file, path, fault, hint, exit.gateway));
+}

@@ -1,0 +1,46 @@
+import type { Archive } from "../../archive/archive.ts";
+import { knownSource } from "../../archive/sources.ts";
+import { RunLists } from "../../extract/choose/run-lists.ts";
+import type { Gateway } from "../../gateway/gateway.ts";
+import { earlierOf } from "../../model/time.ts";
+import type { Job } from "../file/job-schema.ts";
+import { skewText } from "./clock-skew.ts";
+import { executionsBefore } from "./execution-before.ts";
+import { type JobMeans, wantedProof } from "./job-means.ts";
+import { chooseJobRuns, type JobRuns } from "./job-runs.ts";
+
+/** The runs of a job as they are now. */
+export interface ChosenNow {
+  readonly runs: JobRuns;
+  readonly lists: RunLists;
+  /** What there is to say of the gateway's clock; null where it is near enough to ours. */
+  readonly skew: string | null;
+}
+
+/**
+ * Chooses the runs that an execution would be about, by the gateway's lists and the archive as it is; null is one that is yet
+ * to be made. Writes nothing. Throws where no list is to be had.
+ */
+export async function chooseNow(
+  job: Job,
+  gateway: Gateway,
+  archive: Archive | null,
+  { clock, signal }: Pick<JobMeans, "clock" | "signal">,
+): Promise<ChosenNow> {
+  const now = clock();
+  const before =
+    archive === null ? null : await executionsBefore(archive.layout, job.name, now - job.recheck.ns, now);
+  const known = archive === null ? null : await knownSource(archive, gateway.label);
+  const { finished_status: words } = job.gateway;
+  const lists = new RunLists(gateway, {
+    finishedStatus: words.length === 0 ? (known?.finishedStatus ?? []) : words,
+    settled: () => earlierOf(clock(), gateway.now?.()) - job.settle.ns,
+  });
+  const runs = await chooseJobRuns({
+    ...{ job, lists, archive, source: gateway.label, now, asked: wantedProof(job), signal },
+    lastAsked: before?.lastAsked ?? (() => null),
+    failedBefore: before?.failed ?? (() => false),
+    leftBefore: before?.left ?? [],
+  });
+  return { runs, lists, skew: skewText(clock(), gateway.now?.(), job.settle.ns) };
+}

@@ -1,0 +1,105 @@
+import { readFile } from "node:fs/promises";
+import type { Gateway } from "../../gateway/gateway.ts";
+import { openGateway } from "../../gateway/open-gateway.ts";
+import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
+import { readSecretFile, readTokenFile, type SecretReading } from "../../model/secret-file.ts";
+import type { Scrubber } from "../../model/text/scrubber.ts";
+import { unreadable } from "../../model/unreadable.ts";
+import type { JobFile } from "../file/job-files.ts";
+import type { Job } from "../file/job-schema.ts";
+
+/** What a job's gateway is opened with, beside its file. */
+export interface JobGatewayMeans extends SecretReading {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly scrubber: Scrubber;
+  readonly retry: RetryPolicy;
+  /** Told, once each, what is remarkable of the gateway and no error. */
+  readonly onNotice: (text: string) => void;
+  readonly onRowPages?: (() => void) | undefined;
+}
+
+/**
+ * Opens the gateway of a job file; nothing is sent yet. A token in a file is read again when the gateway refuses the one
+ * before. Throws `invalid_argument` where a file that it names cannot be read.
+ */
+export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): Promise<Gateway> {
+  const { gateway } = job;
+  const { budget, tls } = gateway;
+  const { retry, onNotice, onRowPages } = means;
+  addAddressSecrets(gateway.url, means.scrubber);
+  const token = await tokenOf(gateway, means);
+  const isFile = gateway.token?.kind === "file";
+  return openGateway(
+    {
+      baseUrl: gateway.url,
+      token,
+      ...(isFile ? { renewToken: () => renewedToken(gateway, means) } : {}),
+      tokenHeader: gateway.token_header,
+      maxRequestsPerSecond: budget.rps,
+      concurrency: budget.answers,
+      connectTimeoutMs: budget.connect.ms,
+      headersTimeoutMs: budget.headers.ms,
+      bodyIdleTimeoutMs: budget.idle.ms,
+      documentTimeoutMs: budget.document.ms,
+      leastRate:
+        budget.min_rate === undefined ? undefined : { bytesPerSecond: budget.min_rate, windowMs: 30_000 },
+      acceptUnframed: gateway.accept_unframed,
+      compressed: gateway.compression ? undefined : false,
+      onNotice,
+      onRowPages,
+      ca: await pem("gateway.tls.ca", tls?.ca),
+      cert: await pem("gateway.tls.cert", tls?.cert),
+      key:
+        tls?.key === undefined
+          ? undefined
+          : (await readSecretFile("gateway.tls.key", tls.key, means)).toString("utf8"),
+      retry,
+    },
+    gateway.transport,
+  );
+}
+
+/** Makes user and password of an address known as secrets, in each form that they have. */
+export function addAddressSecrets(address: string, scrubber: Scrubber): void {
+  const { username, password } = new URL(address);
+  for (const secret of [username, password]) {
+    scrubber.add(secret);
+    try {
+      scrubber.add(decodeURIComponent(secret));
+    } catch {
+      // a broken escape: the client refuses the address, in words that do not show it
+    }
+  }
+}
+
+async function tokenOf(
+  { token: place }: Job["gateway"],
+  { env, scrubber, ...reading }: JobGatewayMeans,
+): Promise<string | undefined> {
+  if (place === undefined) return undefined;
+  const token =
+    place.kind === "file"
+      ? await readTokenFile("gateway.token.file", place.file, reading)
+      : (env[place.name] ?? "").trim();
+  scrubber.add(token);
+  return token === "" ? undefined : token;
+}
+
+/** The token as it is now; the refusal of the one before stands where there is none to be had. */
+async function renewedToken(gateway: Job["gateway"], means: JobGatewayMeans): Promise<string> {
+  try {
+    return (await tokenOf(gateway, means)) ?? "";
+  } catch {
+    means.signal.throwIfAborted();
+    return "";
+  }
+}
+
+async function pem(key: string, file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    throw unreadable(file, cause, key);
+  }
+}

@@ -1,0 +1,110 @@
+import { findArchive } from "../../archive/archive.ts";
+import type { ListFinding } from "../../extract/choose/list-finding.ts";
+import { diskBytes, diskRoom, hasRoom, leastRoom, textBytes } from "../../extract/fetch/disk-need.ts";
+import { RunvaultError, worstExit } from "../../model/error.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { HistorySource, RunRef } from "../../model/source.ts";
+import type { JobFile } from "../file/job-files.ts";
+import type { RunPlan } from "../record/job-record.ts";
+import { chooseNow } from "./choose-now.ts";
+import { openJobGateway } from "./job-gateway.ts";
+import type { JobMeans } from "./job-means.ts";
+import { countPlans, type JobRun, wantedTables } from "./job-runs.ts";
+
+/** A run as an execution would take it, or leave it. */
+export interface PlannedJobRun extends RunRef {
+  readonly plan: RunPlan;
+  /** Rows that would be fetched, and the disk that they take; null where the gateway does not say, or nothing is fetched. */
+  readonly rows: number | null;
+  readonly diskBytes: number | null;
+  /** Why the gateway does not say. */
+  readonly error: RunvaultError | null;
+}
+
+export type PlanJobEvent =
+  | { readonly kind: "finding"; readonly finding: ListFinding }
+  | { readonly kind: "planned"; readonly run: PlannedJobRun };
+
+/** What an execution would come to. */
+export interface PlannedJob {
+  readonly exit: number;
+  /** Runs by what they are. */
+  readonly counts: Readonly<Partial<Record<RunPlan, number>>>;
+  readonly freeBytes: number;
+  readonly neededBytes: number;
+  /** False where the disk has no room for it. */
+  readonly fits: boolean;
+}
+
+/**
+ * What an execution would do now: all of its runs, those with work in the order in which they would be taken. Asks the
+ * gateway for its lists, and for the facts of each run with work; writes nothing, and waits for nobody.
+ */
+export async function* planJob(file: JobFile, means: JobMeans): AsyncGenerator<PlanJobEvent, PlannedJob> {
+  const { job } = file;
+  const { signal } = means;
+  await using gateway = await openJobGateway(file, means);
+  const archive = await findArchive(job.archive, { scratch: job.scratch });
+  const { runs, skew } = await chooseNow(job, gateway, archive, means);
+  if (skew !== null) means.note(skew);
+  const statuses: number[] = [];
+  for (const finding of runs.findings) {
+    yield { kind: "finding", finding };
+    if (finding.error !== null) statuses.push(finding.error.exit);
+  }
+  const wanted = wantedTables(job);
+  let needed = 0;
+  for (const run of runs.work) {
+    const planned = await neededFor(run, gateway, wanted, signal);
+    if (planned.error !== null) statuses.push(planned.error.exit);
+    if (planned.error?.scope === "job") throw planned.error;
+    needed += planned.diskBytes ?? 0;
+    yield { kind: "planned", run: planned };
+  }
+  for (const run of runs.all) {
+    if (run.plan === "unchanged") yield { kind: "planned", run: plannedRun(run) };
+  }
+  const disks = job.scratch === undefined ? [job.archive] : [job.archive, job.scratch];
+  const room = leastRoom(await Promise.all(disks.map(diskRoom)));
+  return {
+    exit: worstExit(statuses),
+    counts: countPlans(runs),
+    freeBytes: room.free,
+    neededBytes: needed,
+    fits: hasRoom(room, needed),
+  };
+}
+
+function plannedRun({ instanceId, runId, plan }: JobRun): PlannedJobRun {
+  return { instanceId, runId, plan, rows: null, diskBytes: null, error: null };
+}
+
+/** What a run takes by its facts, less what the archive holds of it: of one whose rows may have changed, all of them. */
+async function neededFor(
+  run: JobRun,
+  source: HistorySource,
+  wanted: readonly Table[],
+  signal: AbortSignal,
+): Promise<PlannedJobRun> {
+  const planned = plannedRun(run);
+  if (run.listed === null) return planned;
+  try {
+    const facts = await source.facts(run, {}, signal);
+    if (facts === null) return planned;
+    let rows = 0;
+    let disk = 0;
+    for (const table of wanted) {
+      const there = Number(facts.get(table.name)?.rows ?? 0n);
+      // what is proven of a run that goes on stays, and what comes is behind it
+      const here = run.held?.isOpen === true ? (run.held.rows[table.name] ?? 0) : 0;
+      const more = Math.max(0, there - here);
+      rows += more;
+      disk += diskBytes(textBytes(table, more));
+    }
+    return { ...planned, rows, diskBytes: disk };
+  } catch (thrown) {
+    signal.throwIfAborted();
+    const { instanceId: instance, runId } = run;
+    return { ...planned, error: RunvaultError.from(thrown).at({ instance, run: runId }) };
+  }
+}

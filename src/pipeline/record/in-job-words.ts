@@ -1,0 +1,16 @@
+/**
+ * A hint in the words of who has a job file: what is an option to a command is a key of the file to them, or an option of
+ * another command.
+ */
+export function inJobWords(hint: string): string {
+  return hint
+    .replaceAll("--gateway or RUNVAULT_GATEWAY", "`gateway.url` in the job file")
+    .replaceAll("--archive or RUNVAULT_ARCHIVE", "`archive` in the job file")
+    .replaceAll("--transport rest", "`gateway.transport: rest`")
+    .replaceAll("Leave out --require", "Leave out `require`")
+    .replace(
+      /(run again with )?(--accept-(?:shrink|quarantine))/g,
+      (_, again: string | undefined, option: string) =>
+        `${again === undefined ? "" : "run "}\`runvault archive INSTANCE/RUN ${option}\``,
+    );
+}

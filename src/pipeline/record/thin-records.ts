@@ -1,0 +1,47 @@
+import { rm } from "node:fs/promises";
+import type { Layout } from "../../archive/layout.ts";
+import { syncFolder } from "../../archive/storage/fsync-files.ts";
+import { lstatOrNull } from "../../archive/storage/real-folder.ts";
+import { exit, RunvaultError } from "../../model/error.ts";
+import type { ResultLine } from "./job-record.ts";
+import { type RecordPlace, readEnds, recordPlaces } from "./read-records.ts";
+
+/**
+ * Removes the records of a job's executions that began longer ago than `keepMs`. The newest stays, the last that ended, whose
+ * troubles the next execution compares its own with, and the last that succeeded. Only regular files that are named as
+ * records are removed, whatever is in them. By whoever has the job's lock. Gives how many were removed.
+ */
+export async function thinRecords(
+  layout: Layout,
+  job: string,
+  { keepMs, now = new Date() }: { readonly keepMs: number; readonly now?: Date },
+): Promise<number> {
+  const before = now.getTime() - keepMs;
+  let isEnded = false;
+  let isDone = false;
+  let removed = 0;
+  for (const [index, place] of (await recordPlaces(layout, job, () => {})).entries()) {
+    const isOld = index > 0 && place.began.getTime() < before;
+    // behind both, nothing is worth reading
+    const result: ResultLine | null = isDone ? null : await resultOf(layout, place);
+    const isNeeded = result !== null && (!isEnded || result.exit === exit.done);
+    if (result !== null) {
+      isEnded = true;
+      isDone = result.exit === exit.done;
+    }
+    if (!isOld || isNeeded || (await lstatOrNull(place.file))?.isFile() !== true) continue;
+    await rm(place.file, { force: true });
+    removed += 1;
+  }
+  if (removed > 0) await syncFolder(layout.recordsDir(job));
+  return removed;
+}
+
+async function resultOf(layout: Layout, place: RecordPlace): Promise<ResultLine | null> {
+  try {
+    return (await readEnds(layout, place))?.result ?? null;
+  } catch (error) {
+    if (error instanceof RunvaultError && error.code === "archive_damaged") return null;
+    throw error;
+  }
+}

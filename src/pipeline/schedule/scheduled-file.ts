@@ -1,0 +1,93 @@
+import { nextStarts } from "../file/cron.ts";
+import type { JobFile } from "../file/job-files.ts";
+import type { JobSchedule } from "../file/job-schema.ts";
+
+/** A start of a schedule, and when it comes: put off by the file's jitter. */
+export interface Start {
+  readonly start: Date;
+  readonly at: Date;
+}
+
+/** Of a long sleep, or a clock that jumped far, the last of so many starts count. */
+const mostStarts = 10_000;
+
+/** A job file under a scheduler: which of its starts are served, and which comes next. */
+export class ScheduledFile {
+  readonly #random: () => number;
+  #file: JobFile;
+  /** The last start that was served, passed over or missed: none up to it comes again, whatever the clock does. */
+  #served: Date;
+  /** The first start behind it, once that was asked for: it is looked at every half minute. */
+  #known: Date | null | undefined;
+  /** The jitter of the start that comes next, drawn once for each. */
+  #jitter: { readonly start: number; readonly ms: number } | null = null;
+
+  /** `file` has a schedule. `served`: nothing up to it is to be started. */
+  constructor(file: JobFile, served: Date, random: () => number = Math.random) {
+    this.#file = file;
+    this.#served = served;
+    this.#random = random;
+  }
+
+  get file(): JobFile {
+    return this.#file;
+  }
+
+  get job(): string {
+    return this.#file.job.name;
+  }
+
+  get schedule(): JobSchedule {
+    return this.#file.job.schedule!;
+  }
+
+  /** Goes by what the file says now. Starts that only the new schedule has had are not missed. */
+  renew(file: JobFile, now: Date): void {
+    const { cron, timezone } = this.schedule;
+    this.#file = file;
+    if (cron === this.schedule.cron && timezone === this.schedule.timezone) return;
+    this.#known = undefined;
+    this.serve(now);
+  }
+
+  /** The last start that is due, and those before it that nothing served; null where none is. */
+  due(now: Date): (Start & { readonly missed: readonly Date[] }) | null {
+    const starts: Date[] = [];
+    let start = this.#following;
+    while (start !== null && start <= now && starts.length < mostStarts) {
+      starts.push(start);
+      start = nextStarts(this.schedule, 1, start)[0] ?? null;
+    }
+    const last = starts.at(-1);
+    if (last === undefined) return null;
+    return { ...this.#withJitter(last), missed: starts.slice(0, -1) };
+  }
+
+  /** The start behind those that are served; null where the schedule has none. */
+  get next(): Start | null {
+    const start = this.#following;
+    return start === null ? null : this.#withJitter(start);
+  }
+
+  /** Nothing up to this is to be started any more. */
+  serve(start: Date): void {
+    if (start <= this.#served) return;
+    this.#served = start;
+    this.#known = undefined;
+  }
+
+  get #following(): Date | null {
+    if (this.#known === undefined) this.#known = nextStarts(this.schedule, 1, this.#served)[0] ?? null;
+    return this.#known;
+  }
+
+  #withJitter(start: Date): Start {
+    if (this.#jitter?.start !== start.getTime()) {
+      const [after] = nextStarts(this.schedule, 1, start);
+      // of starts closer together than the jitter none would come: each would be overtaken by the next
+      const most = Math.min(this.schedule.jitter.ms, (after ?? start).getTime() - start.getTime());
+      this.#jitter = { start: start.getTime(), ms: Math.round(most * this.#random()) };
+    }
+    return { start, at: new Date(start.getTime() + this.#jitter.ms) };
+  }
+}

@@ -1,0 +1,250 @@
+import { z } from "zod";
+import { exit } from "../../model/error.ts";
+import type { Scrubber } from "../../model/text/scrubber.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import { type BeginLine, type ResultLine, type Trouble, troubleKinds } from "../record/job-record.ts";
+import type { Changes } from "./changes.ts";
+
+/** The version of messages that is sent. A key that is added does not change it; one that is gone, or means another thing, does. */
+export const messageVersion = 1;
+
+/** Of each kind of change this many are in a message, and this many runs; `counts` says how many there are. */
+const mostTroubles = 20;
+const mostRuns = 10;
+/** More of a text says no more. */
+const longestText = 500;
+/** Of a line for chats: this many changes of each kind, each no longer than this. */
+const mostInLine = 3;
+const longestInLine = 200;
+
+function key<T extends z.ZodType>(schema: T, description: string): T {
+  return schema.meta({ description }) as T;
+}
+
+const count = z.int().nonnegative();
+const id = z.string().nullable();
+
+const toldTroubleSchema = z.strictObject({
+  key: key(
+    z.string(),
+    "stays the same for as long as the trouble lasts, so that alerts can be matched by it",
+  ),
+  kind: key(z.enum(troubleKinds), "what it is about"),
+  instance: key(id, "instance, where it is about a run"),
+  run: key(id, "run, where it is about one"),
+  table: key(id, "table, where it is about one"),
+  level: key(z.string(), "how bad it is: the state of a table, an exit status, nights that a disk lasts for"),
+  text: key(z.string(), "what is wrong, one sentence"),
+  hint: key(id, "what to do about it"),
+  since: key(z.iso.datetime(), "since when it is known"),
+});
+
+const toldRunSchema = z.strictObject({
+  instance: key(z.string(), "instance of the run"),
+  run: key(z.string(), "id of the run"),
+  change: key(z.enum(["worse", "mended", "reminded"]), "what changed of it, the worst first"),
+  tables: key(z.array(z.string()), "its tables that are concerned"),
+  text: key(z.string(), "what is wrong, one sentence"),
+  hint: key(id, "what to do about it"),
+});
+
+/** What a webhook and a command get: the one document of a message. */
+export const messageSchema = z
+  .strictObject({
+    version: key(z.literal(messageVersion), "version of this document"),
+    kind: key(z.enum(["change", "test"]), "test: sent by `runvault notify --test`, and nothing changed"),
+    job: key(z.string(), "name of the job"),
+    execution: key(
+      id,
+      "id of the execution, for `runvault jobs show`; null in a test, and where there was none",
+    ),
+    host: key(z.string(), "machine that it ran on"),
+    tool: key(z.string(), "program that sends it, with its version"),
+    at: key(z.iso.datetime(), "when the execution ended"),
+    result: key(z.enum(["done", "failed"]), "failed: with any exit status but 0"),
+    exit: key(count, "exit status of the execution"),
+    counts: key(
+      z.strictObject({
+        worse: key(count, "what changed for the worse"),
+        mended: key(count, "what was mended"),
+        reminded: key(count, "what goes on, and was told long ago"),
+        troubles: key(count, "all that is wrong now"),
+      }),
+      "how many of each there are",
+    ),
+    worse: key(z.array(toldTroubleSchema), `what changed for the worse, ${mostTroubles} at most`),
+    mended: key(z.array(toldTroubleSchema), `what was mended, ${mostTroubles} at most`),
+    reminded: key(z.array(toldTroubleSchema), `what goes on, and was told long ago, ${mostTroubles} at most`),
+    runs: key(
+      z.array(toldRunSchema),
+      `the runs concerned, the first ${mostRuns}, with what to do about each`,
+    ),
+    text: key(z.string(), "all of it in one line, for chats"),
+  })
+  .meta({
+    title: "runvault message",
+    description:
+      "What runvault sends to a webhook, and to a command on standard input, when something changed.",
+  });
+export type Message = z.infer<typeof messageSchema>;
+
+/** The JSON Schema of messages. */
+export function messageJsonSchema(): unknown {
+  return z.toJSONSchema(messageSchema, { target: "draft-2020-12" });
+}
+
+/** The execution that a message is about. */
+export interface MessageOf {
+  readonly begin: Pick<BeginLine, "job" | "host" | "tool"> & { readonly id: string | null };
+  readonly result: Pick<ResultLine, "at" | "exit">;
+  /** What of the changes is to be told; what else there is, is counted alone. */
+  readonly changes: Changes;
+}
+
+/** The message of an execution. No secret that the scrubber knows is in it, and of no address a query. */
+export function messageOf({ begin, result, changes }: MessageOf, scrubber: Pick<Scrubber, "scrub">): Message {
+  const clean = cleaner(scrubber);
+  const { worse, mended, reminded, troubles } = changes;
+  const told = (list: readonly Trouble[]) =>
+    [...list]
+      .sort(byKind)
+      .slice(0, mostTroubles)
+      .map((trouble) => toldTrouble(trouble, clean));
+  const message = {
+    version: messageVersion,
+    kind: "change",
+    job: begin.job,
+    execution: begin.id,
+    host: clean(begin.host),
+    tool: begin.tool,
+    at: result.at,
+    result: result.exit === exit.done ? "done" : "failed",
+    exit: result.exit,
+    counts: {
+      worse: worse.length,
+      mended: mended.length,
+      reminded: reminded.length,
+      troubles: troubles.length,
+    },
+    worse: told(worse),
+    mended: told(mended),
+    reminded: told(reminded),
+    runs: runsOf(changes, clean),
+  } as const;
+  return { ...message, text: lineOf(message) };
+}
+
+/** The message by which `runvault notify --test` tries a teller. */
+export function testMessage(begin: Pick<BeginLine, "job" | "host" | "tool">, at: string): Message {
+  const { job, host, tool } = begin;
+  return {
+    ...{ version: messageVersion, kind: "test", job, execution: null, host, tool, at },
+    ...{ result: "done", exit: exit.done },
+    counts: { worse: 0, mended: 0, reminded: 0, troubles: 0 },
+    ...{ worse: [], mended: [], reminded: [], runs: [] },
+    text: chatText(`${subject(job, host)}: a test, nothing changed`),
+  };
+}
+
+type Clean = (text: string) => string;
+
+function cleaner(scrubber: Pick<Scrubber, "scrub">): Clean {
+  return (text) => cut(visible(withoutQueries(scrubber.scrub(text))), longestText);
+}
+
+/** Addresses end where their query or fragment begins: values there may be secrets. */
+function withoutQueries(text: string): string {
+  return text.replace(/\b([a-z][a-z0-9+.-]{0,15}:\/\/[^\s?#"'<>`]*)[?#][^\s"'<>`]*/gi, "$1");
+}
+
+function cut(text: string, most: number): string {
+  const characters = [...text];
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
+}
+
+/** What concerns the whole job first. */
+const order: readonly Trouble["kind"][] = [
+  "job",
+  "disk",
+  "died",
+  "missed",
+  "after",
+  "expiring",
+  "gone",
+  "run",
+  "table",
+];
+
+function byKind(a: Trouble, b: Trouble): number {
+  return order.indexOf(a.kind) - order.indexOf(b.kind);
+}
+
+function toldTrouble(trouble: Trouble, clean: Clean): Message["worse"][number] {
+  const { key, kind, instance, run, table, level, text, hint, since } = trouble;
+  const name = (id: string | null) => (id === null ? null : clean(id));
+  return {
+    ...{ key: clean(key), kind, instance: name(instance), run: name(run), table: name(table), level },
+    // what is over asks for nothing
+    ...{ text: clean(text), hint: trouble.mended === null ? name(hint) : null, since },
+  };
+}
+
+/** The runs concerned, those for which something became worse first. */
+function runsOf({ worse, mended, reminded }: Changes, clean: Clean): Message["runs"] {
+  const runs = new Map<string, Message["runs"][number]>();
+  for (const [change, list] of Object.entries({ worse, reminded, mended } as const)) {
+    for (const { instance, run, table, text, hint } of [...list].sort(byKind)) {
+      if (instance === null || run === null) continue;
+      const id = JSON.stringify([instance, run]);
+      const known = runs.get(id);
+      if (known === undefined && runs.size === mostRuns) continue;
+      const entry = known ?? {
+        ...{ instance: clean(instance), run: clean(run), change: change as keyof typeof rank, tables: [] },
+        ...{ text: clean(text), hint: hint === null ? null : clean(hint) },
+      };
+      if (table !== null && !entry.tables.includes(table)) entry.tables.push(clean(table));
+      runs.set(id, entry);
+    }
+  }
+  return [...runs.values()];
+}
+const rank = { worse: 0, reminded: 1, mended: 2 };
+
+function lineOf(message: Omit<Message, "text">): string {
+  const { job, host, exit: status, counts } = message;
+  const how =
+    message.execution === null
+      ? status === exit.done
+        ? "can be executed again"
+        : "cannot be executed"
+      : status === exit.done
+        ? "succeeded"
+        : `failed with exit status ${status}`;
+  const part = (word: string, list: Message["worse"], all: number) => {
+    if (all === 0) return [];
+    const shown = list.slice(0, mostInLine).map(({ text }) => cut(text, longestInLine));
+    const more = all - shown.length;
+    return [`${word} (${all}): ${shown.join("; ")}${more > 0 ? `; and ${more} more` : ""}`];
+  };
+  return chatText(
+    [
+      `${subject(job, host)} ${how}`,
+      ...part("worse", message.worse, counts.worse),
+      ...part("mended, no longer true", message.mended, counts.mended),
+      ...part("still wrong", message.reminded, counts.reminded),
+    ].join(" — "),
+  );
+}
+
+function subject(job: string, host: string): string {
+  return ["runvault job", job, "on", host].join(" ");
+}
+
+/** A text that chats show as it is: a name from outside makes no link and calls nobody. */
+function chatText(text: string): string {
+  return text
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replace(/@(?=\w)/g, "@ ");
+}

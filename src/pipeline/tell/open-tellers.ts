@@ -1,0 +1,115 @@
+import type { Scrubber } from "../../model/text/scrubber.ts";
+import { type Nanoseconds, wallClock } from "../../model/time.ts";
+import type { Job } from "../file/job-schema.ts";
+import type { JobPlace } from "../file/job-values.ts";
+import type { Message } from "./message.ts";
+import { runCommand } from "./run-command.ts";
+import { sendRequest } from "./send-request.ts";
+import { type TellContext, type Teller, type TellLog, type TellTimes, usualTimes } from "./tell-one.ts";
+import { below, hideAddress, type WebAddress } from "./web-address.ts";
+
+/** Which changes somebody is told of. */
+export type Hears = ReadonlySet<"worse" | "mended">;
+
+/** Those who are told of a job's executions. */
+export interface Tellers {
+  readonly heartbeat: WebAddress | null;
+  readonly webhook: { readonly address: WebAddress; readonly hears: Hears } | null;
+  readonly command: readonly string[] | null;
+  readonly textfile: string | null;
+  readonly pushgateway: WebAddress | null;
+  readonly times: TellTimes;
+  readonly scrubber: Scrubber;
+  readonly log: TellLog;
+  readonly clock: () => Nanoseconds;
+  /** Ends what is being told; without it only its time does. */
+  readonly signal: AbortSignal | undefined;
+}
+
+export interface TellersOptions {
+  /** Where the addresses are. */
+  readonly env: JobPlace["env"];
+  /** Gets to know every address, so that nothing prints one. */
+  readonly scrubber: Scrubber;
+  readonly log: TellLog;
+  /** Default: the clock of this machine. */
+  readonly clock?: () => Nanoseconds;
+  readonly signal?: AbortSignal;
+  readonly times?: Partial<TellTimes>;
+}
+
+/** Those whom a job file names. Nothing is sent yet. */
+export function openTellers(
+  { name, notify, metrics }: Pick<Job, "name" | "notify" | "metrics">,
+  { env, scrubber, log, clock = wallClock, signal, times }: TellersOptions,
+): Tellers {
+  const address = (words: string, from: string, written: string | undefined): WebAddress | null => {
+    const url = URL.parse(written ?? "");
+    if (url === null) return null;
+    const found = { words, from, url };
+    hideAddress(scrubber, written ?? "", found);
+    return found;
+  };
+  const ofVariable = (words: string, variable: string | undefined) =>
+    variable === undefined ? null : address(words, `the variable ${variable}`, env[variable]);
+  const { heartbeat, webhook, command } = notify;
+  const hook = ofVariable("the webhook", webhook?.url_env);
+  const push = address("the Pushgateway", "metrics.pushgateway", metrics?.pushgateway);
+  return {
+    heartbeat: ofVariable("the heartbeat", heartbeat?.url_env),
+    webhook: hook === null ? null : { address: hook, hears: new Set(webhook?.on) },
+    command: command ?? null,
+    textfile: metrics?.textfile ?? null,
+    pushgateway: push === null ? null : below(push, `metrics/job/${name}`),
+    ...{ times: { ...usualTimes, ...times }, scrubber, log, clock, signal },
+  };
+}
+
+/** Whom a heartbeat is for: that an execution began, or how it ended. */
+export function heartbeatTeller(address: WebAddress, beat: "start" | "done" | "fail"): Teller {
+  const to = beat === "done" ? address : below(address, beat);
+  return web("heartbeat", to, (signal) => sendRequest(to, { method: "GET" }, signal));
+}
+
+/** A webhook that is to have a message. */
+export function webhookTeller(address: WebAddress, message: Message): Teller {
+  const sent = { method: "POST", body: JSON.stringify(message), type: "application/json" } as const;
+  return web("webhook", address, (signal) => sendRequest(address, sent, signal));
+}
+
+/** A Pushgateway that is to have figures: what is not among them it keeps. */
+export function pushgatewayTeller(address: WebAddress, body: string): Teller {
+  const sent = { method: "POST", body, type: "text/plain; version=0.0.4; charset=utf-8" } as const;
+  return web("pushgateway", address, (signal) => sendRequest(address, sent, signal));
+}
+
+/** A command that is to have a message. What it prints goes to the log. */
+export function commandTeller(
+  command: readonly string[],
+  message: Message,
+  { scrubber, log }: Pick<TellContext, "scrubber" | "log">,
+): Teller {
+  return {
+    to: "command",
+    slow: {
+      what: "the command did not end",
+      hint: "It was ended, with all that it had started; have it leave what takes longer to another process.",
+    },
+    attempt: async (signal) => {
+      const { output, error } = await runCommand(command, `${JSON.stringify(message)}\n`, signal);
+      if (output !== "") log.info({ to: "command", output: scrubber.scrub(output) }, "the command printed");
+      if (error !== null) throw error;
+    },
+  };
+}
+
+function web(to: Teller["to"], { words, from }: WebAddress, attempt: Teller["attempt"]): Teller {
+  return {
+    to,
+    slow: {
+      what: `${words} did not answer`,
+      hint: `See whether it is overloaded or a firewall is in between; check ${from}.`,
+    },
+    attempt,
+  };
+}

@@ -1,0 +1,120 @@
+import { Agent, EnvHttpProxyAgent, errors, request } from "undici";
+import { RunvaultError } from "../../model/error.ts";
+import { isLoopback } from "../../serve/http/loopback.ts";
+import type { WebAddress } from "./web-address.ts";
+
+/** What is sent. */
+export interface Sent {
+  readonly method: "GET" | "POST";
+  readonly body?: string;
+  readonly type?: string;
+}
+
+/** Of an answer nobody needs more. */
+const mostOfAnswer = 16 * 1024;
+const longestDrainMs = 1_000;
+
+/**
+ * Sends one request, and is content with any status of success; what the answer holds does not count. A redirect is not
+ * followed. Throws without the address, and without what the other side says: either may hold a secret.
+ */
+export async function sendRequest(address: WebAddress, sent: Sent, signal: AbortSignal): Promise<void> {
+  const { url } = address;
+  // as for gateways: proxies of the environment, but not for this machine itself
+  const isHere = isLoopback(url.hostname.replace(/^\[(.*)\]$/, "$1"));
+  const dispatcher = isHere ? new Agent() : new EnvHttpProxyAgent();
+  try {
+    const answer = await request(`${url.origin}${url.pathname}${url.search}`, {
+      dispatcher,
+      signal,
+      method: sent.method,
+      body: sent.body ?? null,
+      headers: { "user-agent": "runvault", ...authorization(url), ...contentType(sent) },
+    });
+    answer.body.on("error", () => {});
+    const { statusCode, headers } = answer;
+    await answer.body
+      .dump({ limit: mostOfAnswer, signal: AbortSignal.timeout(longestDrainMs) })
+      .catch(() => {});
+    if (statusCode < 200 || statusCode > 299) throw statusError(statusCode, headers["retry-after"], address);
+  } catch (thrown) {
+    if (thrown instanceof RunvaultError) throw thrown;
+    signal.throwIfAborted();
+    throw transportError(thrown, address);
+  } finally {
+    await dispatcher.destroy();
+  }
+}
+
+function authorization({ username, password }: URL): Record<string, string> {
+  if (username === "" && password === "") return {};
+  const pair = [username, password].map((part) => decodeURIComponent(part)).join(":");
+  return { authorization: `Basic ${Buffer.from(pair, "utf8").toString("base64")}` };
+}
+
+function contentType({ type }: Sent): Record<string, string> {
+  return type === undefined ? {} : { "content-type": type };
+}
+
+function statusError(
+  status: number,
+  retryAfter: string | string[] | undefined,
+  { words, from }: WebAddress,
+): RunvaultError {
+  if (status >= 300 && status < 400) {
+    return new RunvaultError(
+      "refused",
+      `${words} answered with a redirect (${status}), which is not followed`,
+      {
+        status,
+        hint: `Set ${from} to the address that it leads to.`,
+      },
+    );
+  }
+  const again = status === 408 || status === 425 || status === 429;
+  if (again || status >= 500) {
+    const seconds = /^\d{1,6}$/.test(String(retryAfter)) ? Number(retryAfter) : 0;
+    return new RunvaultError(
+      again ? "rate_limited" : "server_error",
+      `${words} answered with status ${status}`,
+      {
+        status,
+        retryAfterMs: seconds * 1000,
+        hint: `See what is wrong with ${words}; \`runvault notify FILE --test\` tries it again.`,
+      },
+    );
+  }
+  return new RunvaultError("refused", `${words} answered with status ${status}`, {
+    status,
+    hint: `Check ${from}: the address may be wrong, or no longer valid.`,
+  });
+}
+
+/** What undici or Node threw, by its code alone: its words have the host's name. */
+function transportError(thrown: unknown, { words, from }: WebAddress): RunvaultError {
+  if (thrown instanceof errors.HTTPParserError) {
+    return new RunvaultError("refused", `${words} does not speak HTTP`, {
+      hint: `Check the port in ${from}, and whether it should be http or https.`,
+    });
+  }
+  const code = String((thrown as { code?: unknown } | null)?.code ?? "");
+  if (/^(CERT_|ERR_TLS|UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|HOSTNAME_MISMATCH)/.test(code)) {
+    return new RunvaultError("refused", `the certificate of ${words} is not trusted (${code})`, {
+      hint: "Set NODE_EXTRA_CA_CERTS to a file with the authority that signed it.",
+    });
+  }
+  if (/^(HPE_|ERR_SSL|EPROTO)/.test(code)) {
+    return new RunvaultError("refused", `${words} does not speak this protocol (${code})`, {
+      hint: `Check the port in ${from}, and whether it should be http or https.`,
+    });
+  }
+  const why =
+    code === "ECONNREFUSED"
+      ? "nothing is listening at the address of"
+      : code === "ENOTFOUND" || code === "EAI_AGAIN"
+        ? "the host name cannot be resolved of"
+        : "the connection failed to";
+  return new RunvaultError("unreachable", `${why} ${words}${code === "" ? "" : ` (${code})`}`, {
+    hint: `Check ${from} and the network.`,
+  });
+}

@@ -1,0 +1,60 @@
+import { exit } from "../../model/error.ts";
+import type { BeginLine, ResultLine, RunLine, ToldLine } from "../record/job-record.ts";
+import type { Changes } from "./changes.ts";
+import { lastSuccessIn, metricsText } from "./metrics.ts";
+import { heartbeatTeller, pushgatewayTeller, type Tellers } from "./open-tellers.ts";
+import { type ToldChanges, tellListeners } from "./tell-changes.ts";
+import { type TellContext, tellOne, wholeTime } from "./tell-one.ts";
+import { textfileTeller } from "./write-textfile.ts";
+
+/** An execution that ended. */
+export interface EndToTell {
+  readonly begin: BeginLine;
+  readonly result: Omit<ResultLine, "troubles">;
+  readonly runs: readonly RunLine[];
+  readonly changes: Changes;
+  /** End of the last execution before this one that succeeded, by the records; null where none is known. */
+  readonly lastSuccess: string | null;
+  /** When the schedule starts the job next; null without a schedule. */
+  readonly nextStart: string | null;
+}
+
+/**
+ * Tells how an execution ended: the heartbeat always, webhook and command of changes, all side by side; then the figures,
+ * in which those are counted who could not be told. Never throws, changes no exit status, and takes about a minute at most.
+ * What was told at the start has to be over: a heartbeat's start must not come after its end.
+ */
+export async function tellEnd(tellers: Tellers, end: EndToTell): Promise<ToldChanges> {
+  using time = wholeTime(tellers.times, tellers.signal);
+  const context = { ...tellers, signal: time.signal };
+  const beat = end.result.exit === exit.done ? "done" : "fail";
+  const [beats, changed] = await Promise.all([
+    tellers.heartbeat === null ? [] : tellOne(heartbeatTeller(tellers.heartbeat, beat), context),
+    tellListeners(tellers, end, context),
+  ]);
+  const lines = [beats, changed.told].flat();
+  const failed = lines.filter(({ result }) => result === "failed").length;
+  return {
+    told: [...lines, ...(await tellFigures(tellers, end, failed, context))],
+    troubles: changed.troubles,
+  };
+}
+
+async function tellFigures(
+  { textfile, pushgateway }: Tellers,
+  end: EndToTell,
+  tellersFailed: number,
+  context: TellContext,
+): Promise<readonly ToldLine[]> {
+  const { job } = end.begin;
+  const figures = (lastSuccess: string | null) => metricsText({ ...end, lastSuccess, tellersFailed });
+  const lines: Promise<ToldLine>[] = [];
+  if (textfile !== null) {
+    const text = async (old: string) => await figures(end.lastSuccess ?? lastSuccessIn(old, job));
+    lines.push(tellOne(textfileTeller(textfile, text), context));
+  }
+  if (pushgateway !== null) {
+    lines.push(tellOne(pushgatewayTeller(pushgateway, await figures(end.lastSuccess)), context));
+  }
+  return await Promise.all(lines);
+}

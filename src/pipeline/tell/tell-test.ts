@@ -1,0 +1,41 @@
+import { isoOf } from "../../model/time.ts";
+import type { BeginLine, ToldLine } from "../record/job-record.ts";
+import { testMessage } from "./message.ts";
+import {
+  commandTeller,
+  heartbeatTeller,
+  pushgatewayTeller,
+  type Tellers,
+  webhookTeller,
+} from "./open-tellers.ts";
+import { type Teller, tellOne, wholeTime } from "./tell-one.ts";
+import { textfileTest } from "./write-textfile.ts";
+
+/**
+ * Tries everyone whom a job file names, side by side: a message that is a test, a heartbeat as of an execution that
+ * succeeds, no figures. Never throws; of the heartbeat there is one line, for its start and its end.
+ */
+export async function tellTest(
+  tellers: Tellers,
+  begin: Pick<BeginLine, "job" | "host" | "tool">,
+): Promise<readonly ToldLine[]> {
+  const { heartbeat, webhook, command, textfile, pushgateway } = tellers;
+  using time = wholeTime(tellers.times, tellers.signal);
+  const context = { ...tellers, signal: time.signal };
+  const message = testMessage(begin, isoOf(tellers.clock()));
+  const tell = async (teller: Teller) => await tellOne(teller, context);
+  const told: Promise<ToldLine>[] = [];
+  if (heartbeat !== null) {
+    told.push(
+      tell(heartbeatTeller(heartbeat, "start")).then(async (started) =>
+        started.result === "failed" ? started : await tell(heartbeatTeller(heartbeat, "done")),
+      ),
+    );
+  }
+  if (webhook !== null) told.push(tell(webhookTeller(webhook.address, message)));
+  if (command !== null) told.push(tell(commandTeller(command, message, tellers)));
+  if (textfile !== null) told.push(tell(textfileTest(textfile)));
+  // without figures the Pushgateway keeps those that it has
+  if (pushgateway !== null) told.push(tell(pushgatewayTeller(pushgateway, "")));
+  return await Promise.all(told);
+}

@@ -1,0 +1,46 @@
+import { hostname } from "node:os";
+import type { Trouble } from "../record/job-record.ts";
+import { heartbeatTeller, type Tellers } from "./open-tellers.ts";
+import { tellChanges } from "./tell-changes.ts";
+import { tellOne, wholeTime } from "./tell-one.ts";
+
+/** What became of a job outside of any execution: it cannot begin, or can again. */
+export interface UnbegunJob {
+  readonly job: string;
+  /** Stays the same for as long as it lasts. */
+  readonly key: string;
+  readonly tool: string;
+  readonly at: string;
+  /** The exit status it leads to; 0: it is over. */
+  readonly exit: number;
+  readonly text: string;
+  readonly hint: string | null;
+}
+
+/**
+ * Tells webhook and command of it; there is no record from which a later execution could know that they were told. Never
+ * throws.
+ */
+export async function tellUnbegun(tellers: Tellers, unbegun: UnbegunJob): Promise<void> {
+  const { job, key, tool, at, exit, text, hint } = unbegun;
+  const isOver = exit === 0;
+  const trouble: Trouble = {
+    ...{ key, kind: "job", instance: null, run: null, table: null },
+    ...{ level: String(exit), text, hint, since: at, told: null, mended: isOver ? at : null },
+  };
+  await tellChanges(tellers, {
+    begin: { job, host: hostname(), tool, id: null },
+    result: { at, exit },
+    changes: {
+      ...{ worse: isOver ? [] : [trouble], mended: isOver ? [trouble] : [], reminded: [] },
+      troubles: isOver ? [] : [trouble],
+    },
+  });
+}
+
+/** Tells a heartbeat that an execution failed which has no record. Never throws. */
+export async function tellFailedBeat(tellers: Tellers): Promise<void> {
+  if (tellers.heartbeat === null) return;
+  using time = wholeTime(tellers.times, tellers.signal);
+  await tellOne(heartbeatTeller(tellers.heartbeat, "fail"), { ...tellers, signal: time.signal });
+}

@@ -1,0 +1,43 @@
+import type { Scrubber } from "../../model/text/scrubber.ts";
+
+/** An address that may be a secret as a whole, as those of hooks are; only its words are shown. */
+export interface WebAddress {
+  /** What it is, for people: `the webhook`. */
+  readonly words: string;
+  /** What to look at where it does not work: `the variable ALERT_URL`. */
+  readonly from: string;
+  readonly url: URL;
+}
+
+/** The same address with more behind its path: a slash at its end and a query stay out of the way. */
+export function below({ url, ...rest }: WebAddress, part: string): WebAddress {
+  const longer = new URL(url);
+  longer.pathname = `${url.pathname.replace(/\/+$/, "")}/${part}`;
+  return { ...rest, url: longer };
+}
+
+/** Has a scrubber know an address as a whole, and each of its parts that may be a secret. */
+export function hideAddress(scrubber: Scrubber, written: string, { url }: WebAddress): void {
+  const { href, pathname, search, username, password, hash } = url;
+  const secrets = pathname.split("/").filter(isSecretLike);
+  const parts = [written, href, search.slice(1), hash.slice(1), username, password, ...secrets];
+  parts.push(...url.searchParams.values());
+  if (search !== "" || secrets.length > 0) parts.push(pathname + search);
+  for (const part of parts) {
+    scrubber.add(part);
+    scrubber.add(decoded(part));
+  }
+}
+
+/** Words such as `services` and `hooks` are in other texts as well. */
+function isSecretLike(part: string): boolean {
+  return part.length >= 16 || (part.length >= 6 && /\d/.test(part));
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

@@ -1,0 +1,20 @@
+import { airflowDag } from "./airflow-dag.ts";
+import { crontab } from "./crontab.ts";
+import { kubernetesCronjob } from "./kubernetes-cronjob.ts";
+import { systemdUnits } from "./systemd-units.ts";
+import type { UnitKind } from "./unit-kind.ts";
+import type { UnitPlan } from "./unit-plan.ts";
+
+/** The same job for another scheduler, as text to be put where it is read. */
+export function printUnits(kind: UnitKind, plan: UnitPlan): string {
+  switch (kind) {
+    case "systemd":
+      return systemdUnits(plan);
+    case "cron":
+      return crontab(plan);
+    case "kubernetes":
+      return kubernetesCronjob(plan);
+    case "airflow":
+      return airflowDag(plan);
+  }
+}
