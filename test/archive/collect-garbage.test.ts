@@ -62,9 +62,10 @@ async function plant(): Promise<void> {
   await put(layout.cacheFile(gone));
   await mkdir(dirname(layout.lockFile(gone)), { recursive: true });
   await copyFile(layout.lockFile(run), layout.lockFile(gone));
-  await copyFile(layout.lockFile(run), layout.readingFile(Date.now() - 60_000, "1-1"));
+  const minuteAgo = Date.now() - 60_000;
+  await copyFile(layout.lockFile(run), layout.readingFile(minuteAgo, "1-1"));
   // cut off by a kill
-  await put(layout.readingFile(Date.now() - 60_001, "1-1"));
+  await put(layout.readingFile(minuteAgo - 1, "1-1"));
   for (const name of [".archive.json.77-1.part", ".sources.json.77-1.part"])
     await put(join(layout.dir, name));
   await put(join(layout.jobsDir, ".rebuild-0123456789abcdef.json.77-1.part"));
