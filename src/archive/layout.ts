@@ -35,9 +35,11 @@ export function isPathName(name: string): boolean {
   return idOf(name) !== null || (name.length === longestName && /~[0-9a-f]{32}$/.test(name));
 }
 
-/** Whether a text is the name of a job, as job files give them: it is a folder's name as it stands. */
+/** The name of a job, as job files give them: it is a folder's name as it stands. */
+export const jobNamePattern = /^[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?$/;
+
 export function isJobName(text: string): boolean {
-  return /^[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?$/.test(text);
+  return jobNamePattern.test(text);
 }
 
 /** When the execution began whose record has this name, and its id; null for any other name. */

@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { RunvaultError } from "../model/error.ts";
+import { basicAuthorization } from "../model/text/address-secrets.ts";
 
 /** A gateway's address, with its secret apart. */
 export interface GatewayAddress {
@@ -27,21 +28,9 @@ export function readAddress(baseUrl: string): GatewayAddress {
     origin: url.origin,
     basePath,
     label: url.origin + basePath,
-    basicAuthorization: basicAuthorization(url),
+    basicAuthorization: basicAuthorization(url, "the gateway's address"),
     loopback: isLoopback(url.hostname),
   };
-}
-
-function basicAuthorization({ username, password }: URL): string | undefined {
-  if (username === "" && password === "") return undefined;
-  let pair: string;
-  try {
-    pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
-  } catch {
-    // the URIError would carry the text; what to do about it is all the user needs
-    throw wrong("the user name or password in the gateway's address has an invalid % escape");
-  }
-  return `Basic ${Buffer.from(pair, "utf8").toString("base64")}`;
 }
 
 function isLoopback(hostname: string): boolean {

@@ -154,6 +154,30 @@ alpha/2022-01-01  hint: Ask later.
     expect([status, stdout]).toEqual([5, expect.stringContaining("0000000i")]);
     expect(stderr).toContain(damaged);
   });
+
+  test("tells the last that can be read, and that a later one cannot", async () => {
+    await writeFile(await night(17), "{");
+    await night(18);
+    // nobody asked for the one before
+    expect(await command("jobs", "show")).toMatchObject({ status: 0, stderr: "" });
+    const damaged = await night(19);
+    await writeFile(damaged, "{");
+    const { status, stdout, stderr } = await command("jobs", "show");
+    expect([status, stdout]).toEqual([5, expect.stringContaining("0000000i")]);
+    expect(stderr).toContain(damaged);
+  });
+
+  test.each(["last", "0000000h", "zzz"])(
+    "does not say that %s is none where a record cannot be read",
+    async (id) => {
+      const damaged = await night(17);
+      await writeFile(damaged, "{");
+      const { status, stdout, stderr } = await command("jobs", "show", id);
+      expect([status, stdout]).toEqual([5, ""]);
+      expect(stderr).toContain(damaged);
+      expect(stderr).not.toMatch(/no job has run|no execution/);
+    },
+  );
 });
 
 describe("runvault status", () => {
@@ -275,6 +299,7 @@ describe("runvault status", () => {
     await symlink(file, join(archive.layout.recordsDir("nightly"), "20220120T000000.000Z-0000000k.ndjson"));
     const { status, stderr } = await command("status");
     expect([status, stderr]).toEqual([5, expect.stringContaining("a symbolic link, not a file")]);
+    expect(JSON.parse((await command("status", "--json")).stdout)).toMatchObject({ ok: false });
   });
 });
 

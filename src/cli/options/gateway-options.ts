@@ -7,6 +7,7 @@ import { transportChoices } from "../../gateway/transport-choice.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type RetryPolicy, retryPolicy } from "../../model/retry/retry-policy.ts";
 import { readSecretFile, readTokenFile } from "../../model/secret-file.ts";
+import { hideParts } from "../../model/text/address-secrets.ts";
 import { unreadable } from "../../model/unreadable.ts";
 import { countBuffersWithHeap } from "../apart/external-memory.ts";
 import type { Session } from "../process/session.ts";
@@ -131,14 +132,7 @@ async function gatewaySettings(
     });
   }
   const { username, password } = new URL(values.gateway);
-  for (const secret of [username, password]) {
-    session.scrubber.add(secret);
-    try {
-      session.scrubber.add(decodeURIComponent(secret));
-    } catch {
-      // a broken escape: the client refuses the address, in words that do not show it
-    }
-  }
+  hideParts(session.scrubber, [username, password]);
   const fromFile =
     values.tokenFile === undefined
       ? undefined

@@ -1,6 +1,7 @@
+import { basename } from "node:path";
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { openArchive } from "../../archive/archive.ts";
-import type { Layout } from "../../archive/layout.ts";
+import { type Layout, recordOfName } from "../../archive/layout.ts";
 import { tableStates } from "../../archive/manifest/manifest.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
@@ -72,13 +73,20 @@ async function recordOf(
   const damage: RunvaultError[] = [];
   // of records that are not asked for, damage is no news
   for await (const record of readRecords(layout, { onDamage: (error) => void damage.push(error) })) {
-    if (id === "last") return record;
+    if (id === "last") {
+      // one of these may be the last
+      for (const error of damage.filter(isOfRecord)) onDamage(error);
+      return record;
+    }
     if (record.id.startsWith(id)) found.push(record);
   }
   const [only] = found;
   if (found.length === 1) return only!;
   if (only === undefined) {
-    for (const error of damage) onDamage(error);
+    const unread = damage.filter(isOfRecord);
+    for (const error of damage) if (error !== unread.at(-1)) onDamage(error);
+    // it may be the one that is asked for
+    if (unread.length > 0) throw unread.at(-1)!;
     throw new RunvaultError(
       "invalid_argument",
       id === "last" ? "no job has run in this archive" : `no execution has the id ${JSON.stringify(id)}`,
@@ -91,6 +99,10 @@ async function recordOf(
     `the ids of ${found.length} executions begin with ${JSON.stringify(id)}`,
     { hint: `Give more of it: ${ids.join(", ")}${found.length > ids.length ? ", …" : ""}.` },
   );
+}
+
+function isOfRecord({ place }: RunvaultError): boolean {
+  return place.file !== undefined && recordOfName(basename(place.file)) !== null;
 }
 
 function withoutKinds({ plan, runs, after, told }: Told) {

@@ -51,7 +51,7 @@ export async function tellStatus(values: Values, session: Session): Promise<numb
   if (isLate) statuses.push(exit.incomplete);
   await session.print(
     session.json
-      ? `${JSON.stringify({ ok: !isLate, ...status }, null, 2)}\n`
+      ? `${JSON.stringify({ ok: statuses.length === 0, ...status }, null, 2)}\n`
       : statusText(status, now, command, session),
   );
   return worstExit(statuses);

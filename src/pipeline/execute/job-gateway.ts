@@ -3,6 +3,7 @@ import type { Gateway } from "../../gateway/gateway.ts";
 import { openGateway } from "../../gateway/open-gateway.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import { readSecretFile, readTokenFile, type SecretReading } from "../../model/secret-file.ts";
+import { hideParts } from "../../model/text/address-secrets.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
 import { unreadable } from "../../model/unreadable.ts";
 import type { JobFile } from "../file/job-files.ts";
@@ -26,7 +27,8 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
   const { gateway } = job;
   const { budget, tls } = gateway;
   const { retry, onNotice, onRowPages } = means;
-  addAddressSecrets(gateway.url, means.scrubber);
+  const { username, password } = new URL(gateway.url);
+  hideParts(means.scrubber, [username, password]);
   const token = await tokenOf(gateway, means);
   const isFile = gateway.token?.kind === "file";
   return openGateway(
@@ -57,19 +59,6 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
     },
     gateway.transport,
   );
-}
-
-/** Makes user and password of an address known as secrets, in each form that they have. */
-export function addAddressSecrets(address: string, scrubber: Scrubber): void {
-  const { username, password } = new URL(address);
-  for (const secret of [username, password]) {
-    scrubber.add(secret);
-    try {
-      scrubber.add(decodeURIComponent(secret));
-    } catch {
-      // a broken escape: the client refuses the address, in words that do not show it
-    }
-  }
 }
 
 async function tokenOf(

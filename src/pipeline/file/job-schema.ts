@@ -7,6 +7,7 @@ import {
   exportFormats,
   partitions,
 } from "../../analytics/export/export-format.ts";
+import { jobNamePattern } from "../../archive/layout.ts";
 import { transportChoices } from "../../gateway/transport-choice.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { cronFault } from "./cron.ts";
@@ -381,7 +382,7 @@ export function jobSchema(place: JobPlace) {
       jobVersion,
     ),
     name: key(
-      z.string({ error: nameMust }).regex(/^[a-z0-9](?:[a-z0-9-]{0,50}[a-z0-9])?$/, nameMust),
+      z.string({ error: nameMust }).regex(jobNamePattern, nameMust),
       "name of the job in metrics, records and messages: 1 to 52 lower-case letters, digits and hyphens",
       "nightly",
     ),

@@ -1,5 +1,6 @@
 import { Agent, EnvHttpProxyAgent, errors, request } from "undici";
 import { RunvaultError } from "../../model/error.ts";
+import { basicAuthorization } from "../../model/text/address-secrets.ts";
 import { isLoopback } from "../../serve/http/loopback.ts";
 import type { WebAddress } from "./web-address.ts";
 
@@ -29,7 +30,7 @@ export async function sendRequest(address: WebAddress, sent: Sent, signal: Abort
       signal,
       method: sent.method,
       body: sent.body ?? null,
-      headers: { "user-agent": "runvault", ...authorization(url), ...contentType(sent) },
+      headers: { "user-agent": "runvault", ...authorization(address), ...contentType(sent) },
     });
     answer.body.on("error", () => {});
     const { statusCode, headers } = answer;
@@ -46,10 +47,9 @@ export async function sendRequest(address: WebAddress, sent: Sent, signal: Abort
   }
 }
 
-function authorization({ username, password }: URL): Record<string, string> {
-  if (username === "" && password === "") return {};
-  const pair = [username, password].map((part) => decodeURIComponent(part)).join(":");
-  return { authorization: `Basic ${Buffer.from(pair, "utf8").toString("base64")}` };
+function authorization({ url, words }: WebAddress): Record<string, string> {
+  const value = basicAuthorization(url, `the address of ${words}`);
+  return value === undefined ? {} : { authorization: value };
 }
 
 function contentType({ type }: Sent): Record<string, string> {

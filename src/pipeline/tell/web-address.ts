@@ -1,3 +1,4 @@
+import { hideParts } from "../../model/text/address-secrets.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
 
 /** An address that may be a secret as a whole, as those of hooks are; only its words are shown. */
@@ -23,21 +24,10 @@ export function hideAddress(scrubber: Scrubber, written: string, { url }: WebAdd
   const parts = [written, href, search.slice(1), hash.slice(1), username, password, ...secrets];
   parts.push(...url.searchParams.values());
   if (search !== "" || secrets.length > 0) parts.push(pathname + search);
-  for (const part of parts) {
-    scrubber.add(part);
-    scrubber.add(decoded(part));
-  }
+  hideParts(scrubber, parts);
 }
 
 /** Words such as `services` and `hooks` are in other texts as well. */
 function isSecretLike(part: string): boolean {
   return part.length >= 16 || (part.length >= 6 && /\d/.test(part));
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }

@@ -273,6 +273,19 @@ describe("a heartbeat", () => {
     expect(scrubber.scrub("its password is s@cret-word")).toBe("its password is ***");
   });
 
+  test("is not asked with a user or password that has a broken escape, and the message shows neither", async () => {
+    await using receiver = await Receiver.open();
+    const { tellers, logged } = tellersOf({ heartbeat: receiver.url.replace("//", "//pager:%zzsecret@") });
+    const told = await tellStart(tellers);
+    expect(told).toEqual([expect.objectContaining({ result: "failed", attempts: 1 })]);
+    expect(told[0]!.error).toMatchObject({
+      code: "invalid_argument",
+      message: "the user name or password in the address of the heartbeat has an invalid % escape",
+    });
+    expect(receiver.received).toEqual([]);
+    expect(JSON.stringify({ told, logged })).not.toContain("zzsecret");
+  });
+
   test("is nobody's where the file names none", async () => {
     expect(await tellStart(tellersOf({}).tellers)).toEqual([]);
   });
