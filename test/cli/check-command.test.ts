@@ -168,26 +168,30 @@ keep: { jobs: 90d }
     ],
   ];
 
-  it("whichever value of the file it stands for, right or wrong", async () => {
-    expect(places.length).toBeGreaterThan(35);
-    const [first, second] = [join(folder, "first.yaml"), join(folder, "second.yaml")];
-    let sound = 0;
-    for (const { index, 0: found, 1: value } of places) {
-      const at = index + found.length - value!.length;
-      const text = `${whole.slice(0, at)}"\${V}"${whole.slice(at + value!.length)}`;
+  let sound = 0;
+  it.each(places.map((place, nth) => ({ nth, index: place.index, found: place[0], value: place[1]! })))(
+    "where it stands for $value, right or wrong",
+    async ({ nth, index, found, value }) => {
+      const [first, second] = [join(folder, "first.yaml"), join(folder, "second.yaml")];
+      const at = index + found.length - value.length;
+      const text = `${whole.slice(0, at)}"\${V}"${whole.slice(at + value.length)}`;
       await writeFile(first, text);
       await writeFile(second, text);
-      for (const content of values) {
+      for (const [index, content] of values.entries()) {
         const env = { V: content, ZQ5ECRET: "http://zq5ecret", BEAT: "http://h", ALERT: "http://h" };
-        for (const form of [[], ["--json"]]) {
-          const { stdout, stderr } = await runInside(["check", first, second, ...form], { env });
-          expect(stdout).not.toMatch(/zq5ecret/i);
-          expect(stderr).toBe("");
-          if (stdout.includes("first.yaml: ok")) sound++;
-        }
+        // each place and each value in both
+        const form = (nth + index) % 2 === 0 ? [] : ["--json"];
+        const { stdout, stderr } = await runInside(["check", first, second, ...form], { env });
+        expect(stdout).not.toMatch(/zq5ecret/i);
+        expect(stderr).toBe("");
+        if (stdout.includes("first.yaml: ok")) sound++;
       }
-    }
-    expect(sound).toBeGreaterThan(50);
+    },
+  );
+
+  it("in many places, in some of which it is right", () => {
+    expect(places.length).toBeGreaterThan(35);
+    expect(sound).toBeGreaterThan(25);
   });
 });
 
