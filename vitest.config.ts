@@ -21,6 +21,8 @@ export default defineConfig({
     // limits are for what hangs: ten times what the slowest case takes alone
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // in CI the machine has other work: what fails once is tried once more, and is listed as such
+    retry: process.env.CI === undefined ? 0 : 1,
     expect: { poll: { timeout: 30_000, interval: 20 } },
     // two cores, and one more for those that wait
     maxWorkers: 3,

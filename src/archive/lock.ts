@@ -1,4 +1,4 @@
-import { chmod } from "node:fs/promises";
+import { chmod, rm } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import type { DuckDBConnection } from "@duckdb/node-api";
@@ -22,7 +22,7 @@ import {
 
 /**
  * Garbage collection, an acceptance or a small run's job have a run for less than this: none of these is a reason to end a
- * job, or to leave a run for the next night.
+ * job, or to leave a run for the next night. A lock's file is made in less, too.
  */
 const briefMs = 2_000;
 
@@ -36,15 +36,31 @@ export async function lockRun(layout: Layout, run: RunRef, signal?: AbortSignal)
 
 /**
  * Holds a run: a kernel lock, taken through DuckDB's own lock on its database file, so that a killed process leaves nothing
- * behind. Throws `locked` and names the holder's process where DuckDB does, and `archive_damaged` where the run's folders
- * are not all real ones; then nothing has been written.
+ * behind but the file, which goes with the lock. Throws `locked` and names the holder's process where DuckDB does, and
+ * `archive_damaged` where the run's folders are not all real ones; then nothing has been written.
  */
 export async function lockRunNow(layout: Layout, run: RunRef): Promise<AsyncDisposable> {
   await requireRealFoldersOf(layout, run);
-  return await lockFile(layout, layout.lockFile(run), "is working on this run", {
+  return await lockForNow(layout, layout.lockFile(run), "is working on this run", {
     instance: run.instanceId,
     run: run.runId,
   });
+}
+
+/** As `lockFile`, of a file that goes with the lock: thousands of runs would have one of 12 kB each, for nothing. */
+async function lockForNow(...asked: Parameters<typeof lockFile>): Promise<AsyncDisposable> {
+  const lock = await lockFile(...asked);
+  const [, file] = asked;
+  return {
+    [Symbol.asyncDispose]: async () => {
+      try {
+        // while it is held: whoever opened it ahead of this finds another in its place, or none, and tries again
+        await tolerated(rm(file, { force: true }));
+      } finally {
+        await lock[Symbol.asyncDispose]();
+      }
+    },
+  };
 }
 
 /** Holds what concerns the archive as a whole: types of columns. Throws `locked`. */
@@ -81,8 +97,8 @@ async function inTurn(
 }
 
 /**
- * Holds all runs that are archived or ever had a job, so that none is under way. Throws `locked` and holds none where
- * another job has one of them.
+ * Holds all runs that are archived, are being worked on, or were left half done, so that none is under way. Throws
+ * `locked` and holds none where another job has one of them.
  */
 export async function lockAllRuns({
   layout,
@@ -91,15 +107,15 @@ export async function lockAllRuns({
   await using locks = new Disposables();
   const files = new Set([
     ...(await lockFilesIn(layout)),
-    // a copy of an archive may come without its locks
     ...(await manifestPaths(layout, store)).map((manifest) => lockOf(layout, manifest)),
+    ...(await locksOfPending(layout)),
   ]);
   const lastMs = performance.now() + briefMs;
   const left = () => lastMs - performance.now();
   for (const file of files) {
     locks.use(
       await inTurn(
-        () => lockFile(layout, file, "is working on a run of this archive", {}),
+        () => lockForNow(layout, file, "is working on a run of this archive", {}),
         left(),
         undefined,
       ),
@@ -108,12 +124,22 @@ export async function lockAllRuns({
   return locks.move();
 }
 
-/** The locks of runs that ever had a job. */
+/** The locks of runs that have a job now, or one that was killed. */
 async function lockFilesIn({ locksDir }: Layout): Promise<string[]> {
   const found: string[] = [];
   for (const instance of await namesIn(locksDir)) {
     for (const name of await namesIn(join(locksDir, instance)))
       if (name.endsWith(".duckdb") && !name.startsWith(".")) found.push(join(locksDir, instance, name));
+  }
+  return found;
+}
+
+/** The locks of runs of which work is left that the next job goes on with. */
+async function locksOfPending({ locksDir, pendingRoot }: Layout): Promise<string[]> {
+  const found: string[] = [];
+  for (const instance of await namesIn(pendingRoot)) {
+    for (const run of await namesIn(join(pendingRoot, instance)))
+      found.push(join(locksDir, instance, `${run}.duckdb`));
   }
   return found;
 }
@@ -130,7 +156,6 @@ export async function lockFile(
   holder: string,
   place: ErrorPlace,
 ): Promise<AsyncDisposable> {
-  await makeRealFolder(layout, dirname(file));
   // DuckDB reads the log beside its file, too
   for (const name of [file, `${file}.wal`]) await requireRealFile(name);
   const locked = (pid: string | undefined, cause?: unknown) =>
@@ -145,7 +170,7 @@ export async function lockFile(
   held.add(file);
   try {
     const locks = await lockingDuckDB();
-    const name = await attach(locks, file);
+    const name = await attach(locks, layout, file);
     // whoever may write in the archive has to be able to lock it, whatever the umask of the lock's maker
     await tolerated(chmod(file, (await permissionsAt(layout, file)).file));
     return {
@@ -206,13 +231,17 @@ async function lookAt(layout: Layout, file: string): Promise<LockHolder | null> 
     const message = cause instanceof Error ? cause.message : String(cause);
     if (isConflict(message)) return { pid: Number(pidIn(message) ?? 0) || null };
     // removed meanwhile, or cut off by a kill while it was made: whoever made it is gone
-    if (/does not exist/i.test(message) || isTorn(message)) return null;
+    if (isGone(message) || isTorn(message)) return null;
     throw RunvaultError.from(cause, { place: { file } });
   }
 }
 
 function isConflict(message: string): boolean {
   return /conflicting lock/i.test(message);
+}
+
+function isGone(message: string): boolean {
+  return /does not exist|no such file or directory/i.test(message);
 }
 
 function isTorn(message: string): boolean {
@@ -223,16 +252,28 @@ function pidIn(message: string): string | undefined {
   return /PID (\d+)/.exec(message)?.[1];
 }
 
-/** Gives the name under which the lock is held. */
-async function attach(locks: DuckDBConnection, file: string): Promise<string> {
+/** Makes the file where it is missing, and its folder; gives the name under which the lock is held. */
+async function attach(locks: DuckDBConnection, layout: Layout, file: string): Promise<string> {
+  const lastMs = performance.now() + briefMs;
   for (;;) {
+    await makeRealFolder(layout, dirname(file));
     const before = await lstatOrNull(file);
     const name = `lock_${++taken}`;
-    await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
+    try {
+      await locks.run(`ATTACH ${literal(file)} AS ${name} (TYPE duckdb)`);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : "";
+      // another process removed the file or its folder, or is making it
+      const isPassing = isGone(message) || isTorn(message);
+      if (!isPassing || performance.now() >= lastMs) throw error;
+      await setTimeout(5);
+      continue;
+    }
     const after = await lstatOrNull(file);
-    const isSame = before === null || (before.ino === after?.ino && before.birthtimeMs === after.birthtimeMs);
+    const isSame = before?.ino === after?.ino && before?.birthtimeMs === after?.birthtimeMs;
     if (after !== null && isSame) return name;
-    // garbage collection removed the file between its opening and its locking: whoever comes next locks another
+    // made just now, by this process or by one that may have removed it again between its opening here and its locking:
+    // only of a file that was there before, and still is, everybody has the same lock
     await locks.run(`DETACH ${name}`);
   }
 }

@@ -37,7 +37,12 @@ async function collect(more: Partial<CollectOptions> = {}) {
   return { removed: some(removed), kept: some(kept), tallies: { removed, kept }, failures };
 }
 
-const tree = () => treeOf(under.archive.dir);
+/** What is in the archive, but for folders of locks, which come and go with these. */
+async function tree() {
+  const found = await treeOf(under.archive.dir);
+  for (const path of found.keys()) if (/^locks\/[^.][^/]*$/.test(path)) found.delete(path);
+  return found;
+}
 
 /** Of each kind of garbage one in each folder, and beside it what nobody may touch. */
 async function plant(): Promise<void> {
@@ -61,9 +66,13 @@ async function plant(): Promise<void> {
   }
   await put(layout.cacheFile(gone));
   await mkdir(dirname(layout.lockFile(gone)), { recursive: true });
-  await copyFile(layout.lockFile(run), layout.lockFile(gone));
   const minuteAgo = Date.now() - 60_000;
-  await copyFile(layout.lockFile(run), layout.readingFile(minuteAgo, "1-1"));
+  {
+    // as a kill leaves them
+    await using _lock = await lockRun(layout, run);
+    await copyFile(layout.lockFile(run), layout.lockFile(gone));
+    await copyFile(layout.lockFile(run), layout.readingFile(minuteAgo, "1-1"));
+  }
   // cut off by a kill
   await put(layout.readingFile(minuteAgo - 1, "1-1"));
   for (const name of [".archive.json.77-1.part", ".sources.json.77-1.part"])
@@ -134,7 +143,7 @@ test("generations before the last go once nobody reads them, and none is gone th
 test("a run that a job works on is passed over, and work that the next job goes on with stays", async () => {
   const { place, archive } = under;
   const source = new ArraySource(gone, new Map([["fills", rowsAt(gone, "fills", hours(40).map(at))]]));
-  const whole = await treeOf(archive.dir);
+  const whole = await tree();
   const killed = new Error("killed");
   const until = (step: string) => (name: string) => {
     if (name === step) throw killed;

@@ -1,11 +1,12 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { Layout } from "../../src/archive/layout.ts";
-import { lockAllRuns, lockArchive, lockRun, lockRunNow } from "../../src/archive/lock.ts";
+import { lockAllRuns, lockArchive, lockRun, lockRunInTurn, lockRunNow } from "../../src/archive/lock.ts";
 import { FolderStore } from "../../src/archive/storage/folder-store.ts";
+import type { RunRef } from "../../src/model/source.ts";
 
 let folder: string;
 let layout: Layout;
@@ -30,18 +31,41 @@ test("a run is one job's until that gives it back, whatever else is locked meanw
   await using _again = await lockRun(layout, run);
 });
 
-test("all runs at once are those that ever had a job, and none stays locked where one is not free", async () => {
+test("all runs at once are those that are archived or left half done, and none stays locked where one is not free", async () => {
   const runs = ["a", "b", "c"].map((runId) => ({ ...run, runId }));
-  for (const each of runs) await (await lockRun(layout, each))[Symbol.asyncDispose]();
+  const [archived, pending, killed] = runs as [RunRef, RunRef, RunRef];
+  await mkdir(dirname(layout.manifestFile(archived)), { recursive: true });
+  await writeFile(layout.manifestFile(archived), "{}");
+  await mkdir(layout.pendingDir(pending), { recursive: true });
+  {
+    await using _lock = await lockRun(layout, killed);
+    await copyFile(layout.lockFile(killed), join(folder, "lock"));
+  }
+  await copyFile(join(folder, "lock"), layout.lockFile(killed));
   {
     await using _all = await lockAllRuns({ layout, store: new FolderStore(layout) });
     for (const each of runs) await expect(lockRun(layout, each)).rejects.toMatchObject({ code: "locked" });
   }
-  await using _last = await lockRun(layout, runs[2]!);
+  await using _last = await lockRun(layout, killed);
   await expect(lockAllRuns({ layout, store: new FolderStore(layout) })).rejects.toMatchObject({
     code: "locked",
   });
   for (const each of runs.slice(0, 2)) await (await lockRun(layout, each))[Symbol.asyncDispose]();
+});
+
+test("the file of a run's lock goes with the lock, and whoever waits for it has the next one alone", async () => {
+  const lock = await lockRun(layout, run);
+  let holders = 0;
+  const waiting = Array.from({ length: 8 }, async () => {
+    await using _lock = await lockRunInTurn(layout, run, new AbortController().signal);
+    expect(++holders).toBe(1);
+    await setTimeout(20);
+    holders--;
+  });
+  await setTimeout(100);
+  await lock[Symbol.asyncDispose]();
+  await Promise.all(waiting);
+  expect(await readdir(dirname(layout.lockFile(run)))).toEqual([]);
 });
 
 test("a run that another has for a moment is waited for, and its signal ends the waiting", async () => {

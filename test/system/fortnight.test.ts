@@ -133,9 +133,10 @@ class Fortnight implements AsyncDisposable {
     const { port } = this.#receiver.address() as AddressInfo;
     this.gateway.time += 60_000_000_000n;
     const args = [night, join(this.folder, "nightly.yaml"), `${this.gateway.time}`];
+    const { PATH = "", NODE_COMPILE_CACHE = "" } = process.env;
     const child = spawn(process.execPath, [...args, ...(deadlineMs === undefined ? [] : [`${deadlineMs}`])], {
       env: {
-        PATH: process.env.PATH,
+        ...{ PATH, NODE_COMPILE_CACHE },
         ALERT: `http://127.0.0.1:${port}/alert`,
         BEAT: `http://127.0.0.1:${port}`,
         ...env,

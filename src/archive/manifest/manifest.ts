@@ -248,9 +248,12 @@ export const manifestSchema = z.strictObject({
 });
 export type Manifest = z.infer<typeof manifestSchema>;
 
-/** A manifest's text, with the hash of the rest at its end: a flipped byte anywhere in it is noticed. */
+/**
+ * A manifest's text, with the hash of the rest at its end: a flipped byte anywhere in it is noticed. In one line, for of a
+ * small run it is the largest file: `jq . FILE` shows it to people.
+ */
 export function manifestText(manifest: Manifest): string {
-  return `${JSON.stringify({ ...manifest, sha256: hashOf(manifest) }, null, 1)}\n`;
+  return `${JSON.stringify({ ...manifest, sha256: hashOf(manifest) })}\n`;
 }
 
 /** The hash of a manifest without its hash. */

@@ -4,7 +4,7 @@ import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 import { type Nanoseconds, wallClock } from "../../model/time.ts";
 import type { Archive } from "../archive.ts";
-import { lockFile, lockRunNow } from "../lock.ts";
+import { lockFile, lockHolder, lockRunNow } from "../lock.ts";
 import { asideOwner, removeIfEmpty } from "../storage/fsync-files.ts";
 import { archiveShape, type FolderShape } from "../storage/own-names.ts";
 import { lstatOrNull, requireRealFolders } from "../storage/real-folder.ts";
@@ -117,20 +117,12 @@ class Collection implements Collected {
     if (!this.#options.dryRun) await this.#removeEmpty(dirname(this.#archive.layout.lockFile(run)));
   }
 
-  /** The run's lock, which leaves no file behind where there was none; null in a dry run that finds none. */
+  /** The run's lock; in a dry run only whether somebody has it. */
   async #lock(run: RunRef): Promise<AsyncDisposable | "held" | null> {
-    const file = this.#archive.layout.lockFile(run);
-    const isThere = (await lstatOrNull(file)) !== null;
-    if (!isThere && this.#options.dryRun) return null;
+    const { layout } = this.#archive;
+    if (this.#options.dryRun) return (await lockHolder(layout, layout.lockFile(run))) === null ? null : "held";
     try {
-      const lock = await lockRunNow(this.#archive.layout, run);
-      if (isThere) return lock;
-      return {
-        [Symbol.asyncDispose]: async () => {
-          await rm(file, { force: true });
-          await lock[Symbol.asyncDispose]();
-        },
-      };
+      return await lockRunNow(layout, run);
     } catch (error) {
       if (error instanceof RunvaultError && error.code === "locked") return "held";
       throw error;
