@@ -22,6 +22,8 @@ export class Gathering<T, R> {
   readonly #act: (items: readonly T[]) => Promise<readonly (() => R)[]>;
   readonly #limits: GatheringLimits<T>;
   #waiting: Waiting<T, R>[] = [];
+  /** What those who wait weigh together. */
+  #weight = 0;
   #timer: NodeJS.Timeout | undefined;
   #acting = false;
   #isDue = false;
@@ -41,10 +43,12 @@ export class Gathering<T, R> {
       // what has begun with it ends with it: its files are being written
       if (!this.#waiting.includes(waiting)) return;
       this.#waiting = this.#waiting.filter((one) => one !== waiting);
+      this.#weight -= this.#weightOf(item);
       reject(signal?.reason);
     };
     signal?.addEventListener("abort", leave, { once: true });
     this.#waiting.push(waiting);
+    this.#weight += this.#weightOf(item);
     this.#wait();
     try {
       return await promise;
@@ -56,9 +60,13 @@ export class Gathering<T, R> {
   /** Has the pause counted anew: nobody else may be coming by now. */
   #wait(): void {
     clearTimeout(this.#timer);
-    const { most, weightOf = () => 1, pauseMs } = this.#limits;
-    if (this.#waiting.reduce((sum, { item }) => sum + weightOf(item), 0) >= most) this.#begin();
+    const { most, pauseMs } = this.#limits;
+    if (this.#weight >= most) this.#begin();
     else this.#timer = setTimeout(() => this.#begin(), pauseMs());
+  }
+
+  #weightOf(item: T): number {
+    return this.#limits.weightOf?.(item) ?? 1;
   }
 
   /** The pause is asked for again: what it went by has changed. */
@@ -78,6 +86,7 @@ export class Gathering<T, R> {
       this.#isDue = false;
       const together = this.#waiting;
       this.#waiting = [];
+      this.#weight = 0;
       try {
         const results = await this.#act(together.map(({ item }) => item));
         for (const [index, { resolve, reject }] of together.entries()) {
