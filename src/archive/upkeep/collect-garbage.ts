@@ -120,7 +120,8 @@ class Collection implements Collected {
   /** The run's lock; in a dry run only whether somebody has it. */
   async #lock(run: RunRef): Promise<AsyncDisposable | "held" | null> {
     const { layout } = this.#archive;
-    if (this.#options.dryRun) return (await lockHolder(layout, layout.lockFile(run))) === null ? null : "held";
+    if (this.#options.dryRun)
+      return (await lockHolder(layout, layout.lockFile(run))) === null ? null : "held";
     try {
       return await lockRunNow(layout, run);
     } catch (error) {
