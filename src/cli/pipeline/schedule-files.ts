@@ -37,6 +37,7 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
       .finally(() => telling.delete(done));
     telling.add(done);
   };
+  let lastTold = Promise.resolve();
 
   const history = async (file: JobFile): Promise<JobHistory | null> => {
     try {
@@ -72,7 +73,10 @@ export async function scheduleFiles(values: Values, session: Session): Promise<n
     (event) => {
       if (event.kind === "ended" && jobs.has(event.job)) during(measure(jobs.get(event.job)!));
       const changed = fileChangeIn(event);
-      if (changed !== null) during(tell(changed, session));
+      if (changed === null) return;
+      // none overtakes another: the last that is told is how the file stands
+      lastTold = lastTold.catch(() => {}).then(() => tell(changed, session));
+      during(lastTold);
     },
   ];
   const scheduler = new Scheduler({
