@@ -295,6 +295,8 @@ const folders = {
   },
   "serve/rpc": { doors: [], within: ["rpc-call", "rpc-routes"] },
   simulator: { doors: ["simulator"], within: ["seen-run", "simulator-options"] },
+  "simulator/bars": { doors: [], within: ["bars", "csv-bars", "generated-bars", "moved-bars"] },
+  "simulator/books": { doors: [], within: ["position", "statistics"] },
   "simulator/control": {
     doors: ["instance-fault"],
     within: ["catalog", "instance-life", "simulated-control"],
@@ -306,14 +308,12 @@ const folders = {
   "simulator/world": {
     doors: [],
     within: [
-      "bars",
       "begun-run",
       "fixed-point",
       "random",
       "run-plan",
       "run-rows",
       "run-summary",
-      "statistics",
       "strategy",
       "world",
     ],

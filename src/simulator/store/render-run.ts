@@ -2,11 +2,11 @@ import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { canonicalDouble } from "../../row/line.ts";
-import { type Bar, barMicros } from "../world/bars.ts";
+import { type Bar, barMicros } from "../bars/bars.ts";
+import { type EquityStatistics, equityStatistics, statisticsConvention } from "../books/statistics.ts";
 import { formatScaled } from "../world/fixed-point.ts";
 import { randomFrom } from "../world/random.ts";
 import type { RowSink, RunPlan } from "../world/run-plan.ts";
-import { type EquityStatistics, equityStatistics, statisticsConvention } from "../world/statistics.ts";
 import { crossoverStrategy } from "../world/strategy.ts";
 import { latestMicros, type TableWriter, tableWriter, type WrittenTable } from "./table-writer.ts";
 

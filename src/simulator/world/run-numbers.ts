@@ -1,7 +1,7 @@
 import { parseTime } from "../../model/time.ts";
+import { barMicros } from "../bars/bars.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
 import type { RenderedRun } from "../store/render-run.ts";
-import { barMicros } from "./bars.ts";
 
 type Numbering = Pick<SimulatorOptions, "runs" | "templates" | "growing">;
 

@@ -1,5 +1,5 @@
 import type { TableName } from "../../model/profile/table.ts";
-import type { BarSource } from "./bars.ts";
+import type { BarSource } from "../bars/bars.ts";
 
 /** Everything that decides a run's rows. */
 export interface RunPlan {

@@ -1,9 +1,9 @@
 import { RunvaultError } from "../../model/error.ts";
 import { canonicalDouble } from "../../row/line.ts";
-import type { Bar } from "./bars.ts";
+import type { Bar } from "../bars/bars.ts";
+import { feeAt, openPosition, type Position, type Side } from "../books/position.ts";
 import { divideHalfEven, formatScaled } from "./fixed-point.ts";
 import { movingAverage } from "./moving-average.ts";
-import { feeAt, openPosition, type Position, type Side } from "./position.ts";
 import type { Random } from "./random.ts";
 import type { RowSink, RunPlan } from "./run-plan.ts";
 

@@ -7,13 +7,13 @@ import { makeFolder, privateFile, privateFolder } from "../../model/make-folder.
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import type { BarSource } from "../bars/bars.ts";
+import { csvBars } from "../bars/csv-bars.ts";
+import { generatedBars } from "../bars/generated-bars.ts";
+import { movedBars } from "../bars/moved-bars.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
 import { dataFileName, indexFileName, type RenderedRun, renderRun } from "../store/render-run.ts";
 import type { WrittenTable } from "../store/table-writer.ts";
-import type { BarSource } from "./bars.ts";
-import { csvBars } from "./csv-bars.ts";
-import { generatedBars } from "./generated-bars.ts";
-import { movedBars } from "./moved-bars.ts";
 import { movedRun, renderedNumbers, runIdOf, startMicrosOf, templateCount } from "./run-numbers.ts";
 import type { RunPlan } from "./run-plan.ts";
 

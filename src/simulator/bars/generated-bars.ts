@@ -1,6 +1,6 @@
+import { formatScaled } from "../world/fixed-point.ts";
+import { randomFrom } from "../world/random.ts";
 import { type Bar, type BarSource, barMicros } from "./bars.ts";
-import { formatScaled } from "./fixed-point.ts";
-import { randomFrom } from "./random.ts";
 
 const batchBars = 1024;
 /** Half the span of one of a bar's four moves: 0.05 % of the anchor. */
