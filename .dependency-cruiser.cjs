@@ -295,8 +295,14 @@ const folders = {
   },
   "serve/rpc": { doors: [], within: ["rpc-call", "rpc-routes"] },
   simulator: { doors: ["simulator"], within: ["seen-run", "simulator-options"] },
-  "simulator/bars": { doors: [], within: ["bars", "csv-bars", "generated-bars", "moved-bars"] },
-  "simulator/books": { doors: [], within: ["position", "statistics"] },
+  "simulator/bars": {
+    doors: [],
+    within: ["bars", "csv-bars", "generated-bars", "moved-bars", "sibling-bars"],
+  },
+  "simulator/books": {
+    doors: ["book-fault"],
+    within: ["book-break", "ledger", "position", "statistics"],
+  },
   "simulator/control": {
     doors: ["instance-fault"],
     within: ["catalog", "instance-life", "simulated-control"],
@@ -310,11 +316,12 @@ const folders = {
     within: [
       "begun-run",
       "fixed-point",
+      "play-run",
       "random",
+      "run-numbers",
       "run-plan",
       "run-rows",
       "run-summary",
-      "strategy",
       "world",
     ],
   },

@@ -33,7 +33,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
     folder ??= makeTemporaryFolder("runs");
     const target = join(await folder, `${instance}-${run}`);
     await mkdir(target, privateFolder);
-    const plan = await planOfBegunRun(options, world.symbol, instance, run, startMicros);
+    const plan = await planOfBegunRun(options, world.instruments, instance, run, startMicros);
     const done = await renderRun(plan, target, () => ending.signal.throwIfAborted());
     return { ...done, growing: true, folder: target };
   };
