@@ -42,7 +42,7 @@ import { runRows } from "./world/run-rows.ts";
 import { summaryOf } from "./world/run-summary.ts";
 import { openWorld, type RenderWatch, tableFiles, type World, type WorldRun } from "./world/world.ts";
 
-export type { SimulatorOptions } from "./simulator-options.ts";
+export type { GivenOptions, SimulatorOptions } from "./simulator-options.ts";
 export type { RenderWatch } from "./world/world.ts";
 
 /** When a run happens. */
