@@ -175,7 +175,7 @@ ${listed(bookFaultKinds)}
 Examples:
   runvault simulate --seed 7 --instances 2 --runs 3 --port 8080
   runvault simulate --bars btc-perp-1m-2022-01.csv.gz --fault cut@fills:1000
-  runvault simulate --symbols 3 --currencies USD,EUR --accounting margin --transfers 6 --funding 8h --edge 10
+  runvault simulate --symbols 3 --currencies USD,EUR --accounting margin --edge 10
 `;
 }
 
