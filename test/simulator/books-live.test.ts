@@ -80,6 +80,20 @@ test.each(["spot", "margin"] as const)(
   },
 );
 
+test("figures of several currencies are told apart live", async () => {
+  const { world, run } = await growing("spot");
+  await using _world = world;
+  now = world.span(run).ended - minute;
+  const feeds = await world.feeds("alpha-1", "portfolio.core");
+  expect(feeds.map(({ identity }) => identity)).toEqual([[], ["name", "window", "currency"]]);
+  const stop = new AbortController();
+  for await (const { table, rows } of feeds[0]!.values(stop.signal)) {
+    expect(table).toBe("equity");
+    expect(rows.map((line) => JSON.parse(line).currency).sort()).toEqual(["EUR", "USD"]);
+    stop.abort();
+  }
+});
+
 test("a run that begins when asked has books like the others, without their faults", async () => {
   const { world, run } = await growing("margin", ["skip-state@*"]);
   await using _world = world;

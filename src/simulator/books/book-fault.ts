@@ -42,13 +42,13 @@ const kinds = {
     hint: longer,
   },
   "lose-order": {
-    meaning: "an order has no rows; its fills are there",
+    meaning: "a market order has no rows; its fills are there",
     needs: "a market order",
     hint: longer,
   },
   "skip-state": {
-    meaning: "an order goes on without having been accepted: its row ACCEPTED is missing",
-    needs: "an accepted order",
+    meaning: "a market order is filled without having been accepted: its row ACCEPTED is missing",
+    needs: "a market order",
     hint: longer,
   },
   "shift-average": {

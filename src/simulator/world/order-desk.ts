@@ -113,7 +113,9 @@ export function orderDesk(options: OrderDeskOptions): OrderDesk {
       order.micros = micros;
       order.nanos = nanos;
     }
-    if (order.lost || (kind === "ACCEPTED" && books.at("skip-state"))) return;
+    // a limit order may have no step after this one by which it would be missed
+    const isSkipped = kind === "ACCEPTED" && order.type === "MARKET" && books.at("skip-state");
+    if (order.lost || isSkipped) return;
     if (kind === "SUBMITTED") tally.orders += 1;
     emit(
       "orders",
