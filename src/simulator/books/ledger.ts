@@ -1,4 +1,4 @@
-import { type Nanos, openPosition, type Side } from "./position.ts";
+import { type Nanos, openPosition, type Position, type Side } from "./position.ts";
 
 /**
  * How an account tells of what it holds. `spot`: a purchase is paid from cash, and a position is worth what it would
@@ -48,7 +48,7 @@ export interface Ledger {
 
 /** Books without money. */
 export function openLedger(currency: string, accounting: Accounting): Ledger {
-  const held: { readonly holding: Holding; readonly position: ReturnType<typeof openPosition> }[] = [];
+  const held: { readonly holding: Holding; readonly position: Position }[] = [];
   const holdings: Holding[] = [];
   let deposited = 0n;
   // what is left of all money when every purchase is paid from it

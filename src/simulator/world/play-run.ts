@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { type Bar, barMicros } from "../bars/bars.ts";
 import { siblingBars } from "../bars/sibling-bars.ts";
 import type { BookBreak } from "../books/book-break.ts";
-import { openLedger } from "../books/ledger.ts";
+import { type Ledger, openLedger } from "../books/ledger.ts";
 import { accountMoves } from "./account-moves.ts";
 import { accountRows } from "./account-rows.ts";
 import { eventRows } from "./event-rows.ts";
@@ -121,7 +121,7 @@ export async function playRun(
 /** The run's instruments, each with bars, a place in the books of its currency, and a strategy of its own. */
 function tradedInstruments(
   plan: RunPlan,
-  ledgers: readonly ReturnType<typeof openLedger>[],
+  ledgers: readonly Ledger[],
   books: BookBreak,
   tally: RunTally,
   emit: RowSink,
