@@ -295,6 +295,14 @@ const folders = {
   },
   "serve/rpc": { doors: [], within: ["rpc-call", "rpc-routes"] },
   simulator: { doors: ["simulator"], within: ["seen-run", "simulator-options"] },
+  "simulator/bars": {
+    doors: [],
+    within: ["bars", "csv-bars", "generated-bars", "moved-bars", "sibling-bars"],
+  },
+  "simulator/books": {
+    doors: ["book-fault"],
+    within: ["book-break", "ledger", "position", "statistics"],
+  },
   "simulator/control": {
     doors: ["instance-fault"],
     within: ["catalog", "instance-life", "simulated-control"],
@@ -306,15 +314,14 @@ const folders = {
   "simulator/world": {
     doors: [],
     within: [
-      "bars",
       "begun-run",
       "fixed-point",
+      "play-run",
       "random",
+      "run-numbers",
       "run-plan",
       "run-rows",
       "run-summary",
-      "statistics",
-      "strategy",
       "world",
     ],
   },

@@ -1,5 +1,7 @@
 import { RunvaultError } from "../model/error.ts";
 import { type Nanoseconds, wallClock } from "../model/time.ts";
+import type { BookFault } from "./books/book-fault.ts";
+import type { Accounting } from "./books/ledger.ts";
 import type { InstanceFault } from "./control/instance-fault.ts";
 
 export interface SimulatorOptions {
@@ -28,24 +30,53 @@ export interface SimulatorOptions {
   readonly clock: () => Nanoseconds;
   /** Faults in what instances do. Default: none. */
   readonly faults: readonly InstanceFault[];
+  /** Faults in the books of runs, at most one an instance; runs that begin when asked to have none. Default: none. */
+  readonly bookFaults: readonly BookFault[];
   /** Rendered worlds live here and are used again. */
   readonly cacheDir: string;
-  /** The instrument. Default BTC-PERP, with `bars` the file's name. */
+  /** The first instrument; the others have its name and a number. Default BTC-PERP, with `bars` the file's name. */
   readonly symbol?: string | undefined;
+  /** Instruments, 1 to 100; those after the first have bars of their own at the times of its bars. Default 1. */
+  readonly symbols: number;
   /** The venue. Default SIMEX. */
   readonly venue: string;
   /** The trading account. Default main. */
   readonly account: string;
   /** The portfolio. Default core. */
   readonly portfolio: string;
-  /** The quote currency. Default USD. */
-  readonly currency: string;
+  /**
+   * What the account has cash in, 1 to 10; the instruments take turns in being quoted in them, and the run's summary is
+   * of the first. Default USD.
+   */
+  readonly currencies: readonly string[];
+  /** What `cash` and `position_value` of equity rows are. Default "spot". */
+  readonly accounting: Accounting;
+  /**
+   * Basis points by which every fill is better than the market's price, 0 to 1000, in hundredths at most: above its fees
+   * the strategy wins. Default 0.
+   */
+  readonly edge: number;
+  /** Deposits and withdrawals, in turn, in each currency after the start, 0 to 10,000. Default 0. */
+  readonly transfers: number;
+  /** How often positions pay or get funding and cash earns interest, in milliseconds: whole minutes. Default 0: never. */
+  readonly fundingMs: number;
 }
+
+/** Options as they are given: what is undefined has its default. */
+export type GivenOptions = {
+  readonly [Name in keyof SimulatorOptions]?: SimulatorOptions[Name] | undefined;
+} & { readonly cacheDir: string };
 
 const mostRendered = 999;
 const mostRuns = 100_000;
 /** Each takes about a kilobyte of memory. */
 const mostRunsInAll = 200_000;
+
+const mostSymbols = 100;
+const mostCurrencies = 10;
+const currencyName = /^[A-Za-z0-9]{1,12}$/;
+const mostEdge = 1000;
+const minuteMs = 60_000;
 
 const defaults = {
   seed: "1",
@@ -55,16 +86,20 @@ const defaults = {
   growing: false,
   clock: wallClock,
   faults: [],
+  bookFaults: [],
   venue: "SIMEX",
   account: "main",
   portfolio: "core",
-  currency: "USD",
+  symbols: 1,
+  currencies: ["USD"],
+  accounting: "spot" as const,
+  edge: 0,
+  transfers: 0,
+  fundingMs: 0,
 };
 
 /** The options with defaults filled in. Throws `invalid_argument` on numbers out of their range. */
-export function simulatorOptions(
-  given: Partial<SimulatorOptions> & { readonly cacheDir: string },
-): SimulatorOptions {
+export function simulatorOptions(given: GivenOptions): SimulatorOptions {
   const failed = given.bars === undefined ? 3 : 0;
   const present = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const options: SimulatorOptions = { ...defaults, failed, cacheDir: given.cacheDir, ...present };
@@ -91,7 +126,35 @@ export function simulatorOptions(
   whole("rows", options.rows, 1, 10_000_000_000);
   whole("failed", options.failed, 0, 999);
   if (options.fills !== undefined) whole("fills", options.fills, 0, 1_000_000_000);
+  whole("symbols", options.symbols, 1, mostSymbols);
+  whole("transfers", options.transfers, 0, 10_000);
+  currencies(options.currencies);
+  edge(options.edge);
+  if (!Number.isInteger(options.fundingMs / minuteMs) || options.fundingMs < 0) {
+    throw new RunvaultError("invalid_argument", "funding is settled every so many whole minutes", {
+      hint: "Perpetual futures usually settle every 8h.",
+    });
+  }
   return options;
+}
+
+function currencies(names: readonly string[]): void {
+  const wrong = names.find((name, at) => !currencyName.test(name) || names.indexOf(name) !== at);
+  if (wrong === undefined && names.length >= 1 && names.length <= mostCurrencies) return;
+  throw new RunvaultError(
+    "invalid_argument",
+    `currencies must be 1 to ${mostCurrencies} different names of 1 to 12 letters and digits, not ${JSON.stringify(names.join(","))}`,
+    { hint: "Write USD,EUR." },
+  );
+}
+
+function edge(basisPoints: number): void {
+  const hundredths = Math.round(basisPoints * 100);
+  if (hundredths / 100 === basisPoints && basisPoints >= 0 && basisPoints <= mostEdge) return;
+  throw new RunvaultError(
+    "invalid_argument",
+    `edge must be basis points from 0 to ${mostEdge} with at most two decimals, not ${basisPoints}`,
+  );
 }
 
 function whole(name: string, value: number, least: number, most: number, hint?: string): void {

@@ -26,21 +26,23 @@ import { nearestName } from "../model/text/nearest-name.ts";
 import type { Nanoseconds, TimeBounds } from "../model/time.ts";
 import { instanceNotFound, runNotFound } from "../model/usual-errors.ts";
 import { textRowHash } from "../row/row-hash.ts";
+import { bookFaultOf } from "./books/book-fault.ts";
 import { resourcesOf } from "./control/catalog.ts";
 import { InstanceFaults } from "./control/instance-fault.ts";
 import { InstanceLife } from "./control/instance-life.ts";
 import { simulatedControl } from "./control/simulated-control.ts";
 import type { SeenRun } from "./seen-run.ts";
-import { type SimulatorOptions, simulatorOptions } from "./simulator-options.ts";
+import { type GivenOptions, type SimulatorOptions, simulatorOptions } from "./simulator-options.ts";
 import { movedReader } from "./store/moved-reader.ts";
 import { readTableIndex } from "./store/table-index.ts";
 import { type TableReader, tableReader } from "./store/table-reader.ts";
 import { begunRuns } from "./world/begun-run.ts";
+import { instanceIdOf } from "./world/run-numbers.ts";
 import { runRows } from "./world/run-rows.ts";
 import { summaryOf } from "./world/run-summary.ts";
 import { openWorld, type RenderWatch, tableFiles, type World, type WorldRun } from "./world/world.ts";
 
-export type { SimulatorOptions } from "./simulator-options.ts";
+export type { GivenOptions, SimulatorOptions } from "./simulator-options.ts";
 export type { RenderWatch } from "./world/world.ts";
 
 /** When a run happens. */
@@ -66,12 +68,25 @@ export interface Simulator extends HistorySource, ControlPlane {
  * give the same bytes on every machine. Throws `invalid_argument` on options out of range and on a bad file of bars,
  * and the reason of the watch's signal.
  */
-export async function openSimulator(
-  given: Partial<SimulatorOptions> & { readonly cacheDir: string },
-  watch: RenderWatch = {},
-): Promise<Simulator> {
+export async function openSimulator(given: GivenOptions, watch: RenderWatch = {}): Promise<Simulator> {
   const options = simulatorOptions(given);
+  refuseUnknownInstances(options);
   return simulatorOf(await openWorld(options, watch), options);
+}
+
+/** Throws where a fault is of an instance that there is not, or an instance has two faults in its books. */
+function refuseUnknownInstances({ faults, bookFaults, instances }: SimulatorOptions): void {
+  const ids = Array.from({ length: instances }, (_, instance) => instanceIdOf(instance));
+  for (const { text, target } of [...faults, ...bookFaults]) {
+    if (target === "*" || ids.includes(target)) continue;
+    const near = nearestName(target, ids);
+    throw new RunvaultError(
+      "invalid_argument",
+      `invalid fault ${JSON.stringify(text)}: there is no instance ${target}`,
+      near === null ? {} : { hint: `Did you mean ${near}?` },
+    );
+  }
+  for (const id of ids) bookFaultOf(bookFaults, id);
 }
 
 function spanOf(run: WorldRun): RunSpan {
@@ -109,19 +124,6 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
         begin: (run, at) => begun.begin(instance, run, at),
       }),
   );
-
-  for (const { text, target } of options.faults) {
-    if (target === "*" || lives.some(({ instanceId }) => instanceId === target)) continue;
-    const near = nearestName(
-      target,
-      lives.map(({ instanceId }) => instanceId),
-    );
-    throw new RunvaultError(
-      "invalid_argument",
-      `invalid fault ${JSON.stringify(text)}: there is no instance ${target}`,
-      near === null ? {} : { hint: `Did you mean ${near}?` },
-    );
-  }
 
   const lifeOf = (instanceId: string): InstanceLife => {
     const life = lives.find((candidate) => candidate.instanceId === instanceId);
@@ -212,7 +214,8 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
         );
       }
       case "summary": {
-        const totals = await summaryOf(run, known, (table) => reader(run, table), signal);
+        const currency = options.currencies[0]!;
+        const totals = await summaryOf(run, currency, known, (table) => reader(run, table), signal);
         return documentBytes(
           SummarySchema,
           create(SummarySchema, {
@@ -220,7 +223,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
             strategy: world.strategy,
             account: options.account,
             portfolio: options.portfolio,
-            currency: options.currency,
+            currency,
             ...totals,
           }),
         );
@@ -228,7 +231,7 @@ function simulatorOf(world: World, options: SimulatorOptions): Simulator {
       case "resources":
         return documentBytes(
           ListResourcesResponseSchema,
-          create(ListResourcesResponseSchema, { resources: resourcesOf(run, world.symbol, options) }),
+          create(ListResourcesResponseSchema, { resources: resourcesOf(run, world.instruments, options) }),
         );
       case "facts": {
         const facts = await factsOf(seen, {});

@@ -6,7 +6,8 @@ import { openRestGateway } from "../../src/gateway/rest/rest-gateway.ts";
 import { openRpcGateway } from "../../src/gateway/rpc/rpc-gateway.ts";
 import type { HistorySource } from "../../src/model/source.ts";
 import { type Served, serve } from "../../src/serve/server.ts";
-import { openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
+import { parseBookFault } from "../../src/simulator/books/book-fault.ts";
+import { type GivenOptions, openSimulator, type Simulator } from "../../src/simulator/simulator.ts";
 import { historySourceContract, type SourceUnderTest } from "../fixtures/source/history-source-contract.ts";
 
 const run = { instanceId: "alpha-1", runId: "2022-01-01-001" };
@@ -53,16 +54,31 @@ historySourceContract(
   "a gateway over REST",
   remote((baseUrl) => openRestGateway({ baseUrl })),
 );
-historySourceContract("a simulator that serves templates", () => ofTemplates((_url, source) => source));
-historySourceContract("templates over REST", () => ofTemplates((baseUrl) => openRestGateway({ baseUrl })));
-historySourceContract("templates over RPC", () => ofTemplates((baseUrl) => openRpcGateway({ baseUrl })));
+type Opened = (baseUrl: string, source: HistorySource) => HistorySource;
+const overEach: readonly (readonly [string, Opened])[] = [
+  ["from the simulator", (_url, source) => source],
+  ["over REST", (baseUrl) => openRestGateway({ baseUrl })],
+  ["over RPC", (baseUrl) => openRpcGateway({ baseUrl })],
+];
+for (const [how, open] of overEach) {
+  // a run with the rows of another that is rendered
+  historySourceContract(`templates ${how}`, () =>
+    ofWorld({ runs: 9, templates: 2 }, "2022-01-08-000008", open),
+  );
+  const manifold = {
+    ...{ runs: 1, symbols: 3, currencies: ["USD", "EUR"], accounting: "margin" as const },
+    ...{ transfers: 4, fundingMs: 3_600_000, bookFaults: [parseBookFault("lose-fill@*")] },
+  };
+  historySourceContract(`faulty books in two currencies ${how}`, () => ofWorld(manifold, run.runId, open));
+}
 
-/** A run with the rows of another that is rendered. */
-async function ofTemplates(
-  open: (baseUrl: string, source: HistorySource) => HistorySource,
+async function ofWorld(
+  given: Omit<GivenOptions, "cacheDir">,
+  runId: string,
+  open: Opened,
 ): Promise<SourceUnderTest> {
   const owned = new AsyncDisposableStack();
-  const options = { cacheDir, runs: 9, templates: 2, rows: 4_000, clock: () => 2n ** 62n };
+  const options = { cacheDir, rows: 4_000, clock: () => 2n ** 62n, ...given };
   const truth = owned.use(await openSimulator(options));
   const served = await serve({ source: truth, control: truth, host: "127.0.0.1", port: 0 });
   owned.defer(() => served.close());
@@ -73,7 +89,7 @@ async function ofTemplates(
     source,
     truth,
     ...(source === truth ? {} : { documents }),
-    run: { instanceId: "alpha-1", runId: "2022-01-08-000008" },
+    run: { instanceId: "alpha-1", runId },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -8,11 +8,12 @@ import { readTokenFile } from "../../model/secret-file.ts";
 import { formatTime, type Nanoseconds } from "../../model/time.ts";
 import { version } from "../../model/version.ts";
 import { isLoopback } from "../../serve/http/loopback.ts";
+import { bookFaultKinds } from "../../simulator/books/book-fault.ts";
 import { instanceFaultKinds } from "../../simulator/control/instance-fault.ts";
 import type { RenderWatch, Simulator } from "../../simulator/simulator.ts";
 import { countBuffersWithHeap } from "../apart/external-memory.ts";
 import { commandEntry } from "../entry/command-entry.ts";
-import { wholeNumber } from "../options/option-values.ts";
+import { positiveNumber, waitMs, wholeNumber } from "../options/option-values.ts";
 import { secretReading } from "../options/secret-reading.ts";
 import {
   addServeOptions,
@@ -31,6 +32,8 @@ import { wrapped } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 import { cacheFolder } from "../process/user-folder.ts";
 
+const accountings = ["spot", "margin"] as const;
+
 const schema = z.object({
   seed: z.string(),
   instances: wholeNumber(1, 1000),
@@ -39,6 +42,15 @@ const schema = z.object({
   rows: wholeNumber(1, 1_000_000_000),
   fills: wholeNumber(0, 1_000_000_000).optional(),
   bars: z.string().optional(),
+  symbols: wholeNumber(1, 100).optional(),
+  currencies: z
+    .string()
+    .transform((text) => text.split(",").map((name) => name.trim()))
+    .optional(),
+  accounting: z.enum(accountings).optional(),
+  edge: positiveNumber.optional(),
+  transfers: wholeNumber(0, 10_000).optional(),
+  funding: waitMs.optional(),
   growing: z.boolean().default(false),
   clock: z.string(),
   ...serveShape,
@@ -76,6 +88,29 @@ export const simulateCommand = commandEntry({
         "trade on the bars of FILE.csv[.gz] (timestamp,open,high,low,close[,volume]) instead of generated ones",
       )
       .option(
+        "--symbols <n>",
+        "number of instruments that each run trades, each with bars of its own (default: 1)",
+      )
+      .option(
+        "--currencies <list>",
+        "currencies that instruments take turns in being quoted in, each with cash and equity, such as USD,EUR (default: USD)",
+      )
+      .addOption(
+        new Option(
+          "--accounting <way>",
+          "what cash pays for: whole purchases (spot, the default), or realized profit and fees alone (margin)",
+        ).choices(accountings),
+      )
+      .option(
+        "--edge <bp>",
+        "fill every order at a price better by BP basis points; ten make a strategy that wins",
+      )
+      .option("--transfers <n>", "number of deposits and withdrawals during each run, in each currency")
+      .option(
+        "--funding <period>",
+        "settle funding of open positions and interest on cash every PERIOD, such as 8h",
+      )
+      .option(
         "--growing",
         "the last run of every instance begins on 2024-01-01 and grows as the clock advances; --clock says where it is",
       )
@@ -110,11 +145,16 @@ export const simulateCommand = commandEntry({
   run: simulate,
 });
 
+const bookFaultGrammar =
+  "Faults in the books: each breaks one thing in one place of every run of INSTANCE (* for all), which the seed decides. " +
+  "Counts and storage facts agree with the rows, so that the runs are archived as complete. One for each instance:";
+
 /** The width of a help's own text. */
 const columns = 100;
 
 function faultHelp(): string {
-  const width = Math.max(...[...faultKinds, ...instanceFaultKinds].map(({ form }) => form.length));
+  const all = [...faultKinds, ...instanceFaultKinds, ...bookFaultKinds];
+  const width = Math.max(...all.map(({ form }) => form.length));
   const listed = (kinds: readonly { form: string; meaning: string }[]) =>
     kinds
       .map(({ form, meaning }) => {
@@ -129,9 +169,13 @@ ${listed(faultKinds)}
 Faults in what instances do; the first two also take *TIMES, and happen once without it:
 ${listed(instanceFaultKinds)}
 
+${wrapped(bookFaultGrammar, columns).join("\n")}
+${listed(bookFaultKinds)}
+
 Examples:
   runvault simulate --seed 7 --instances 2 --runs 3 --port 8080
   runvault simulate --bars btc-perp-1m-2022-01.csv.gz --fault cut@fills:1000
+  runvault simulate --symbols 3 --currencies USD,EUR --accounting margin --edge 10
 `;
 }
 
@@ -174,13 +218,20 @@ async function simulate(values: z.output<typeof schema>, session: Session): Prom
         seed: values.seed,
         instances: values.instances,
         runs: values.runs,
-        ...(values.templates === undefined ? {} : { templates: values.templates }),
+        templates: values.templates,
         rows: values.rows,
-        ...(values.fills === undefined ? {} : { fills: values.fills }),
-        ...(values.bars === undefined ? {} : { bars: values.bars }),
+        fills: values.fills,
+        bars: values.bars,
         growing: values.growing,
         clock,
         faults: faults.instances,
+        bookFaults: faults.books,
+        symbols: values.symbols,
+        currencies: values.currencies,
+        accounting: values.accounting,
+        edge: values.edge,
+        transfers: values.transfers,
+        fundingMs: values.funding,
         cacheDir: values.cache,
       },
       watch,

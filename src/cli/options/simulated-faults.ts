@@ -2,6 +2,12 @@ import { type Fault, faultKinds, parseFault } from "../../faults/fault.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import {
+  type BookFault,
+  bookFaultKinds,
+  isBookFault,
+  parseBookFault,
+} from "../../simulator/books/book-fault.ts";
+import {
   type InstanceFault,
   instanceFaultKinds,
   isInstanceFault,
@@ -13,28 +19,34 @@ export interface SimulatedFaults {
   readonly answers: readonly Fault[];
   /** In what instances do. */
   readonly instances: readonly InstanceFault[];
+  /** In the books of runs. */
+  readonly books: readonly BookFault[];
 }
 
 /** Reads what was given with `--fault`. Throws `invalid_argument` with the nearest right kind. */
 export function parseFaults(texts: readonly string[]): SimulatedFaults {
   const answers: Fault[] = [];
   const instances: InstanceFault[] = [];
+  const books: BookFault[] = [];
   for (const text of texts) {
     if (isInstanceFault(text)) instances.push(parseInstanceFault(text));
+    else if (isBookFault(text)) books.push(parseBookFault(text));
     else {
-      refuseNearInstanceKind(text);
+      refuseNearOtherKind(text);
       answers.push(parseFault(text));
     }
   }
-  return { answers, instances };
+  return { answers, instances, books };
 }
 
-/** A misspelt kind that is nearer to one of instances than to one of answers is told so here. */
-function refuseNearInstanceKind(text: string): void {
+/** A misspelt kind that is nearer to one of instances or books than to one of answers is told so here. */
+function refuseNearOtherKind(text: string): void {
   const [kind = ""] = text.split("@", 1);
-  const kinds = [...faultKinds, ...instanceFaultKinds].map((known) => known.kind as string);
+  const kinds = [...faultKinds, ...instanceFaultKinds, ...bookFaultKinds].map(
+    (known) => known.kind as string,
+  );
   const near = nearestName(kind, kinds);
-  if (near === null || !isInstanceFault(near)) return;
+  if (near === null || !(isInstanceFault(near) || isBookFault(near))) return;
   throw new RunvaultError(
     "invalid_argument",
     `invalid fault ${JSON.stringify(text)}: there is no kind ${kind}`,

@@ -5,6 +5,7 @@ import type { Contract } from "../../model/control.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import { rowMessage } from "../../row/wire/row-message.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
+import type { InstrumentPlan } from "../world/run-plan.ts";
 import type { WorldRun } from "../world/world.ts";
 
 interface Delivery {
@@ -54,20 +55,28 @@ export interface CatalogResource {
 }
 
 /** The resources of a run that have rows, in the order of their keys. */
-export function resourcesOf(run: WorldRun, symbol: string, options: SimulatorOptions): Resource[] {
+export function resourcesOf(
+  run: WorldRun,
+  instruments: readonly InstrumentPlan[],
+  options: SimulatorOptions,
+): Resource[] {
   const { account, portfolio, venue } = options;
   const dark = `${venue}-DARK`;
-  const traded = { symbol, account, portfolio };
   return [
-    { resourceKey: `bars.${venue}.${symbol}.1m`, table: "bars", symbol, venue },
-    { resourceKey: `book.${venue}.${symbol}`, table: "order_book", symbol, venue },
+    ...instruments.flatMap(({ symbol }) => {
+      const traded = { symbol, account, portfolio };
+      return [
+        { resourceKey: `bars.${venue}.${symbol}.1m`, table: "bars", symbol, venue },
+        { resourceKey: `book.${venue}.${symbol}`, table: "order_book", symbol, venue },
+        { resourceKey: `factors.${portfolio}.${symbol}`, table: "factors", symbol, venue, portfolio },
+        { resourceKey: `fills.${venue}.${symbol}`, table: "fills", venue, ...traded },
+        { resourceKey: `fills.${dark}.${symbol}`, table: "fills", venue: dark, ...traded },
+        { resourceKey: `orders.${venue}.${symbol}`, table: "orders", venue, ...traded },
+        { resourceKey: `orders.${dark}.${symbol}`, table: "orders", venue: dark, ...traded },
+      ];
+    }),
     { resourceKey: "events.account", table: "events", account, portfolio },
     { resourceKey: "events.runtime", table: "events" },
-    { resourceKey: `factors.${portfolio}.${symbol}`, table: "factors", symbol, venue, portfolio },
-    { resourceKey: `fills.${venue}.${symbol}`, table: "fills", venue, ...traded },
-    { resourceKey: `fills.${dark}.${symbol}`, table: "fills", venue: dark, ...traded },
-    { resourceKey: `orders.${venue}.${symbol}`, table: "orders", venue, ...traded },
-    { resourceKey: `orders.${dark}.${symbol}`, table: "orders", venue: dark, ...traded },
     { resourceKey: `portfolio.${portfolio}`, table: "equity", account, portfolio },
     { resourceKey: `portfolio.${portfolio}`, table: "metrics", account, portfolio },
   ]
@@ -77,14 +86,19 @@ export function resourcesOf(run: WorldRun, symbol: string, options: SimulatorOpt
 }
 
 /** The same resources with their contracts. */
-export function catalogOf(run: WorldRun, symbol: string, options: SimulatorOptions): CatalogResource[] {
-  return resourcesOf(run, symbol, options).map((resource) => {
+export function catalogOf(
+  run: WorldRun,
+  instruments: readonly InstrumentPlan[],
+  options: SimulatorOptions,
+): CatalogResource[] {
+  return resourcesOf(run, instruments, options).map((resource) => {
     const table = resource.table as TableName;
     const { identity = [], ...delivery } = deliveries[table];
+    const hasCurrencies = table === "metrics" && options.currencies.length > 1;
     return {
       resource,
       table,
-      identity,
+      identity: hasCurrencies ? [...identity, "currency"] : identity,
       contract: {
         model: table,
         payloadSchema: rowMessage(tableNamed(table)).typeName,

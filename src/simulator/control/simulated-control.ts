@@ -45,7 +45,7 @@ interface Abilities {
 export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
   const { world, options, lives, faults, rows } = given;
   const { clock } = options;
-  const models = readModels(rows, options, world.symbol);
+  const models = readModels(rows, options, world.instruments);
 
   const lifeOf = (instanceId: string): InstanceLife => {
     const life = lives.find((candidate) => candidate.instanceId === instanceId);
@@ -135,7 +135,7 @@ export function simulatedControl(given: SimulatedControlOptions): ControlPlane {
     });
   };
 
-  const resourcesOf = (seen: SeenRun): CatalogResource[] => catalogOf(seen.run, world.symbol, options);
+  const resourcesOf = (seen: SeenRun): CatalogResource[] => catalogOf(seen.run, world.instruments, options);
 
   return {
     kind: "simulator",

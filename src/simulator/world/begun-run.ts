@@ -4,9 +4,9 @@ import { RunvaultError } from "../../model/error.ts";
 import { privateFolder } from "../../model/make-folder.ts";
 import { makeTemporaryFolder } from "../../model/temporary-folder.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import { barMicros } from "../bars/bars.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
 import { renderRun } from "../store/render-run.ts";
-import { barMicros } from "./bars.ts";
 import { runIdOf } from "./run-numbers.ts";
 import { planOfBegunRun, type World, type WorldRun } from "./world.ts";
 
@@ -33,7 +33,7 @@ export function begunRuns(world: World, options: SimulatorOptions): BegunRuns {
     folder ??= makeTemporaryFolder("runs");
     const target = join(await folder, `${instance}-${run}`);
     await mkdir(target, privateFolder);
-    const plan = await planOfBegunRun(options, world.symbol, instance, run, startMicros);
+    const plan = await planOfBegunRun(options, world.instruments, instance, run, startMicros);
     const done = await renderRun(plan, target, () => ending.signal.throwIfAborted());
     return { ...done, growing: true, folder: target };
   };

@@ -1,7 +1,7 @@
 import { parseTime } from "../../model/time.ts";
+import { barMicros } from "../bars/bars.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
 import type { RenderedRun } from "../store/render-run.ts";
-import { barMicros } from "./bars.ts";
 
 type Numbering = Pick<SimulatorOptions, "runs" | "templates" | "growing">;
 
@@ -11,6 +11,23 @@ const growingFrom = micros("2024-01-01");
 const finishedFrom = micros("2022-01-01");
 /** Before 2001-09-09 a time has fewer than 19 digits, and moving one would change a line's length. */
 const earliest = micros("2002-01-01");
+const lettersOfInstances = [
+  "alpha",
+  "beta",
+  "gamma",
+  "delta",
+  "epsilon",
+  "zeta",
+  "eta",
+  "theta",
+  "iota",
+  "kappa",
+];
+
+/** The name of an instance, counted from 0: alpha-1, beta-2, … */
+export function instanceIdOf(instance: number): string {
+  return `${lettersOfInstances[instance % lettersOfInstances.length]!}-${instance + 1}`;
+}
 
 /** The numbers, counted from 0, of the runs of an instance that are rendered, in order. */
 export function renderedNumbers(options: Numbering): number[] {

@@ -1,5 +1,14 @@
 import type { TableName } from "../../model/profile/table.ts";
-import type { BarSource } from "./bars.ts";
+import type { BarSource } from "../bars/bars.ts";
+import type { BookFault } from "../books/book-fault.ts";
+import type { Accounting } from "../books/ledger.ts";
+
+/** An instrument that a run trades. */
+export interface InstrumentPlan {
+  readonly symbol: string;
+  /** What its prices and fees are counted in: one of the run's currencies. */
+  readonly currency: string;
+}
 
 /** Everything that decides a run's rows. */
 export interface RunPlan {
@@ -7,25 +16,36 @@ export interface RunPlan {
   readonly runId: string;
   /** Seeds every choice of the run. */
   readonly seed: string;
+  /** Of the first instrument; the others have theirs at the same times. */
   readonly bars: BarSource;
   /** Bars the run sees before it ends, at most `bars.count`. */
   readonly barCount: number;
   readonly failed: boolean;
   /** Exactly so many fills; undefined lets the strategy decide. */
   readonly fills: number | undefined;
-  readonly symbol: string;
+  /** One or more. */
+  readonly instruments: readonly InstrumentPlan[];
   /** Where the bars come from; orders go there and to its dark pool. */
   readonly venue: string;
   readonly account: string;
   readonly portfolio: string;
-  readonly currency: string;
+  /** One or more; the account has cash in each. */
+  readonly currencies: readonly string[];
+  readonly accounting: Accounting;
+  /** Hundredths of a basis point by which every fill is better than the market's price. */
+  readonly edge: number;
+  /** Deposits and withdrawals in each currency, after the start. */
+  readonly transfers: number;
+  /** How often funding is settled; 0 for never. */
+  readonly fundingMicros: number;
   readonly strategy: string;
   /** A lot is 10^-lotDecimals of the instrument; ticks and lots together have at most nine decimals. */
   readonly lotDecimals: number;
-  /** Cash at the start, in whole units of the currency. */
+  /** Cash at the start, in whole units of each currency. */
   readonly initialCash: bigint;
   /** True for sequence numbers beyond 2^53. */
   readonly largeSeq: boolean;
+  readonly fault: BookFault | undefined;
 }
 
 /** Where a strategy's rows go. Times are microseconds and the nanoseconds behind them; see TableWriter. */

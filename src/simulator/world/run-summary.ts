@@ -13,11 +13,13 @@ export interface RunTotals {
 }
 
 /**
- * The totals of a run as known at an instant (undefined: all of it). For a run that still grows they are counted from
- * the rows known, so they agree with what a reader gets at that instant.
+ * The totals of a run as known at an instant (undefined: all of it), with amounts in its first currency. For a run that
+ * still grows they are counted from the rows known, so they agree with what a reader gets at that instant.
  */
 export async function summaryOf(
   run: WorldRun,
+  /** The first currency. */
+  currency: string,
   known: Nanoseconds | undefined,
   reader: (table: TableName) => Promise<TableReader>,
   signal?: AbortSignal,
@@ -28,11 +30,13 @@ export async function summaryOf(
     return { initialEquity, finalEquity, fees, orders: BigInt(orders), fills: BigInt(fills) };
   }
   let finalEquity = initialEquity;
-  for await (const row of rowsOf(await reader("equity"), known, signal)) finalEquity = row.equity!;
+  for await (const row of rowsOf(await reader("equity"), known, signal)) {
+    if (row.currency === currency) finalEquity = row.equity!;
+  }
   let fees = 0n;
   let fills = 0n;
   for await (const row of rowsOf(await reader("fills"), known, signal)) {
-    fees += nanosOf(row.fee!);
+    if (row.fee_currency === currency) fees += nanosOf(row.fee!);
     fills += 1n;
   }
   let orders = 0n;

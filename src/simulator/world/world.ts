@@ -7,38 +7,34 @@ import { makeFolder, privateFile, privateFolder } from "../../model/make-folder.
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import type { BarSource } from "../bars/bars.ts";
+import { csvBars } from "../bars/csv-bars.ts";
+import { generatedBars } from "../bars/generated-bars.ts";
+import { movedBars } from "../bars/moved-bars.ts";
+import { bookFaultOf } from "../books/book-fault.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
 import { dataFileName, indexFileName, type RenderedRun, renderRun } from "../store/render-run.ts";
 import type { WrittenTable } from "../store/table-writer.ts";
-import type { BarSource } from "./bars.ts";
-import { csvBars } from "./csv-bars.ts";
-import { generatedBars } from "./generated-bars.ts";
-import { movedBars } from "./moved-bars.ts";
-import { movedRun, renderedNumbers, runIdOf, startMicrosOf, templateCount } from "./run-numbers.ts";
-import type { RunPlan } from "./run-plan.ts";
+import {
+  instanceIdOf,
+  movedRun,
+  renderedNumbers,
+  runIdOf,
+  startMicrosOf,
+  templateCount,
+} from "./run-numbers.ts";
+import type { InstrumentPlan, RunPlan } from "./run-plan.ts";
 
 /** Raise it whenever the same arguments give other bytes; worlds of other versions are not used. */
 const renderVersion = 2;
 const worldFile = "world.json";
-/** Rows that the tables of a run have for each bar, about. */
+/** Rows that the tables of a run have for each bar of an instrument, about. */
 const rowsPerBar = 10;
 const fillsPerBar = 50;
 const leastBars = 30;
 const dayMinutes = 1440;
 /** A half-rendered world is nobody's any more after a day. */
 const abandonedMs = 86_400_000;
-const lettersOfInstances = [
-  "alpha",
-  "beta",
-  "gamma",
-  "delta",
-  "epsilon",
-  "zeta",
-  "eta",
-  "theta",
-  "iota",
-  "kappa",
-];
 /** 30,000.00: what generated prices walk around. */
 const generatedTickDecimals = 2;
 const generatedAnchorTicks = 3_000_000;
@@ -60,7 +56,7 @@ export interface World {
   readonly folder: string;
   /** By instance, then oldest first. */
   readonly runs: readonly WorldRun[];
-  readonly symbol: string;
+  readonly instruments: readonly InstrumentPlan[];
   readonly strategy: string;
 }
 
@@ -83,6 +79,7 @@ interface WorldRecord {
  */
 export async function openWorld(options: SimulatorOptions, watch: RenderWatch = {}): Promise<World> {
   const symbol = options.symbol ?? (options.bars === undefined ? "BTC-PERP" : symbolOf(options.bars));
+  const instruments = instrumentsOf(options, symbol);
   const key = await worldKey(options, symbol);
   const folder = join(options.cacheDir, key);
   let record = await readWorld(folder, key);
@@ -92,7 +89,7 @@ export async function openWorld(options: SimulatorOptions, watch: RenderWatch = 
     const aside = join(options.cacheDir, `${key}.${process.pid}.${randomBytes(4).toString("hex")}.part`);
     try {
       await mkdir(aside, privateFolder);
-      await renderWorld(options, symbol, key, aside, watch);
+      await renderWorld(options, instruments, key, aside, watch);
       await renameUnlessThere(aside, folder);
     } finally {
       await rm(aside, { recursive: true, force: true });
@@ -104,7 +101,7 @@ export async function openWorld(options: SimulatorOptions, watch: RenderWatch = 
       });
     }
   }
-  return { key, folder, runs: worldRuns(options, record.runs, folder), symbol, strategy };
+  return { key, folder, runs: worldRuns(options, record.runs, folder), instruments, strategy };
 }
 
 function worldRuns(options: SimulatorOptions, rendered: readonly RenderedRun[], folder: string): WorldRun[] {
@@ -132,9 +129,16 @@ function worldRuns(options: SimulatorOptions, rendered: readonly RenderedRun[], 
 
 const strategy = "ma-crossover";
 
+function instrumentsOf({ symbols, currencies }: SimulatorOptions, first: string): InstrumentPlan[] {
+  return Array.from({ length: symbols }, (_, number) => ({
+    symbol: number === 0 ? first : `${first}-${number + 1}`,
+    currency: currencies[number % currencies.length]!,
+  }));
+}
+
 async function renderWorld(
   options: SimulatorOptions,
-  symbol: string,
+  instruments: readonly InstrumentPlan[],
   key: string,
   folder: string,
   watch: RenderWatch,
@@ -150,7 +154,7 @@ async function renderWorld(
       const growing = options.growing && run === options.runs - 1;
       const failed = options.failed > 0 && (run + 1) % options.failed === 0 && !growing;
       const bars = csv ?? barsToGenerate(options, seed, run);
-      const plan = runPlan(options, symbol, instance, run, bars, failed);
+      const plan = runPlan(options, instruments, instance, run, bars, failed);
       const target = join(folder, runFolder(runs.length));
       await mkdir(target, privateFolder);
       const onBars = (rows: number, bars: number) => {
@@ -172,29 +176,35 @@ async function renderWorld(
 
 function runPlan(
   options: SimulatorOptions,
-  symbol: string,
+  instruments: readonly InstrumentPlan[],
   instance: number,
   run: number,
   bars: BarSource,
   failed: boolean,
 ): RunPlan {
+  const instanceId = instanceIdOf(instance);
   return {
-    instanceId: instanceIdOf(instance),
+    instanceId,
     runId: runIdOf(options, bars.firstCloseMicros, run),
     seed: seedOf(options, instance, run),
     bars,
     barCount: failed ? Math.max(2, Math.floor((bars.count * 3) / 5)) : bars.count,
     failed,
     fills: options.fills,
-    symbol,
+    instruments,
     venue: options.venue,
     account: options.account,
     portfolio: options.portfolio,
-    currency: options.currency,
+    currencies: options.currencies,
+    accounting: options.accounting,
+    edge: Math.round(options.edge * 100),
+    transfers: options.transfers,
+    fundingMicros: options.fundingMs * 1000,
     strategy,
     lotDecimals: Math.min(3, 9 - bars.tickDecimals),
     initialCash,
     largeSeq: instance % 2 === 1,
+    fault: bookFaultOf(options.bookFaults, instanceId),
   };
 }
 
@@ -204,12 +214,12 @@ function runPlan(
  */
 export async function planOfBegunRun(
   options: SimulatorOptions,
-  symbol: string,
+  instruments: readonly InstrumentPlan[],
   instance: number,
   run: number,
   startMicros: number,
 ): Promise<RunPlan> {
-  const ofADay = Math.min(dayMinutes, Math.max(leastBars, Math.ceil(options.rows / rowsPerBar)));
+  const ofADay = Math.min(dayMinutes, Math.max(leastBars, barsForRows(options)));
   const bars =
     options.bars === undefined
       ? generatedBars({
@@ -220,24 +230,24 @@ export async function planOfBegunRun(
           anchorTicks: generatedAnchorTicks,
         })
       : movedBars(await csvBars(options.bars), startMicros);
-  const plan = runPlan(options, symbol, instance, run, bars, false);
-  return { ...plan, barCount: Math.min(dayMinutes, bars.count), fills: undefined };
+  const plan = runPlan(options, instruments, instance, run, bars, false);
+  return { ...plan, barCount: Math.min(dayMinutes, bars.count), fills: undefined, fault: undefined };
 }
 
 function seedOf(options: SimulatorOptions, instance: number, run: number): string {
   return `${options.seed}/${instance}/${run}`;
 }
 
-function instanceIdOf(instance: number): string {
-  return `${lettersOfInstances[instance % lettersOfInstances.length]!}-${instance + 1}`;
-}
-
 function barsWanted(options: SimulatorOptions): number {
   const wanted =
     options.fills === undefined
-      ? Math.ceil(options.rows / rowsPerBar)
+      ? barsForRows(options)
       : Math.min(200_000, Math.ceil(options.fills / fillsPerBar));
   return Math.max(leastBars, wanted);
+}
+
+function barsForRows({ rows, symbols }: SimulatorOptions): number {
+  return Math.ceil(rows / (rowsPerBar * symbols));
 }
 
 function daysOf(bars: number): number {
@@ -258,11 +268,21 @@ function barsToGenerate(options: SimulatorOptions, seed: string, run: number): B
 /** What the bytes depend on, hashed; for a file of bars its content. */
 async function worldKey(options: SimulatorOptions, symbol: string): Promise<string> {
   const { clock: _clock, cacheDir: _cacheDir, faults: _faults, bars, ...rest } = options;
+  const { currencies, symbols, accounting, edge, transfers, fundingMs, bookFaults, ...common } = rest;
   const sorted = Object.entries({
-    ...rest,
+    ...common,
+    currency: currencies[0],
     symbol,
     bars: bars === undefined ? "" : await hashOfFile(bars),
     renderVersion,
+    // a world without them has the key that it had before there were any
+    ...(currencies.length === 1 ? {} : { currencies }),
+    ...(symbols === 1 ? {} : { symbols }),
+    ...(accounting === "spot" ? {} : { accounting }),
+    ...(edge === 0 ? {} : { edge }),
+    ...(transfers === 0 ? {} : { transfers }),
+    ...(fundingMs === 0 ? {} : { fundingMs }),
+    ...(bookFaults.length === 0 ? {} : { bookFaults: bookFaults.map(({ kind, target }) => [kind, target]) }),
   })
     .filter(([, value]) => value !== undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1));

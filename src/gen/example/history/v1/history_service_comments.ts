@@ -88,7 +88,7 @@ export const comments: Readonly<Record<string, string>> = {
   "example.history.v1.Summary.strategy": "Name of the strategy.",
   "example.history.v1.Summary.account": "The account traded on.",
   "example.history.v1.Summary.portfolio": "The portfolio traded for.",
-  "example.history.v1.Summary.currency": "Currency of the amounts.",
+  "example.history.v1.Summary.currency": "Currency of the amounts: where the account has several, the first, and the amounts are those in it alone.",
   "example.history.v1.Summary.initial_equity": "Equity at the start. Exact.",
   "example.history.v1.Summary.final_equity": "Equity at the end, or now. Exact.",
   "example.history.v1.Summary.fees": "Fees paid. Exact.",

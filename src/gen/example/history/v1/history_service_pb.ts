@@ -703,7 +703,7 @@ export type Summary = Message<"example.history.v1.Summary"> & {
   portfolio: string;
 
   /**
-   * Currency of the amounts.
+   * Currency of the amounts: where the account has several, the first, and the amounts are those in it alone.
    *
    * @generated from field: string currency = 9;
    */

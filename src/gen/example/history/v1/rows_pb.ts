@@ -153,7 +153,7 @@ export type Fill = Message<"example.history.v1.Fill"> & {
   quantity: string;
 
   /**
-   * Fee charged for this trade, in fee_currency; negative is a rebate. Exact.
+   * Fee charged for this trade, in fee_currency, which the cash loses; negative is a rebate. Exact.
    *
    * @generated from field: string fee = 17;
    */
@@ -182,7 +182,9 @@ export const FillSchema: GenMessage<Fill> = /*@__PURE__*/
   messageDesc(file_example_history_v1_rows, 0);
 
 /**
- * One step in an order's life. The rows of one client_order_id in key order are its lifecycle.
+ * One step in an order's life. The rows of one client_order_id in key order are its lifecycle: SUBMITTED; then REJECTED,
+ * which ends it, or ACCEPTED; then any number of PARTIALLY_FILLED and CANCEL_REQUESTED; and FILLED, CANCELED or EXPIRED,
+ * which end it.
  *
  * @generated from message example.history.v1.OrderEvent
  */
@@ -798,7 +800,8 @@ export type Event = Message<"example.history.v1.Event"> & {
 
   /**
    * Family and name: runtime.started, runtime.stopped, runtime.failed, runtime.warning, account.opened,
-   * account.deposit, account.withdrawal, account.fee, account.order_rejected.
+   * account.deposit, account.withdrawal, account.fee, account.funding, account.interest, account.adjustment,
+   * account.order_rejected. Deposits and withdrawals come from outside and are no profit; what else moves money is.
    *
    * @generated from field: string kind = 11;
    */
@@ -819,7 +822,9 @@ export type Event = Message<"example.history.v1.Event"> & {
   message: string;
 
   /**
-   * Money moved, in currency; absent where none was. Exact.
+   * What the account's cash gains, in currency: above zero for a deposit, below zero for a withdrawal or a fee, and
+   * either for funding, interest and adjustments. Fees of fills are not among the events. Absent where no money
+   * moved. Exact.
    *
    * @generated from field: string amount = 14;
    */
@@ -931,14 +936,15 @@ export type EquityPoint = Message<"example.history.v1.EquityPoint"> & {
   currency: string;
 
   /**
-   * Cash. Exact.
+   * Cash, with everything up to this instant: either all purchases are paid from it (spot), or it moves by realized
+   * profit, fees and what events say alone (margin). Exact.
    *
    * @generated from field: string cash = 12;
    */
   cash: string;
 
   /**
-   * Open positions marked to the bar close. Exact.
+   * Open positions marked to the last bar close: what they would fetch (spot), or their unrealized profit (margin). Exact.
    *
    * @generated from field: string position_value = 13;
    */
@@ -952,14 +958,15 @@ export type EquityPoint = Message<"example.history.v1.EquityPoint"> & {
   equity: string;
 
   /**
-   * Profit realized since the start, fees included. Exact.
+   * Profit realized since the start: of positions closed, with fees, funding, interest and adjustments taken in;
+   * deposits and withdrawals are none. equity less deposits and withdrawals = realized + unrealized. Exact.
    *
    * @generated from field: string realized = 15;
    */
   realized: string;
 
   /**
-   * Profit open at the mark. Exact.
+   * Profit open at the mark, against the average cost of what is open. Exact.
    *
    * @generated from field: string unrealized = 16;
    */

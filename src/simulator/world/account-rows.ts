@@ -1,0 +1,89 @@
+import { canonicalDouble } from "../../row/line.ts";
+import type { Bar } from "../bars/bars.ts";
+import type { BookBreak } from "../books/book-break.ts";
+import type { Holding, Ledger } from "../books/ledger.ts";
+import type { Nanos } from "../books/position.ts";
+import { type EquityStatistics, equityStatistics, statisticsConvention } from "../books/statistics.ts";
+import { formatScaled } from "./fixed-point.ts";
+import type { RowSink, RunPlan } from "./run-plan.ts";
+
+const dayMicros = 86_400_000_000;
+/** What a faulty point shows beyond its cash and position value: 0.01. */
+const equityShift = 10_000_000n;
+
+/** Emits what an account's equity in one currency was, bar by bar, and the figures of it. */
+export interface AccountRows {
+  /** As shown by the latest point; before the first one, the deposit. */
+  readonly equity: Nanos;
+  /** Takes note of a deposit or, where negative, a withdrawal since the latest point. */
+  flow(amount: Nanos): void;
+  /** Emits the point at a bar's close, and before it the figures of the day that has ended. */
+  point(bar: Bar): void;
+  /** Emits the figures of the run, right after its last bar. */
+  end(bar: Bar): void;
+}
+
+/** Of books that have the initial deposit and nothing else yet. */
+export function accountRows(plan: RunPlan, ledger: Ledger, books: BookBreak, emit: RowSink): AccountRows {
+  const head = `"resource_key":"portfolio.${plan.portfolio}","account":${JSON.stringify(plan.account)},"portfolio":${JSON.stringify(plan.portfolio)},"venue":"","symbol":"",`;
+  const currency = JSON.stringify(ledger.currency);
+  const convention = JSON.stringify(statisticsConvention(plan.transfers > 0));
+  let { equity } = ledger.mark();
+  const runFigures = equityStatistics(Number(equity));
+  let dayFigures = equityStatistics(Number(equity));
+  let day = -1;
+  let flowed = 0n;
+
+  const metrics = (micros: number, nanos: number, window: string, figures: EquityStatistics): void => {
+    const odd = new Map(figures.figures(0).map(({ name, value }) => [name, value]));
+    for (const { name, value } of figures.figures()) {
+      // what depends on ddof is another number with another one
+      const other = odd.get(name)!;
+      const isOdd = Number.isFinite(value) && other !== value && books.at("other-metric");
+      emit(
+        "metrics",
+        micros,
+        nanos,
+        `${head}"name":"${name}","value":${canonicalDouble(isOdd ? other : value)},"window":"${window}","convention":${convention},"currency":${currency}}`,
+      );
+    }
+  };
+
+  const isStale = (holding: Holding): boolean =>
+    holding.lots !== 0 &&
+    holding.closeBefore !== 0 &&
+    holding.closeBefore !== holding.close &&
+    books.at("wrong-mark");
+
+  return {
+    get equity() {
+      return equity;
+    },
+    flow(amount) {
+      flowed += amount;
+    },
+    point(bar) {
+      // the close of a bar at midnight still belongs to the day that ends
+      const barDay = Math.ceil(bar.closeMicros / dayMicros);
+      if (day >= 0 && barDay !== day) {
+        metrics(day * dayMicros, 0, "day", dayFigures);
+        dayFigures = equityStatistics(Number(equity));
+      }
+      day = barDay;
+      const mark = ledger.mark(ledger.holdings.find(isStale));
+      equity = books.at("shift-equity") ? mark.equity + equityShift : mark.equity;
+      emit(
+        "equity",
+        bar.closeMicros,
+        bar.closeNanos,
+        `${head}"currency":${currency},"cash":"${formatScaled(mark.cash, 9)}","position_value":"${formatScaled(mark.positionValue, 9)}","equity":"${formatScaled(equity, 9)}","realized":"${formatScaled(mark.realized, 9)}","unrealized":"${formatScaled(mark.unrealized, 9)}"}`,
+      );
+      runFigures.add(Number(equity), Number(flowed));
+      dayFigures.add(Number(equity), Number(flowed));
+      flowed = 0n;
+    },
+    end(bar) {
+      metrics(bar.closeMicros, bar.closeNanos + 1 > 999 ? 999 : bar.closeNanos + 1, "run", runFigures);
+    },
+  };
+}

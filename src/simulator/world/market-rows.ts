@@ -1,0 +1,51 @@
+import { type Bar, barMicros } from "../bars/bars.ts";
+import { formatScaled } from "./fixed-point.ts";
+import type { Random } from "./random.ts";
+import type { RowSink, RunPlan } from "./run-plan.ts";
+
+/** Bars between two snapshots of the order book. */
+const snapshotBars = 5;
+const bookLevels = 5;
+
+/**
+ * Emits the rows that the market alone decides: the bar, and now and then a snapshot of the book around its close, with the
+ * next number of the run's snapshots.
+ */
+export function marketRows(
+  plan: RunPlan,
+  symbol: string,
+  random: Random,
+  nextSnapshot: () => number,
+  emit: RowSink,
+): (bar: Bar, index: number) => void {
+  const { tickDecimals } = plan.bars;
+  const scope = `"account":"","portfolio":"","venue":${JSON.stringify(plan.venue)},"symbol":${JSON.stringify(symbol)},`;
+  const barHead = `"resource_key":${JSON.stringify(`bars.${plan.venue}.${symbol}.1m`)},${scope}"interval_ns":"${barMicros}000","ts_open":"`;
+  const bookHead = `"resource_key":${JSON.stringify(`book.${plan.venue}.${symbol}`)},${scope}"snapshot_id":"`;
+  const price = (ticks: number): string => formatScaled(ticks, tickDecimals);
+  return (bar, index) => {
+    const nanos = String(bar.closeNanos).padStart(3, "0");
+    emit(
+      "bars",
+      bar.closeMicros,
+      bar.closeNanos,
+      `${barHead}${bar.closeMicros - barMicros}${nanos}","open":"${price(bar.open)}","high":"${price(bar.high)}","low":"${price(bar.low)}","close":"${price(bar.close)}","volume":"${bar.volume}"}`,
+    );
+    if (index % snapshotBars !== 0) return;
+    const snapshot = nextSnapshot();
+    for (const side of ["BID", "ASK"]) {
+      for (let level = 0; level < bookLevels; level += 1) {
+        const ticks = side === "BID" ? bar.close - 1 - level : bar.close + 1 + level;
+        // a bid below the first tick does not exist
+        if (ticks <= 0) continue;
+        const lots = 1 + random.below(100_000);
+        emit(
+          "order_book",
+          bar.closeMicros,
+          bar.closeNanos,
+          `${bookHead}${snapshot}","side":"${side}","level":${level},"price":"${price(ticks)}","quantity":"${formatScaled(lots, plan.lotDecimals)}","order_count":${1 + random.below(40)}}`,
+        );
+      }
+    }
+  };
+}

@@ -1,0 +1,181 @@
+import { setImmediate } from "node:timers/promises";
+import { type Bar, barMicros } from "../bars/bars.ts";
+import { siblingBars } from "../bars/sibling-bars.ts";
+import type { BookBreak } from "../books/book-break.ts";
+import { type Ledger, openLedger } from "../books/ledger.ts";
+import { accountMoves } from "./account-moves.ts";
+import { accountRows } from "./account-rows.ts";
+import { eventRows } from "./event-rows.ts";
+import { formatScaled } from "./fixed-point.ts";
+import { marketRows } from "./market-rows.ts";
+import { orderDesk, type RunTally } from "./order-desk.ts";
+import { randomFrom } from "./random.ts";
+import type { RowSink, RunPlan } from "./run-plan.ts";
+import { crossoverStrategy } from "./strategy.ts";
+
+/** Bars between two flushes of the tables: what is held in memory beyond the lateness. */
+const flushBars = 32;
+
+/** What became of a run. Amounts are of its first currency, as its rows add up to them. */
+export interface RunOutcome {
+  /** UNIX nanoseconds, as text. */
+  readonly started: string;
+  readonly ended: string;
+  readonly initialEquity: string;
+  readonly finalEquity: string;
+  readonly fees: string;
+  /** Rows of fills, and of orders submitted. */
+  readonly orders: number;
+  readonly fills: number;
+}
+
+/**
+ * Plays a run and emits its rows. `flush` hears now and then that every row to come happens after an instant, in
+ * microseconds, and how many bars have been played; what it throws stops the run.
+ */
+export async function playRun(
+  plan: RunPlan,
+  books: BookBreak,
+  emit: RowSink,
+  flush: (micros: number, bars: number) => void,
+): Promise<RunOutcome> {
+  const events = eventRows(plan, emit);
+  const started = plan.bars.firstCloseMicros - barMicros;
+  const symbols = plan.instruments.map(({ symbol }) => symbol);
+  events.runtime(started, "started", "INFO", `strategy ${plan.strategy} started`, {
+    strategy: plan.strategy,
+    ...(symbols.length === 1 ? { symbol: symbols[0] } : { symbols }),
+  });
+  events.account(started + 1_000, 0, { kind: "opened", message: `account ${plan.account} opened` });
+
+  const accounts = plan.currencies.map((currency) => {
+    const ledger = openLedger(currency, plan.accounting);
+    ledger.deposit(plan.initialCash * 1_000_000_000n);
+    events.account(started + 2_000, 0, {
+      kind: "deposit",
+      message: "initial deposit",
+      amount: String(plan.initialCash),
+      currency,
+    });
+    return { ledger, rows: accountRows(plan, ledger, books, emit) };
+  });
+  const tally: RunTally = { submitted: 0, traded: 0, orders: 0, fills: 0, fees: new Map() };
+  const instruments = tradedInstruments(
+    plan,
+    accounts.map(({ ledger }) => ledger),
+    books,
+    tally,
+    emit,
+  );
+  const moved = accounts.map(({ ledger, rows }) => {
+    const held = instruments.filter((instrument) => instrument.ledger === ledger);
+    return { ledger, rows, held };
+  });
+  const moves = accountMoves(plan, moved, books, events);
+
+  let index = 0;
+  let last: Bar | undefined;
+  for await (const batch of plan.bars.batches()) {
+    for (const bar of batch) {
+      if (index >= plan.barCount) break;
+      for (const instrument of instruments) instrument.close(bar, index);
+      moves.settle(bar);
+      for (const { rows } of accounts) rows.point(bar);
+      moves.transfer(bar, index);
+      for (const instrument of instruments) instrument.decide();
+      last = bar;
+      index += 1;
+      if (index % flushBars === 0) {
+        flush(bar.closeMicros, index);
+        // lets signals and timers in between
+        await setImmediate();
+      }
+    }
+    if (index >= plan.barCount) break;
+  }
+  const end = last?.closeMicros ?? started + barMicros;
+  if (last !== undefined) for (const { rows } of accounts) rows.end(last);
+  const ended = end + 500_000;
+  if (plan.failed) {
+    events.runtime(ended, "failed", "ERROR", 'strategy failed: "division by zero" in signal', {
+      error: "division by zero",
+      where: "signal → decide()",
+    });
+  } else {
+    for (const { strategy } of instruments) strategy.stop(end + 100_000);
+    const { orders, fills } = tally;
+    events.runtime(ended, "stopped", "INFO", `strategy ${plan.strategy} stopped`, { orders, fills });
+  }
+  const [first] = accounts;
+  return {
+    started: `${started}000`,
+    ended: `${ended}000`,
+    initialEquity: String(plan.initialCash),
+    finalEquity: formatScaled(first!.rows.equity, 9),
+    fees: formatScaled(tally.fees.get(first!.ledger.currency) ?? 0n, 9),
+    orders: tally.orders,
+    fills: tally.fills,
+  };
+}
+
+/** The run's instruments, each with bars, a place in the books of its currency, and a strategy of its own. */
+function tradedInstruments(
+  plan: RunPlan,
+  ledgers: readonly Ledger[],
+  books: BookBreak,
+  tally: RunTally,
+  emit: RowSink,
+) {
+  const nanosPerTickLot = 10n ** BigInt(9 - plan.bars.tickDecimals - plan.lotDecimals);
+  const { length } = plan.instruments;
+  let snapshots = 0;
+  return plan.instruments.map((instrument, number) => {
+    const { symbol, currency } = instrument;
+    const siblings = number === 0 ? undefined : siblingBars(plan.seed, number, plan.bars.typicalTicks);
+    const own = (name: string) => randomFrom(`${plan.seed} ${name}${number === 0 ? "" : ` ${number}`}`);
+    const ledger = ledgers.find((candidate) => candidate.currency === currency)!;
+    const holding = ledger.open(nanosPerTickLot);
+    const random = own("run");
+    const desk = orderDesk({ plan, instrument, ledger, holding, tally, books, random, emit });
+    const strategy = crossoverStrategy({
+      plan,
+      symbol,
+      barCount: siblings === undefined ? plan.barCount : siblings.count(plan.barCount),
+      typicalTicks: siblings === undefined ? plan.bars.typicalTicks : siblings.typicalTicks,
+      fills: plan.fills === undefined ? undefined : partOf(plan.fills, length, number),
+      sharing: plan.instruments.filter((other) => other.currency === currency).length,
+      nanosPerTickLot,
+      desk,
+      random,
+      emit,
+    });
+    const market = marketRows(plan, symbol, own("book"), () => (snapshots += 1), emit);
+    let bar: Bar | undefined;
+    let bars = 0;
+    return {
+      symbol,
+      ledger,
+      holding,
+      strategy,
+      /** Takes its bar of the moment, if it has one. */
+      close(first: Bar, index: number): void {
+        bar = siblings === undefined ? first : siblings.beside(first, index);
+        if (bar === undefined) return;
+        market(bar, bars);
+        holding.see(bar.close);
+        strategy.execute(bar);
+      },
+      /** Decides on orders after the bar that it took. */
+      decide(): void {
+        if (bar === undefined) return;
+        strategy.decide(bar, bars);
+        bars += 1;
+      },
+    };
+  });
+}
+
+/** One of `parts` whole parts that add up to `whole`, as equal as can be. */
+function partOf(whole: number, parts: number, number: number): number {
+  return Math.floor((whole * (number + 1)) / parts) - Math.floor((whole * number) / parts);
+}
