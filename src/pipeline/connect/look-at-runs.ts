@@ -10,7 +10,7 @@ import { type JobGatewayMeans, openJobGateway } from "../execute/job-gateway.ts"
 import type { JobMeans } from "../execute/job-means.ts";
 import { countPlans, type JobRuns } from "../execute/job-runs.ts";
 import type { JobFile } from "../file/job-files.ts";
-import type { KeyPath } from "../file/tree.ts";
+import type { KeyPath } from "../../model/yaml/tree.ts";
 import type { RunPlan } from "../record/job-record.ts";
 import { doubtful, type Finding, failed, wrong } from "./finding.ts";
 

@@ -4,7 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import { exit, RunvaultError } from "../../model/error.ts";
 import type { JobFile } from "../file/job-files.ts";
 import type { JobExport } from "../file/job-schema.ts";
-import { type KeyPath, keyText } from "../file/tree.ts";
+import { type KeyPath, keyText } from "../../model/yaml/tree.ts";
 import { type Finding, wrong } from "./finding.ts";
 import { lookAtFolder } from "./look-at-folder.ts";
 import { reachAddress } from "./reach-address.ts";

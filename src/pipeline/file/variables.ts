@@ -1,5 +1,5 @@
 import type { JobPlace } from "./job-values.ts";
-import { type KeyPath, keyText, type ScalarNode, type TreeFault, type TreeNode } from "./tree.ts";
+import { type KeyPath, keyText, type ScalarNode, type TreeFault, type TreeNode } from "../../model/yaml/tree.ts";
 
 /**
  * Replaces `${NAME}` and `${NAME:-default}` in the texts of a tree by what the environment has; `$${` is a literal `${`.

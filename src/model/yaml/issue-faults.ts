@@ -1,9 +1,9 @@
 import type { z } from "zod";
-import { nearestName } from "../../model/text/nearest-name.ts";
-import { createScrubber } from "../../model/text/scrubber.ts";
-import { visible } from "../../model/text/visible-text.ts";
-import { type JsonSchema, plainJobJsonSchema, schemaAt } from "./job-json-schema.ts";
-import { nearestZone } from "./time-zone.ts";
+import { nearestName } from "../text/nearest-name.ts";
+import { createScrubber } from "../text/scrubber.ts";
+import { visible } from "../text/visible-text.ts";
+import { type JsonSchema, plainJobJsonSchema, schemaAt } from "../../pipeline/file/job-json-schema.ts";
+import { nearestZone } from "../../pipeline/file/time-zone.ts";
 import {
   type KeyPath,
   keyPlaceAt,
