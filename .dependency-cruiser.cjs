@@ -195,8 +195,8 @@ const folders = {
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {
-    doors: ["cron", "job-fault", "job-files", "job-json-schema", "job-schema", "time-zone"],
-    within: ["glob", "job-values", "tree", "zone-clock"],
+    doors: ["cron", "job-files", "job-json-schema", "job-schema", "time-zone"],
+    within: ["job-values", "zone-clock"],
   },
   "pipeline/execute": {
     doors: ["execute-job", "job-means", "plan-job"],

@@ -1,8 +1,8 @@
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
+import type { FileFault } from "../../model/yaml/file-fault.ts";
 import type { ConnectedJob } from "../../pipeline/connect/connect-job.ts";
 import { nextStarts } from "../../pipeline/file/cron.ts";
-import type { FileFault } from "../../model/yaml/file-fault.ts";
 import type { ReadJobFile, ReadJobFiles } from "../../pipeline/file/job-files.ts";
 import type { GlobalValues } from "../options/global-values.ts";
 import { connectedJson, connectedLines } from "./connected-report.ts";

@@ -1,7 +1,7 @@
 import { RunvaultError } from "../error.ts";
 import type { TreeFault } from "./tree.ts";
 
-/** Something that is wrong with a job file, or worth a word. */
+/** Something that is wrong with a file that people write, or worth a word. */
 export interface FileFault {
   readonly level: "error" | "warning";
   /** The file as it was named; null for a `--set` that cannot be read. */

@@ -1,8 +1,8 @@
 import type { RunvaultError } from "../../model/error.ts";
 import { exit } from "../../model/error.ts";
 import type { FileFault } from "../../model/yaml/file-fault.ts";
-import type { JobFile } from "../file/job-files.ts";
 import { type KeyPath, keyText } from "../../model/yaml/tree.ts";
+import type { JobFile } from "../file/job-files.ts";
 
 /** Something wrong with what a job file names, with the exit status that it leads to: none for a warning. */
 export interface Finding {

@@ -1,18 +1,27 @@
 import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { uniqueFaults } from "./across-files.ts";
-import { issueFaults, plainText, shownText } from "../../model/yaml/issue-faults.ts";
 import { type FileFault, fileFault } from "../../model/yaml/file-fault.ts";
+import { issueFaults, plainText, shownText } from "../../model/yaml/issue-faults.ts";
+import { readText } from "../../model/yaml/read-text.ts";
+import {
+  type KeyPath,
+  keyText,
+  nodeAt,
+  placeAt,
+  plainOf,
+  type TreeFault,
+  type TreeNode,
+} from "../../model/yaml/tree.ts";
+import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
+import { uniqueFaults } from "./across-files.ts";
+import { jobFileKind } from "./job-file-kind.ts";
 import { type Job, jobSchema } from "./job-schema.ts";
 import type { JobPlace } from "./job-values.ts";
 import { literalSecrets } from "./literal-secrets.ts";
-import { readText } from "../../model/yaml/read-text.ts";
 import { secretWarnings } from "./secret-warnings.ts";
 import { applySet, readSet, type SetOption } from "./set-option.ts";
-import { type KeyPath, keyText, nodeAt, placeAt, plainOf, type TreeFault, type TreeNode } from "../../model/yaml/tree.ts";
 import { type JobVariable, uniqueVariables, variablesIn, withVariables } from "./variables.ts";
-import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 
 /** A job file that can be run. */
 export interface JobFile {
@@ -118,7 +127,7 @@ async function readJobFile(
   sets: readonly SetOption[],
   options: JobFilesOptions,
 ): Promise<Reading> {
-  return await readContent(file, path, await readText(path), sets, options);
+  return await readContent(file, path, await readText(path, "a job file"), sets, options);
 }
 
 async function readContent(
@@ -161,7 +170,7 @@ async function readContent(
   const { tree, faults: ofVariables } = withVariables(asWritten, env);
   found.push(...ofVariables);
   const parsed = jobSchema({ folder, env }).safeParse(plainOf(tree));
-  if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree));
+  if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree, jobFileKind()));
   found.push(...literalSecrets(tree));
   const job: JobFile | null = parsed.success
     ? {
