@@ -308,7 +308,6 @@ const folders = {
     within: [
       "bars",
       "begun-run",
-      "fixed-point",
       "random",
       "run-plan",
       "run-rows",

@@ -4,7 +4,7 @@ import type { ReadModel } from "../../model/control.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { SeenRun } from "../seen-run.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
-import { divideHalfEven, formatScaled } from "../world/fixed-point.ts";
+import { divideHalfEven, formatScaled } from "../../model/fixed-point.ts";
 import type { RunRows } from "../world/run-rows.ts";
 
 /** As the contract says of EventsResult. */
