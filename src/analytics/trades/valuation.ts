@@ -1,4 +1,5 @@
 import { RunvaultError } from "../../model/error.ts";
+import { divideHalfEven } from "../../model/fixed-point.ts";
 import { atScale, type Instrument } from "../instruments/instrument.ts";
 
 /** Decimals of the scaled integers of a run: prices, quantities, fees, and what they come to. */
@@ -52,13 +53,20 @@ export function valuationOf({ symbol, multiplier, kind }: Instrument, scales: Sc
   };
 }
 
-/** The quotient as an integer, ties to the even neighbour; the divisor is above zero. */
-export function divideHalfEven(dividend: bigint, divisor: bigint): bigint {
-  const magnitude = dividend < 0n ? -dividend : dividend;
-  let quotient = magnitude / divisor;
-  const twice = (magnitude - quotient * divisor) * 2n;
-  if (twice > divisor || (twice === divisor && (quotient & 1n) === 1n)) quotient++;
-  return dividend < 0n ? -quotient : quotient;
+/** The price at which a quantity, which is not zero, is worth so much: rounded half-even; null where none is. */
+export function priceAt(
+  { multiplier, kind }: Instrument,
+  scales: Scales,
+  quantity: bigint,
+  worth: bigint,
+): bigint | null {
+  const { price: ps, quantity: qs, money } = scales;
+  const [dividend, divisor] =
+    kind === "linear"
+      ? [worth, quantity * atScale(multiplier, money - ps - qs)]
+      : [-quantity * atScale(multiplier, money + ps - qs), worth];
+  if (divisor === 0n) return null;
+  return divisor < 0n ? divideHalfEven(-dividend, -divisor) : divideHalfEven(dividend, divisor);
 }
 
 /** Scaled integers at a coarser scale, half-even; at a finer one exactly. */

@@ -1,0 +1,79 @@
+import { commonDecimal } from "../../duckdb/exact-vector.ts";
+import { type ExactTypes, exactType } from "../../model/profile/exact-types.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import type { InstrumentsFile } from "../instruments/read-instruments.ts";
+import { type RunInstruments, resolveInstruments } from "../instruments/resolve-instruments.ts";
+import { readRunFacts } from "../instruments/run-facts.ts";
+import type { OpenViews } from "../query/open-views.ts";
+import { type BarColumns, readBars } from "./bar-columns.ts";
+import type { FillColumns, FillOrder } from "./fill-columns.ts";
+import { readFills } from "./read-fills.ts";
+import type { Grouping } from "./trade.ts";
+import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
+
+/** The tables that trades are told from. */
+export const tradedTables = ["fills", "bars", "equity"] as const satisfies readonly TableName[];
+
+export interface RunTradesOptions {
+  /** What the file of `--instruments` says; null for what is assumed without one. */
+  readonly instruments: InstrumentsFile | null;
+  /** Default `key`. */
+  readonly order?: FillOrder;
+  /** Needed for trades by order. */
+  readonly withOrders?: boolean;
+}
+
+/** The fills of a run with what they need to be told as trades, in memory. */
+export interface RunTrades {
+  readonly run: RunRef;
+  readonly instruments: RunInstruments;
+  readonly fills: FillColumns;
+  barsOf(position: number): BarColumns | null;
+  /** Goes over the fills once. */
+  walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch">): readonly FinalPosition[];
+}
+
+/**
+ * Reads what a run's trades are told from; the views have to show `tradedTables`. While it reads, and afterwards, these
+ * show this run alone: `showAll` undoes it. `exactTypes` gives the archive's. Throws `invalid_argument` where it is not
+ * clear what the run's instruments are, and `malformed_row` for fills that are none.
+ */
+export async function readRunTrades(
+  views: Pick<OpenViews, "connection" | "showOnly">,
+  exactTypes: (table: TableName) => ExactTypes,
+  run: RunRef,
+  options: RunTradesOptions,
+): Promise<RunTrades> {
+  const { connection } = views;
+  for (const table of tradedTables) await views.showOnly(table, run);
+  const instruments = resolveInstruments(await readRunFacts(connection, run), options.instruments);
+  const priceType = commonDecimal([
+    exactType(exactTypes("fills"), "price"),
+    ...["low", "high", "close"].map((column) => exactType(exactTypes("bars"), column)),
+  ]);
+  const fills = await readFills(connection, {
+    run,
+    instruments,
+    exactTypes: exactTypes("fills"),
+    priceType,
+    order: options.order ?? "key",
+    withOrders: options.withOrders ?? false,
+  });
+  const read = new Map<string, BarColumns>();
+  const bars: (BarColumns | null)[] = [];
+  for (const { instrument } of fills.positions) {
+    const source = instrument.bars;
+    const key = source === null ? "" : JSON.stringify([source.symbol, source.venue, `${source.intervalNs}`]);
+    if (source !== null && !read.has(key)) read.set(key, await readBars(connection, source, priceType));
+    bars.push(read.get(key) ?? null);
+  }
+  const barsOf = (position: number) => bars[position] ?? null;
+  return {
+    run,
+    instruments,
+    fills,
+    barsOf,
+    walk: (grouping, told = {}) => walkTrades({ fills, barsOf, grouping, ...told }),
+  };
+}
