@@ -27,9 +27,17 @@ const folders = {
     doors: ["archive-files", "committed-parquet", "typed-parquet"],
     within: ["present-files"],
   },
+  "analytics/instruments": {
+    doors: ["read-instruments"],
+    within: ["instrument", "resolve-instruments", "run-facts"],
+  },
   "analytics/query": {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
+  },
+  "analytics/trades": {
+    doors: [],
+    within: ["run-trades", "trade", "trade-tables", "walk-trades", "write-trade-tables"],
   },
   "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },

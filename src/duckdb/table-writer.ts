@@ -45,7 +45,7 @@ export class TableWriter {
     table: string,
     columns: Readonly<Record<string, WrittenType>>,
   ): Promise<TableWriter> {
-    const typed = Object.entries(columns).map(([name, type]) => `${identifier(name)} ${sqlOf(type)}`);
+    const typed = Object.entries(columns).map(([name, type]) => `${identifier(name)} ${columnSqlType(type)}`);
     const place = `${identifier(schema)}.${identifier(table)}`;
     await connection.run(`CREATE OR REPLACE TABLE ${place} (${typed.join(", ")})`);
     return new TableWriter(await connection.createAppender(table, schema), Object.values(columns));
@@ -107,7 +107,10 @@ class Column {
     } else if (typeof value !== "bigint") {
       this.#values[row] = Number(value);
     } else if (this.#beyond > 0n && (value >= this.#beyond || -value >= this.#beyond)) {
-      throw new RunvaultError("value_out_of_range", `a value has more digits than ${sqlOf(this.#type)} holds`);
+      throw new RunvaultError(
+        "value_out_of_range",
+        `a value has more digits than ${columnSqlType(this.#type)} holds`,
+      );
     } else if (this.#bytes === 16) {
       this.#values[row * 2] = BigInt.asIntN(64, value);
       this.#values[row * 2 + 1] = value >> 64n;
@@ -126,7 +129,8 @@ class Column {
   }
 }
 
-function sqlOf(type: WrittenType): string {
+/** A type as SQL has it. */
+export function columnSqlType(type: WrittenType | "VARCHAR"): string {
   return typeof type === "string" ? type : decimalSql(type);
 }
 

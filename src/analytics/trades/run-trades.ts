@@ -1,5 +1,4 @@
-import { commonDecimal } from "../../duckdb/exact-vector.ts";
-import { type ExactTypes, exactType } from "../../model/profile/exact-types.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
@@ -10,10 +9,8 @@ import { type BarColumns, readBars } from "./bar-columns.ts";
 import type { FillColumns, FillOrder } from "./fill-columns.ts";
 import { readFills } from "./read-fills.ts";
 import type { Grouping } from "./trade.ts";
+import { pricesTogether, tradedTables } from "./trade-tables.ts";
 import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
-
-/** The tables that trades are told from. */
-export const tradedTables = ["fills", "bars", "equity"] as const satisfies readonly TableName[];
 
 export interface RunTradesOptions {
   /** What the file of `--instruments` says; null for what is assumed without one. */
@@ -48,10 +45,7 @@ export async function readRunTrades(
   const { connection } = views;
   for (const table of tradedTables) await views.showOnly(table, run);
   const instruments = resolveInstruments(await readRunFacts(connection, run), options.instruments);
-  const priceType = commonDecimal([
-    exactType(exactTypes("fills"), "price"),
-    ...["low", "high", "close"].map((column) => exactType(exactTypes("bars"), column)),
-  ]);
+  const priceType = pricesTogether(exactTypes);
   const fills = await readFills(connection, {
     run,
     instruments,

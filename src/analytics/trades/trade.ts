@@ -103,11 +103,7 @@ export class Trade {
 
   /** Profit less fees, in money; null where the fees are in another currency than the profit. */
   get net(): bigint | null {
-    if (this.feeCurrency === several) return null;
-    const { feeCurrencies, positions, scales } = this.#fills;
-    const { currency } = positions[this.position]!.instrument;
-    if (this.feeCurrency !== none && feeCurrencies[this.feeCurrency] !== currency) return null;
-    return this.gross - rescale(this.fees, scales.fee, scales.money);
+    return netOf(this.#fills, this, this.gross);
   }
 
   get from(): Nanoseconds {
@@ -170,6 +166,27 @@ export class Trade {
     this.fees += fee;
     this.feeCurrency = sameCurrency(this.feeCurrency, this.#fills.feeCurrency[fill]!);
   }
+}
+
+/** Fees as a trade or a position has them. */
+export interface Fees {
+  readonly position: number;
+  readonly fees: bigint;
+  /** Index of their currency, `none` where they are all zero, `several` where they cannot be added. */
+  readonly feeCurrency: number;
+}
+
+/** A profit less fees, in money; null where the fees are in another currency than the profit. */
+export function netOf(
+  fills: FillColumns,
+  { position, fees, feeCurrency }: Fees,
+  gross: bigint,
+): bigint | null {
+  if (feeCurrency === several) return null;
+  const { feeCurrencies, positions, scales } = fills;
+  const { currency } = positions[position]!.instrument;
+  if (feeCurrency !== none && feeCurrencies[feeCurrency] !== currency) return null;
+  return gross - rescale(fees, scales.fee, scales.money);
 }
 
 /** The currency of fees to which one in another currency, or in the same, is added. */

@@ -73,3 +73,6 @@ export function priceAt(
 export function rescale(value: bigint, from: number, to: number): bigint {
   return to >= from ? value * 10n ** BigInt(to - from) : divideHalfEven(value, 10n ** BigInt(from - to));
 }
+
+/** What money is printed and stored as: decimals that hold it exactly unless types were widened, and 20 digits before them. */
+export const storedMoney = { precision: 38, scale: leastMoney } as const;
