@@ -37,7 +37,7 @@ const folders = {
   },
   "analytics/trades": {
     doors: [],
-    within: ["run-trades", "trade", "trade-tables", "walk-trades", "write-trade-tables"],
+    within: ["run-trades", "trade", "trade-tables", "traded-tables", "walk-trades", "write-trade-tables"],
   },
   "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },

@@ -1,16 +1,23 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import { type RunInstruments, resolveInstruments } from "../instruments/resolve-instruments.ts";
 import { readRunFacts } from "../instruments/run-facts.ts";
-import type { OpenViews } from "../query/open-views.ts";
 import { type BarColumns, readBars } from "./bar-columns.ts";
 import type { FillColumns, FillOrder } from "./fill-columns.ts";
 import { readFills } from "./read-fills.ts";
 import type { Grouping } from "./trade.ts";
-import { pricesTogether, tradedTables } from "./trade-tables.ts";
+import { pricesTogether, tradedTables } from "./traded-tables.ts";
 import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
+
+/** The views of an archive, which can be narrowed to one run. */
+export interface RunViews {
+  readonly connection: DuckDBConnection;
+  /** Has the view of a table show the rows of one run alone. */
+  showOnly(name: TableName, run: RunRef): Promise<void>;
+}
 
 export interface RunTradesOptions {
   /** What the file of `--instruments` says; null for what is assumed without one. */
@@ -37,7 +44,7 @@ export interface RunTrades {
  * clear what the run's instruments are, and `malformed_row` for fills that are none.
  */
 export async function readRunTrades(
-  views: Pick<OpenViews, "connection" | "showOnly">,
+  views: RunViews,
   exactTypes: (table: TableName) => ExactTypes,
   run: RunRef,
   options: RunTradesOptions,

@@ -4,11 +4,9 @@ import { type DecimalType, type ExactTypes, exactType } from "../../model/profil
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunTrades } from "./run-trades.ts";
 import { netOf, none, type Trade } from "./trade.ts";
+import { pricesTogether } from "./traded-tables.ts";
 import { priceAt, rescale, storedMoney } from "./valuation.ts";
 import type { FinalPosition } from "./walk-trades.ts";
-
-/** The tables that trades are told from. */
-export const tradedTables = ["fills", "bars", "equity"] as const satisfies readonly TableName[];
 
 /** The tables that are made of fills: only when a statement names one. */
 export const tradeTableNames = ["round_trips", "matches", "positions"] as const;
@@ -194,10 +192,4 @@ export function tradeTableTypes(
 ): readonly (readonly [name: string, type: string])[] {
   const columns: readonly TradeColumn<never>[] = tradeTables(exactTypes)[name];
   return columns.map((column) => [column.name, columnSqlType(column.type)]);
-}
-
-/** The type that prices of fills and bars are read as, so that they can be compared. */
-export function pricesTogether(exactTypes: (table: TableName) => ExactTypes): DecimalType {
-  const ofBars = ["low", "high", "close"].map((column) => exactType(exactTypes("bars"), column));
-  return commonDecimal([exactType(exactTypes("fills"), "price"), ...ofBars]);
 }

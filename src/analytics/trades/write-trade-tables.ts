@@ -3,21 +3,28 @@ import { identifier, literal } from "../../duckdb/sql.ts";
 import { TableWriter, type WrittenType } from "../../duckdb/table-writer.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
-import type { OpenViews } from "../query/open-views.ts";
-import { type RunTrades, readRunTrades } from "./run-trades.ts";
+import { type RunTrades, type RunViews, readRunTrades } from "./run-trades.ts";
 import type { Grouping, Trade } from "./trade.ts";
 import {
   type TradeColumn,
   type TradeTableName,
   type TradeTables,
-  tradedTables,
   tradeTables,
 } from "./trade-tables.ts";
+import { tradedTables } from "./traded-tables.ts";
 import type { FinalPosition } from "./walk-trades.ts";
 
 /** The schema of what the views of these tables stand on. */
 const schema = "trade_rows";
+
+/** The views of an archive, of all runs and of one after another. */
+export interface AllRunViews extends RunViews {
+  show(names: Iterable<TableName>, signal?: AbortSignal): Promise<void>;
+  showAll(name: TableName): Promise<void>;
+  runsOf(name: TableName): readonly RunRef[];
+}
 
 export interface TradeTablesOptions {
   readonly instruments: InstrumentsFile | null;
@@ -29,7 +36,7 @@ export interface TradeTablesOptions {
  * runs that the views show. Throws as `readRunTrades` does, and the signal's reason between two runs.
  */
 export async function writeTradeTables(
-  views: Pick<OpenViews, "connection" | "show" | "showOnly" | "showAll" | "runsOf">,
+  views: AllRunViews,
   exactTypes: (table: TableName) => ExactTypes,
   names: readonly TradeTableName[],
   { instruments, signal }: TradeTablesOptions,
