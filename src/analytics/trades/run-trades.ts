@@ -10,6 +10,7 @@ import type { FillColumns, FillOrder } from "./fill-columns.ts";
 import { readFills } from "./read-fills.ts";
 import type { Grouping } from "./trade.ts";
 import { pricesTogether, tradedTables } from "./traded-tables.ts";
+import { valuationOf } from "./valuation.ts";
 import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
 
 /** The views of an archive, which can be narrowed to one run. */
@@ -34,6 +35,8 @@ export interface RunTrades {
   readonly instruments: RunInstruments;
   readonly fills: FillColumns;
   barsOf(position: number): BarColumns | null;
+  /** What a signed quantity of a position's instrument is worth at a price, in money. */
+  value(position: number, quantity: bigint, price: bigint): bigint;
   /** Goes over the fills once. */
   walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch">): readonly FinalPosition[];
 }
@@ -69,12 +72,14 @@ export async function readRunTrades(
     if (source !== null && !read.has(key)) read.set(key, await readBars(connection, source, priceType));
     bars.push(read.get(key) ?? null);
   }
+  const values = fills.positions.map(({ instrument }) => valuationOf(instrument, fills.scales));
   const barsOf = (position: number) => bars[position] ?? null;
   return {
     run,
     instruments,
     fills,
     barsOf,
+    value: (position, quantity, price) => values[position]!(quantity, price),
     walk: (grouping, told = {}) => walkTrades({ fills, barsOf, grouping, ...told }),
   };
 }

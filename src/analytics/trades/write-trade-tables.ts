@@ -7,12 +7,7 @@ import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import { type RunTrades, type RunViews, readRunTrades } from "./run-trades.ts";
 import type { Grouping, Trade } from "./trade.ts";
-import {
-  type TradeColumn,
-  type TradeTableName,
-  type TradeTables,
-  tradeTables,
-} from "./trade-tables.ts";
+import { type TradeColumn, type TradeTableName, type TradeTables, tradeTables } from "./trade-tables.ts";
 import { tradedTables } from "./traded-tables.ts";
 import type { FinalPosition } from "./walk-trades.ts";
 
