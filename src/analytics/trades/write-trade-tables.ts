@@ -53,6 +53,21 @@ export async function writeTradeTables(
   await writers.close();
 }
 
+/**
+ * Copies what `writeTradeTables` made into a database that is attached, as tables of their own that need nothing of the
+ * archive. Trades are made ahead of that, while the archive's own database is the one in use.
+ */
+export async function copyTradeTables(
+  connection: DuckDBConnection,
+  names: readonly TradeTableName[],
+  database: string,
+): Promise<void> {
+  for (const name of names) {
+    const to = `${identifier(database)}.main.${identifier(name)}`;
+    await connection.run(`CREATE TABLE ${to} AS FROM memory.main.${identifier(name)}`);
+  }
+}
+
 /** The tables that are being written, by name. */
 class Writers {
   readonly #connection: DuckDBConnection;

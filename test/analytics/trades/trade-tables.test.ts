@@ -1,8 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DuckDBInstance } from "@duckdb/node-api";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openViews } from "../../../src/analytics/query/open-views.ts";
 import { openQuery, type Query } from "../../../src/analytics/query/query.ts";
+import { tradeTableNames } from "../../../src/analytics/trades/trade-tables.ts";
+import { copyTradeTables, writeTradeTables } from "../../../src/analytics/trades/write-trade-tables.ts";
 import { type Archive, openArchive } from "../../../src/archive/archive.ts";
 import { archiveRun } from "../../../src/extract/run/archive-run.ts";
 import { wallClock } from "../../../src/model/time.ts";
@@ -102,6 +106,30 @@ describe("tables of trades in a query", () => {
       code: "invalid_argument",
       message: expect.stringContaining("the instruments file wants other bars"),
     });
+  });
+
+  test("are copied into an attached database, where they need nothing else", async () => {
+    await using views = await openViews(archive, {
+      readManifests: () => archive.manifests(),
+      allowIncomplete: false,
+      memoryLimitMb: 256,
+      threads: 2,
+    });
+    await writeTradeTables(views, archive.exactTypes, tradeTableNames, { instruments: null });
+    const file = join(folder, "exported.duckdb");
+    await views.connection.run(`ATTACH '${file}' AS exported`);
+    await copyTradeTables(views.connection, tradeTableNames, "exported");
+    await views.connection.run("DETACH exported");
+    const other = await DuckDBInstance.create(file);
+    const connection = await other.connect();
+    const counts = tradeTableNames.map((name) => `(SELECT count(*) FROM ${name})`).join(", ");
+    const copied = (
+      await connection.runAndReadAll(`SELECT ${counts}, (SELECT min(run_id) FROM matches)`)
+    ).getRows();
+    connection.closeSync();
+    other.closeSync();
+    expect([copied[0]!]).toEqual(await rowsOf(`SELECT ${counts}, (SELECT min(run_id) FROM matches)`));
+    expect(Number(copied[0]![1])).toBeGreaterThan(10);
   });
 
   test("have exact types and times in nanoseconds", async () => {
