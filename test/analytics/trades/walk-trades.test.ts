@@ -451,6 +451,33 @@ describe("runs with little in them", () => {
     ]);
   });
 
+  test("a portfolio that held something before its first fill is told", async () => {
+    const point = (ts: bigint, value: number, portfolio: string): Row => ({
+      ...dollars[0]!,
+      portfolio,
+      ts_event: ts,
+      position_value: value,
+    });
+    const equity = [
+      point(0n, 5, "core"),
+      point(9n * minute, 7, "core"),
+      point(minute, 3, "late"),
+      point(0n, 0, "flat"),
+    ];
+    await worldOf(
+      [
+        fill(1, "SELL", 1, 10),
+        fill(1, "BUY", 1, 10, { portfolio: "late" }),
+        fill(2, "BUY", 1, 9, { portfolio: "flat" }),
+      ],
+      [],
+      equity,
+    );
+    expect((await world.read()).heldBefore).toEqual([
+      { account: "main", portfolio: "core", currency: "USD", positionValue: "5.000000000" },
+    ]);
+  });
+
   test("a row that is no fill is named", async () => {
     await worldOf([fill(1, "BUY", 1, 10), fill(2, "SELL", -1, 10)]);
     await expect(world.read()).rejects.toMatchObject({
