@@ -17,7 +17,7 @@ const ranks = [
  * same room may. Everything else is the folder's own. A new door is a decision: look first whether an old one can serve.
  */
 const folders = {
-  analytics: { doors: ["shortfall"], within: ["double-view-name"] },
+  analytics: { doors: ["figure", "shortfall"], within: ["double-view-name"] },
   "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
   "analytics/export": {
     doors: ["export", "export-file", "export-format", "export-selection", "export-session", "parquet-forms"],
@@ -27,9 +27,17 @@ const folders = {
     doors: ["archive-files", "committed-parquet", "typed-parquet"],
     within: ["present-files"],
   },
+  "analytics/instruments": {
+    doors: ["read-instruments"],
+    within: ["instrument", "resolve-instruments", "run-facts"],
+  },
   "analytics/query": {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
+  },
+  "analytics/trades": {
+    doors: [],
+    within: ["run-trades", "trade", "trade-tables", "traded-tables", "walk-trades", "write-trade-tables"],
   },
   "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
@@ -195,8 +203,8 @@ const folders = {
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {
-    doors: ["cron", "job-fault", "job-files", "job-json-schema", "job-schema", "time-zone"],
-    within: ["glob", "job-values", "tree", "zone-clock"],
+    doors: ["cron", "job-files", "job-json-schema", "job-schema", "time-zone"],
+    within: ["job-values", "zone-clock"],
   },
   "pipeline/execute": {
     doors: ["execute-job", "job-means", "plan-job"],
@@ -315,7 +323,6 @@ const folders = {
     doors: [],
     within: [
       "begun-run",
-      "fixed-point",
       "play-run",
       "random",
       "run-numbers",

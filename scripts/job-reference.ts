@@ -2,7 +2,8 @@
 // docs/pipelines.md and pipelines/pipeline.schema.json. A test holds both to it.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type JsonSchema, jobJsonSchema, plainJobJsonSchema } from "../src/pipeline/file/job-json-schema.ts";
+import type { JsonSchema } from "../src/model/yaml/json-schema.ts";
+import { jobJsonSchema, plainJobJsonSchema } from "../src/pipeline/file/job-json-schema.ts";
 
 const root = join(import.meta.dirname, "..");
 export const schemaFile = join(root, "pipelines/pipeline.schema.json");

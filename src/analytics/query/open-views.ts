@@ -52,6 +52,8 @@ export interface OpenViews extends AsyncDisposable {
   runsOf(name: TableName): readonly RunRef[];
   /** Has the view of a table show the rows of one run alone, of those that it shows. */
   showOnly(name: TableName, run: RunRef): Promise<void>;
+  /** Has the view of a table show again all the rows that it showed before `showOnly`. */
+  showAll(name: TableName): Promise<void>;
   /** DuckDB's error as ours; `history_query_failed` where commits since the opening took files away. */
   errorOf(error: unknown): Promise<RunvaultError>;
   /** Where the views of these tables show less than all. */
@@ -124,6 +126,9 @@ export async function openViews(archive: QueryArchive, options: ViewOptions): Pr
           }))
           .filter((group) => group.files.length > 0);
         await showRows(connection, archive, tableNamed(name), groups);
+      },
+      showAll: async (name) => {
+        await showRows(connection, archive, tableNamed(name), shown.get(name) ?? []);
       },
       connection,
       manifests,

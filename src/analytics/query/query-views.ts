@@ -9,6 +9,7 @@ import { type Column, type Table, tables } from "../../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { doublesOf } from "../double-view-name.ts";
 import type { TypedParquet } from "../files/typed-parquet.ts";
+import { tradeTableNames, tradeTableTypes } from "../trades/trade-tables.ts";
 
 /** The part of an archive that queries need. */
 export type QueryArchive = Pick<Archive, "dir" | "layout" | "store" | "manifests" | "exactTypes" | "refresh">;
@@ -28,6 +29,15 @@ export async function createViews(
     const view = `CREATE VIEW ${identifier(table.name)} AS ${row} WHERE CAST(${refusal} AS BOOLEAN)`;
     return [view, ...doubleViewSql(table)];
   });
+  for (const name of tradeTableNames) {
+    const refusal = `error(${literal(`the rows of ${name} were not computed`)})`;
+    const columns = tradeTableTypes(archive.exactTypes, name).map(
+      ([column, type]) => `CAST(${refusal} AS ${type}) AS ${identifier(column)}`,
+    );
+    views.push(
+      `CREATE VIEW ${identifier(name)} AS SELECT ${columns.join(", ")} WHERE CAST(${refusal} AS BOOLEAN)`,
+    );
+  }
   // at once: one by one they take twice as long
   await connection.run(`BEGIN TRANSACTION;\n${views.join(";\n")};\nCOMMIT`);
   await createRuns(connection, manifests);

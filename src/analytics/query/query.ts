@@ -1,8 +1,12 @@
 import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/node-api";
 import { CutStream, markedStream, type RowChunk } from "../../duckdb/whole-stream.ts";
 import { RunvaultError } from "../../model/error.ts";
+import type { TableName } from "../../model/profile/table.ts";
 import { parquetCopySql } from "../export/parquet-copy.ts";
+import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import type { Shortfall } from "../shortfall.ts";
+import type { TradeTableName } from "../trades/trade-tables.ts";
+import { tradedTables } from "../trades/traded-tables.ts";
 import { Limit } from "./limit.ts";
 import { type OpenViews, openViews } from "./open-views.ts";
 import { inOwnLines } from "./query-error.ts";
@@ -18,6 +22,8 @@ export interface QueryOptions {
   readonly timeoutMs?: number;
   /** Threads of DuckDB; default 4. */
   readonly threads?: number;
+  /** What is known of the instruments that trades are told of; what is assumed without it. */
+  readonly instruments?: InstrumentsFile | null;
   /** A file that an answer may be written to as Parquet; the only one that this may write. */
   readonly parquetFile?: string | undefined;
   /** Ends the opening early. */
@@ -70,23 +76,39 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     lockedButFor: options.parquetFile === undefined ? [] : [options.parquetFile],
     signal,
   });
-  return new LockedQuery(views, timeoutMs);
+  return new LockedQuery(views, timeoutMs, async (names, until) => {
+    const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
+    await writeTradeTables(views, archive.exactTypes, names, {
+      instruments: options.instruments ?? null,
+      signal: until,
+    });
+  });
 }
+
+/** Makes tables of trades. */
+type MakeTradeTables = (names: readonly TradeTableName[], signal: AbortSignal) => Promise<void>;
 
 class LockedQuery implements Query {
   readonly #views: OpenViews;
   readonly #timeoutMs: number;
+  readonly #makeTradeTables: MakeTradeTables;
+  readonly #made = new Set<TradeTableName>();
 
-  constructor(views: OpenViews, timeoutMs: number) {
+  constructor(views: OpenViews, timeoutMs: number, makeTradeTables: MakeTradeTables) {
     this.#views = views;
     this.#timeoutMs = timeoutMs;
+    this.#makeTradeTables = makeTradeTables;
   }
 
   async run(sql: string, signal?: AbortSignal): Promise<QueryResult> {
     const limit = new Limit(this.#views.connection, this.#timeoutMs, signal);
     try {
       const statement = await readStatement(this.#views.connection, sql);
-      await this.#views.show(statement.tables, limit.signal);
+      const tables = neededTables(statement);
+      await this.#views.show(tables, limit.signal);
+      const missing = statement.tradeTables.filter((name) => !this.#made.has(name));
+      if (missing.length > 0) await this.#makeTradeTables(missing, limit.signal);
+      for (const name of missing) this.#made.add(name);
       const asked = await this.#prepare(statement.text, statement.kind);
       const columns = Array.from({ length: asked.columnCount }, (_, index) => ({
         name: asked.columnName(index),
@@ -102,7 +124,7 @@ class LockedQuery implements Query {
       });
       return {
         columns,
-        shortfall: statement.tables.length === 0 ? null : this.#views.shortfall(statement.tables),
+        shortfall: tables.length === 0 ? null : this.#views.shortfall(tables),
         chunks: () => counted,
         batches: () => batchesOf(counted, columns.length),
         writeParquet: async (file) => {
@@ -201,6 +223,11 @@ class LockedQuery implements Query {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#views[Symbol.asyncDispose]();
   }
+}
+
+/** The tables that a statement names, and those that what it names is made of. */
+function neededTables({ tables, tradeTables }: ReadStatement): readonly TableName[] {
+  return tradeTables.length === 0 ? tables : [...new Set([...tables, ...tradedTables])];
 }
 
 async function* countRows(

@@ -6,6 +6,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { doublesOf } from "../double-view-name.ts";
+import { type TradeTableName, tradeTableNames } from "../trades/trade-tables.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. It
  * begins where the text given does, so that DuckDB counts the same lines. */
@@ -14,6 +15,8 @@ export interface ReadStatement {
   readonly text: string;
   /** The tables whose rows it may need, those behind a view with doubles among them. */
   readonly tables: readonly TableName[];
+  /** The tables made of fills that it reads. */
+  readonly tradeTables: readonly TradeTableName[];
 }
 
 /**
@@ -53,8 +56,8 @@ export async function readStatement(connection: DuckDBConnection, sql: string): 
   const explain = /^(?:\s|--.*\n|\/\*[\s\S]*?\*\/)*explain(?:\s+analyze)?(?=[\s(])/i.exec(sql);
   if (explain !== null) {
     const blank = blanked(explain[0]);
-    const { text, tables } = await readSelect(connection, blank + sql.slice(blank.length));
-    return { kind: "explain", text: explain[0] + text.slice(blank.length), tables };
+    const { text, ...named } = await readSelect(connection, blank + sql.slice(blank.length));
+    return { kind: "explain", text: explain[0] + text.slice(blank.length), ...named };
   }
   return { kind: "select", ...(await readSelect(connection, sql)) };
 }
@@ -64,10 +67,7 @@ function blanked(text: string): string {
   return text.replace(/[^\n]/g, " ");
 }
 
-async function readSelect(
-  connection: DuckDBConnection,
-  sql: string,
-): Promise<Pick<ReadStatement, "text" | "tables">> {
+async function readSelect(connection: DuckDBConnection, sql: string): Promise<Omit<ReadStatement, "kind">> {
   const tree = await parse(connection, sql);
   const statements = await count(connection, sql);
   if (statements !== 1) {
@@ -81,7 +81,7 @@ async function readSelect(
   }
   refuseActing(tree);
   const tables = tablesIn(tree);
-  return { text: await withoutEnd(connection, sql, tree), tables };
+  return { text: await withoutEnd(connection, sql, tree), tables, tradeTables: tradeTablesIn(tree) };
 }
 
 /** The text of the one statement without semicolons around it. */
@@ -116,6 +116,37 @@ function tablesIn(tree: unknown): TableName[] {
   };
   look(tree);
   return tableNames.filter((name) => named.has(name) || named.has(doublesOf(name)));
+}
+
+/**
+ * The tables made of fills that a statement reads. A name that a WITH defines is none within it, so that a statement with
+ * a `positions` of its own computes nothing; inside its own definition it still is, as for DuckDB.
+ */
+function tradeTablesIn(tree: unknown): TradeTableName[] {
+  const named = new Set<string>();
+  const look = (node: unknown, defined: ReadonlySet<string>): void => {
+    if (typeof node !== "object" || node === null) return;
+    const { table_name: table, schema_name: schema, cte_map: ctes } = node as Record<string, unknown>;
+    if (typeof table === "string") {
+      const name = table.toLowerCase();
+      if (typeof schema === "string" && schema !== "") named.add(name);
+      else if (!defined.has(name)) named.add(name);
+    }
+    let within = defined;
+    for (const { key, value } of (ctes as { map?: readonly Definition[] } | undefined)?.map ?? []) {
+      look(value, within);
+      within = new Set([...within, key.toLowerCase()]);
+    }
+    for (const [key, value] of Object.entries(node)) if (key !== "cte_map") look(value, within);
+  };
+  look(tree, new Set());
+  return tradeTableNames.filter((name) => named.has(name));
+}
+
+/** What a WITH defines, as the parser's tree has it. */
+interface Definition {
+  readonly key: string;
+  readonly value: unknown;
 }
 
 /** Whether the text parses inside parentheses, and by itself to the same tree: then nothing of the statement is lost. */

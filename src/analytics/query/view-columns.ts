@@ -1,5 +1,7 @@
-import { tables } from "../../model/profile/table.ts";
+import { defaultExactTypes } from "../../model/profile/exact-types.ts";
+import { tableNamed, tables } from "../../model/profile/table.ts";
 import { doublesOf } from "../double-view-name.ts";
+import { tradeTableNames, tradeTableTypes } from "../trades/trade-tables.ts";
 import { runColumnNames } from "./query-views.ts";
 
 /** Every name that a query may read from, with its columns. */
@@ -15,4 +17,8 @@ export const viewColumns: ReadonlyMap<string, readonly string[]> = new Map([
         ]
       : [[name, names]];
   }),
+  ...tradeTableNames.map((name): [string, string[]] => [
+    name,
+    tradeTableTypes((table) => defaultExactTypes(tableNamed(table)), name).map(([column]) => column),
+  ]),
 ]);

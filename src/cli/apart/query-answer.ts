@@ -2,6 +2,7 @@ import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { writeAside } from "../../analytics/export/export-file.ts";
+import { readInstruments } from "../../analytics/instruments/read-instruments.ts";
 import { openQuery, type QueryResult } from "../../analytics/query/query.ts";
 import { type Format, isTextFormat } from "../../analytics/render/format.ts";
 import { render } from "../../analytics/render/render.ts";
@@ -29,6 +30,8 @@ export interface QueryWork {
   readonly threads: number;
   /** Rows that people are shown; null where that is for the terminal to say. */
   readonly tableRows: number | null;
+  /** The file of `--instruments`; null where there is none. */
+  readonly instruments: string | null;
 }
 
 /** What became of a statement: the exit status, and the rows of its answer, null where there is none. */
@@ -52,6 +55,7 @@ const terminalRows = 1_000;
 /** Runs the statement and writes its answer. */
 export async function answerQuery(work: QueryWork, session: Session): Promise<QueryAnswer> {
   const { format, to } = work;
+  const instruments = work.instruments === null ? null : await readInstruments(work.instruments);
   const archive = await openArchive(work.archive);
   await using folders = new Disposables();
   let parquetFile = to?.aside;
@@ -66,6 +70,7 @@ export async function answerQuery(work: QueryWork, session: Session): Promise<Qu
     timeoutMs: work.timeout,
     threads: work.threads,
     signal: session.signal,
+    instruments,
     parquetFile: format === "parquet" ? parquetFile : undefined,
   });
   try {

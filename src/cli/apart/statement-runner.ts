@@ -60,7 +60,8 @@ export function openStatementRunner(limits: Limits, session: Session): Statement
   };
   return {
     run: async (sql, { format, out }, signal) => {
-      const work = { ...limits, tableRows: limits.tableRows ?? null, sql, format };
+      const { tableRows = null, instruments = null } = limits;
+      const work = { ...limits, tableRows, instruments, sql, format };
       if (out === null) return { ...(await answer({ ...work, to: null }, signal)), written: null };
       await using to = await createFile(out.file, { force: out.force, outside: limits.archive });
       const { file, aside } = to;

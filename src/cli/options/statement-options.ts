@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import { archiveOption, archiveShape } from "./archive-option.ts";
-import { durationMs, mebibytes, wholeNumber } from "./option-values.ts";
+import { instrumentsOption } from "./instruments-option.ts";
+import { durationMs, mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "./reader-options.ts";
 
 /** Options of commands that run a user's statements: which rows, and what a statement may take. */
@@ -20,6 +21,7 @@ export function addStatementOptions(command: Command): Command {
         .default("1GB"),
     )
     .addOption(new Option("--threads <n>", "number of threads").env("RUNVAULT_THREADS").default("4"))
+    .addOption(instrumentsOption())
     .addOption(
       new Option(
         "--table-rows <n>",
@@ -35,4 +37,5 @@ export const statementShape = {
   memory: mebibytes,
   threads: wholeNumber(1, 256),
   tableRows: wholeNumber(1, 1_000_000).optional(),
+  instruments: nonEmpty.optional(),
 };

@@ -1,8 +1,8 @@
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
+import type { FileFault } from "../../model/yaml/file-fault.ts";
 import type { ConnectedJob } from "../../pipeline/connect/connect-job.ts";
 import { nextStarts } from "../../pipeline/file/cron.ts";
-import type { JobFault } from "../../pipeline/file/job-fault.ts";
 import type { ReadJobFile, ReadJobFiles } from "../../pipeline/file/job-files.ts";
 import type { GlobalValues } from "../options/global-values.ts";
 import { connectedJson, connectedLines } from "./connected-report.ts";
@@ -52,12 +52,12 @@ function startsOf(schedule: Parameters<typeof nextStarts>[0] | undefined, now: D
 }
 
 /** A fault in the form that editors and CI jump from, and what to do about it. */
-export function faultText(fault: JobFault): string {
+export function faultText(fault: FileFault): string {
   return `${faultLine(fault)}\n  hint: ${visible(fault.hint)}\n`;
 }
 
 /** A fault in the form that editors and CI jump from. */
-export function faultLine({ level, file, line, column, set, message }: JobFault): string {
+export function faultLine({ level, file, line, column, set, message }: FileFault): string {
   const place = [file, line, column].filter((part) => part !== null).join(":");
   const where = [place, set].filter((part) => part !== null && part !== "").join(": ");
   const kind = level === "warning" ? "warning: " : "";

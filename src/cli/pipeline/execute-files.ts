@@ -1,10 +1,10 @@
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { wallClock } from "../../model/time.ts";
 import { version } from "../../model/version.ts";
+import { faultError } from "../../model/yaml/file-fault.ts";
 import { executeJob } from "../../pipeline/execute/execute-job.ts";
 import type { JobMeans } from "../../pipeline/execute/job-means.ts";
 import { planJob } from "../../pipeline/execute/plan-job.ts";
-import { faultError } from "../../pipeline/file/job-fault.ts";
 import { type JobFile, readJobFiles } from "../../pipeline/file/job-files.ts";
 import { inJobWords } from "../../pipeline/record/in-job-words.ts";
 import { countBuffersWithHeap } from "../apart/external-memory.ts";

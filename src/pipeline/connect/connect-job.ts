@@ -1,5 +1,5 @@
 import { worstExit } from "../../model/error.ts";
-import type { JobFault } from "../file/job-fault.ts";
+import type { FileFault } from "../../model/yaml/file-fault.ts";
 import type { JobFile } from "../file/job-files.ts";
 import { type ArchiveLook, lookAtArchive } from "./look-at-archive.ts";
 import { type LookMeans, lookAtRuns, type RunsLook } from "./look-at-runs.ts";
@@ -13,7 +13,7 @@ export interface ConnectedJob {
     readonly format: number | null;
   };
   readonly targets: readonly Target[];
-  readonly faults: readonly JobFault[];
+  readonly faults: readonly FileFault[];
   readonly exit: number;
 }
 
@@ -53,6 +53,6 @@ async function archiveAndRuns(
   return { look, runs: await lookAtRuns(file, look.archive, means) };
 }
 
-function byPlace(a: JobFault, b: JobFault): number {
+function byPlace(a: FileFault, b: FileFault): number {
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }

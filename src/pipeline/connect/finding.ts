@@ -1,12 +1,12 @@
 import type { RunvaultError } from "../../model/error.ts";
 import { exit } from "../../model/error.ts";
-import type { JobFault } from "../file/job-fault.ts";
+import type { FileFault } from "../../model/yaml/file-fault.ts";
+import { type KeyPath, keyText } from "../../model/yaml/tree.ts";
 import type { JobFile } from "../file/job-files.ts";
-import { type KeyPath, keyText } from "../file/tree.ts";
 
 /** Something wrong with what a job file names, with the exit status that it leads to: none for a warning. */
 export interface Finding {
-  readonly fault: JobFault;
+  readonly fault: FileFault;
   readonly exit: number;
 }
 
@@ -31,6 +31,6 @@ export function failed(file: JobFile, path: KeyPath, error: RunvaultError, hint:
   return wrong(file, path, error.message, hint, error.exit);
 }
 
-function faultOf(file: JobFile, level: JobFault["level"], path: KeyPath, message: string, hint: string) {
+function faultOf(file: JobFile, level: FileFault["level"], path: KeyPath, message: string, hint: string) {
   return file.fault(level, path, `${keyText(path)}: ${message}`, hint);
 }

@@ -1,6 +1,13 @@
 import { relative, resolve, sep } from "node:path";
-import { shownText } from "./issue-faults.ts";
-import { type KeyPath, keyText, nodeAt, type ScalarNode, type TreeFault, type TreeNode } from "./tree.ts";
+import { shownText } from "../../model/yaml/issue-faults.ts";
+import {
+  type KeyPath,
+  keyText,
+  nodeAt,
+  type ScalarNode,
+  type TreeFault,
+  type TreeNode,
+} from "../../model/yaml/tree.ts";
 
 /** A file as far as others may be in its way. */
 export interface FileBeside {

@@ -1,18 +1,27 @@
 import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
+import { type FileFault, fileFault } from "../../model/yaml/file-fault.ts";
+import { issueFaults, plainText, shownText } from "../../model/yaml/issue-faults.ts";
+import { readText } from "../../model/yaml/read-text.ts";
+import {
+  type KeyPath,
+  keyText,
+  nodeAt,
+  placeAt,
+  plainOf,
+  type TreeFault,
+  type TreeNode,
+} from "../../model/yaml/tree.ts";
+import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 import { uniqueFaults } from "./across-files.ts";
-import { issueFaults, plainText, shownText } from "./issue-faults.ts";
-import { type JobFault, jobFault } from "./job-fault.ts";
+import { jobFileKind } from "./job-file-kind.ts";
 import { type Job, jobSchema } from "./job-schema.ts";
 import type { JobPlace } from "./job-values.ts";
 import { literalSecrets } from "./literal-secrets.ts";
-import { readText } from "./read-text.ts";
 import { secretWarnings } from "./secret-warnings.ts";
 import { applySet, readSet, type SetOption } from "./set-option.ts";
-import { type KeyPath, keyText, nodeAt, placeAt, plainOf, type TreeFault, type TreeNode } from "./tree.ts";
 import { type JobVariable, uniqueVariables, variablesIn, withVariables } from "./variables.ts";
-import { readYamlTree } from "./yaml-tree.ts";
 
 /** A job file that can be run. */
 export interface JobFile {
@@ -30,7 +39,7 @@ export interface JobFile {
   /** Whether a value of the environment is part of what is at a path. */
   isFromEnvironment(...path: KeyPath): boolean;
   /** Something to say of what is at a path, with its place; where nothing is, with that of what is nearest around it. */
-  fault(level: JobFault["level"], path: KeyPath, message: string, hint: string): JobFault;
+  fault(level: FileFault["level"], path: KeyPath, message: string, hint: string): FileFault;
   /** The environment variables that it names, whether as a part of its values or by the names of variables. */
   readonly variables: readonly JobVariable[];
 }
@@ -39,14 +48,14 @@ export interface JobFile {
 export interface ReadJobFile {
   readonly file: string;
   readonly job: JobFile | null;
-  readonly faults: readonly JobFault[];
+  readonly faults: readonly FileFault[];
 }
 
 export interface ReadJobFiles {
   /** In the order in which they were named, each once. */
   readonly files: readonly ReadJobFile[];
   /** What is wrong with `--set` itself. */
-  readonly faults: readonly JobFault[];
+  readonly faults: readonly FileFault[];
 }
 
 export interface JobFilesOptions {
@@ -66,11 +75,11 @@ export async function readJobFiles(
   options: JobFilesOptions,
 ): Promise<ReadJobFiles> {
   const sets: SetOption[] = [];
-  const faults: JobFault[] = [];
+  const faults: FileFault[] = [];
   for (const text of options.set ?? []) {
     const { set, faults: found } = readSet(text);
     if (set !== null) sets.push(set);
-    faults.push(...found.map((fault) => jobFault(fault, null)));
+    faults.push(...found.map((fault) => fileFault(fault, null)));
   }
   const read = new Map<string, Reading>();
   for (const file of names) {
@@ -81,7 +90,7 @@ export async function readJobFiles(
   }
   const readings = [...read.values()];
   for (const { file, fault } of uniqueFaults(readings)) {
-    readings.find((reading) => reading.file === file)?.faults.push(jobFault(fault, file));
+    readings.find((reading) => reading.file === file)?.faults.push(fileFault(fault, file));
   }
   return {
     faults,
@@ -98,7 +107,7 @@ interface Reading {
   readonly folder: string;
   readonly tree: TreeNode | null;
   readonly job: JobFile | null;
-  readonly faults: JobFault[];
+  readonly faults: FileFault[];
 }
 
 /** The same of a text that is to become the file of this name. */
@@ -118,7 +127,7 @@ async function readJobFile(
   sets: readonly SetOption[],
   options: JobFilesOptions,
 ): Promise<Reading> {
-  return await readContent(file, path, await readText(path), sets, options);
+  return await readContent(file, path, await readText(path, "a job file"), sets, options);
 }
 
 async function readContent(
@@ -133,7 +142,7 @@ async function readContent(
     folder,
     tree: null,
     job: null,
-    faults: found.map((fault) => jobFault(fault, file)),
+    faults: found.map((fault) => fileFault(fault, file)),
   });
   if ("fault" in content) return failed(content.fault);
   const { text, bytes } = content;
@@ -161,7 +170,7 @@ async function readContent(
   const { tree, faults: ofVariables } = withVariables(asWritten, env);
   found.push(...ofVariables);
   const parsed = jobSchema({ folder, env }).safeParse(plainOf(tree));
-  if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree));
+  if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree, jobFileKind()));
   found.push(...literalSecrets(tree));
   const job: JobFile | null = parsed.success
     ? {
@@ -182,7 +191,7 @@ async function readContent(
           const isShown = node?.kind === "scalar" && node.variables.length === 0;
           const text = isShown ? shownText(node.written) : null;
           const place = placeAt(tree, key);
-          return jobFault({ place, key: keyText(key), text, message, hint }, file, level);
+          return fileFault({ place, key: keyText(key), text, message, hint }, file, level);
         },
         variables: uniqueVariables([...variablesIn(asWritten), ...namedVariables(parsed.data)]),
       }
@@ -194,8 +203,8 @@ async function readContent(
     tree,
     job,
     faults: [
-      ...found.map((fault) => jobFault(fault, file)),
-      ...warnings.map((fault) => jobFault(fault, file, "warning")),
+      ...found.map((fault) => fileFault(fault, file)),
+      ...warnings.map((fault) => fileFault(fault, file, "warning")),
     ],
   };
 }
@@ -225,6 +234,6 @@ function firstLine(message: string, hint: string): TreeFault {
   };
 }
 
-function byPlace(a: JobFault, b: JobFault): number {
+function byPlace(a: FileFault, b: FileFault): number {
   return (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
 }

@@ -3,9 +3,9 @@ import { z } from "zod";
 import { headerNamePattern } from "../../gateway/options.ts";
 import { longestTimerMs } from "../../model/retry/deadline.ts";
 import { askable, parseInstance, parseRun } from "../../model/run-argument.ts";
+import { type Glob, glob, globFault } from "../../model/text/glob.ts";
 import { isHttpAddress } from "../../model/text/http-address.ts";
 import { bytesPerSecondOf, mebibytesOf, millisecondsOf } from "../../model/text/quantity.ts";
-import { type Glob, glob, globFault } from "./glob.ts";
 
 /** What the values of a job file mean on this machine: the folder that its paths begin at, and the environment. */
 export interface JobPlace {

@@ -1,4 +1,4 @@
-import { type KeyPath, keyText, nodeAt, type TreeFault, type TreeNode } from "./tree.ts";
+import { type KeyPath, keyText, nodeAt, type TreeFault, type TreeNode } from "../../model/yaml/tree.ts";
 
 /** Users and passwords in addresses that stand in the file itself: who reads the file would know them. */
 export function literalSecrets(tree: TreeNode): readonly TreeFault[] {

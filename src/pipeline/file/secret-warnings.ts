@@ -1,8 +1,15 @@
 import { stat } from "node:fs/promises";
 import { otherReaders } from "../../model/other-readers.ts";
-import { shownText } from "./issue-faults.ts";
+import { shownText } from "../../model/yaml/issue-faults.ts";
+import {
+  type KeyPath,
+  keyText,
+  nodeAt,
+  placeAt,
+  type TreeFault,
+  type TreeNode,
+} from "../../model/yaml/tree.ts";
 import type { Job } from "./job-schema.ts";
-import { type KeyPath, keyText, nodeAt, placeAt, type TreeFault, type TreeNode } from "./tree.ts";
 
 /** What there is to say of files with secrets: that others can read them, or that they are not there. */
 export async function secretWarnings({ gateway }: Job, tree: TreeNode): Promise<readonly TreeFault[]> {

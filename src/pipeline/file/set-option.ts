@@ -1,5 +1,5 @@
-import type { MapNode, Place, TreeFault, TreeNode } from "./tree.ts";
-import { readYamlTree } from "./yaml-tree.ts";
+import type { MapNode, Place, TreeFault, TreeNode } from "../../model/yaml/tree.ts";
+import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 
 /** A `--set KEY=VALUE`, read. */
 export interface SetOption {

@@ -1,5 +1,11 @@
+import {
+  type KeyPath,
+  keyText,
+  type ScalarNode,
+  type TreeFault,
+  type TreeNode,
+} from "../../model/yaml/tree.ts";
 import type { JobPlace } from "./job-values.ts";
-import { type KeyPath, keyText, type ScalarNode, type TreeFault, type TreeNode } from "./tree.ts";
 
 /**
  * Replaces `${NAME}` and `${NAME:-default}` in the texts of a tree by what the environment has; `$${` is a literal `${`.

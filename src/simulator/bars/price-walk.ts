@@ -1,4 +1,4 @@
-import { formatScaled } from "../world/fixed-point.ts";
+import { formatScaled } from "../../model/fixed-point.ts";
 import type { Random } from "../world/random.ts";
 import type { Bar } from "./bars.ts";
 

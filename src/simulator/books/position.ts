@@ -1,4 +1,4 @@
-import { divideHalfEven } from "../world/fixed-point.ts";
+import { divideHalfEven } from "../../model/fixed-point.ts";
 
 /** Amounts of money are whole nanos: 10^-9 of the currency. */
 export type Nanos = bigint;

@@ -1,4 +1,4 @@
-import { squareRoot } from "../world/fixed-point.ts";
+import { squareRoot } from "../../model/fixed-point.ts";
 
 /** One-minute bars in a year of 365 days: what bar figures are annualised by. */
 export const barsPerYear = 525_600;

@@ -1,10 +1,10 @@
+import { formatScaled } from "../../model/fixed-point.ts";
 import type { Bar } from "../bars/bars.ts";
 import type { BookBreak } from "../books/book-break.ts";
 import type { Holding, Ledger } from "../books/ledger.ts";
 import { type Nanos, shareOf } from "../books/position.ts";
 import type { AccountRows } from "./account-rows.ts";
 import type { EventRows } from "./event-rows.ts";
-import { formatScaled } from "./fixed-point.ts";
 import { randomFrom } from "./random.ts";
 import type { RunPlan } from "./run-plan.ts";
 

@@ -1,10 +1,10 @@
+import { formatScaled } from "../../model/fixed-point.ts";
 import { canonicalDouble } from "../../row/line.ts";
 import type { Bar } from "../bars/bars.ts";
 import type { BookBreak } from "../books/book-break.ts";
 import type { Holding, Ledger } from "../books/ledger.ts";
 import type { Nanos } from "../books/position.ts";
 import { type EquityStatistics, equityStatistics, statisticsConvention } from "../books/statistics.ts";
-import { formatScaled } from "./fixed-point.ts";
 import type { RowSink, RunPlan } from "./run-plan.ts";
 
 const dayMicros = 86_400_000_000;

@@ -1,5 +1,5 @@
+import { formatScaled } from "../../model/fixed-point.ts";
 import { type Bar, barMicros } from "../bars/bars.ts";
-import { formatScaled } from "./fixed-point.ts";
 import type { Random } from "./random.ts";
 import type { RowSink, RunPlan } from "./run-plan.ts";
 

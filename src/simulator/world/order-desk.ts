@@ -1,7 +1,7 @@
+import { divideHalfEven, formatScaled } from "../../model/fixed-point.ts";
 import type { BookBreak } from "../books/book-break.ts";
 import type { Holding, Ledger } from "../books/ledger.ts";
 import { type Nanos, type Side, shareOf } from "../books/position.ts";
-import { divideHalfEven, formatScaled } from "./fixed-point.ts";
 import type { Random } from "./random.ts";
 import type { InstrumentPlan, RowSink, RunPlan } from "./run-plan.ts";
 

@@ -1,4 +1,5 @@
 import { setImmediate } from "node:timers/promises";
+import { formatScaled } from "../../model/fixed-point.ts";
 import { type Bar, barMicros } from "../bars/bars.ts";
 import { siblingBars } from "../bars/sibling-bars.ts";
 import type { BookBreak } from "../books/book-break.ts";
@@ -6,7 +7,6 @@ import { type Ledger, openLedger } from "../books/ledger.ts";
 import { accountMoves } from "./account-moves.ts";
 import { accountRows } from "./account-rows.ts";
 import { eventRows } from "./event-rows.ts";
-import { formatScaled } from "./fixed-point.ts";
 import { marketRows } from "./market-rows.ts";
 import { orderDesk, type RunTally } from "./order-desk.ts";
 import { randomFrom } from "./random.ts";

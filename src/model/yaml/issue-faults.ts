@@ -1,9 +1,9 @@
 import type { z } from "zod";
-import { nearestName } from "../../model/text/nearest-name.ts";
-import { createScrubber } from "../../model/text/scrubber.ts";
-import { visible } from "../../model/text/visible-text.ts";
-import { type JsonSchema, plainJobJsonSchema, schemaAt } from "./job-json-schema.ts";
-import { nearestZone } from "./time-zone.ts";
+import { nearestName } from "../text/nearest-name.ts";
+import { createScrubber } from "../text/scrubber.ts";
+import { visible } from "../text/visible-text.ts";
+import type { FileKind } from "./file-kind.ts";
+import { type JsonSchema, schemaAt } from "./json-schema.ts";
 import {
   type KeyPath,
   keyPlaceAt,
@@ -17,27 +17,26 @@ import {
 
 type Issue = z.core.$ZodIssue;
 
-/** What the schema found in a tree, in words, with places. */
-export function issueFaults(issues: readonly Issue[], tree: TreeNode): readonly TreeFault[] {
-  const schema = plainJobJsonSchema();
-  return issues.flatMap((issue) => faultsOf(issue, [], tree, schema));
+/** What the schema of a kind of file found in a tree, in words, with places. */
+export function issueFaults(issues: readonly Issue[], tree: TreeNode, kind: FileKind): readonly TreeFault[] {
+  return issues.flatMap((issue) => faultsOf(issue, [], tree, kind));
 }
 
-function faultsOf(issue: Issue, around: KeyPath, tree: TreeNode, schema: JsonSchema): readonly TreeFault[] {
+function faultsOf(issue: Issue, around: KeyPath, tree: TreeNode, kind: FileKind): readonly TreeFault[] {
   const path = [...around, ...(issue.path as KeyPath)];
   if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => unknownKey(path, key, tree, schema));
+    return issue.keys.map((key) => unknownKey(path, key, tree, kind));
   }
   if (issue.code === "invalid_union") {
     // of all or a list, that which the value is in any case
     const meant = issue.errors.filter((branch) => branch.every(({ path: inside }) => inside.length > 0));
-    if (meant.length === 1) return meant[0]!.flatMap((inside) => faultsOf(inside, path, tree, schema));
+    if (meant.length === 1) return meant[0]!.flatMap((inside) => faultsOf(inside, path, tree, kind));
   }
   const node = nodeAt(tree, path);
-  return node?.kind === "scalar" && node.isUnread === true ? [] : [valueFault(path, issue, tree, schema)];
+  return node?.kind === "scalar" && node.isUnread === true ? [] : [valueFault(path, issue, tree, kind)];
 }
 
-function unknownKey(path: KeyPath, key: string, tree: TreeNode, schema: JsonSchema): TreeFault {
+function unknownKey(path: KeyPath, key: string, tree: TreeNode, { name, schema }: FileKind): TreeFault {
   const keys = Object.keys(keysAt(schema, path));
   const near = nearestName(key, keys);
   const elsewhere = near === null ? placesOf(key, schema) : [];
@@ -46,7 +45,7 @@ function unknownKey(path: KeyPath, key: string, tree: TreeNode, schema: JsonSche
       ? `Did you mean ${near}?`
       : elsewhere.length === 1
         ? `Did you mean ${elsewhere[0]}?`
-        : `The keys ${path.length === 0 ? "of a job file" : `of ${keyText(path)}`} are ${keys.join(", ")}.`;
+        : `The keys ${path.length === 0 ? `of ${name}` : `of ${keyText(path)}`} are ${keys.join(", ")}.`;
   return {
     place: keyPlaceAt(tree, [...path, key]),
     key: keyText([...path, key]),
@@ -68,10 +67,8 @@ function placesOf(name: string, schema: JsonSchema, path: KeyPath = []): readonl
   ]);
 }
 
-/** Keys that name a variable in which a secret is: whoever puts the secret itself there does not see it again. */
-const secretNames = /^gateway\.token\.env$|\.url_env$/;
-
-function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, schema: JsonSchema): TreeFault {
+function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, kind: FileKind): TreeFault {
+  const { schema } = kind;
   const node = nodeAt(tree, path);
   const key = keyText(path);
   const where = path.length === 0 ? "the file" : key;
@@ -90,43 +87,32 @@ function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, schema: JsonSch
       key,
       text: null,
       message: `${where} ${issue.message}`,
-      hint: told ?? forExample(path, schema),
+      hint: told ?? forExample(path, kind),
     };
   }
   if (node === undefined) {
     const hint =
-      known?.examples === undefined ? seeReference : `Add it, for example \`${exampleOf(path, schema)}\`.`;
+      known?.examples === undefined ? kind.reference : `Add it, for example \`${exampleOf(path, schema)}\`.`;
     return { place, key, text: null, message: `${where} is missing`, hint };
   }
   if (node.kind !== "scalar") {
     const but = issue.code === "custom" || issue.code === "too_small" ? "" : `, not a ${node.kind}`;
     const message = `${where} ${issue.message}${but}`;
-    return { place, key, text: null, message, hint: told ?? forExample(path, schema) };
+    return { place, key, text: null, message, hint: told ?? forExample(path, kind) };
   }
   if (node.value === null) {
-    const hint = `${forExample(path, schema, "Give it one")} Or remove the line.`;
+    const hint = `${forExample(path, kind, "Give it one")} Or remove the line.`;
     return { place, key, text: null, message: `${where} has no value`, hint };
   }
-  if (secretNames.test(key) && issue.code !== "custom") {
-    const hint = `Put it into a variable, and name the variable here, for example \`${exampleOf(path, schema)}\`.`;
-    return { place, key, text: null, message: `${key} ${issue.message}`, hint };
-  }
-  if (key === "gateway.token") {
-    return {
-      place,
-      key,
-      text: null,
-      message: `${key} must be { file: PATH } or { env: NAME }: a token itself does not belong in a job file`,
-      hint: "Write the token into a file that only its user can read (chmod 600), and name that file.",
-    };
-  }
+  const own = kind.ownFault?.(key, issue.message, issue.code === "custom") ?? null;
+  if (own !== null) return { place, key, text: null, ...own };
   const text = node.variables.length > 0 ? null : shownScalar(node);
   return {
     place,
     key,
     text,
     message: aboutText(where, text ?? `the value of ${node.variables.join(" and ")}`, issue.message),
-    hint: told ?? valueHint(path, node, schema, near),
+    hint: told ?? valueHint(path, node, kind, near),
   };
 }
 
@@ -142,15 +128,13 @@ function shownScalar({ written, isQuoted }: ScalarNode): string {
   return isQuoted && !shown.startsWith('"') ? `"${shown}"` : shown;
 }
 
-const seeReference = "`runvault schema pipeline` prints what a job file may have.";
-
-function forExample(path: KeyPath, schema: JsonSchema, so = "Write it so"): string {
+function forExample(path: KeyPath, { schema, reference }: FileKind, so = "Write it so"): string {
   const example = exampleOf(path, schema);
-  return example === null ? seeReference : `${so}, for example \`${example}\`.`;
+  return example === null ? reference : `${so}, for example \`${example}\`.`;
 }
 
 /** A key and its value as they may stand in a file, of a part of a list the whole list; null where there is no example. */
-function exampleOf(path: KeyPath, schema: JsonSchema): string | null {
+export function exampleOf(path: KeyPath, schema: JsonSchema): string | null {
   const last = path.at(-1);
   if (typeof last === "number") return exampleOf(path.slice(0, -1), schema);
   const [example] = schemaAt(schema, path)?.examples ?? [];
@@ -172,21 +156,20 @@ function yamlText(value: unknown): string {
 }
 
 /** What to do about a value that is not as it has to be. */
-function valueHint(path: KeyPath, node: ScalarNode, schema: JsonSchema, near: string | undefined): string {
-  const known = schemaAt(schema, path);
+function valueHint(path: KeyPath, node: ScalarNode, kind: FileKind, near: string | undefined): string {
+  const known = schemaAt(kind.schema, path);
   const isHidden = node.variables.length > 0;
   const wants = new Set([known, ...(known?.anyOf ?? [])].map((part) => part?.type));
   const meant =
     isHidden || typeof node.value !== "string"
       ? null
-      : near === "zones"
-        ? nearestZone(node.value)
-        : nearestName(node.value, wordsOf(known));
+      : ((near === undefined ? undefined : kind.nearest?.[near])?.(node.value) ??
+        nearestName(node.value, wordsOf(known)));
   if (meant !== null) return `Did you mean ${meant}?`;
   if (isHidden) {
     const isText = wants.has("string");
     return isText
-      ? `Correct the variable. ${forExample(path, schema, "Right would be")}`
+      ? `Correct the variable. ${forExample(path, kind, "Right would be")}`
       : `A value from the environment is text: write it here, or give it with \`--set ${keyText(path)}=…\`.`;
   }
   if (wants.has("string") && typeof node.value !== "string") {
@@ -204,7 +187,7 @@ function valueHint(path: KeyPath, node: ScalarNode, schema: JsonSchema, near: st
     if (/^(?:yes|on|y|1)$/i.test(node.written)) return "Write true.";
     if (/^(?:no|off|n|0)$/i.test(node.written)) return "Write false.";
   }
-  return forExample(path, schema);
+  return forExample(path, kind);
 }
 
 function wordsOf(known: JsonSchema | undefined): readonly string[] {

@@ -1,8 +1,8 @@
-import { RunvaultError } from "../../model/error.ts";
+import { RunvaultError } from "../error.ts";
 import type { TreeFault } from "./tree.ts";
 
-/** Something that is wrong with a job file, or worth a word. */
-export interface JobFault {
+/** Something that is wrong with a file that people write, or worth a word. */
+export interface FileFault {
   readonly level: "error" | "warning";
   /** The file as it was named; null for a `--set` that cannot be read. */
   readonly file: string | null;
@@ -21,11 +21,11 @@ export interface JobFault {
 }
 
 /** A fault of a tree, now that it is known which file it is of. */
-export function jobFault(
+export function fileFault(
   fault: TreeFault,
   file: string | null,
-  level: JobFault["level"] = "error",
-): JobFault {
+  level: FileFault["level"] = "error",
+): FileFault {
   const { place, key, text, message, hint } = fault;
   const isPlaced = place.kind === "file" && place.line > 0;
   return {
@@ -42,7 +42,7 @@ export function jobFault(
 }
 
 /** A fault as an error that ends a command: wrong usage, in that place. */
-export function faultError({ file, line, column, set, message, hint }: JobFault): RunvaultError {
+export function faultError({ file, line, column, set, message, hint }: FileFault): RunvaultError {
   const place = {
     ...(file === null ? {} : { file }),
     ...(line === null ? {} : { line }),

@@ -36,7 +36,7 @@ export interface ScalarNode {
 /** What a YAML text says, each part with its place. */
 export type TreeNode = MapNode | ListNode | ScalarNode;
 
-/** Something that is wrong with a job file, before it is known which file. */
+/** Something that is wrong with a file, before it is known which file. */
 export interface TreeFault {
   readonly place: Place;
   /** Such as `gateway.budget.rps`; null where it is about no key. */

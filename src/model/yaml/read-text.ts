@@ -2,23 +2,24 @@ import { constants } from "node:fs";
 import { open } from "node:fs/promises";
 import type { TreeFault } from "./tree.ts";
 
-/** Larger than any job file that a person writes. */
+/** Larger than any file that a person writes for us. */
 const mostBytes = 64 * 1024;
 
-/** The text of a job file and its bytes, or what keeps it from being read. A file of any other kind is not waited for. */
+/**
+ * The text of a file that people write and its bytes, or what keeps it from being read. A pipe or a folder is not waited
+ * for. `name` is what the file should be, with its article: `a job file`.
+ */
 export async function readText(
   path: string,
+  name: string,
 ): Promise<{ readonly text: string; readonly bytes: Buffer } | { readonly fault: TreeFault }> {
   const bytes = await readBytes(path);
   if (typeof bytes === "string") {
-    return { fault: wholeFile(bytes, "Name a job file that this user can read.") };
+    return { fault: wholeFile(bytes, `Name ${name} that this user can read.`) };
   }
   if (bytes.length > mostBytes) {
     return {
-      fault: wholeFile(
-        `is larger than ${mostBytes / 1024} KiB`,
-        "Name a job file: no job needs as many lines.",
-      ),
+      fault: wholeFile(`is larger than ${mostBytes / 1024} KiB`, `Name ${name}: none needs as many lines.`),
     };
   }
   const text = decoded(bytes);

@@ -11,7 +11,7 @@ import {
 } from "yaml";
 import type { Entry, Place, TreeFault, TreeNode } from "./tree.ts";
 
-/** Deeper than any job file goes, and shallow enough for what goes through a tree by calling itself. */
+/** Deeper than any file of ours goes, and shallow enough for what goes through a tree by calling itself. */
 const deepest = 16;
 
 /** What a YAML text says: its tree, null where it has none that can be gone by, and what is wrong with it. */
@@ -21,7 +21,7 @@ export interface ReadTree {
 }
 
 /**
- * Reads YAML 1.2 as job files have it: one document, unique keys that are text, no anchors, aliases, merge keys, tags or
+ * Reads YAML 1.2 as files of ours have it: one document, unique keys that are text, no anchors, aliases, merge keys, tags or
  * directives. `placeOf` gives the place of a position in the text.
  */
 export function readYamlTree(text: string, fixedPlace?: Place): ReadTree {
@@ -56,7 +56,7 @@ export function readYamlTree(text: string, fixedPlace?: Place): ReadTree {
   }
   const isBroken = document.errors.some(({ code }) => code !== "DUPLICATE_KEY");
   if (!isBroken && document.directives?.yaml.explicit === true) {
-    fault(0, "a %YAML directive is not used in a job file", "Remove the line: job files are YAML 1.2.");
+    fault(0, "a %YAML directive cannot be used here", "Remove the line: the file is read as YAML 1.2.");
   }
   if (isBroken) return { tree: null, faults };
   const contents = document.contents as Node | null;
@@ -90,15 +90,15 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
   }
   const { anchor, tag } = node as { anchor?: string; tag?: string };
   if (anchor !== undefined)
-    reading.fault(at, "an anchor (&) is not used in a job file", "Write the value out where it is wanted.");
+    reading.fault(at, "an anchor (&) cannot be used here", "Write the value out where it is wanted.");
   if (tag !== undefined && document.errors.length === 0) {
-    reading.fault(at, "a tag (!) is not used in a job file", "Write the value alone; text goes in quotes.");
+    reading.fault(at, "a tag (!) cannot be used here", "Write the value alone; text goes in quotes.");
   }
   if (depth === 0) {
     reading.fault(
       at,
       `values are nested deeper than ${deepest} levels`,
-      "No key of a job file goes as deep: correct the indentation.",
+      "No key goes as deep: correct the indentation.",
     );
     return unread;
   }
@@ -117,17 +117,13 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
       if (isAlias(key)) {
         reading.fault(keyAt, ...aliasWords);
       } else if (!isScalar(key)) {
-        reading.fault(
-          keyAt,
-          "a list or map is not used as a key in a job file",
-          "Write the key as one word.",
-        );
+        reading.fault(keyAt, "a list or map cannot be used as a key", "Write the key as one word.");
       } else if (key.anchor !== undefined || key.tag !== undefined) {
-        reading.fault(keyAt, "anchors and tags are not used in a job file", "Write the key alone.");
+        reading.fault(keyAt, "anchors and tags cannot be used here", "Write the key alone.");
       } else {
         const name = key.source ?? String(key.value);
         if (name === "<<")
-          reading.fault(keyAt, "a merge key (<<) is not used in a job file", "Write the keys out.");
+          reading.fault(keyAt, "a merge key (<<) cannot be used here", "Write the keys out.");
         else if (!entries.has(name)) entries.set(name, { key: reading.placeOf(keyAt), value: child });
       }
     }
@@ -148,7 +144,7 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
 }
 
 const aliasWords = [
-  "an alias (*) is not used in a job file",
+  "an alias (*) cannot be used here",
   'Write the value out; a pattern that begins with * goes in quotes, such as "*-2".',
 ] as const;
 
@@ -196,7 +192,7 @@ const syntaxWords: Readonly<Record<string, readonly [message: string, hint: stri
   ALIAS_PROPS: aliasWords,
   BAD_ALIAS: aliasWords,
   BAD_DIRECTIVE: [
-    "a line that begins with % is not used in a job file",
+    "a line that begins with % cannot be used here",
     "Remove the line, or put the text in quotes.",
   ],
   BAD_DQ_ESCAPE: [
@@ -226,11 +222,11 @@ const syntaxWords: Readonly<Record<string, readonly [message: string, hint: stri
     "Write `key: value`, with a blank after the colon.",
   ],
   MULTIPLE_DOCS: [
-    "a second document begins here, and a job file has one",
+    "a second document begins here, and the file may have one alone",
     "Remove the line ---, or make it a file of its own.",
   ],
   TAB_AS_INDENT: ["a tab is used as indentation", "Indent with blanks."],
-  TAG_RESOLVE_FAILED: ["a tag (!) is not used in a job file", "Write the value alone; text goes in quotes."],
+  TAG_RESOLVE_FAILED: ["a tag (!) cannot be used here", "Write the value alone; text goes in quotes."],
   UNEXPECTED_TOKEN: [
     "this does not belong here",
     "Look for brackets, braces and quotes that were not closed, or closed twice.",

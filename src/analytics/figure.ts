@@ -1,0 +1,63 @@
+import { z } from "zod";
+import { formatTime, type Nanoseconds } from "../model/time.ts";
+
+const instant = z.string().describe("RFC 3339, UTC, nine decimals");
+
+/** A number that is known, with what anybody needs to compute it again. */
+const knownFigureSchema = z.strictObject({
+  value: z
+    .union([z.number(), z.string().regex(/^-?\d+(?:\.\d*[1-9])?$/)])
+    .describe("a statistic as a number; money and quantities as an exact decimal string"),
+  unit: z.string().describe("what it is counted in: ratio, per year, s, trades, a currency"),
+  convention: z.string().describe("how it was computed, such as `ddof 1, P 365`"),
+  n: z.int().nonnegative().describe("of how many values: returns, trades, points"),
+  from: instant.describe("the first instant that it covers; RFC 3339, UTC, nine decimals"),
+  to: instant.describe("the last instant that it covers"),
+});
+
+const unknownFigureSchema = z.strictObject({
+  value: z.null(),
+  reason: z.string().describe("why there is none, such as `no losing period`"),
+});
+
+/** What every number of the analytics looks like: never NaN, an infinity or -0, and null only with its reason. */
+export const figureSchema = z.union([knownFigureSchema, unknownFigureSchema]);
+
+export type KnownFigure = Readonly<z.output<typeof knownFigureSchema>>;
+export type UnknownFigure = Readonly<z.output<typeof unknownFigureSchema>>;
+export type Figure = KnownFigure | UnknownFigure;
+
+/** What a figure is of: `n` values from the first instant to the last, both UNIX nanoseconds. */
+export interface FigureBasis {
+  readonly unit: string;
+  readonly convention: string;
+  readonly n: number;
+  readonly from: Nanoseconds;
+  readonly to: Nanoseconds;
+}
+
+/**
+ * A number as a figure. A value that is none (NaN, an infinity) becomes null with the reason `notFinite`, for a caller
+ * that knows a better reason gives it by `noFigure`; -0 becomes 0.
+ */
+export function figure(
+  value: number | string,
+  basis: FigureBasis,
+  notFinite = "not a finite number",
+): Figure {
+  if (typeof value === "number" && !Number.isFinite(value)) return noFigure(notFinite);
+  const { unit, convention, n, from, to } = basis;
+  return {
+    value: value === 0 ? 0 : value,
+    unit,
+    convention,
+    n,
+    from: formatTime(from),
+    to: formatTime(to),
+  };
+}
+
+/** A figure that there is none of, and why: `no fills`, `fewer than 2 returns`. */
+export function noFigure(reason: string): UnknownFigure {
+  return { value: null, reason };
+}

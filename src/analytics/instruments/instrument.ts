@@ -1,0 +1,46 @@
+/** An exact number: `value / 10^scale`. */
+export interface Exact {
+  readonly value: bigint;
+  readonly scale: number;
+}
+
+/** How a price becomes money. */
+export const contractKinds = ["linear", "inverse"] as const;
+/**
+ * linear: a unit is worth price × multiplier, in the currency that the price is quoted in. inverse: a unit is a contract
+ * over a fixed amount of the quote currency, and is worth -multiplier / price, in the currency that the price is of.
+ */
+export type ContractKind = (typeof contractKinds)[number];
+
+/** Where an instrument's bars are. */
+export interface BarSource {
+  readonly symbol: string;
+  readonly venue: string;
+  /** Length of a bar, in nanoseconds. */
+  readonly intervalNs: bigint;
+}
+
+/** What the rows do not say of a symbol, with its venues. Fills of all of them make one position. */
+export interface Instrument {
+  readonly symbol: string;
+  /** The venues of its fills, in the order of their names. */
+  readonly venues: readonly string[];
+  /** The currency that profit and loss are counted in. */
+  readonly currency: string;
+  readonly multiplier: Exact;
+  readonly kind: ContractKind;
+  /** Null where the run has no bars of it. */
+  readonly bars: BarSource | null;
+}
+
+/** Reads an exact decimal such as `0.001`. The text has to be digits, with or without a point and digits behind it. */
+export function exactOf(text: string): Exact {
+  const [whole = "", fraction = ""] = text.split(".");
+  const kept = fraction.replace(/0+$/, "");
+  return { value: BigInt(whole + kept), scale: kept.length };
+}
+
+/** The same value in units of 10^-scale, which must not be coarser than its own. */
+export function atScale({ value, scale: own }: Exact, scale: number): bigint {
+  return value * 10n ** BigInt(scale - own);
+}

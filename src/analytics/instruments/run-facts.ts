@@ -1,0 +1,56 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { RunRef } from "../../model/source.ts";
+
+/** Rows of a run that have something in common, by which a message can name them. */
+interface Rows {
+  readonly rows: bigint;
+  /** The first in the gateway's order. */
+  readonly firstSeq: bigint;
+}
+
+/** What of a run's rows bears on its instruments. */
+export interface RunFacts {
+  readonly run: RunRef;
+  /** The markets that it traded in. */
+  readonly markets: readonly (Rows & { readonly symbol: string; readonly venue: string })[];
+  /** The currencies of its equity rows. */
+  readonly currencies: readonly (Rows & { readonly currency: string })[];
+  readonly bars: readonly (Rows & {
+    readonly symbol: string;
+    readonly venue: string;
+    readonly intervalNs: bigint;
+  })[];
+}
+
+/** Reads what bears on the instruments of a run. The views `fills`, `equity` and `bars` have to show that run alone. */
+export async function readRunFacts(connection: DuckDBConnection, run: RunRef): Promise<RunFacts> {
+  const rowsOf = async (columns: string, table: string) => {
+    const counted = `SELECT ${columns}, count(*) AS rows, min(seq) AS first_seq FROM ${table} GROUP BY ALL ORDER BY ALL`;
+    return (await connection.runAndReadAll(counted)).getRows();
+  };
+  const markets = await rowsOf("symbol, venue", "fills");
+  const currencies = await rowsOf("currency", "equity");
+  const bars = await rowsOf("symbol, venue, interval_ns", "bars");
+  return {
+    run,
+    markets: markets.map(([symbol, venue, rows, seq]) => ({
+      symbol: String(symbol),
+      venue: String(venue),
+      ...named(rows, seq),
+    })),
+    currencies: currencies.map(([currency, rows, seq]) => ({
+      currency: String(currency),
+      ...named(rows, seq),
+    })),
+    bars: bars.map(([symbol, venue, interval, rows, seq]) => ({
+      symbol: String(symbol),
+      venue: String(venue),
+      intervalNs: BigInt(String(interval)),
+      ...named(rows, seq),
+    })),
+  };
+}
+
+function named(rows: unknown, firstSeq: unknown): Rows {
+  return { rows: BigInt(String(rows)), firstSeq: BigInt(String(firstSeq)) };
+}

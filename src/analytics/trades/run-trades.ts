@@ -1,0 +1,90 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import type { InstrumentsFile } from "../instruments/read-instruments.ts";
+import { type RunInstruments, resolveInstruments } from "../instruments/resolve-instruments.ts";
+import { readRunFacts } from "../instruments/run-facts.ts";
+import { type BarColumns, readBars } from "./bar-columns.ts";
+import type { FillColumns, FillOrder } from "./fill-columns.ts";
+import { type HeldBefore, readHeldBefore } from "./held-before.ts";
+import { readFills } from "./read-fills.ts";
+import type { Grouping } from "./trade.ts";
+import { pricesTogether, tradedTables } from "./traded-tables.ts";
+import { valuationOf } from "./valuation.ts";
+import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
+
+/** The views of an archive, which can be narrowed to one run. */
+export interface RunViews {
+  readonly connection: DuckDBConnection;
+  /** Has the view of a table show the rows of one run alone. */
+  showOnly(name: TableName, run: RunRef): Promise<void>;
+}
+
+export interface RunTradesOptions {
+  /** What the file of `--instruments` says; null for what is assumed without one. */
+  readonly instruments: InstrumentsFile | null;
+  /** Default `key`. */
+  readonly order?: FillOrder;
+  /** Needed for trades by order. */
+  readonly withOrders?: boolean;
+}
+
+/** The fills of a run with what they need to be told as trades, in memory. */
+export interface RunTrades {
+  readonly run: RunRef;
+  readonly instruments: RunInstruments;
+  readonly fills: FillColumns;
+  /** Portfolios whose trades begin from a position that no fill of the run opened. */
+  readonly heldBefore: readonly HeldBefore[];
+  barsOf(position: number): BarColumns | null;
+  /** What a signed quantity of a position's instrument is worth at a price, in money. */
+  value(position: number, quantity: bigint, price: bigint): bigint;
+  /** Goes over the fills once. */
+  walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch">): readonly FinalPosition[];
+}
+
+/**
+ * Reads what a run's trades are told from; the views have to show `tradedTables`. While it reads, and afterwards, these
+ * show this run alone: `showAll` undoes it. `exactTypes` gives the archive's. Throws `invalid_argument` where it is not
+ * clear what the run's instruments are, and `malformed_row` for fills that are none.
+ */
+export async function readRunTrades(
+  views: RunViews,
+  exactTypes: (table: TableName) => ExactTypes,
+  run: RunRef,
+  options: RunTradesOptions,
+): Promise<RunTrades> {
+  const { connection } = views;
+  for (const table of tradedTables) await views.showOnly(table, run);
+  const instruments = resolveInstruments(await readRunFacts(connection, run), options.instruments);
+  const priceType = pricesTogether(exactTypes);
+  const fills = await readFills(connection, {
+    run,
+    instruments,
+    exactTypes: exactTypes("fills"),
+    priceType,
+    order: options.order ?? "key",
+    withOrders: options.withOrders ?? false,
+  });
+  const read = new Map<string, BarColumns>();
+  const bars: (BarColumns | null)[] = [];
+  for (const { instrument } of fills.positions) {
+    const source = instrument.bars;
+    const key = source === null ? "" : JSON.stringify([source.symbol, source.venue, `${source.intervalNs}`]);
+    if (source !== null && !read.has(key)) read.set(key, await readBars(connection, source, priceType));
+    bars.push(read.get(key) ?? null);
+  }
+  const values = fills.positions.map(({ instrument }) => valuationOf(instrument, fills.scales));
+  const heldBefore = await readHeldBefore(connection);
+  const barsOf = (position: number) => bars[position] ?? null;
+  return {
+    run,
+    instruments,
+    fills,
+    heldBefore,
+    barsOf,
+    value: (position, quantity, price) => values[position]!(quantity, price),
+    walk: (grouping, told = {}) => walkTrades({ fills, barsOf, grouping, ...told }),
+  };
+}

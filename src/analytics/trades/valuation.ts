@@ -1,0 +1,78 @@
+import { RunvaultError } from "../../model/error.ts";
+import { divideHalfEven } from "../../model/fixed-point.ts";
+import { atScale, type Instrument } from "../instruments/instrument.ts";
+
+/** Decimals of the scaled integers of a run: prices, quantities, fees, and what they come to. */
+export interface Scales {
+  readonly price: number;
+  readonly quantity: number;
+  readonly fee: number;
+  readonly money: number;
+}
+
+/** Decimals that money has at least: those of a product of two columns of nine. */
+const leastMoney = 18;
+
+/** Money holds every price × quantity × multiplier of these instruments without rounding. */
+export function scalesOf(
+  price: number,
+  quantity: number,
+  fee: number,
+  instruments: readonly Instrument[],
+): Scales {
+  const product = price + quantity + Math.max(0, ...instruments.map(({ multiplier }) => multiplier.scale));
+  return { price, quantity, fee, money: Math.max(leastMoney, product, fee) };
+}
+
+/** What a signed quantity of an instrument is worth at a price, in money. */
+export type Valuation = (quantity: bigint, price: bigint) => bigint;
+
+/**
+ * price × quantity × multiplier, exactly; for an inverse contract -multiplier × quantity / price, rounded half-even to
+ * the last decimal of money. Throws `value_out_of_range` for a price at which that is nothing.
+ */
+export function valuationOf({ symbol, multiplier, kind }: Instrument, scales: Scales): Valuation {
+  const { price: ps, quantity: qs, money } = scales;
+  if (kind === "linear") {
+    const factor = atScale(multiplier, money - ps - qs);
+    return (quantity, price) => quantity * price * factor;
+  }
+  const factor = atScale(multiplier, money + ps - qs);
+  return (quantity, price) => {
+    if (price <= 0n) {
+      throw new RunvaultError(
+        "value_out_of_range",
+        `an inverse contract has no value at a price of ${price}`,
+        {
+          place: { table: "fills" },
+          hint: `Look at the prices of ${symbol}, or correct its \`kind\` in the file of --instruments.`,
+        },
+      );
+    }
+    return divideHalfEven(-quantity * factor, price);
+  };
+}
+
+/** The price at which a quantity, which is not zero, is worth so much: rounded half-even; null where none is. */
+export function priceAt(
+  { multiplier, kind }: Instrument,
+  scales: Scales,
+  quantity: bigint,
+  worth: bigint,
+): bigint | null {
+  const { price: ps, quantity: qs, money } = scales;
+  const [dividend, divisor] =
+    kind === "linear"
+      ? [worth, quantity * atScale(multiplier, money - ps - qs)]
+      : [-quantity * atScale(multiplier, money + ps - qs), worth];
+  if (divisor === 0n) return null;
+  return divisor < 0n ? divideHalfEven(-dividend, -divisor) : divideHalfEven(dividend, divisor);
+}
+
+/** Scaled integers at a coarser scale, half-even; at a finer one exactly. */
+export function rescale(value: bigint, from: number, to: number): bigint {
+  return to >= from ? value * 10n ** BigInt(to - from) : divideHalfEven(value, 10n ** BigInt(from - to));
+}
+
+/** What money is printed and stored as: decimals that hold it exactly unless types were widened, and 20 digits before them. */
+export const storedMoney = { precision: 38, scale: leastMoney } as const;

@@ -1,0 +1,9 @@
+import { Option } from "commander";
+
+/** The file that says what rows do not say of instruments. */
+export function instrumentsOption(): Option {
+  return new Option(
+    "--instruments <file>",
+    "YAML file with the currency, multiplier, kind and bars of instruments (default: linear, multiplier 1, the equity's currency)",
+  ).env("RUNVAULT_INSTRUMENTS");
+}
