@@ -35,6 +35,7 @@ const folders = {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
   },
+  "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
     doors: [],
     within: ["run-trades", "trade", "trade-tables", "traded-tables", "walk-trades", "write-trade-tables"],
