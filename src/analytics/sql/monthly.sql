@@ -13,8 +13,9 @@ closes AS (
 ),
 returns AS (
   SELECT c.*,
-    c.wealth / lag(c.wealth, 1, 1) OVER (
-      PARTITION BY c.account, c.portfolio, c.currency ORDER BY c.first_day) - 1 AS ret
+    -- not lag's own default: DuckDB 2.0 loses it in a file that 1.5 wrote
+    c.wealth / coalesce(lag(c.wealth) OVER (
+      PARTITION BY c.account, c.portfolio, c.currency ORDER BY c.first_day), 1) - 1 AS ret
   FROM closes c
 ),
 spans AS (

@@ -86,7 +86,8 @@ last_of AS (
 ),
 part_returns AS (
   SELECT l.account, l.portfolio, l.currency, l.name,
-    l.wealth / lag(l.wealth, 1, 1) OVER (PARTITION BY l.account, l.portfolio, l.currency, l.name ORDER BY l.part) - 1 AS ret
+    l.wealth / coalesce(lag(l.wealth) OVER (
+      PARTITION BY l.account, l.portfolio, l.currency, l.name ORDER BY l.part), 1) - 1 AS ret
   FROM last_of l
 ),
 extremes AS (
