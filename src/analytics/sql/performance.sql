@@ -58,7 +58,7 @@ moments AS (
     avg(r.x) FILTER (WHERE r.nth - 1 <= floor((r.xs - 1) * 0.05)) AS worst_mean,
     min(r.below) AS deepest,
     sum(CASE WHEN r.wealth < r.top THEN r.lasts ELSE 0 END) / nullif(sum(r.lasts), 0) AS under_water,
-    sqrt(sum(r.below * r.below) / nullif(count(r.x) - 1, 0)) AS ulcer
+    sum(r.below * r.below) AS squared_below
   FROM ranked r
   GROUP BY ALL
 ),
@@ -177,7 +177,7 @@ figures AS (
     figure('cvar', 'ratio', 'historical, 5 %', r.worst_mean, [r.few, r.zero]),
     figure('max_drawdown', 'ratio', 'base point included', r.deepest, [r.none]),
     figure('time_under_water', 'ratio', 'of the time, a point counts until the next', r.under_water, [r.none]),
-    figure('ulcer_index', 'ratio', 'n - 1', r.ulcer, [r.few]),
+    figure('ulcer_index', 'ratio', 'n - 1', sqrt(r.squared_below / nullif(r.n - 1, 0)), [r.few]),
     figure('stability', 'ratio', 'R² of log wealth', r.stability,
       [r.few, r.zero, CASE WHEN r.stability IS NULL THEN 'wealth does not change' END]),
     figure('psr', 'probability', 'benchmark ' || psr_benchmark || ' a year, G1 and G2',
