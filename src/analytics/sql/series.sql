@@ -3,7 +3,7 @@
 
 -- 'utc', 'bars', 'America/New_York' or 'America/New_York 17:00': the zone, and where in the day a session ends.
 CREATE OR REPLACE MACRO session_zone(session) AS
-  CASE WHEN lower(session) IN ('utc', 'bars') THEN 'UTC' ELSE regexp_replace(session, '\s+\d\d:\d\d$', '') END;
+  CASE WHEN lower(session) IN ('utc', 'bars') THEN 'UTC' ELSE regexp_replace(session, '\s+([01]\d|2[0-3]):[0-5]\d$', '') END;
 
 CREATE OR REPLACE MACRO session_cut(session) AS
   CASE
