@@ -27,7 +27,7 @@ WITH basis AS (
   FROM series_basis(instance, run, base := base, session := session, fill := fill, periods := periods, rf := rf)
 ),
 points AS (
-  SELECT p.account, p.portfolio, p.currency, p.i, p.day, p.ts, p.wealth, b.rp,
+  SELECT p.account, p.portfolio, p.currency, p.i, p.day, p.ts, p.wealth, p.ret, b.P, b.rp,
     pow(1 + omega_return, 1 / b.P) - 1 AS target,
     CASE WHEN log_returns THEN ln(nullif(greatest(1 + p.ret, 0), 0)) ELSE p.ret END AS x
   FROM session_points(instance, run, base := base, session := session, fill := fill) p
@@ -98,11 +98,14 @@ extremes AS (
   FROM part_returns p
   GROUP BY ALL
 ),
+-- as benchmark_returns has them, of the points that are here already
+compared AS (
+  SELECT p.account, p.portfolio, p.currency, p.P, p.rp, p.i, p.ret,
+    b.price / lag(b.price) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) - 1 AS other
+  FROM points p ASOF LEFT JOIN benchmark_series(instance, run, benchmark := benchmark) b ON p.ts >= b.ts
+),
 pairs AS (
-  SELECT r.account, r.portfolio, r.currency, b.P, b.rp, r.ret, r.benchmark_ret AS other
-  FROM benchmark_returns(
-    instance, run, benchmark := benchmark, base := base, session := session, fill := fill) r
-  JOIN basis b USING (account, portfolio, currency)
+  FROM compared c WHERE c.i > 0 AND c.other IS NOT NULL
 ),
 against AS (
   SELECT p.account, p.portfolio, p.currency, count(*) AS n, any_value(p.P) AS P, any_value(p.rp) AS rp,
