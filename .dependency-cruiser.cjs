@@ -17,7 +17,7 @@ const ranks = [
  * same room may. Everything else is the folder's own. A new door is a decision: look first whether an old one can serve.
  */
 const folders = {
-  analytics: { doors: ["figure", "shortfall"], within: ["double-view-name"] },
+  analytics: { doors: ["analysed-tables", "figure", "shortfall"], within: ["double-view-name"] },
   "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
   "analytics/export": {
     doors: ["export", "export-file", "export-format", "export-selection", "export-session", "parquet-forms"],
@@ -35,6 +35,7 @@ const folders = {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
   },
+  "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
     doors: [],
     within: ["run-trades", "trade", "trade-tables", "traded-tables", "walk-trades", "write-trade-tables"],

@@ -1,10 +1,19 @@
 // Fails when the built package imports a .ts file: the compiler leaves `import()` as it is in some functions with
-// `await using`, and the command would only miss its module when it runs. Part of `npm run build`.
+// `await using`, and the command would only miss its module when it runs. Fails when a file of SQL that is read at run
+// time was not copied. Part of `npm run build`.
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { macroFiles } from "../src/analytics/sql/macros.ts";
 
 const dist = join(import.meta.dirname, "..", "dist");
-const files = (await readdir(dist, { recursive: true })).filter((file) => file.endsWith(".js"));
+const built = await readdir(dist, { recursive: true });
+const files = built.filter((file) => file.endsWith(".js"));
+for (const name of macroFiles) {
+  const file = join("analytics", "sql", `${name}.sql`);
+  if (built.includes(file)) continue;
+  process.stderr.write(`dist/${file} is missing\n  scripts/copy-sql.ts copies it from src/.\n`);
+  process.exitCode = 1;
+}
 for (const file of files) {
   const lines = (await readFile(join(dist, file), "utf8")).split("\n");
   lines.forEach((line, i) => {

@@ -4,6 +4,6 @@
  * the branch.
  */
 export function doubleSql(decimal: string): string {
-  const digits = `regexp_extract(typeof(${decimal}), '\\d+')::INTEGER`;
+  const digits = `TRY_CAST(regexp_extract(typeof(${decimal}), '\\d+') AS INTEGER)`;
   return `CASE WHEN ${digits} > 18 THEN CAST(${decimal} AS VARCHAR)::DOUBLE ELSE ${decimal}::DOUBLE END`;
 }

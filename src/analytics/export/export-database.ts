@@ -1,18 +1,21 @@
 import { identifier, literal } from "../../duckdb/sql.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
 import { createDoubleView, createRuns } from "../query/query-views.ts";
+import { type ExportedAnalytics, writeAnalytics } from "./export-analytics.ts";
 import type { ExportSession } from "./export-session.ts";
 
 /**
  * Writes a DuckDB database: the tables with their rows, `<table>_f` with doubles where a table has exact columns, and
- * `runs`, one row a run. Gives each table's rows. The file is closed and whole afterwards, without a log beside it.
+ * `runs`, one row a run; with analytics also the tables of trades and the macros. Gives each table's rows. The file is closed and whole afterwards, without a log beside it.
  */
 export async function writeDatabase(
   session: ExportSession,
   tables: readonly Table[],
   file: string,
   onTable?: (table: TableName) => void,
+  analytics?: ExportedAnalytics,
 ): Promise<bigint[]> {
+  if (analytics !== undefined) await session.makeTradeTables(analytics.instruments);
   return await session.work(async (connection) => {
     await connection.run(`ATTACH ${literal(file)} AS exported`);
     const rows: bigint[] = [];
@@ -28,6 +31,7 @@ export async function writeDatabase(
         await createDoubleView(connection, table);
       }
       await createRuns(connection, session.manifests);
+      if (analytics !== undefined) await writeAnalytics(connection);
     } finally {
       await connection.run("USE memory");
     }

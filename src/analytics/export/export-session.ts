@@ -6,11 +6,13 @@ import { CutStream, countedStream, type RowChunk } from "../../duckdb/whole-stre
 import { RunvaultError } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
+import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import { Limit } from "../query/limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "../query/open-views.ts";
 import type { ResultColumn } from "../query/query.ts";
 import type { QueryArchive } from "../query/query-views.ts";
 import type { Shortfall } from "../shortfall.ts";
+import { tradeTableNames } from "../trades/trade-tables.ts";
 import { exportHint } from "./export-file.ts";
 import { columnsSql, type ExportSelection, selectionSql } from "./export-selection.ts";
 
@@ -24,11 +26,13 @@ export interface SessionOptions extends ViewOptions {
 export class ExportSession implements AsyncDisposable {
   readonly #views: OpenViews;
   readonly #tables: readonly Table[];
+  readonly #exactTypes: QueryArchive["exactTypes"];
   readonly #signal: AbortSignal | undefined;
   readonly selection: ExportSelection;
 
-  private constructor(views: OpenViews, options: SessionOptions) {
+  private constructor(views: OpenViews, { exactTypes }: QueryArchive, options: SessionOptions) {
     this.#views = views;
+    this.#exactTypes = exactTypes;
     this.#tables = options.tables;
     this.#signal = options.signal;
     this.selection = options.selection;
@@ -42,7 +46,7 @@ export class ExportSession implements AsyncDisposable {
         options.tables.map(({ name }) => name),
         options.signal,
       );
-      return new ExportSession(views, options);
+      return new ExportSession(views, archive, options);
     } catch (error) {
       const reason = options.signal?.aborted ? options.signal.reason : await asExportError(error, views);
       await views[Symbol.asyncDispose]();
@@ -67,6 +71,15 @@ export class ExportSession implements AsyncDisposable {
   /** From now on the rows of a table are those of one run. */
   async narrow(table: Table, run: RunRef): Promise<void> {
     await this.work(() => this.#views.showOnly(table.name, run));
+  }
+
+  /** Has `round_trips`, `matches` and `positions` be there, computed from every row of the tables. */
+  async makeTradeTables(instruments: InstrumentsFile | null): Promise<void> {
+    const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
+    const signal = this.#signal;
+    await this.work(() =>
+      writeTradeTables(this.#views, this.#exactTypes, tradeTableNames, { instruments, signal }),
+    );
   }
 
   /**

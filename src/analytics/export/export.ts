@@ -11,6 +11,7 @@ import type { RunRef } from "../../model/source.ts";
 import { arrowBatches, arrowSchema } from "../arrow/arrow-batch.ts";
 import { arrowIpc } from "../arrow/arrow-ipc.ts";
 import { longestStringsSql, stringPieces } from "../arrow/string-pieces.ts";
+import type { ExportedAnalytics } from "./export-analytics.ts";
 import { writeDatabase } from "./export-database.ts";
 import { ExportFile } from "./export-file.ts";
 import { type ExportFormat, exportFormats, type Partition, type StreamFormat } from "./export-format.ts";
@@ -25,6 +26,8 @@ export interface ExportTarget {
   readonly force: boolean;
   /** `run`: a file a table and run, in folders `TABLE/instance_id=…/run_id=…`; null: a file a table. */
   readonly partition: Partition | null;
+  /** Puts the tables of trades and the macros into a database, which has to hold the tables that they read. */
+  readonly analytics?: ExportedAnalytics | undefined;
   /** A folder that is no place for files: that of the archive. */
   readonly outside: string;
   /** Called with a table's name before its rows are read. */
@@ -66,7 +69,7 @@ export async function exportTables(
   const written: { file: ExportFile; tables: ExportedFile["tables"]; run: RunRef | null }[] = [];
   if (format === "duckdb") {
     const file = await create(out);
-    const rows = await writeDatabase(session, tables, file.aside, onTable);
+    const rows = await writeDatabase(session, tables, file.aside, onTable, target.analytics);
     const counted = tables.map(({ name }, index) => ({ table: name, rows: rows[index]! }));
     written.push({ file, tables: counted, run: null });
   } else {

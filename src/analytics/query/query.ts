@@ -5,6 +5,7 @@ import type { TableName } from "../../model/profile/table.ts";
 import { parquetCopySql } from "../export/parquet-copy.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import type { Shortfall } from "../shortfall.ts";
+import { tablesOfMacros } from "../sql/macro-names.ts";
 import type { TradeTableName } from "../trades/trade-tables.ts";
 import { tradedTables } from "../trades/traded-tables.ts";
 import { Limit } from "./limit.ts";
@@ -93,6 +94,7 @@ class LockedQuery implements Query {
   readonly #timeoutMs: number;
   readonly #makeTradeTables: MakeTradeTables;
   readonly #made = new Set<TradeTableName>();
+  #hasMacros = false;
 
   constructor(views: OpenViews, timeoutMs: number, makeTradeTables: MakeTradeTables) {
     this.#views = views;
@@ -109,6 +111,7 @@ class LockedQuery implements Query {
       const missing = statement.tradeTables.filter((name) => !this.#made.has(name));
       if (missing.length > 0) await this.#makeTradeTables(missing, limit.signal);
       for (const name of missing) this.#made.add(name);
+      if (statement.macros.length > 0) await this.#makeMacros();
       const asked = await this.#prepare(statement.text, statement.kind);
       const columns = Array.from({ length: asked.columnCount }, (_, index) => ({
         name: asked.columnName(index),
@@ -139,6 +142,13 @@ class LockedQuery implements Query {
       limit[Symbol.dispose]();
       throw limit.reason() ?? (await this.#views.errorOf(error));
     }
+  }
+
+  async #makeMacros(): Promise<void> {
+    if (this.#hasMacros) return;
+    const { createMacros } = await import("../sql/macros.ts");
+    await createMacros(this.#views.connection);
+    this.#hasMacros = true;
   }
 
   async #prepare(text: string, kind: ReadStatement["kind"]): Promise<DuckDBPreparedStatement> {
@@ -226,8 +236,9 @@ class LockedQuery implements Query {
 }
 
 /** The tables that a statement names, and those that what it names is made of. */
-function neededTables({ tables, tradeTables }: ReadStatement): readonly TableName[] {
-  return tradeTables.length === 0 ? tables : [...new Set([...tables, ...tradedTables])];
+function neededTables({ tables, tradeTables, macros }: ReadStatement): readonly TableName[] {
+  const traded = tradeTables.length === 0 ? [] : tradedTables;
+  return [...new Set([...tables, ...traded, ...tablesOfMacros(macros)])];
 }
 
 async function* countRows(

@@ -6,6 +6,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { doublesOf } from "../double-view-name.ts";
+import { isMacroName, type MacroName, macroNames } from "../sql/macro-names.ts";
 import { type TradeTableName, tradeTableNames } from "../trades/trade-tables.ts";
 
 /** One statement that only reads. `text` stands on its own: no trailing semicolon, safe inside parentheses. It
@@ -17,6 +18,8 @@ export interface ReadStatement {
   readonly tables: readonly TableName[];
   /** The tables made of fills that it reads. */
   readonly tradeTables: readonly TradeTableName[];
+  /** The analytics' macros that it calls. */
+  readonly macros: readonly MacroName[];
 }
 
 /**
@@ -79,9 +82,14 @@ async function readSelect(connection: DuckDBConnection, sql: string): Promise<Om
       },
     );
   }
-  refuseActing(tree);
-  const tables = tablesIn(tree);
-  return { text: await withoutEnd(connection, sql, tree), tables, tradeTables: tradeTablesIn(tree) };
+  const macros = new Set<MacroName>();
+  refuseActing(tree, macros);
+  return {
+    text: await withoutEnd(connection, sql, tree),
+    tables: tablesIn(tree),
+    tradeTables: tradeTablesIn(tree),
+    macros: [...macros],
+  };
 }
 
 /** The text of the one statement without semicolons around it. */
@@ -226,9 +234,10 @@ async function count(connection: DuckDBConnection, sql: string): Promise<number>
   }
 }
 
-function refuseActing(node: unknown): void {
+/** Throws `query_invalid` where a statement calls what acts. Adds the macros that it calls. */
+function refuseActing(node: unknown, macros: Set<MacroName>): void {
   if (Array.isArray(node)) {
-    for (const part of node) refuseActing(part);
+    for (const part of node) refuseActing(part, macros);
     return;
   }
   if (typeof node !== "object" || node === null) return;
@@ -237,8 +246,9 @@ function refuseActing(node: unknown): void {
     const name = String(
       (part.function as { function_name?: unknown } | undefined)?.function_name,
     ).toLowerCase();
-    if (!tableFunctions.has(name)) {
-      const near = nearestName(name, tableFunctions);
+    if (isMacroName(name)) macros.add(name);
+    else if (!tableFunctions.has(name)) {
+      const near = nearestName(name, [...tableFunctions, ...Object.keys(macroNames)]);
       throw new RunvaultError("query_invalid", `the table function ${name} cannot be used in a query`, {
         hint: `${near === null ? "" : `Did you mean ${near}? `}Read the archive's tables; \`SHOW TABLES\` lists them.`,
       });
@@ -248,7 +258,7 @@ function refuseActing(node: unknown): void {
   if (typeof name === "string" && refusedFunctions.has(name.toLowerCase())) {
     throw new RunvaultError("query_invalid", `the function ${name} cannot be used in a query`);
   }
-  for (const value of Object.values(part)) refuseActing(value);
+  for (const value of Object.values(part)) refuseActing(value, macros);
 }
 
 /** Whether a prepared statement is of the kind that was read; the last look before it runs. */

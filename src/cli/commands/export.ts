@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
+import { analysedTables } from "../../analytics/analysed-tables.ts";
 import type { ExportedFile } from "../../analytics/export/export.ts";
 import {
   decimalForms,
@@ -21,6 +22,7 @@ import { commandEntry } from "../entry/command-entry.ts";
 import { killStep } from "../maintain/kill-step.ts";
 import { archiveOption, archiveShape } from "../options/archive-option.ts";
 import { instant, instantHelp } from "../options/instant.ts";
+import { instrumentsOption } from "../options/instruments-option.ts";
 import { mebibytes, nonEmpty, wholeNumber } from "../options/option-values.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "../options/reader-options.ts";
 import { grouped } from "../output/number-text.ts";
@@ -34,6 +36,8 @@ const schema = z.object({
   format: z.enum(Object.keys(exportFormats) as [ExportFormat, ...ExportFormat[]]).optional(),
   out: nonEmpty,
   partition: z.enum(partitions).optional(),
+  withAnalytics: z.boolean().default(false),
+  instruments: nonEmpty.optional(),
   force: z.boolean().default(false),
   run: z.array(z.string()).default([]),
   resourceKey: z.string().optional(),
@@ -78,6 +82,11 @@ export const exportCommand = commandEntry({
           "run: one file per table and run, as PATH/TABLE/instance_id=…/run_id=…/part.parquet; the columns stay in the files",
         ).choices(partitions),
       )
+      .option(
+        "--with-analytics",
+        "duckdb: also round_trips, matches and positions, and the macros of `runvault query`, with the tables that they read",
+      )
+      .addOption(instrumentsOption())
       .option("--force", "replace existing files")
       .addOption(archiveOption())
       .option("--run <run>", "only this run, INSTANCE/RUN; repeatable", collected)
@@ -119,6 +128,7 @@ nanoseconds.
 Examples:
   runvault export fills --out fills.parquet
   runvault export --all-tables --run alpha-1/2022-01-01-001 --out run.duckdb
+  runvault export --with-analytics --format duckdb --out run.duckdb
   runvault export fills orders --partition run --format parquet --out lake
   runvault export fills orders --from 2022-01-01 --to 2022-02-01 --format arrow --out january
   runvault export fills --format csv --out - | head
@@ -134,6 +144,7 @@ function collected(value: string, before: readonly string[] | undefined): string
 async function runExport(values: Values, session: Session): Promise<number> {
   const chosen = chosenTables(values);
   const format = values.format ?? guessedFormat(values, chosen);
+  if (values.withAnalytics) refuseAnalytics(values, format);
   const { partition = null } = values;
   const toStdout = values.out === "-";
   if (toStdout) refuseStdout({ ...values, format }, chosen, session);
@@ -149,14 +160,22 @@ async function runExport(values: Values, session: Session): Promise<number> {
     to: values.to,
     decimals: values.decimals,
   };
-  const { openArchive, ExportSession, exportStream, exportTables, manifestsOf, refuseWrongFilters } =
-    await loadExport();
+  const {
+    openArchive,
+    ExportSession,
+    exportStream,
+    exportTables,
+    manifestsOf,
+    readInstruments,
+    refuseWrongFilters,
+  } = await loadExport();
   refuseWrongFilters(chosen, selection);
   if (values.from !== undefined && values.to !== undefined && values.from >= values.to) {
     throw new RunvaultError("invalid_argument", "--from must be before --to", {
       hint: "Rows at --to itself are left out.",
     });
   }
+  const instruments = values.instruments === undefined ? null : await readInstruments(values.instruments);
   const archive = await openArchive(values.archive);
   const started = performance.now();
   await using opened = await ExportSession.open(archive, {
@@ -183,6 +202,7 @@ async function runExport(values: Values, session: Session): Promise<number> {
       force: values.force,
       partition,
       outside: archive.dir,
+      analytics: values.withAnalytics ? { instruments } : undefined,
       onTable: (table) => progress.on(table),
       onWritten: (rows, bytes) => progress.add(rows, bytes),
       step: killStep(session.terminal.env),
@@ -194,9 +214,9 @@ async function runExport(values: Values, session: Session): Promise<number> {
 }
 
 /** The tables named, in the order of the table of tables, each once. */
-function chosenTables({ tables: names, allTables }: Values): readonly Table[] {
+function chosenTables({ tables: names, allTables, withAnalytics }: Values): readonly Table[] {
   if (allTables && names.length > 0) throw wrong("--all-tables cannot be combined with table names");
-  if (allTables) return tables;
+  if (allTables || (withAnalytics && names.length === 0)) return tables;
   if (names.length === 0) throw wrong("no table is named");
   const run = names.find((name) => name.includes("/"));
   if (run !== undefined) {
@@ -205,11 +225,27 @@ function chosenTables({ tables: names, allTables }: Values): readonly Table[] {
     });
   }
   const chosen = new Set(names.map((name) => tableNamed(name).name));
+  if (withAnalytics) for (const name of analysedTables) chosen.add(name);
   return tables.filter(({ name }) => chosen.has(name));
 }
 
 function wrong(message: string): RunvaultError {
   return new RunvaultError("invalid_argument", message, { hint: "Name tables, or give --all-tables." });
+}
+
+/** Throws `invalid_argument` where analytics have no place, or would be of a part of a run's rows. */
+function refuseAnalytics(values: Values, format: ExportFormat): void {
+  const refuse = (message: string, hint: string) => new RunvaultError("invalid_argument", message, { hint });
+  if (format !== "duckdb") {
+    throw refuse(`--with-analytics writes a database, not ${format}`, "Use --format duckdb.");
+  }
+  const isPart = values.from !== undefined || values.to !== undefined;
+  if (isPart || Object.values(filtersOf(values)).length > 0) {
+    throw refuse(
+      "--with-analytics needs all rows of a run",
+      "Leave out --from, --to and the filters; --run chooses runs.",
+    );
+  }
 }
 
 /** By the name of the file. A folder's name tells nothing. */
@@ -299,6 +335,15 @@ async function loadExport() {
   const { ExportSession } = await import("../../analytics/export/export-session.ts");
   const { exportStream, exportTables } = await import("../../analytics/export/export.ts");
   const { refuseWrongFilters } = await import("../../analytics/export/export-selection.ts");
+  const { readInstruments } = await import("../../analytics/instruments/read-instruments.ts");
   const { manifestsOf } = await import("../list/manifests-of.ts");
-  return { openArchive, ExportSession, exportStream, exportTables, refuseWrongFilters, manifestsOf };
+  return {
+    openArchive,
+    ExportSession,
+    exportStream,
+    exportTables,
+    readInstruments,
+    refuseWrongFilters,
+    manifestsOf,
+  };
 }

@@ -1,0 +1,26 @@
+import type { TableName } from "../../model/profile/table.ts";
+
+const series = ["equity", "events"] as const satisfies readonly TableName[];
+const withBenchmark = [...series, "bars"] as const satisfies readonly TableName[];
+
+/** The macros that a statement may call, with the tables that each reads. */
+export const macroNames = {
+  session_points: series,
+  session_returns: series,
+  benchmark_returns: withBenchmark,
+  performance: withBenchmark,
+  drawdowns: series,
+  monthly: series,
+  rolling: series,
+} as const satisfies Readonly<Record<string, readonly TableName[]>>;
+
+export type MacroName = keyof typeof macroNames;
+
+export function isMacroName(name: string): name is MacroName {
+  return Object.hasOwn(macroNames, name);
+}
+
+/** The tables that macros of these names read, each once. */
+export function tablesOfMacros(names: readonly MacroName[]): readonly TableName[] {
+  return [...new Set(names.flatMap((name) => macroNames[name]))];
+}
