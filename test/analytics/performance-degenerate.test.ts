@@ -228,6 +228,58 @@ describe("deposits and withdrawals", () => {
     expect(figures.volatility).toEqual(about(0));
   });
 
+  it("on the account are those of its portfolio", async () => {
+    await world.transfers([...opening, ["2022-01-02 06:00:00", 500]], { portfolio: "" });
+    await world.equity(daily(110, 610));
+    expect((await sound()).total_return).toEqual(about(0.1));
+  });
+
+  it.each([
+    ["of another currency", { currency: "EUR" }],
+    ["of another portfolio", { portfolio: "side" }],
+  ])("%s than any equity are refused, with the event", async (_, of) => {
+    await world.transfers(opening, of);
+    await world.equity(daily(110, 610));
+    await expect(world.rows("performance")).rejects.toThrow(
+      "the event with seq 0, account.deposit, is of account main",
+    );
+  });
+
+  it("on the account are refused where it has several portfolios", async () => {
+    await world.transfers(opening, { portfolio: "" });
+    await world.equity(daily(110, 610));
+    await world.equity(daily(110, 610), { portfolio: "side" });
+    await expect(world.rows("performance")).rejects.toThrow("which no equity row has");
+  });
+
+  it.each(["0.1", "0.07", "33.33", "5000.37"])(
+    "of %s leave a run that stands still at rest, to the last digit",
+    async (cents) => {
+      const amount = Number(cents);
+      await world.transfers([
+        ["2022-01-01 00:00:00", 1000.1],
+        ["2022-01-03 06:00:00", amount],
+        ["2022-01-05 06:00:00", amount],
+      ]);
+      const inCents = (value: number) => Math.round(value * 100);
+      const values = [
+        100_010,
+        100_010,
+        inCents(1000.1 + amount),
+        inCents(1000.1 + amount),
+        inCents(1000.1 + 2 * amount),
+      ];
+      await world.equity(
+        values.map((value, day) => [`2022-01-0${day + 1} 12:00:00`, (value / 100).toFixed(2)]),
+      );
+      const figures = await sound();
+      expect(figures.total_return!.value).toBe(0);
+      expect(figures.max_drawdown!.value).toBe(0);
+      expect(figures.sharpe).toEqual(none("no return differs from another"));
+      expect(await world.rows("drawdowns")).toEqual([]);
+    },
+  );
+
   it("that take all end the series, without a loss", async () => {
     await world.transfers([...opening, ["2022-01-03 06:00:00", -110]]);
     await world.equity(daily(100, 110, 0, 0));
@@ -277,6 +329,14 @@ describe("a benchmark", () => {
     expect(figures.beta).toEqual(none("the benchmark does not change"));
     expect(figures.capture_up).toEqual(none("the benchmark never rises"));
     expect(figures.capture_down).toEqual(none("the benchmark never falls"));
+  });
+
+  it("that ends before the run is compared with for as long as it lasts", async () => {
+    await world.equity(daily(100, 110, 99, 105, 120, 90));
+    await world.benchmark(daily(100, 110, 99, 105));
+    const figures = await sound(first);
+    expect(figures.beta).toMatchObject({ value: expect.closeTo(1, 12), n: 3 });
+    expect(figures.alpha).toEqual(about(0));
   });
 
   it("that is the run itself has beta 1 and no difference that varies", async () => {

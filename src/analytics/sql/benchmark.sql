@@ -28,16 +28,18 @@ SELECT p.ts, p.price FROM benchmark_prices() p
 WHERE benchmark IS NULL AND isfinite(p.price) AND p.price > 0;
 
 -- The returns of a run paired with those of a benchmark. A price counts from its instant, so that the returns are
--- between the last prices at both ends of a period.
+-- between the last prices at both ends of a period. Periods that begin behind the last price have none.
 CREATE OR REPLACE MACRO benchmark_returns(
   instance, run, benchmark := NULL, base := 'deposit', session := 'utc', fill := false
 ) AS TABLE
 WITH points AS (
   SELECT p.account, p.portfolio, p.currency, p.i, p.ts, p.ret, b.price,
+    lag(p.ts) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) AS begins,
     lag(b.price) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) AS before
   FROM session_points(instance, run, base := base, session := session, fill := fill) p
   ASOF LEFT JOIN benchmark_series(instance, run, benchmark := benchmark) b ON p.ts >= b.ts
 )
 SELECT p.account, p.portfolio, p.currency, p.i, p.ts, p.ret, p.price / nullif(p.before, 0) - 1 AS benchmark_ret
 FROM points p
-WHERE p.i > 0 AND p.price IS NOT NULL AND p.before IS NOT NULL;
+WHERE p.i > 0 AND p.price IS NOT NULL AND p.before IS NOT NULL
+  AND p.begins < (SELECT max(b.ts) FROM benchmark_series(instance, run, benchmark := benchmark) b);

@@ -101,11 +101,14 @@ extremes AS (
 -- as benchmark_returns has them, of the points that are here already
 compared AS (
   SELECT p.account, p.portfolio, p.currency, p.P, p.rp, p.i, p.ret,
+    lag(p.ts) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) AS begins,
     b.price / lag(b.price) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) - 1 AS other
   FROM points p ASOF LEFT JOIN benchmark_series(instance, run, benchmark := benchmark) b ON p.ts >= b.ts
 ),
 pairs AS (
-  FROM compared c WHERE c.i > 0 AND c.other IS NOT NULL
+  FROM compared c
+  WHERE c.i > 0 AND c.other IS NOT NULL
+    AND c.begins < (SELECT max(b.ts) FROM benchmark_series(instance, run, benchmark := benchmark) b)
 ),
 against AS (
   SELECT p.account, p.portfolio, p.currency, count(*) AS n, any_value(p.P) AS P, any_value(p.rp) AS rp,

@@ -27,6 +27,9 @@ CREATE OR REPLACE MACRO session_close(day, session) AS
       CAST(day + CASE WHEN session_cut(session) > 720 THEN 0 ELSE 1 END AS TIMESTAMP)
         + to_minutes(session_cut(session)))) AS TIMESTAMP_NS);
 
+-- The double nearest to an exact number.
+CREATE OR REPLACE MACRO in_double(exact) AS CAST(CAST(exact AS VARCHAR) AS DOUBLE);
+
 -- The sampled equity: the base point (i 0), then the last row of each session, or each instant under 'bars'. Ends at
 -- the first point at which equity is not above zero.
 --
@@ -39,7 +42,7 @@ CREATE OR REPLACE MACRO session_close(day, session) AS
 CREATE OR REPLACE MACRO session_points(instance, run, base := 'deposit', session := 'utc', fill := false) AS TABLE
 WITH instants AS (
   SELECT e.account, e.portfolio, e.currency, e.ts_event AS ts, max_by(e.equity, e.seq) AS value
-  FROM equity_f e
+  FROM equity e
   WHERE e.instance_id = instance AND e.run_id = run
   GROUP BY ALL
 ),
@@ -49,14 +52,28 @@ ends AS (
   FROM instants i
   GROUP BY ALL
 ),
+portfolios AS (
+  SELECT s.account, s.currency, CASE WHEN count(*) = 1 THEN min(s.portfolio) END AS portfolio
+  FROM ends s
+  GROUP BY ALL
+),
+-- what is booked on the account is the portfolio's where there is one; what fits no series may not be left out
 transfers AS (
-  SELECT e.account, e.portfolio, e.currency, e.ts_event AS ts, e.amount
+  SELECT e.account, e.currency, e.ts_event AS ts, e.amount,
+    CASE
+      WHEN s.account IS NOT NULL THEN e.portfolio
+      WHEN e.portfolio = '' AND p.portfolio IS NOT NULL THEN p.portfolio
+      ELSE error('the event with seq ' || e.seq || ', ' || e.kind || ', is of account ' || e.account || ', portfolio '
+        || e.portfolio || ' and currency ' || e.currency || ', which no equity row has')
+    END AS portfolio
   FROM events e
+  LEFT JOIN ends s ON s.account = e.account AND s.portfolio = e.portfolio AND s.currency = e.currency
+  LEFT JOIN portfolios p ON p.account = e.account AND p.currency = e.currency
   WHERE e.instance_id = instance AND e.run_id = run AND e.amount IS NOT NULL
-    AND e.kind IN ('account.deposit', 'account.withdrawal')
+    AND e.kind IN ('account.deposit', 'account.withdrawal') AND EXISTS (SELECT 1 FROM ends)
 ),
 deposits AS (
-  SELECT t.account, t.portfolio, t.currency, CAST(CAST(sum(t.amount) AS VARCHAR) AS DOUBLE) AS value
+  SELECT t.account, t.portfolio, t.currency, sum(t.amount) AS value
   FROM transfers t JOIN ends s USING (account, portfolio, currency)
   WHERE t.ts <= s.first_ts
   GROUP BY ALL
@@ -104,7 +121,7 @@ after_base AS (
   WHERE b.is_deposit OR c.ts > b.ts
 ),
 flows AS (
-  SELECT c.account, c.portfolio, c.currency, c.ts, CAST(CAST(sum(t.amount) AS VARCHAR) AS DOUBLE) AS flow
+  SELECT c.account, c.portfolio, c.currency, c.ts, sum(t.amount) AS flow
   FROM (
     SELECT t.* FROM transfers t JOIN bases b USING (account, portfolio, currency) WHERE t.ts > b.moved_by
   ) t
@@ -145,7 +162,7 @@ filled AS (
     ON a.account = c.account AND a.portfolio = c.portfolio AND a.currency = c.currency AND a.day >= c.day
 ),
 points AS (
-  SELECT b.account, b.portfolio, b.currency, CAST(NULL AS DATE) AS day, b.ts, b.value, 0.0::DOUBLE AS flow,
+  SELECT b.account, b.portfolio, b.currency, CAST(NULL AS DATE) AS day, b.ts, b.value, 0 AS flow,
     false AS is_filled, true AS is_base
   FROM bases b
   UNION ALL
@@ -154,25 +171,38 @@ points AS (
   UNION ALL
   SELECT f.account, f.portfolio, f.currency, f.day, f.ts, f.value, 0, true, false FROM filled f
 ),
-ordered AS (
-  SELECT p.*,
-    row_number() OVER w - 1 AS i,
-    lag(p.value) OVER w AS before,
-    first_value(p.value) OVER w AS first_value,
-    -- equity under flows: what came in is taken out again by the factor of its period; exactly 1 without a flow
-    coalesce(product(CASE WHEN p.flow = 0 THEN 1 ELSE (p.value - p.flow) / nullif(p.value, 0) END) OVER (
-      w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 1) AS factor,
-    coalesce(max(CASE WHEN p.value <= 0 OR p.value - p.flow <= 0 THEN 1 ELSE 0 END) OVER (
-      w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS ended
+-- flows are taken off exactly: in doubles a run that stands still would seem to move
+doubles AS (
+  SELECT p.* EXCLUDE (value, flow), in_double(p.value) AS value, in_double(p.flow) AS flow,
+    in_double(p.value - p.flow) AS net
   FROM points p
-  WINDOW w AS (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.is_base DESC, p.ts)
+),
+ordered AS (
+  SELECT d.*,
+    row_number() OVER w - 1 AS i,
+    lag(d.value) OVER w AS before,
+    -- the value behind the latest flow, from which on equity is compared as it stands
+    last_value(CASE WHEN d.is_base OR d.flow <> 0 THEN d.value END IGNORE NULLS) OVER (
+      w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS since,
+    coalesce(max(CASE WHEN d.value <= 0 OR d.net <= 0 THEN 1 ELSE 0 END) OVER (
+      w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS ended
+  FROM doubles d
+  WINDOW w AS (PARTITION BY d.account, d.portfolio, d.currency ORDER BY d.is_base DESC, d.ts)
+),
+chained AS (
+  SELECT o.*,
+    -- what one unit became up to the latest flow; exactly 1 without a flow
+    coalesce(product(CASE WHEN o.i > 0 AND o.flow <> 0 THEN o.net / nullif(o.since, 0) ELSE 1 END) OVER (
+      PARTITION BY o.account, o.portfolio, o.currency ORDER BY o.i
+      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 1) AS factor
+  FROM ordered o
 )
 SELECT o.account, o.portfolio, o.currency, o.i, o.day, o.ts, o.value, o.flow,
-  (o.value - o.flow) / nullif(o.first_value, 0) * o.factor AS wealth,
-  CASE WHEN o.i > 0 THEN (o.value - o.flow) / nullif(o.before, 0) - 1 END AS ret,
+  CASE WHEN o.i = 0 THEN 1 ELSE o.net / nullif(o.since, 0) * o.factor END AS wealth,
+  CASE WHEN o.i > 0 THEN o.net / nullif(o.before, 0) - 1 END AS ret,
   o.is_filled,
   CASE WHEN b.is_deposit THEN 'deposit' ELSE 'first' END AS base_is
-FROM ordered o JOIN bases b USING (account, portfolio, currency)
+FROM chained o JOIN bases b USING (account, portfolio, currency)
 WHERE o.ended = 0;
 
 -- The returns of a run, in order: what to hand to another library.
