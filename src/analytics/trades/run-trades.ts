@@ -7,9 +7,11 @@ import { type RunInstruments, resolveInstruments } from "../instruments/resolve-
 import { readRunFacts } from "../instruments/run-facts.ts";
 import { type BarColumns, readBars } from "./bar-columns.ts";
 import type { FillColumns, FillOrder } from "./fill-columns.ts";
+import { type HeldBefore, readHeldBefore } from "./held-before.ts";
 import { readFills } from "./read-fills.ts";
 import type { Grouping } from "./trade.ts";
 import { pricesTogether, tradedTables } from "./traded-tables.ts";
+import { valuationOf } from "./valuation.ts";
 import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
 
 /** The views of an archive, which can be narrowed to one run. */
@@ -33,7 +35,11 @@ export interface RunTrades {
   readonly run: RunRef;
   readonly instruments: RunInstruments;
   readonly fills: FillColumns;
+  /** Portfolios whose trades begin from a position that no fill of the run opened. */
+  readonly heldBefore: readonly HeldBefore[];
   barsOf(position: number): BarColumns | null;
+  /** What a signed quantity of a position's instrument is worth at a price, in money. */
+  value(position: number, quantity: bigint, price: bigint): bigint;
   /** Goes over the fills once. */
   walk(grouping: Grouping, told?: Pick<Walk, "onTrade" | "onMatch">): readonly FinalPosition[];
 }
@@ -69,12 +75,16 @@ export async function readRunTrades(
     if (source !== null && !read.has(key)) read.set(key, await readBars(connection, source, priceType));
     bars.push(read.get(key) ?? null);
   }
+  const values = fills.positions.map(({ instrument }) => valuationOf(instrument, fills.scales));
+  const heldBefore = await readHeldBefore(connection);
   const barsOf = (position: number) => bars[position] ?? null;
   return {
     run,
     instruments,
     fills,
+    heldBefore,
     barsOf,
+    value: (position, quantity, price) => values[position]!(quantity, price),
     walk: (grouping, told = {}) => walkTrades({ fills, barsOf, grouping, ...told }),
   };
 }

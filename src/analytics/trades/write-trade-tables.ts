@@ -7,12 +7,7 @@ import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import { type RunTrades, type RunViews, readRunTrades } from "./run-trades.ts";
 import type { Grouping, Trade } from "./trade.ts";
-import {
-  type TradeColumn,
-  type TradeTableName,
-  type TradeTables,
-  tradeTables,
-} from "./trade-tables.ts";
+import { type TradeColumn, type TradeTableName, type TradeTables, tradeTables } from "./trade-tables.ts";
 import { tradedTables } from "./traded-tables.ts";
 import type { FinalPosition } from "./walk-trades.ts";
 
@@ -56,6 +51,21 @@ export async function writeTradeTables(
     for (const table of tradedTables) await views.showAll(table);
   }
   await writers.close();
+}
+
+/**
+ * Copies what `writeTradeTables` made into a database that is attached, as tables of their own that need nothing of the
+ * archive. Trades are made ahead of that, while the archive's own database is the one in use.
+ */
+export async function copyTradeTables(
+  connection: DuckDBConnection,
+  names: readonly TradeTableName[],
+  database: string,
+): Promise<void> {
+  for (const name of names) {
+    const to = `${identifier(database)}.main.${identifier(name)}`;
+    await connection.run(`CREATE TABLE ${to} AS FROM memory.main.${identifier(name)}`);
+  }
 }
 
 /** The tables that are being written, by name. */

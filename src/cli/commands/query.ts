@@ -61,6 +61,11 @@ The file ending of --out can be .txt (table), .csv, .json, .ndjson or .jsonl, .a
 (arrow-stream) or .parquet; any other needs --format. On a terminal a table is cut to the terminal's
 width and to 1000 rows; anywhere else it is written in full.
 
+Beside the tables there are three that are made of fills when a statement names them, for all runs:
+round_trips (from a flat position to the next flat one; what is open at the end is marked, is_open),
+matches (what one fill closed of another, first in, first out) and positions (at the end of each
+run). --instruments says what the rows do not say of instruments: docs/instruments.md.
+
 Only proven rows are shown. A warning on standard error says if a table has none, if its latest
 attempt failed, if rows were set aside or, with --allow-incomplete, are not proven; with --json it
 is one object, {"runs", "withheld": […], "behind": […], "unproven": […], "setAside": […]}.
@@ -68,6 +73,7 @@ is one object, {"runs", "withheld": […], "behind": […], "unproven": […], "
 Examples:
   runvault query "SELECT symbol, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
   runvault query -o equity.parquet "SELECT * FROM equity WHERE run_id = '2022-01-01-001'"
+  runvault query "SELECT symbol, sum(net_pnl) FROM round_trips GROUP BY symbol"
   runvault query --file turnover.sql --format csv | head
 `,
     ),

@@ -2,9 +2,9 @@ import { fromJson } from "@bufbuild/protobuf";
 import { EventSchema } from "../../gen/example/history/v1/rows_pb.ts";
 import type { ReadModel } from "../../model/control.ts";
 import { RunvaultError } from "../../model/error.ts";
+import { divideHalfEven, formatScaled } from "../../model/fixed-point.ts";
 import type { SeenRun } from "../seen-run.ts";
 import type { SimulatorOptions } from "../simulator-options.ts";
-import { divideHalfEven, formatScaled } from "../../model/fixed-point.ts";
 import type { RunRows } from "../world/run-rows.ts";
 
 /** As the contract says of EventsResult. */

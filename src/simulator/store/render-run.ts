@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
+import { formatScaled } from "../../model/fixed-point.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { canonicalDouble } from "../../row/line.ts";
 import { type Bar, barMicros } from "../world/bars.ts";
-import { formatScaled } from "../../model/fixed-point.ts";
 import { randomFrom } from "../world/random.ts";
 import type { RowSink, RunPlan } from "../world/run-plan.ts";
 import { type EquityStatistics, equityStatistics, statisticsConvention } from "../world/statistics.ts";

@@ -1,5 +1,5 @@
-import { type Bar, type BarSource, barMicros } from "./bars.ts";
 import { formatScaled } from "../../model/fixed-point.ts";
+import { type Bar, type BarSource, barMicros } from "./bars.ts";
 import { randomFrom } from "./random.ts";
 
 const batchBars = 1024;

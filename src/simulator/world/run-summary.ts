@@ -1,7 +1,7 @@
+import { formatScaled } from "../../model/fixed-point.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import type { TableReader } from "../store/table-reader.ts";
-import { formatScaled } from "../../model/fixed-point.ts";
 import type { WorldRun } from "./world.ts";
 
 export interface RunTotals {

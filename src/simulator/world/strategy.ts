@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../model/error.ts";
+import { divideHalfEven, formatScaled } from "../../model/fixed-point.ts";
 import { canonicalDouble } from "../../row/line.ts";
 import type { Bar } from "./bars.ts";
-import { divideHalfEven, formatScaled } from "../../model/fixed-point.ts";
 import { movingAverage } from "./moving-average.ts";
 import { feeAt, openPosition, type Position, type Side } from "./position.ts";
 import type { Random } from "./random.ts";

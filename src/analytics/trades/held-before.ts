@@ -1,0 +1,34 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+
+/** A portfolio that held something before its first fill of the run. */
+export interface HeldBefore {
+  readonly account: string;
+  readonly portfolio: string;
+  readonly currency: string;
+  /** What its positions were worth at the first equity row. */
+  readonly positionValue: string;
+}
+
+/**
+ * The portfolios whose first equity row, ahead of all of their fills, has a position: what opened it is in no fill, so
+ * their trades begin from a position that nobody knows. The views `equity` and `fills` have to show one run alone.
+ */
+export async function readHeldBefore(connection: DuckDBConnection): Promise<readonly HeldBefore[]> {
+  const result = await connection.runAndReadAll(`
+    SELECT account, portfolio, currency, CAST(value AS VARCHAR)
+    FROM (
+      SELECT account, portfolio, currency, min(ts_event) AS ts,
+             first(position_value ORDER BY ts_event, seq) AS value
+      FROM equity GROUP BY ALL
+    )
+    LEFT JOIN (SELECT account, portfolio, min(ts_event) AS first_fill FROM fills GROUP BY ALL)
+      USING (account, portfolio)
+    WHERE value <> 0 AND (first_fill IS NULL OR ts < first_fill)
+    ORDER BY ALL`);
+  return result.getRows().map(([account, portfolio, currency, positionValue]) => ({
+    account: String(account),
+    portfolio: String(portfolio),
+    currency: String(currency),
+    positionValue: String(positionValue),
+  }));
+}
