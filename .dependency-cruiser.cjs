@@ -204,7 +204,7 @@ const folders = {
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {
-    doors: ["cron", "job-files", "job-json-schema", "job-schema", "time-zone"],
+    doors: ["cron", "job-files", "job-json-schema", "job-schema"],
     within: ["job-values", "zone-clock"],
   },
   "pipeline/execute": {

@@ -10,7 +10,7 @@ import { type DraftSettings, draftText } from "../../pipeline/draft/draft-text.t
 import { type GatewayLook, lookAtGateway } from "../../pipeline/draft/look-at-gateway.ts";
 import { yamlText, yamlVariable } from "../../pipeline/draft/yaml-text.ts";
 import { readJobText } from "../../pipeline/file/job-files.ts";
-import { zoneFault } from "../../pipeline/file/time-zone.ts";
+import { zoneFault } from "../../model/text/time-zone.ts";
 import { type GatewayValues, openGatewayFor } from "../options/gateway-options.ts";
 import { shellWord } from "../output/shell-word.ts";
 import type { Session } from "../process/session.ts";

@@ -35,7 +35,7 @@ import {
   wholeNumber,
   words,
 } from "./job-values.ts";
-import { zoneFault } from "./time-zone.ts";
+import { zoneFault } from "../../model/text/time-zone.ts";
 
 /** The version of job files that is read. */
 export const jobVersion = 1;
