@@ -10,7 +10,10 @@ import type { MeasuredRun } from "./section.ts";
 const batch = 2_000;
 
 /** Has the macro `benchmark_prices` give these prices. */
-export async function writeBenchmark(connection: DuckDBConnection, { ts, price }: BenchmarkPrices): Promise<void> {
+export async function writeBenchmark(
+  connection: DuckDBConnection,
+  { ts, price }: BenchmarkPrices,
+): Promise<void> {
   await connection.run("CREATE OR REPLACE TABLE benchmark (ts TIMESTAMP_NS, price DOUBLE)");
   for (let at = 0; at < ts.length; at += batch) {
     const rows = ts
@@ -37,11 +40,16 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
     const symbols = found.getRows().map(([symbol]) => String(symbol));
     if (!symbols.includes(benchmark.symbol)) {
       const near = nearestName(benchmark.symbol, symbols);
-      const has = symbols.length === 0 ? "The run has no bars." : `It has bars of ${symbols.slice(0, 5).join(", ")}.`;
-      throw new RunvaultError("invalid_argument", `the run has no bars of ${JSON.stringify(benchmark.symbol)}`, {
-        place,
-        hint: `${near === null ? has : `Did you mean ${near}?`} A file of prices is named with its ending, .csv.`,
-      });
+      const has =
+        symbols.length === 0 ? "The run has no bars." : `It has bars of ${symbols.slice(0, 5).join(", ")}.`;
+      throw new RunvaultError(
+        "invalid_argument",
+        `the run has no bars of ${JSON.stringify(benchmark.symbol)}`,
+        {
+          place,
+          hint: `${near === null ? has : `Did you mean ${near}?`} A file of prices is named with its ending, .csv.`,
+        },
+      );
     }
   }
   const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });

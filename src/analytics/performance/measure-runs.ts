@@ -10,7 +10,12 @@ import type { QueryArchive } from "../query/query-views.ts";
 import { shortfallNotes } from "../shortfall.ts";
 import { createMacros } from "../sql/macros.ts";
 import { requireOverlap, writeBenchmark } from "./benchmark-prices.ts";
-import { type MetricsDocument, type MetricsRun, type MetricsSection, metricsVersion } from "./metrics-document.ts";
+import {
+  type MetricsDocument,
+  type MetricsRun,
+  type MetricsSection,
+  metricsVersion,
+} from "./metrics-document.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 import type { MeasuredRun, Section } from "./section.ts";
 import { sections } from "./sections.ts";
@@ -47,7 +52,8 @@ export async function measureRuns(
   try {
     await views.show(tables, signal);
     await createMacros(views.connection);
-    if (options.benchmark?.kind === "prices") await writeBenchmark(views.connection, options.benchmark.prices);
+    if (options.benchmark?.kind === "prices")
+      await writeBenchmark(views.connection, options.benchmark.prices);
     const runs: MetricsRun[] = [];
     for (const manifest of manifests) {
       signal?.throwIfAborted();
@@ -96,11 +102,14 @@ async function readSection(section: Section, measured: MeasuredRun): Promise<Met
   try {
     const { groups, notes } = await section.read(measured);
     // copied: the document has arrays of its own
-    return { ...head, absent: null, notes: [...notes], groups: groups.map((group) => ({ ...group, parts: [...group.parts] })) };
+    return {
+      ...head,
+      absent: null,
+      notes: [...notes],
+      groups: groups.map((group) => ({ ...group, parts: [...group.parts] })),
+    };
   } catch (error) {
-    throw error instanceof RunvaultError
-      ? error.at({ instance: run.instanceId, run: run.runId })
-      : error;
+    throw error instanceof RunvaultError ? error.at({ instance: run.instanceId, run: run.runId }) : error;
   }
 }
 
@@ -130,10 +139,12 @@ function isOf(table: { readonly instance: string; readonly run: string }, run: R
 }
 
 function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
-  const { session, fill, periods, rf, log, base, benchmark, group, window, instruments, allowIncomplete } = options;
+  const { session, fill, periods, rf, log, base, benchmark, group, window, instruments, allowIncomplete } =
+    options;
   return {
     ...{ session, fill, periods, rf, log, base },
-    benchmark: benchmark === null ? null : benchmark.kind === "symbol" ? benchmark.symbol : benchmark.prices.file,
+    benchmark:
+      benchmark === null ? null : benchmark.kind === "symbol" ? benchmark.symbol : benchmark.prices.file,
     ...{ group, window, instruments: instruments?.file ?? null, allowIncomplete },
   };
 }

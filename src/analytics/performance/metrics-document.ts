@@ -66,7 +66,10 @@ export const metricsSchema = z
           instance: key(z.string(), "instance of the run"),
           run: key(z.string(), "id of the run"),
           state: key(z.string(), "state of the archived run"),
-          until: key(z.string().nullable(), "end of what is proven of a run that goes on; null once it ended"),
+          until: key(
+            z.string().nullable(),
+            "end of what is proven of a run that goes on; null once it ended",
+          ),
           unproven: key(z.array(z.string()), "tables whose rows are not proven, with their state"),
           sections: key(z.array(sectionSchema), "its figures by subject"),
         }),

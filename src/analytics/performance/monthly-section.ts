@@ -9,7 +9,8 @@ export const monthlySection: Section = {
   title: "Monthly returns",
   tables: ["equity", "events"],
   isWanted: () => true,
-  conventions: (options) => `compounded, the first and the last month may be partial, ${seriesConventions(options)}`,
+  conventions: (options) =>
+    `compounded, the first and the last month may be partial, ${seriesConventions(options)}`,
   read: async (run) => {
     const rows = await macroRows(run, {
       macro: "monthly",

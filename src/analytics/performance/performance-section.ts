@@ -1,9 +1,9 @@
 import { literal } from "../../duckdb/sql.ts";
 import { type Figure, figure, noFigure } from "../figure.ts";
+import { flowNotes } from "./flow-notes.ts";
 import { groupsOf, instantOf, type MacroRow, macroRows, ns, yearArguments } from "./macro-rows.ts";
 import type { Section } from "./section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
-import { flowNotes } from "./flow-notes.ts";
 
 /** The figures of the return series, and those against a benchmark. */
 export const performanceSection: Section = {

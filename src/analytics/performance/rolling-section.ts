@@ -48,9 +48,6 @@ function spread(rows: readonly MacroRow[], name: string, unit: string, window: n
   return {
     [`${name}_lowest`]: of(sorted[0], "lowest"),
     [`${name}_highest`]: of(sorted.at(-1), "highest"),
-    [`${name}_last`]: of(
-      last === undefined || last[name] === null ? undefined : Number(last[name]),
-      "last",
-    ),
+    [`${name}_last`]: of(last === undefined || last[name] === null ? undefined : Number(last[name]), "last"),
   };
 }

@@ -22,7 +22,9 @@ export const tradesSection: Section = {
     const groups = tradeFigures(trades, options.group, span.from, span.to).map(
       ({ account, portfolio, currency, figures, by }) => ({
         ...{ account, portfolio, currency, figures },
-        parts: breakdowns.flatMap((name) => by[name].map(({ key, ...own }) => ({ by: name, key, figures: own }))),
+        parts: breakdowns.flatMap((name) =>
+          by[name].map(({ key, ...own }) => ({ by: name, key, figures: own })),
+        ),
       }),
     );
     const held = trades.heldBefore.map(
