@@ -2,6 +2,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { literal } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
+import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import { instantOf, macroRows } from "./macro-rows.ts";
 import type { BenchmarkPrices } from "./read-benchmark.ts";
@@ -59,7 +60,9 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
     select: "i",
     more: benchmark.kind === "symbol" ? { benchmark: literal(benchmark.symbol) } : {},
   });
-  if (paired.length > 0) return;
+  // a last price holds on for ever, so that pairs alone do not tell
+  const isOver = benchmark.kind === "prices" && benchmark.prices.ts.at(-1)! < instantOf(returns[0]!.ts);
+  if (paired.length > 0 && !isOver) return;
   const span = (from: bigint, to: bigint) => `from ${formatTime(from)} to ${formatTime(to)}`;
   const own = span(instantOf(returns[0]!.ts), instantOf(returns.at(-1)!.ts));
   const { file, line, ts } =
@@ -70,4 +73,17 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
     `the benchmark${its} does not overlap the returns of the run, ${own}`,
     { place: file === undefined ? place : { file, line: line! }, hint: "Give prices of the run's time." },
   );
+}
+
+/** That the prices of a benchmark end before the run does, where they do. */
+export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly string[]> {
+  const { benchmark } = measured.options;
+  if (benchmark?.kind !== "prices") return [];
+  const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
+  const [end, last] = [benchmark.prices.ts.at(-1)!, returns.at(-1)?.ts];
+  if (last === undefined || end >= instantOf(last)) return [];
+  const later = returns.filter(({ ts }) => instantOf(ts) > end).length;
+  return [
+    `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "later return")} of the run ${later === 1 ? "is" : "are"} compared with it all the same`,
+  ];
 }

@@ -1,5 +1,6 @@
 import { literal } from "../../duckdb/sql.ts";
 import { type Figure, figure, noFigure } from "../figure.ts";
+import { benchmarkNotes } from "./benchmark-prices.ts";
 import { flowNotes } from "./flow-notes.ts";
 import { groupsOf, instantOf, type MacroRow, macroRows, ns, yearArguments } from "./macro-rows.ts";
 import type { Section } from "./section.ts";
@@ -33,7 +34,7 @@ export const performanceSection: Section = {
       figures: Object.fromEntries(own.map((row) => [String(row.metric), figureOf(row)])),
       parts: [],
     }));
-    return { groups, notes: await flowNotes(run) };
+    return { groups, notes: [...(await flowNotes(run)), ...(await benchmarkNotes(run))] };
   },
 };
 

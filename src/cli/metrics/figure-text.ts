@@ -36,10 +36,16 @@ export function figureText(name: string, figure: Figure): string {
   const { value, unit } = figure;
   if (typeof value === "string") return moneyText(value);
   if (/^s\b/.test(unit)) return spanText(value);
-  if (percentages.test(name)) return `${fixed(value * 100, 2)} %`;
+  if (percentages.test(name)) return percentText(value * 100);
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return wholeText(value);
   if (unit === "ratio" || unit.startsWith("ratio,") || unit === "number") return fixed(value, 3);
   return fixed(value, 2);
+}
+
+/** Two decimals; of what rounds to nothing that it is less. */
+function percentText(percent: number): string {
+  const isTiny = percent !== 0 && Math.abs(percent) < 0.005;
+  return isTiny ? `${percent < 0 ? ">-" : "<"}0.01 %` : `${fixed(percent, 2)} %`;
 }
 
 /** So many decimals; more where these would show nothing but zeros. */

@@ -110,6 +110,11 @@ function tables(
   width: number,
 ): readonly string[] {
   if (rows.length === 0) return [];
+  const asked = rows.filter(({ figures }) => !figures.every((figure) => isUnasked(figure)));
+  if (asked.length < rows.length) {
+    const others = rows.filter((row) => !asked.includes(row));
+    return [...tables(first, asked, columns, width), reasonsText(others, columns, width)];
+  }
   const cells = rows.map((row) =>
     row.figures.map((figure) => (figure === null ? "" : figureText(row.name, figure))),
   );
@@ -134,6 +139,11 @@ function tables(
   return [...texts, reasonsText(rows, columns, width)];
 }
 
+/** Whether there is no figure for want of an option: it needs no row. */
+function isUnasked(figure: Figure | null): boolean {
+  return figure !== null && figure.value === null && figure.reason === "no benchmark";
+}
+
 /** Why there is no value, a line a reason. */
 function reasonsText(rows: readonly Row[], columns: readonly Column[], width: number): string {
   const byReason = new Map<string, Map<string, string[]>>();
@@ -150,54 +160,54 @@ function reasonsText(rows: readonly Row[], columns: readonly Column[], width: nu
       const which = [...labels].map(([label, names]) =>
         columns.length === 1 || names.length === columns.length ? label : `${label} ${names.join(" ")}`,
       );
-      return noteText("", `${noValue} (${reason}): ${which.join(", ")}`, width);
+      return noteText("", `${noValue} (${reason}): ${which.join("; ")}`, width);
     })
     .join("");
 }
 
-/** Parts: with one figure each, a row a part and a column a run; with several, a table a run. */
+/**
+ * Parts of one column in full. Of several columns one figure is compared, a row a part and a column a run, but for
+ * drawdowns, which have nothing in common but their rank.
+ */
 function partsText(by: string, columns: readonly Column[], width: number): string {
   const partsOf = (group: Group) => group.parts.filter((part) => part.by === by);
-  const isSingle = columns.every(({ group }) =>
-    partsOf(group).every(({ figures }) => Object.keys(figures).length === 1),
-  );
-  if (isSingle) {
+  const names = Object.keys(columns.flatMap(({ group }) => partsOf(group))[0]?.figures ?? {});
+  const compared = names.length === 1 ? names[0] : names.find((name) => name === "net_pnl");
+  if (compared !== undefined && (columns.length > 1 || names.length === 1)) {
     const rows = rowsOf(columns, (group) =>
-      partsOf(group).map(({ key, figures }) => {
-        const [name, figure] = Object.entries(figures)[0]!;
-        return { name, label: key, figure };
-      }),
+      partsOf(group).map(({ key, figures }) => ({ name: compared, label: key, figure: figures[compared]! })),
     );
-    return tables(
-      by,
-      [...rows].sort((a, b) => (a.label < b.label ? -1 : 1)),
-      columns,
-      width,
-    ).join("");
+    const first = names.length === 1 ? by : `${partLabel(compared)} by ${by}`;
+    const isTime = by === "month" || by === "hour";
+    const sorted = isTime ? [...rows].sort((a, b) => (a.label < b.label ? -1 : 1)) : rows;
+    return `\n${tables(first, sorted, columns, width).join("")}`;
   }
   return columns
     .map(({ name, group }) => {
       const parts = partsOf(group);
       if (parts.length === 0) return "";
-      const shown = Object.keys(parts[0]!.figures);
       const lines = parts.map(({ key, figures }) => [
         key,
-        ...shown.map((one) => figureText(one, figures[one]!)),
+        ...names.map((one) => figureText(one, figures[one]!)),
       ]);
-      const first = columns.length === 1 ? by : `${by} ${name}`;
-      const heads = shown.map((one) => (one === "net_pnl" ? "Net P&L" : figureLabel(one)));
-      const table = indented(alignedTable([first, ...heads], lines, [false, ...shown.map(() => true)]));
-      const reasons = new Map<string, string>();
-      for (const { figures } of parts) {
-        for (const [one, figure] of Object.entries(figures)) {
-          if (figure.value === null) reasons.set(`${figureLabel(one)}: ${figure.reason}`, "");
-        }
-      }
-      const notes =
-        reasons.size === 0 ? "" : noteText("", `${noValue}: ${[...reasons.keys()].join("; ")}`, width);
-      return table + notes;
+      const heads = [columns.length === 1 ? by : `${by} ${name}`, ...names.map(partLabel)];
+      const table = indented(alignedTable(heads, lines, [false, ...names.map(() => true)]));
+      const reasons = new Set(
+        parts.flatMap(({ figures }) =>
+          Object.entries(figures).flatMap(([one, figure]) =>
+            figure.value === null ? [`${partLabel(one)}: ${figure.reason}`] : [],
+          ),
+        ),
+      );
+      const notes = reasons.size === 0 ? "" : noteText("", `${noValue}: ${[...reasons].join("; ")}`, width);
+      return `\n${table}${notes}`;
     })
     .join("");
+}
+
+/** Trades of a part are closed ones: that stands in the heading of the section. */
+function partLabel(name: string): string {
+  return name === "net_pnl" ? "Net P&L" : figureLabel(name);
 }
 
 function noteText(name: string, text: string, width: number): string {
