@@ -197,7 +197,7 @@ test("tables that are not proven are refused, unless that is allowed: then it is
     {
       instanceId: "a",
       runId: "1",
-      tables: { equity: { state: "INCOMPLETE", rows: 3 }, fills: { state: "ABSENT", rows: 0 } },
+      tables: { equity: { state: "INCOMPLETE", rows: 3 } },
     },
   ]);
   try {
@@ -208,7 +208,7 @@ test("tables that are not proven are refused, unless that is allowed: then it is
     const allowed = await runInside(["metrics", "--archive", built.dir, "a/1", "--allow-incomplete"]);
     expect(allowed.status, allowed.stderr).toBe(0);
     expect(allowed.stdout).toMatch(/^a\/1 .*\n.*NOT PROVEN, rows may be missing: equity \(INCOMPLETE\)$/m);
-    expect(allowed.stdout).toContain("the gateway keeps no fills of this run");
+    expect(allowed.stdout).toContain("fills was never archived for this run");
     expect(allowed.stdout).toContain("events were never archived");
     expect(allowed.stdout).not.toMatch(/NaN|Infinity|-0\.0/);
   } finally {
