@@ -31,14 +31,25 @@ const folders = {
     doors: ["read-instruments"],
     within: ["instrument", "resolve-instruments", "run-facts"],
   },
+  "analytics/performance": {
+    doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark"],
+    within: [],
+  },
   "analytics/query": {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
   },
   "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
-    doors: [],
-    within: ["run-trades", "trade", "trade-tables", "traded-tables", "walk-trades", "write-trade-tables"],
+    doors: ["trade"],
+    within: [
+      "run-trades",
+      "trade-figures",
+      "trade-tables",
+      "traded-tables",
+      "walk-trades",
+      "write-trade-tables",
+    ],
   },
   "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
@@ -204,7 +215,7 @@ const folders = {
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {
-    doors: ["cron", "job-files", "job-json-schema", "job-schema", "time-zone"],
+    doors: ["cron", "job-files", "job-json-schema", "job-schema"],
     within: ["job-values", "zone-clock"],
   },
   "pipeline/execute": {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { nearestZone, zoneFault } from "../../src/model/text/time-zone.ts";
 import { cronFault, nextStarts } from "../../src/pipeline/file/cron.ts";
-import { nearestZone, zoneFault } from "../../src/pipeline/file/time-zone.ts";
 
 describe("a start at 02:30 comes once a day where clocks change", () => {
   test.each([

@@ -4,7 +4,7 @@ import { exit } from "../../model/error.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import type { Session } from "../process/session.ts";
 
-const kinds = ["pipeline", "message"] as const;
+const kinds = ["pipeline", "message", "metrics"] as const;
 const schema = z.object({ kind: z.enum(kinds) });
 
 /** `runvault schema` */
@@ -15,7 +15,8 @@ export const schemaCommand = commandEntry({
     command
       .description(
         "Prints a JSON Schema (draft 2020-12) with a description of every key: of job files, which editors complete and " +
-          "check where their first line names it, or of the messages that webhooks and commands get.",
+          "check where their first line names it, of the messages that webhooks and commands get, or of what " +
+          "`runvault metrics --json` prints.",
       )
       .addArgument(command.createArgument("<kind>", "the kind of document").choices(kinds))
       .addHelpText(
@@ -24,6 +25,7 @@ export const schemaCommand = commandEntry({
 Examples:
   runvault schema pipeline > pipeline.schema.json
   runvault schema message
+  runvault schema metrics
 
 The first line of a job file beside it is then:
   # yaml-language-server: $schema=./pipeline.schema.json
@@ -43,5 +45,7 @@ async function schemaOf(kind: (typeof kinds)[number]): Promise<unknown> {
       return (await import("../../pipeline/file/job-json-schema.ts")).jobJsonSchema();
     case "message":
       return (await import("../../pipeline/tell/message.ts")).messageJsonSchema();
+    case "metrics":
+      return (await import("../../analytics/performance/metrics-document.ts")).metricsJsonSchema();
   }
 }

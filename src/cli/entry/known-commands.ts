@@ -42,6 +42,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/shell.ts")).shellCommand,
   },
   {
+    name: "metrics",
+    summary: "compute the figures of runs: returns, drawdowns, trades",
+    load: async () => (await import("../commands/metrics.ts")).metricsCommand,
+  },
+  {
     name: "files",
     summary: "list the committed Parquet files of a table",
     load: async () => (await import("../commands/files.ts")).filesCommand,
@@ -103,7 +108,7 @@ const listings: readonly CommandListing[] = [
   },
   {
     name: "schema",
-    summary: "print the JSON Schema of job files or messages",
+    summary: "print the JSON Schema of a document",
     load: async () => (await import("../commands/schema.ts")).schemaCommand,
   },
   {

@@ -6,6 +6,7 @@ export const commandsOfArchives = [
   "runs",
   "info",
   "query",
+  "metrics",
   "shell",
   "files",
   "export",

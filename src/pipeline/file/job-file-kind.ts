@@ -1,7 +1,7 @@
+import { nearestZone } from "../../model/text/time-zone.ts";
 import type { FileKind } from "../../model/yaml/file-kind.ts";
 import { exampleOf } from "../../model/yaml/issue-faults.ts";
 import { plainJobJsonSchema } from "./job-json-schema.ts";
-import { nearestZone } from "./time-zone.ts";
 
 /** Keys that name a variable in which a secret is: whoever puts the secret itself there does not see it again. */
 const secretNames = /^gateway\.token\.env$|\.url_env$/;

@@ -10,6 +10,7 @@ import {
 import { jobNamePattern } from "../../archive/layout.ts";
 import { transportChoices } from "../../gateway/transport-choice.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
+import { zoneFault } from "../../model/text/time-zone.ts";
 import { cronFault } from "./cron.ts";
 import {
   address,
@@ -35,7 +36,6 @@ import {
   wholeNumber,
   words,
 } from "./job-values.ts";
-import { zoneFault } from "./time-zone.ts";
 
 /** The version of job files that is read. */
 export const jobVersion = 1;

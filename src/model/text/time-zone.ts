@@ -1,4 +1,4 @@
-import { nearestName } from "../../model/text/nearest-name.ts";
+import { nearestName } from "./nearest-name.ts";
 
 /** What is wrong with the name of a time zone, in words; null where nothing is. */
 export function zoneFault(name: string): string | null {

@@ -1,0 +1,89 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import { literal } from "../../duckdb/sql.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
+import { countText } from "../../model/text/plural.ts";
+import { formatTime } from "../../model/time.ts";
+import { instantOf, macroRows } from "./macro-rows.ts";
+import type { BenchmarkPrices } from "./read-benchmark.ts";
+import type { MeasuredRun } from "./section.ts";
+
+const batch = 2_000;
+
+/** Has the macro `benchmark_prices` give these prices. */
+export async function writeBenchmark(
+  connection: DuckDBConnection,
+  { ts, price }: BenchmarkPrices,
+): Promise<void> {
+  await connection.run("CREATE OR REPLACE TABLE benchmark (ts TIMESTAMP_NS, price DOUBLE)");
+  for (let at = 0; at < ts.length; at += batch) {
+    const rows = ts
+      .slice(at, at + batch)
+      .map((time, index) => `(make_timestamp_ns(${time}::BIGINT), CAST('${price[at + index]}' AS DOUBLE))`);
+    await connection.run(`INSERT INTO benchmark VALUES ${rows.join(", ")}`);
+  }
+  await connection.run(
+    "CREATE OR REPLACE MACRO benchmark_prices() AS TABLE SELECT b.ts, b.price FROM benchmark b",
+  );
+}
+
+/**
+ * Throws `invalid_argument` where the run has no bars of the benchmark's symbol, or no period of a run that has returns
+ * lies within the benchmark's prices.
+ */
+export async function requireOverlap(measured: MeasuredRun): Promise<void> {
+  const { connection, run, options } = measured;
+  const { benchmark } = options;
+  if (benchmark === null) return;
+  const place = { instance: run.instanceId, run: run.runId };
+  if (benchmark.kind === "symbol") {
+    const found = await connection.runAndReadAll("SELECT DISTINCT symbol FROM bars ORDER BY symbol");
+    const symbols = found.getRows().map(([symbol]) => String(symbol));
+    if (!symbols.includes(benchmark.symbol)) {
+      const near = nearestName(benchmark.symbol, symbols);
+      const has =
+        symbols.length === 0 ? "The run has no bars." : `It has bars of ${symbols.slice(0, 5).join(", ")}.`;
+      throw new RunvaultError(
+        "invalid_argument",
+        `the run has no bars of ${JSON.stringify(benchmark.symbol)}`,
+        {
+          place,
+          hint: `${near === null ? has : `Did you mean ${near}?`} A file of prices is named with its ending, .csv.`,
+        },
+      );
+    }
+  }
+  const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
+  if (returns.length === 0) return;
+  const paired = await macroRows(measured, {
+    macro: "benchmark_returns",
+    select: "i",
+    more: benchmark.kind === "symbol" ? { benchmark: literal(benchmark.symbol) } : {},
+  });
+  // a last price holds on for ever, so that pairs alone do not tell
+  const isOver = benchmark.kind === "prices" && benchmark.prices.ts.at(-1)! < instantOf(returns[0]!.ts);
+  if (paired.length > 0 && !isOver) return;
+  const span = (from: bigint, to: bigint) => `from ${formatTime(from)} to ${formatTime(to)}`;
+  const own = span(instantOf(returns[0]!.ts), instantOf(returns.at(-1)!.ts));
+  const { file, line, ts } =
+    benchmark.kind === "prices" ? benchmark.prices : { file: undefined, line: undefined, ts: [] };
+  const its = ts.length === 0 ? "" : `, ${span(ts[0]!, ts.at(-1)!)}`;
+  throw new RunvaultError(
+    "invalid_argument",
+    `the benchmark${its} does not overlap the returns of the run, ${own}`,
+    { place: file === undefined ? place : { file, line: line! }, hint: "Give prices of the run's time." },
+  );
+}
+
+/** That the prices of a benchmark end before the run does, where they do. */
+export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly string[]> {
+  const { benchmark } = measured.options;
+  if (benchmark?.kind !== "prices") return [];
+  const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
+  const [end, last] = [benchmark.prices.ts.at(-1)!, returns.at(-1)?.ts];
+  if (last === undefined || end >= instantOf(last)) return [];
+  const later = returns.filter(({ ts }) => instantOf(ts) > end).length;
+  return [
+    `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "later return")} of the run ${later === 1 ? "is" : "are"} compared with it all the same`,
+  ];
+}

@@ -1,0 +1,62 @@
+import { literal } from "../../duckdb/sql.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import type { MetricsOptions } from "./metrics-options.ts";
+import type { FigureGroup, MeasuredRun } from "./section.ts";
+
+/** Rows of a macro, by column. Instants are nanoseconds, integers BigInts. */
+export type MacroRow = Readonly<Record<string, unknown>>;
+
+/** Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`. */
+export async function macroRows(
+  { connection, run, options }: MeasuredRun,
+  call: { readonly macro: string; readonly select: string; readonly more?: Readonly<Record<string, string>> },
+): Promise<readonly MacroRow[]> {
+  const { base, session, fill } = options;
+  const named = { base: literal(base), session: literal(session), fill: String(fill), ...call.more };
+  const args = [
+    literal(run.instanceId),
+    literal(run.runId),
+    ...Object.entries(named).map(([name, value]) => `${name} := ${value}`),
+  ];
+  const result = await connection.runAndReadAll(
+    `SELECT account, portfolio, currency, ${call.select} FROM ${call.macro}(${args.join(", ")})`,
+  );
+  return result.getRowObjects();
+}
+
+/** An instant as a BigInt of nanoseconds. */
+export function ns(column: string): string {
+  return `epoch_ns(${column}) AS ${column}`;
+}
+
+/** Options that turn returns into figures of a year. */
+export function yearArguments({ periods, rf, log }: MetricsOptions): Readonly<Record<string, string>> {
+  return {
+    periods: periods === null ? "NULL" : periods === "data" ? literal(periods) : doubleText(periods),
+    rf: doubleText(rf),
+    log_returns: String(log),
+  };
+}
+
+function doubleText(value: number): string {
+  return `CAST(${literal(String(value))} AS DOUBLE)`;
+}
+
+export function instantOf(value: unknown): Nanoseconds {
+  return BigInt(String(value));
+}
+
+/** A name for each account, portfolio and currency, and one group of rows each, in the order of the names. */
+export function groupsOf(
+  rows: readonly MacroRow[],
+  figuresOf: (own: readonly MacroRow[]) => Pick<FigureGroup, "figures" | "parts">,
+): readonly FigureGroup[] {
+  const names = ["account", "portfolio", "currency"] as const;
+  const keyOf = (row: MacroRow) => JSON.stringify(names.map((name) => String(row[name])));
+  return [...Map.groupBy(rows, keyOf)]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, own]) => {
+      const [account = "", portfolio = "", currency = ""] = JSON.parse(key) as string[];
+      return { account, portfolio, currency, ...figuresOf(own) };
+    });
+}

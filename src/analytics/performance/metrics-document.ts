@@ -1,0 +1,89 @@
+import { z } from "zod";
+import { figureSchema } from "../figure.ts";
+import { groupings } from "../trades/trade.ts";
+
+/** The version of the document. A key that is added does not change it; one that is gone, or means another thing, does. */
+export const metricsVersion = 1;
+
+function key<T extends z.ZodType>(schema: T, description: string): T {
+  return schema.meta({ description }) as T;
+}
+
+const figures = key(z.record(z.string(), figureSchema), "figures by their name");
+
+const groupSchema = z.strictObject({
+  account: key(z.string(), "account that the figures are of"),
+  portfolio: key(z.string(), "portfolio of the account"),
+  currency: key(z.string(), "currency that its money is counted in"),
+  figures,
+  parts: key(
+    z.array(
+      z.strictObject({
+        by: key(z.string(), "what it is a part by: rank, month, symbol"),
+        key: key(z.string(), "which part: 1, 2022-01, BTCUSDT"),
+        figures,
+      }),
+    ),
+    "figures of parts: one drawdown, one month, the trades of one symbol",
+  ),
+});
+
+const sectionSchema = z.strictObject({
+  name: key(z.string(), "name of the section: performance, drawdowns, monthly, rolling, trades"),
+  title: key(z.string(), "its heading"),
+  conventions: key(z.string(), "what holds for all of its figures"),
+  absent: key(z.string().nullable(), "why it has nothing to say; null where it has"),
+  notes: key(z.array(z.string()), "what has to be said of it, a sentence each"),
+  groups: key(z.array(groupSchema), "figures of each account, portfolio and currency, never added"),
+});
+
+/** What `runvault metrics --json` prints. */
+export const metricsSchema = z
+  .strictObject({
+    version: key(z.literal(metricsVersion), "version of this document"),
+    options: key(
+      z.strictObject({
+        session: key(z.string(), "utc, bars, or a time zone with the end of its day"),
+        fill: key(z.boolean(), "whether days without rows repeat the last equity"),
+        periods: key(
+          z.union([z.number(), z.literal("data")]).nullable(),
+          "periods a year that were asked for; null for those that follow",
+        ),
+        rf: key(z.number(), "yearly rate without risk"),
+        log: key(z.boolean(), "whether returns are logarithms"),
+        base: key(z.enum(["deposit", "first"]), "base point that was asked for"),
+        benchmark: key(z.string().nullable(), "file or symbol that runs are compared with"),
+        group: key(z.enum(groupings), "what counts as one trade"),
+        window: key(z.int().positive().nullable(), "returns of a rolling window; null for none"),
+        instruments: key(z.string().nullable(), "file that says what rows do not say of instruments"),
+        allowIncomplete: key(z.boolean(), "whether rows count that are not proven"),
+      }),
+      "how the figures were computed",
+    ),
+    runs: key(
+      z.array(
+        z.strictObject({
+          instance: key(z.string(), "instance of the run"),
+          run: key(z.string(), "id of the run"),
+          state: key(z.string(), "state of the archived run"),
+          until: key(
+            z.string().nullable(),
+            "end of what is proven of a run that goes on; null once it ended",
+          ),
+          unproven: key(z.array(z.string()), "tables whose rows are not proven, with their state"),
+          sections: key(z.array(sectionSchema), "its figures by subject"),
+        }),
+      ),
+      "the runs in the order in which they were named",
+    ),
+  })
+  .meta({ title: "runvault metrics", description: "The figures of archived runs." });
+
+export type MetricsDocument = Readonly<z.output<typeof metricsSchema>>;
+export type MetricsRun = MetricsDocument["runs"][number];
+export type MetricsSection = MetricsRun["sections"][number];
+
+/** The JSON Schema of the document. */
+export function metricsJsonSchema(): unknown {
+  return z.toJSONSchema(metricsSchema, { target: "draft-2020-12" });
+}

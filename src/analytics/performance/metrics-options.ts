@@ -1,0 +1,28 @@
+import type { InstrumentsFile } from "../instruments/read-instruments.ts";
+import type { Grouping } from "../trades/trade.ts";
+import type { BenchmarkPrices } from "./read-benchmark.ts";
+
+/** How figures are computed: what the conventions leave open. */
+export interface MetricsOptions {
+  /** `utc`, `bars` (every equity row a period), a time zone, or one with the time at which its day ends. */
+  readonly session: string;
+  /** Whether days without rows repeat the last equity. */
+  readonly fill: boolean;
+  /** Periods a year; `data` counts them; null follows from session and fill. */
+  readonly periods: number | "data" | null;
+  /** Yearly rate without risk: 0.02 is 2 %. */
+  readonly rf: number;
+  /** Logarithms of returns in place of simple ones. */
+  readonly log: boolean;
+  readonly base: "deposit" | "first";
+  readonly benchmark: Benchmark | null;
+  readonly group: Grouping;
+  /** Returns of a rolling window; null for none. */
+  readonly window: number | null;
+  readonly instruments: InstrumentsFile | null;
+}
+
+/** What a run is compared with. */
+export type Benchmark =
+  | { readonly kind: "symbol"; readonly symbol: string }
+  | { readonly kind: "prices"; readonly prices: BenchmarkPrices };

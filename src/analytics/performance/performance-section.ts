@@ -1,0 +1,50 @@
+import { literal } from "../../duckdb/sql.ts";
+import { type Figure, figure, noFigure } from "../figure.ts";
+import { benchmarkNotes } from "./benchmark-prices.ts";
+import { flowNotes } from "./flow-notes.ts";
+import { groupsOf, instantOf, type MacroRow, macroRows, ns, yearArguments } from "./macro-rows.ts";
+import type { Section } from "./section.ts";
+import { seriesConventions, yearConventions } from "./series-conventions.ts";
+
+/** The figures of the return series, and those against a benchmark. */
+export const performanceSection: Section = {
+  name: "performance",
+  title: "Performance",
+  tables: ["equity", "events", "bars"],
+  isWanted: () => true,
+  conventions: (options) => {
+    const { benchmark } = options;
+    const against =
+      benchmark === null
+        ? []
+        : [`benchmark ${benchmark.kind === "symbol" ? benchmark.symbol : benchmark.prices.file}`];
+    return [seriesConventions(options), yearConventions(options), ...against].join(", ");
+  },
+  read: async (run) => {
+    const { benchmark } = run.options;
+    const rows = await macroRows(run, {
+      macro: "performance",
+      select: `metric, value, reason, unit, convention, n, ${ns("from_ts")}, ${ns("to_ts")}`,
+      more: {
+        ...yearArguments(run.options),
+        ...(benchmark?.kind === "symbol" ? { benchmark: literal(benchmark.symbol) } : {}),
+      },
+    });
+    const groups = groupsOf(rows, (own) => ({
+      figures: Object.fromEntries(own.map((row) => [String(row.metric), figureOf(row)])),
+      parts: [],
+    }));
+    return { groups, notes: [...(await flowNotes(run)), ...(await benchmarkNotes(run))] };
+  },
+};
+
+function figureOf({ value, reason, unit, convention, n, from_ts, to_ts }: MacroRow): Figure {
+  if (value === null) return noFigure(String(reason));
+  return figure(Number(value), {
+    unit: String(unit),
+    convention: String(convention),
+    n: Number(n),
+    from: instantOf(from_ts),
+    to: instantOf(to_ts),
+  });
+}

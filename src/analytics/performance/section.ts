@@ -1,0 +1,55 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type { RunRef } from "../../model/source.ts";
+import type { Figure } from "../figure.ts";
+import type { RunViews } from "../trades/run-trades.ts";
+import type { MetricsOptions } from "./metrics-options.ts";
+
+/** A run whose rows alone the views show. */
+export interface MeasuredRun {
+  readonly run: RunRef;
+  readonly manifest: Manifest;
+  readonly views: RunViews;
+  readonly connection: DuckDBConnection;
+  readonly exactTypes: (table: TableName) => ExactTypes;
+  readonly options: MetricsOptions;
+}
+
+/** Figures of a part of something: one drawdown, one month, the trades of one symbol. */
+export interface FigurePart {
+  /** What it is a part by: `rank`, `month`, `symbol`. */
+  readonly by: string;
+  readonly key: string;
+  readonly figures: Readonly<Record<string, Figure>>;
+}
+
+/** Figures of one portfolio of an account, in one currency: nothing is added over any of these. */
+export interface FigureGroup {
+  readonly account: string;
+  readonly portfolio: string;
+  readonly currency: string;
+  readonly figures: Readonly<Record<string, Figure>>;
+  readonly parts: readonly FigurePart[];
+}
+
+/** What a section says of one run. */
+export interface SectionFigures {
+  readonly groups: readonly FigureGroup[];
+  /** What has to be said of it, a sentence each. */
+  readonly notes: readonly string[];
+}
+
+/** One subject of figures. A new one is an entry of the list in `sections.ts`. */
+export interface Section {
+  readonly name: string;
+  readonly title: string;
+  /** Tables that it reads; without the first there is nothing to say. */
+  readonly tables: readonly [TableName, ...TableName[]];
+  /** Whether the options ask for it. */
+  isWanted(options: MetricsOptions): boolean;
+  /** What holds for all of its figures, in the words of a heading. */
+  conventions(options: MetricsOptions): string;
+  read(run: MeasuredRun): Promise<SectionFigures>;
+}

@@ -1,0 +1,220 @@
+import type { Figure } from "../../analytics/figure.ts";
+import type {
+  MetricsDocument,
+  MetricsRun,
+  MetricsSection,
+} from "../../analytics/performance/metrics-document.ts";
+import { alignedTable } from "../../analytics/render/aligned-table.ts";
+import { formatRun } from "../../model/run-argument.ts";
+import { visible } from "../../model/text/visible-text.ts";
+import { wrapped } from "../output/wrap-lines.ts";
+import { figureLabel, figureText, noValue } from "./figure-text.ts";
+
+type Group = MetricsSection["groups"][number];
+
+/** One column of a table: a run, or one account, portfolio and currency of it. */
+interface Column {
+  readonly name: string;
+  readonly group: Group;
+}
+
+/** The figures of runs in sections, a column a run, in lines of so many characters where names allow it. */
+export function metricsText(document: MetricsDocument, width: number): string {
+  const { runs } = document;
+  const names = runNames(runs);
+  const parts = [headText(runs, names, width)];
+  for (const [index, section] of (runs[0]?.sections ?? []).entries()) {
+    const own = runs.map((run, at) => ({ section: run.sections[index]!, name: names[at]! }));
+    parts.push(sectionText(section, own, width));
+  }
+  return parts.join("\n");
+}
+
+/** One run needs no name above its column; several have numbers, told at the top. */
+function runNames(runs: readonly MetricsRun[]): readonly string[] {
+  return runs.length === 1 ? [""] : runs.map((_, index) => `[${index + 1}]`);
+}
+
+function headText(runs: readonly MetricsRun[], names: readonly string[], width: number): string {
+  const lines = runs.flatMap((run, index) => {
+    const id = visible(formatRun({ instanceId: run.instance, runId: run.run }));
+    const until = run.until === null ? "" : `, still running: figures until ${run.until}`;
+    const warning =
+      run.unproven.length === 0 ? [] : [`    NOT PROVEN, rows may be missing: ${run.unproven.join(", ")}`];
+    return [`${[names[index], id].join(" ").trim()}  ${run.state}${until}`, ...warning];
+  });
+  return lines
+    .flatMap((line) => wrapped(line, width))
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+function sectionText(
+  { title, conventions }: MetricsSection,
+  own: readonly { readonly section: MetricsSection; readonly name: string }[],
+  width: number,
+): string {
+  const columns = own.flatMap(({ section, name }) => columnsOf(section, name, own.length > 1));
+  const heading = wrapped(visible(`${title}: ${conventions}`), width).map((line) => `${line}\n`);
+  const body: string[] = [];
+  for (const { section, name } of own) {
+    const said = [...(section.absent === null ? [] : [section.absent]), ...section.notes];
+    for (const text of said) body.push(noteText(name, text, width));
+  }
+  const figures = rowsOf(columns, (group) =>
+    Object.entries(group.figures).map(([name, figure]) => ({ name, label: figureLabel(name), figure })),
+  );
+  body.push(...tables("", figures, columns, width));
+  const kinds = [...new Set(columns.flatMap(({ group }) => group.parts.map(({ by }) => by)))];
+  for (const by of kinds) body.push(partsText(by, columns, width));
+  if (body.join("") === "") body.push("  nothing to tell\n");
+  return [...heading, ...body].join("");
+}
+
+function columnsOf(section: MetricsSection, name: string, isNamed: boolean): readonly Column[] {
+  return section.groups.map((group) => {
+    const { account, portfolio, currency } = group;
+    const key = section.groups.length === 1 ? [] : [[account, portfolio, currency].filter(Boolean).join("/")];
+    const shown = [...(isNamed ? [name] : []), ...key].join(" ");
+    return { name: shown === "" ? currency : shown, group };
+  });
+}
+
+interface Row {
+  readonly name: string;
+  readonly label: string;
+  readonly figures: readonly (Figure | null)[];
+}
+
+/** A row for each figure that any column has, in the order of the first column that has it. */
+function rowsOf(
+  columns: readonly Column[],
+  figuresOf: (
+    group: Group,
+  ) => readonly { readonly name: string; readonly label: string; readonly figure: Figure }[],
+): readonly Row[] {
+  const all = columns.map(({ group }) => new Map(figuresOf(group).map((one) => [one.label, one])));
+  const labels = new Map(all.flatMap((one) => [...one.values()].map(({ label, name }) => [label, name])));
+  return [...labels].map(([label, name]) => ({
+    name,
+    label,
+    figures: all.map((one) => one.get(label)?.figure ?? null),
+  }));
+}
+
+/** Tables as wide as there is room, the columns that do not fit in further ones; reasons of what is null below. */
+function tables(
+  first: string,
+  rows: readonly Row[],
+  columns: readonly Column[],
+  width: number,
+): readonly string[] {
+  if (rows.length === 0) return [];
+  const asked = rows.filter(({ figures }) => !figures.every((figure) => isUnasked(figure)));
+  if (asked.length < rows.length) {
+    const others = rows.filter((row) => !asked.includes(row));
+    return [...tables(first, asked, columns, width), reasonsText(others, columns, width)];
+  }
+  const cells = rows.map((row) =>
+    row.figures.map((figure) => (figure === null ? "" : figureText(row.name, figure))),
+  );
+  const labelWidth = Math.max(first.length, ...rows.map(({ label }) => visible(label).length)) + 2;
+  const widths = columns.map(
+    ({ name }, at) => Math.max(visible(name).length, ...cells.map((row) => row[at]!.length)) + 2,
+  );
+  const texts: string[] = [];
+  for (let from = 0; from < columns.length; ) {
+    let to = from + 1;
+    let used = labelWidth + widths[from]!;
+    while (to < columns.length && used + widths[to]! <= width) used += widths[to++]!;
+    const shown = columns.slice(from, to);
+    const lines = rows.map(({ label }, row) => [label, ...cells[row]!.slice(from, to)]);
+    texts.push(
+      indented(
+        alignedTable([first, ...shown.map(({ name }) => name)], lines, [false, ...shown.map(() => true)]),
+      ),
+    );
+    from = to;
+  }
+  return [...texts, reasonsText(rows, columns, width)];
+}
+
+/** Whether there is no figure for want of an option: it needs no row. */
+function isUnasked(figure: Figure | null): boolean {
+  return figure !== null && figure.value === null && figure.reason === "no benchmark";
+}
+
+/** Why there is no value, a line a reason. */
+function reasonsText(rows: readonly Row[], columns: readonly Column[], width: number): string {
+  const byReason = new Map<string, Map<string, string[]>>();
+  for (const { label, figures } of rows) {
+    for (const [at, figure] of figures.entries()) {
+      if (figure === null || figure.value !== null) continue;
+      const labels = byReason.get(figure.reason) ?? new Map<string, string[]>();
+      labels.set(label, [...(labels.get(label) ?? []), columns[at]!.name]);
+      byReason.set(figure.reason, labels);
+    }
+  }
+  return [...byReason]
+    .map(([reason, labels]) => {
+      const which = [...labels].map(([label, names]) =>
+        columns.length === 1 || names.length === columns.length ? label : `${label} ${names.join(" ")}`,
+      );
+      return noteText("", `${noValue} (${reason}): ${which.join("; ")}`, width);
+    })
+    .join("");
+}
+
+/**
+ * Parts of one column in full. Of several columns one figure is compared, a row a part and a column a run, but for
+ * drawdowns, which have nothing in common but their rank.
+ */
+function partsText(by: string, columns: readonly Column[], width: number): string {
+  const partsOf = (group: Group) => group.parts.filter((part) => part.by === by);
+  const names = Object.keys(columns.flatMap(({ group }) => partsOf(group))[0]?.figures ?? {});
+  const compared = names.length === 1 ? names[0] : names.find((name) => name === "net_pnl");
+  if (compared !== undefined && (columns.length > 1 || names.length === 1)) {
+    const rows = rowsOf(columns, (group) =>
+      partsOf(group).map(({ key, figures }) => ({ name: compared, label: key, figure: figures[compared]! })),
+    );
+    const first = names.length === 1 ? by : `${partLabel(compared)} by ${by}`;
+    const isTime = by === "month" || by === "hour";
+    const sorted = isTime ? [...rows].sort((a, b) => (a.label < b.label ? -1 : 1)) : rows;
+    return `\n${tables(first, sorted, columns, width).join("")}`;
+  }
+  return columns
+    .map(({ name, group }) => {
+      const parts = partsOf(group);
+      if (parts.length === 0) return "";
+      const lines = parts.map(({ key, figures }) => [
+        key,
+        ...names.map((one) => figureText(one, figures[one]!)),
+      ]);
+      const heads = [columns.length === 1 ? by : `${by} ${name}`, ...names.map(partLabel)];
+      const table = indented(alignedTable(heads, lines, [false, ...names.map(() => true)]));
+      const reasons = new Set(
+        parts.flatMap(({ figures }) =>
+          Object.entries(figures).flatMap(([one, figure]) =>
+            figure.value === null ? [`${partLabel(one)}: ${figure.reason}`] : [],
+          ),
+        ),
+      );
+      const notes = reasons.size === 0 ? "" : noteText("", `${noValue}: ${[...reasons].join("; ")}`, width);
+      return `\n${table}${notes}`;
+    })
+    .join("");
+}
+
+/** Trades of a part are closed ones: that stands in the heading of the section. */
+function partLabel(name: string): string {
+  return name === "net_pnl" ? "Net P&L" : figureLabel(name);
+}
+
+function noteText(name: string, text: string, width: number): string {
+  const [first = "", ...rest] = wrapped(visible([name, text].join(" ").trim()), width - 2, width - 4);
+  return [`  ${first}\n`, ...rest.map((line) => `    ${line}\n`)].join("");
+}
+
+function indented(text: string): string {
+  return text.replace(/^(?=.)/gm, "  ");
+}

@@ -1,0 +1,73 @@
+import { z } from "zod";
+import { groupings } from "../../analytics/trades/trade.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
+import { nearestZone, zoneFault } from "../../model/text/time-zone.ts";
+import { archiveShape } from "./archive-option.ts";
+import { mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
+
+const words = ["utc", "bars"];
+
+/** `utc`, `bars`, a time zone, or one with the time at which its day ends, such as `America/New_York 17:00`. */
+export const sessionText = z.string().transform((text, context) => {
+  if (words.includes(text.toLowerCase())) return text.toLowerCase();
+  const [, zone = "", cut] = /^(\S*)(?:\s+(.*))?$/.exec(text.trim()) ?? [];
+  const fault = zoneFault(zone);
+  if (fault !== null) {
+    const near = nearestName(zone, words) ?? nearestZone(zone);
+    const meant =
+      near === null
+        ? ""
+        : ` (did you mean ${[near, ...(words.includes(near) ? [] : [cut ?? []].flat())].join(" ")}?)`;
+    context.addIssue(
+      `must be utc, bars, or a time zone with the end of its day, such as "America/New_York 17:00": ${JSON.stringify(zone)} ${fault}${meant}`,
+    );
+    return z.NEVER;
+  }
+  if (cut !== undefined && !/^(?:[01]\d|2[0-3]):[0-5]\d$/.test(cut)) {
+    context.addIssue(
+      `must end a day at a time from 00:00 to 23:59, such as "${zone} 17:00", not at ${JSON.stringify(cut)}`,
+    );
+    return z.NEVER;
+  }
+  return cut === undefined ? zone : `${zone} ${cut}`;
+});
+
+/** Periods a year: a number above zero, or `data`. */
+export const periodsOfYear = z.string().transform((text, context) => {
+  if (text === "data") return text;
+  const number = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (number > 0 && Number.isFinite(number)) return number;
+  const near = nearestName(text, ["data"]);
+  context.addIssue(
+    `must be a number of periods a year, such as 252, or data${near === null ? "" : ` (did you mean ${near}?)`}`,
+  );
+  return z.NEVER;
+});
+
+/** A yearly rate, `0.02` or `2%`, above -100 %. */
+export const yearlyRate = z.string().transform((text, context) => {
+  const [, digits, percent] = /^(-?\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
+  const rate = digits === undefined ? Number.NaN : Number(digits) / (percent === "%" ? 100 : 1);
+  if (rate > -1 && rate <= 10) return rate === 0 ? 0 : rate;
+  context.addIssue("must be a yearly rate above -100%, such as 0.02 or 2%");
+  return z.NEVER;
+});
+
+/** The values of `runvault metrics`. */
+export const metricsSchema = z.object({
+  ...archiveShape,
+  runs: z.array(z.string()),
+  session: sessionText,
+  fill: z.boolean().default(false),
+  periods: periodsOfYear.optional(),
+  rf: yearlyRate,
+  log: z.boolean().default(false),
+  base: z.enum(["deposit", "first"]),
+  benchmark: nonEmpty.optional(),
+  group: z.enum(groupings),
+  window: wholeNumber(2, 1_000_000).optional(),
+  instruments: nonEmpty.optional(),
+  allowIncomplete: z.boolean().default(false),
+  memory: mebibytes,
+});
+export type MetricsValues = z.output<typeof metricsSchema>;

@@ -1,0 +1,225 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type MetricsDocument,
+  metricsJsonSchema,
+  metricsSchema,
+} from "../../src/analytics/performance/metrics-document.ts";
+import { openArchive } from "../../src/archive/archive.ts";
+import { archiveRun } from "../../src/extract/run/archive-run.ts";
+import { wallClock } from "../../src/model/time.ts";
+import { openSimulator } from "../../src/simulator/simulator.ts";
+import { buildArchive } from "../fixtures/archive/query-archive.ts";
+import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
+import { inProject } from "../fixtures/command/project.ts";
+import { quickRetry } from "../fixtures/source/quick-retry.ts";
+
+let folder: string;
+let runs: string[];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "runvault-metrics-"));
+  const source = await openSimulator({ runs: 2, rows: 8_000, failed: 0, cacheDir: join(folder, "worlds") });
+  const archive = await openArchive(join(folder, "archive"), { create: true });
+  runs = [];
+  for (const { instanceId, runIds } of await source.instances()) {
+    for (const runId of runIds) {
+      runs.push(`${instanceId}/${runId}`);
+      await archiveRun({
+        source,
+        archive,
+        run: { instanceId, runId },
+        settings: {},
+        clock: wallClock,
+        retry: quickRetry(),
+        signal: new AbortController().signal,
+        tool: "test",
+        duckdb: sharedDuckDB,
+      });
+    }
+  }
+}, 60_000);
+
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const metrics = (...more: string[]) => runInside(["metrics", "--archive", join(folder, "archive"), ...more]);
+
+async function documentOf(...more: string[]): Promise<MetricsDocument> {
+  const { status, stdout, stderr } = await metrics(...more, "--json");
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  return metricsSchema.parse(JSON.parse(stdout));
+}
+
+describe("the figures of runs", () => {
+  test("are a document that the published schema accepts, with no number that is none", async () => {
+    const { status, stdout } = await metrics(...runs, "--session", "bars", "--window", "20", "--json");
+    const document = JSON.parse(stdout);
+    const printed = await runInside(["schema", "metrics"]);
+    expect({ status, schema: JSON.parse(printed.stdout) }).toEqual({
+      status: 0,
+      schema: metricsJsonSchema(),
+    });
+    const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
+    expect(ajv.validate(JSON.parse(printed.stdout), document), ajv.errorsText()).toBe(true);
+    expect(stdout).not.toMatch(/NaN|Infinity|-0[,\n]/);
+    expect(document.runs.map(({ instance, run }: Record<string, string>) => `${instance}/${run}`)).toEqual(
+      runs,
+    );
+    const names = document.runs[0].sections.map(({ name }: { name: string }) => name);
+    expect(names).toEqual(["performance", "drawdowns", "monthly", "rolling", "trades"]);
+  });
+
+  test("are the same bytes every time", async () => {
+    const args = [...runs, "--session", "bars", "--json"];
+    const [first, second] = [await metrics(...args), await metrics(...args)];
+    expect(first.stdout.length).toBeGreaterThan(1_000);
+    expect(second.stdout).toBe(first.stdout);
+  });
+
+  test("of a run are the same alone and beside another", async () => {
+    const [alone, both] = [await documentOf(runs[1]!), await documentOf(...runs)];
+    expect(both.runs[1]).toEqual(alone.runs[0]);
+  });
+
+  test("are those that a query of the macro gives", async () => {
+    const [instance, run] = runs[0]!.split("/");
+    const asked = await runInside([
+      ...["query", "--archive", join(folder, "archive"), "--threads", "1", "--format", "json"],
+      `SELECT metric, value, reason FROM performance('${instance}', '${run}', session := 'bars')`,
+    ]);
+    const rows = JSON.parse(asked.stdout) as { metric: string; value: number | null; reason: string }[];
+    const document = await documentOf(runs[0]!, "--session", "bars");
+    const { figures } = document.runs[0]!.sections[0]!.groups[0]!;
+    expect(rows.length).toBeGreaterThan(30);
+    expect(Object.fromEntries(Object.entries(figures).map(([name, { value }]) => [name, value]))).toEqual(
+      Object.fromEntries(rows.map(({ metric, value }) => [metric, value])),
+    );
+  });
+
+  test("of trades follow the grouping, which the heading names, and keep the profit", async () => {
+    const told = await Promise.all(
+      (["flat", "order", "match"] as const).map((group) => documentOf(runs[0]!, "--group", group)),
+    );
+    const trades = told.map(({ runs: [run] }) => run!.sections.at(-1)!);
+    expect(trades.map(({ conventions }) => conventions)).toEqual([
+      "grouped from flat to flat (flat), net of fees",
+      "grouped by closing order (order), net of fees",
+      "grouped by single match (match), net of fees",
+    ]);
+    const values = (name: string) => trades.map(({ groups }) => groups[0]!.figures[name]!.value);
+    expect(new Set(values("net_pnl")).size).toBe(1);
+    expect(new Set(values("hit_rate")).size).toBe(3);
+  });
+});
+
+describe("the text", () => {
+  test("has a column a run, no line longer than 80 characters, and reasons of what is null", async () => {
+    const { status, stdout } = await runInside(["metrics", "--archive", join(folder, "archive"), ...runs], {
+      columns: 80,
+      stdoutIsTerminal: true,
+    });
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^\[1\] .*\n\[2\] /);
+    expect(stdout).toMatch(/^ +Sharpe +\S+ +\S+$/m);
+    expect(stdout).toMatch(/^Trades: grouped from flat to flat \(flat\), net of fees$/m);
+    expect(stdout).toContain("n/a (no benchmark): Alpha; Beta");
+    expect(Math.max(...stdout.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
+  });
+});
+
+describe("wrong usage is refused with what is right", () => {
+  test.each([
+    [["--session", "utcc"], "did you mean utc?"],
+    [["--session", "America/New_Yrk 17:00"], "did you mean America/New_York 17:00?"],
+    [["--session", "America/New_York 25:00"], 'not at "25:00"'],
+    [["--periods", "dat"], "did you mean data?"],
+    [["--periods", "0"], "--periods must be a number"],
+    [["--rf", "much"], "--rf must be a yearly rate"],
+    [["--window", "1"], "--window must be a whole number from 2"],
+    [["--group", "flt"], "flat, order, match"],
+    [["--fill", "--session", "bars"], "--fill adds days"],
+    [["--benchmark", "NONE"], 'the run has no bars of "NONE"'],
+    [["--benchmark", "none.csv"], "none.csv"],
+  ])("%j", async (more, message) => {
+    const { status, stdout, stderr } = await metrics(runs[0]!, ...more);
+    expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
+    expect(stderr).toContain(message);
+  });
+
+  test("a run that the archive has not: the nearest that it has", async () => {
+    const { status, stderr } = await metrics(`${runs[0]!.slice(0, -1)}9`);
+    expect(status).toBe(2);
+    expect(stderr).toContain(`Did you mean ${runs[0]}?`);
+  });
+
+  test.each([
+    ["timestamp,prise\n2022-01-01,1\n", 'did you mean "prise"', "line 1"],
+    ["timestamp,price\n2022-01-01,1\nsoon,2\n", "not a time", "line 3"],
+    ["timestamp,price\n2022-01-01,1\n2022-01-02,-2\n", "not a price above zero", "line 3"],
+    ["timestamp,price\n2022-01-02,1\n2022-01-01,2\n", "not later than the one before", "line 3"],
+    ["timestamp,price\n2022-01-01,1\n", "fewer than two prices", ""],
+    ["timestamp,price\n1999-01-01,1\n1999-01-02,2\n", "does not overlap", "line 2"],
+    ["timestamp,price\n2199-01-01,1\n2199-01-02,2\n", "does not overlap", "line 2"],
+  ])("the benchmark %j", async (text, message, place) => {
+    const file = join(folder, "wrong.csv");
+    await writeFile(file, text);
+    const { status, stderr } = await metrics(runs[0]!, "--benchmark", file);
+    expect(status).toBe(2);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain(file);
+    expect(stderr).toContain(place);
+  });
+});
+
+test("a benchmark that is the run itself: beta 1 and alpha 0", async () => {
+  const [instance, run] = runs[0]!.split("/");
+  const file = join(folder, "own.csv");
+  const { stdout } = await runInside([
+    ...["query", "--archive", join(folder, "archive"), "--format", "csv"],
+    `SELECT epoch_ns(ts) AS timestamp, wealth AS price
+     FROM session_returns('${instance}', '${run}', session := 'bars', base := 'first')`,
+  ]);
+  await writeFile(file, stdout);
+  const document = await documentOf(
+    ...[runs[0]!, "--session", "bars", "--base", "first", "--benchmark", file],
+  );
+  const { figures } = document.runs[0]!.sections[0]!.groups[0]!;
+  expect(figures.beta!.value).toBeCloseTo(1, 9);
+  expect(figures.alpha!.value).toBeCloseTo(0, 9);
+});
+
+test("tables that are not proven are refused, unless that is allowed: then it is said at the top", async () => {
+  const built = await buildArchive([
+    {
+      instanceId: "a",
+      runId: "1",
+      tables: { equity: { state: "INCOMPLETE", rows: 3 } },
+    },
+  ]);
+  try {
+    const refused = await runInside(["metrics", "--archive", built.dir, "a/1"]);
+    expect({ status: refused.status, stdout: refused.stdout }).toEqual({ status: 4, stdout: "" });
+    expect(refused.stderr).toContain("equity of a/1 (INCOMPLETE)");
+    expect(refused.stderr).toContain("--allow-incomplete");
+    const allowed = await runInside(["metrics", "--archive", built.dir, "a/1", "--allow-incomplete"]);
+    expect(allowed.status, allowed.stderr).toBe(0);
+    expect(allowed.stdout).toMatch(/^a\/1 .*\n.*NOT PROVEN, rows may be missing: equity \(INCOMPLETE\)$/m);
+    expect(allowed.stdout).toContain("fills was never archived for this run");
+    expect(allowed.stdout).toContain("events were never archived");
+    expect(allowed.stdout).not.toMatch(/NaN|Infinity|-0\.0/);
+  } finally {
+    await built.dispose();
+  }
+});
+
+test("docs/metrics.md names every figure", async () => {
+  const text = await readFile(inProject("docs/metrics.md"), "utf8");
+  const document = await documentOf(runs[0]!, "--window", "5");
+  for (const { groups } of document.runs[0]!.sections) {
+    for (const name of Object.keys(groups[0]!.figures)) expect(text).toContain(`\`${name}\``);
+  }
+});
