@@ -27,7 +27,7 @@ WITH basis AS (
   FROM series_basis(instance, run, base := base, session := session, fill := fill, periods := periods, rf := rf)
 ),
 points AS (
-  SELECT p.account, p.portfolio, p.currency, p.i, p.day, p.ts, p.wealth, b.rp,
+  SELECT p.account, p.portfolio, p.currency, p.i, p.day, p.ts, p.wealth, p.ret, b.P, b.rp,
     pow(1 + omega_return, 1 / b.P) - 1 AS target,
     CASE WHEN log_returns THEN ln(nullif(greatest(1 + p.ret, 0), 0)) ELSE p.ret END AS x
   FROM session_points(instance, run, base := base, session := session, fill := fill) p
@@ -58,7 +58,7 @@ moments AS (
     avg(r.x) FILTER (WHERE r.nth - 1 <= floor((r.xs - 1) * 0.05)) AS worst_mean,
     min(r.below) AS deepest,
     sum(CASE WHEN r.wealth < r.top THEN r.lasts ELSE 0 END) / nullif(sum(r.lasts), 0) AS under_water,
-    sqrt(sum(r.below * r.below) / nullif(count(r.x) - 1, 0)) AS ulcer
+    sum(r.below * r.below) AS squared_below
   FROM ranked r
   GROUP BY ALL
 ),
@@ -98,11 +98,14 @@ extremes AS (
   FROM part_returns p
   GROUP BY ALL
 ),
+-- as benchmark_returns has them, of the points that are here already
+compared AS (
+  SELECT p.account, p.portfolio, p.currency, p.P, p.rp, p.i, p.ret,
+    b.price / lag(b.price) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) - 1 AS other
+  FROM points p ASOF LEFT JOIN benchmark_series(instance, run, benchmark := benchmark) b ON p.ts >= b.ts
+),
 pairs AS (
-  SELECT r.account, r.portfolio, r.currency, b.P, b.rp, r.ret, r.benchmark_ret AS other
-  FROM benchmark_returns(
-    instance, run, benchmark := benchmark, base := base, session := session, fill := fill) r
-  JOIN basis b USING (account, portfolio, currency)
+  FROM compared c WHERE c.i > 0 AND c.other IS NOT NULL
 ),
 against AS (
   SELECT p.account, p.portfolio, p.currency, count(*) AS n, any_value(p.P) AS P, any_value(p.rp) AS rp,
@@ -177,7 +180,7 @@ figures AS (
     figure('cvar', 'ratio', 'historical, 5 %', r.worst_mean, [r.few, r.zero]),
     figure('max_drawdown', 'ratio', 'base point included', r.deepest, [r.none]),
     figure('time_under_water', 'ratio', 'of the time, a point counts until the next', r.under_water, [r.none]),
-    figure('ulcer_index', 'ratio', 'n - 1', r.ulcer, [r.few]),
+    figure('ulcer_index', 'ratio', 'n - 1', sqrt(r.squared_below / nullif(r.n - 1, 0)), [r.few]),
     figure('stability', 'ratio', 'R² of log wealth', r.stability,
       [r.few, r.zero, CASE WHEN r.stability IS NULL THEN 'wealth does not change' END]),
     figure('psr', 'probability', 'benchmark ' || psr_benchmark || ' a year, G1 and G2',

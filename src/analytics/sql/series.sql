@@ -3,7 +3,7 @@
 
 -- 'utc', 'bars', 'America/New_York' or 'America/New_York 17:00': the zone, and where in the day a session ends.
 CREATE OR REPLACE MACRO session_zone(session) AS
-  CASE WHEN lower(session) IN ('utc', 'bars') THEN 'UTC' ELSE regexp_replace(session, '\s+\d\d:\d\d$', '') END;
+  CASE WHEN lower(session) IN ('utc', 'bars') THEN 'UTC' ELSE regexp_replace(session, '\s+([01]\d|2[0-3]):[0-5]\d$', '') END;
 
 CREATE OR REPLACE MACRO session_cut(session) AS
   CASE
@@ -62,7 +62,12 @@ deposits AS (
   GROUP BY ALL
 ),
 starts AS (
-  SELECT s.*, coalesce(d.value > 0 AND base = 'deposit', false) AS is_deposit, d.value AS deposit,
+  SELECT s.*,
+    CASE base
+      WHEN 'deposit' THEN coalesce(d.value > 0, false)
+      WHEN 'first' THEN false
+      ELSE error('base must be ''deposit'' or ''first''')
+    END AS is_deposit, d.value AS deposit,
     (SELECT min(r.started) FROM runs r WHERE r.instance_id = instance AND r.run_id = run) AS started
   FROM ends s LEFT JOIN deposits d USING (account, portfolio, currency)
 ),
@@ -83,10 +88,11 @@ bases AS (
   SELECT s.account, s.portfolio, s.currency, s.is_deposit,
     CASE WHEN s.is_deposit THEN least(s.first_ts, coalesce(s.started, s.first_ts)) ELSE c.ts END AS ts,
     CASE WHEN s.is_deposit THEN s.deposit ELSE c.value END AS value,
+    c.day,
     -- up to when transfers are part of the base
     CASE WHEN s.is_deposit THEN s.first_ts ELSE c.ts END AS moved_by
   FROM starts s JOIN (
-    SELECT c.account, c.portfolio, c.currency, min(c.ts) AS ts, min_by(c.value, c.ts) AS value
+    SELECT c.account, c.portfolio, c.currency, min(c.ts) AS ts, min(c.day) AS day, min_by(c.value, c.ts) AS value
     FROM closes c
     GROUP BY ALL
   ) c USING (account, portfolio, currency)
@@ -106,10 +112,16 @@ flows AS (
     ON t.account = c.account AND t.portfolio = c.portfolio AND t.currency = c.currency AND t.ts <= c.ts
   GROUP BY ALL
 ),
+-- from the first session that ends behind the base point
+firsts AS (
+  SELECT b.account, b.portfolio, b.currency, b.value,
+    CASE WHEN b.is_deposit THEN session_day(make_timestamp_ns(epoch_ns(b.ts) + 1), session) ELSE b.day + 1 END AS first_day
+  FROM bases b
+),
 spans AS (
   SELECT c.account, c.portfolio, c.currency,
-    generate_series(CAST(min(c.day) AS TIMESTAMP), CAST(max(c.day) AS TIMESTAMP), INTERVAL 1 DAY) AS midnights
-  FROM after_base c
+    generate_series(CAST(min(f.first_day) AS TIMESTAMP), CAST(max(c.day) AS TIMESTAMP), INTERVAL 1 DAY) AS midnights
+  FROM after_base c JOIN firsts f USING (account, portfolio, currency)
   GROUP BY c.account, c.portfolio, c.currency
 ),
 days AS (
@@ -125,7 +137,11 @@ absent AS (
 filled AS (
   SELECT a.account, a.portfolio, a.currency, a.day, session_close(a.day, session) AS ts, c.value
   FROM absent a
-  ASOF JOIN after_base c
+  ASOF JOIN (
+    SELECT c.account, c.portfolio, c.currency, c.day, c.value FROM after_base c
+    UNION ALL
+    SELECT f.account, f.portfolio, f.currency, f.first_day - 1, f.value FROM firsts f
+  ) c
     ON a.account = c.account AND a.portfolio = c.portfolio AND a.currency = c.currency AND a.day >= c.day
 ),
 points AS (
