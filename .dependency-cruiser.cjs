@@ -43,14 +43,20 @@ const folders = {
   "analytics/trades": {
     doors: ["trade"],
     within: [
+      "average-cost",
+      "bar-columns",
+      "fifo-position",
+      "fill-columns",
       "run-trades",
       "trade-figures",
       "trade-tables",
       "traded-tables",
+      "valuation",
       "walk-trades",
       "write-trade-tables",
     ],
   },
+  "analytics/reconcile": { doors: ["reconcile", "reconcile-report"], within: [] },
   "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
   "archive/convert": {

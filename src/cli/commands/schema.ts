@@ -4,7 +4,7 @@ import { exit } from "../../model/error.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import type { Session } from "../process/session.ts";
 
-const kinds = ["pipeline", "message", "metrics"] as const;
+const kinds = ["pipeline", "message", "metrics", "reconcile"] as const;
 const schema = z.object({ kind: z.enum(kinds) });
 
 /** `runvault schema` */
@@ -16,7 +16,7 @@ export const schemaCommand = commandEntry({
       .description(
         "Prints a JSON Schema (draft 2020-12) with a description of every key: of job files, which editors complete and " +
           "check where their first line names it, of the messages that webhooks and commands get, or of what " +
-          "`runvault metrics --json` prints.",
+          "`runvault metrics --json` and `runvault reconcile --json` print.",
       )
       .addArgument(command.createArgument("<kind>", "the kind of document").choices(kinds))
       .addHelpText(
@@ -47,5 +47,7 @@ async function schemaOf(kind: (typeof kinds)[number]): Promise<unknown> {
       return (await import("../../pipeline/tell/message.ts")).messageJsonSchema();
     case "metrics":
       return (await import("../../analytics/performance/metrics-document.ts")).metricsJsonSchema();
+    case "reconcile":
+      return (await import("../../analytics/reconcile/reconcile-report.ts")).reconcileJsonSchema();
   }
 }

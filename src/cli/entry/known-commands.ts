@@ -72,6 +72,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/diff.ts")).diffCommand,
   },
   {
+    name: "reconcile",
+    summary: "check a run's books against its rows",
+    load: async () => (await import("../commands/reconcile.ts")).reconcileCommand,
+  },
+  {
     name: "rebuild",
     summary: "make Parquet again from segments, widen columns",
     load: async () => (await import("../commands/rebuild.ts")).rebuildCommand,

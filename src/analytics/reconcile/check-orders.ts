@@ -1,0 +1,297 @@
+import {
+  commonDecimal,
+  copyExact,
+  decimalSql,
+  exactValues,
+  int32s,
+  int64s,
+} from "../../duckdb/exact-vector.ts";
+import { countedStream } from "../../duckdb/whole-stream.ts";
+import { formatScaled } from "../../model/fixed-point.ts";
+import { exactType } from "../../model/profile/exact-types.ts";
+import { formatTime } from "../../model/time.ts";
+import { size } from "./break-log.ts";
+import type { BooksSource } from "./check-books.ts";
+import { type Break, type Finding, mostBreaks } from "./reconcile-report.ts";
+
+const kinds = [
+  "SUBMITTED",
+  "ACCEPTED",
+  "REJECTED",
+  "PARTIALLY_FILLED",
+  "CANCEL_REQUESTED",
+  "FILLED",
+  "CANCELED",
+  "EXPIRED",
+] as const;
+type Kind = (typeof kinds)[number];
+
+const working: readonly Kind[] = ["PARTIALLY_FILLED", "CANCEL_REQUESTED", "FILLED", "CANCELED", "EXPIRED"];
+/** What may follow each step, as the interface has it. */
+const next: Readonly<Record<Kind, readonly Kind[]>> = {
+  SUBMITTED: ["REJECTED", "ACCEPTED"],
+  ACCEPTED: working,
+  PARTIALLY_FILLED: working,
+  CANCEL_REQUESTED: working,
+  REJECTED: [],
+  FILLED: [],
+  CANCELED: [],
+  EXPIRED: [],
+};
+
+const formula =
+  "Σ quantity of an order's fills = filled_quantity; |average_price × filled_quantity - Σ price × quantity| ≤ filled_quantity × 0.0000000005; " +
+  "SUBMITTED, then REJECTED or ACCEPTED, then fills and requests to cancel, then FILLED, CANCELED or EXPIRED";
+
+/** Check 6: the steps of orders against each other and against their fills, order by order, in exact integers. */
+export async function checkOrders(source: BooksSource): Promise<Finding> {
+  const { connection, run, exactTypes, lacking } = source;
+  const log = new OrderLog();
+  const missing = (["orders", "fills"] as const).flatMap((table) => lacking(table) ?? []);
+  if (missing.length > 0) return log.finding(missing);
+  await source.showOnly("orders", run);
+  await source.showOnly("fills", run);
+  const [orders, fills] = [exactTypes("orders"), exactTypes("fills")];
+  const quantityType = commonDecimal([
+    exactType(orders, "quantity"),
+    exactType(orders, "filled_quantity"),
+    exactType(fills, "quantity"),
+  ]);
+  const priceType = commonDecimal([exactType(orders, "average_price"), exactType(fills, "price")]);
+  const [quantity, price] = [decimalSql(quantityType), decimalSql(priceType)];
+  const scope = "hash(account, portfolio, symbol, side)";
+  const kindCode = `CASE kind ${kinds.map((kind, index) => `WHEN '${kind}' THEN ${index}`).join(" ")} ELSE -1 END`;
+  // a request to cancel leaves the order pending; every other step is also its status
+  const isStatus = "status = CASE kind WHEN 'CANCEL_REQUESTED' THEN 'PENDING_CANCEL' ELSE kind END";
+  const rows = `
+    SELECT client_order_id AS id, ts_event, seq, 0 AS is_fill, ${kindCode} AS kind, ${isStatus} AS is_status,
+           ts_init < ts_event AS is_backwards, ${scope} AS scope,
+           coalesce(CAST(quantity AS ${quantity}), 0) AS quantity, coalesce(CAST(filled_quantity AS ${quantity}), 0) AS filled,
+           coalesce(CAST(average_price AS ${price}), 0) AS price
+    FROM orders
+    UNION ALL
+    SELECT client_order_id, ts_event, seq, 1, -1, true, ts_init < ts_event, ${scope},
+           coalesce(CAST(quantity AS ${quantity}), 0), 0, coalesce(CAST(price AS ${price}), 0)
+    FROM fills`;
+  const counted = await connection.runAndReadAll(
+    "SELECT (SELECT count(*) FROM orders) + (SELECT count(*) FROM fills)",
+  );
+  const count = Number(counted.getRows()[0]![0]);
+  const order = "id, ts_event, is_fill, seq";
+  const sql = `
+    SELECT ts_event, seq, CAST(is_fill AS INTEGER), CAST(kind AS INTEGER), CAST(is_status AS INTEGER), CAST(is_backwards AS INTEGER),
+           CAST(id IS DISTINCT FROM lag(id) OVER w OR lag(seq) OVER w IS NULL AS INTEGER),
+           CAST(scope IS DISTINCT FROM lag(scope) OVER w AS INTEGER), quantity, filled, price
+    FROM (${rows}) WINDOW w AS (ORDER BY ${order}) ORDER BY ${order}`;
+  const lives = new OrderLife(log, quantityType.scale, priceType.scale);
+  for await (const chunk of countedStream(await connection.stream(sql), count)) {
+    const [ts, seq] = [int64s(chunk, 0), int64s(chunk, 1)];
+    const [isFill, kind, isStatus, isBackwards, begins, isOther] = [2, 3, 4, 5, 6, 7].map((column) =>
+      int32s(chunk, column),
+    ) as [Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array];
+    const [quantities, filled] = [
+      exactValues(quantityType, chunk.rows),
+      exactValues(quantityType, chunk.rows),
+    ];
+    const prices = exactValues(priceType, chunk.rows);
+    copyExact(chunk, 8, quantities, 0);
+    copyExact(chunk, 9, filled, 0);
+    copyExact(chunk, 10, prices, 0);
+    for (let row = 0; row < chunk.rows; row++) {
+      if (begins[row] === 1) lives.end();
+      const at = { ts: ts[row]!, seq: seq[row]! };
+      const isForeign = begins[row] === 0 && isOther[row] === 1;
+      if (isFill[row] === 1)
+        lives.fill(at, quantities[row]!, prices[row]!, isForeign, isBackwards[row] === 1);
+      else {
+        const own = kinds[kind[row]!] ?? null;
+        const step = { kind: own, quantity: quantities[row]!, filled: filled[row]!, average: prices[row]! };
+        lives.step(at, step, isForeign || isStatus[row] === 0, isBackwards[row] === 1);
+      }
+    }
+  }
+  lives.end();
+  log.rows = count;
+  return log.finding([]);
+}
+
+interface Row {
+  readonly ts: bigint;
+  readonly seq: bigint;
+}
+
+interface Step {
+  readonly kind: Kind | null;
+  readonly quantity: bigint;
+  readonly filled: bigint;
+  readonly average: bigint;
+}
+
+class OrderLog {
+  rows = 0;
+  #breaks = 0;
+  #largest: { readonly size: bigint; readonly text: string } | null = null;
+  readonly #first: Break[] = [];
+  readonly #kinds = new Map<string, number>();
+
+  add(
+    what: string,
+    { ts }: Row,
+    rows: readonly { table: string; seq: bigint }[],
+    difference: Difference | null,
+  ): void {
+    this.#breaks++;
+    this.#kinds.set(what, (this.#kinds.get(what) ?? 0) + 1);
+    const amount = difference === null ? null : formatScaled(difference.value, difference.scale);
+    if (difference !== null) {
+      const common = size(difference.value) * 10n ** BigInt(commonScale - difference.scale);
+      if (this.#largest === null || common > this.#largest.size)
+        this.#largest = { size: common, text: amount! };
+    }
+    if (this.#first.length === mostBreaks) return;
+    const listed = rows.slice(-12).map(({ table, seq }) => ({ table, seq: String(seq) }));
+    const unit = difference?.unit ?? "";
+    this.#first.push({
+      at: formatTime(ts),
+      amount,
+      unit,
+      what,
+      rows: listed,
+      moreRows: rows.length - listed.length,
+    });
+  }
+
+  finding(unchecked: readonly string[]): Finding {
+    const notes = [...this.#kinds].map(([what, count]) => `${count} × ${what}`);
+    const largest = this.#largest?.text ?? null;
+    const found = { rows: this.rows, breaks: this.#breaks, largest, notes, first: this.#first, unchecked };
+    return { number: 6, name: "orders against fills", formula, ...found };
+  }
+}
+
+interface Difference {
+  readonly value: bigint;
+  readonly scale: number;
+  readonly unit: string;
+}
+
+/** More decimals than a price × quantity has. */
+const commonScale = 90;
+
+/** One order at a time, by its rows in key order. */
+class OrderLife {
+  readonly #log: OrderLog;
+  readonly #quantityScale: number;
+  readonly #priceScale: number;
+  #rows: { table: string; seq: bigint }[] = [];
+  #lastStep: (Row & Step) | null = null;
+  #accepted: Row | null = null;
+  #ended: Row | null = null;
+  #firstFill: Row | null = null;
+  #traded = 0n;
+  #turnover = 0n;
+  /** What was filled before, and for what, by the fills in key order: averages of the way are held to these. */
+  #steps: (Row & Step)[] = [];
+  readonly #turnovers = new Map<bigint, bigint>();
+
+  constructor(log: OrderLog, quantityScale: number, priceScale: number) {
+    this.#log = log;
+    this.#quantityScale = quantityScale;
+    this.#priceScale = priceScale;
+  }
+
+  fill(at: Row, quantity: bigint, price: bigint, isForeign: boolean, isBackwards: boolean): void {
+    this.#take("fills", at, isBackwards);
+    if (isForeign) this.#tell("account, portfolio, symbol or side is not that of the order's other rows", at);
+    if (this.#ended !== null && at.ts > this.#ended.ts) this.#tell("fill after the order ended", at);
+    this.#firstFill ??= at;
+    this.#traded += quantity;
+    this.#turnover += quantity * price;
+    this.#turnovers.set(this.#traded, this.#turnover);
+  }
+
+  step(at: Row, step: Step, isOdd: boolean, isBackwards: boolean): void {
+    this.#take("orders", at, isBackwards);
+    const { kind, filled } = step;
+    const before = this.#lastStep;
+    if (kind === null) this.#tell("kind of step that the interface does not have", at);
+    else {
+      const isAllowed =
+        before === null ? kind === "SUBMITTED" : before.kind === null || next[before.kind].includes(kind);
+      if (!isAllowed) this.#tell(`${kind} after ${before?.kind ?? "nothing"}`, at);
+      if (kind === "ACCEPTED") this.#accepted = at;
+      if (next[kind].length === 0) this.#ended = at;
+    }
+    if (isOdd)
+      this.#tell("status, account, portfolio, symbol or side does not go with the order's other rows", at);
+    if (before !== null && filled < before.filled)
+      this.#tell("filled_quantity falls", at, this.#quantity(filled - before.filled));
+    if (before !== null && before.quantity !== step.quantity)
+      this.#tell("quantity of the order changes", at, this.#quantity(step.quantity - before.quantity));
+    if (filled > step.quantity)
+      this.#tell("more is filled than was ordered", at, this.#quantity(filled - step.quantity));
+    if (kind === "FILLED" && filled !== step.quantity)
+      this.#tell("FILLED, and not all of it", at, this.#quantity(filled - step.quantity));
+    this.#lastStep = { ...at, ...step };
+    this.#steps.push(this.#lastStep);
+  }
+
+  /** The order has no more rows. */
+  end(): void {
+    const last = this.#lastStep;
+    if (last === null && this.#firstFill !== null)
+      this.#tell("fills without an order", this.#firstFill, this.#quantity(this.#traded));
+    else if (last !== null) {
+      if (last.filled !== this.#traded) {
+        const what =
+          this.#traded === 0n ? "filled_quantity without fills" : "filled_quantity is not that of the fills";
+        this.#tell(what, last, this.#quantity(last.filled - this.#traded));
+      }
+      if (this.#accepted !== null && this.#firstFill !== null && this.#firstFill.ts < this.#accepted.ts) {
+        this.#tell("fill before acceptance", this.#firstFill);
+      }
+      for (const step of this.#steps) this.#averageOf(step);
+    }
+    this.#rows = [];
+    this.#steps = [];
+    this.#turnovers.clear();
+    this.#lastStep = this.#accepted = this.#ended = this.#firstFill = null;
+    this.#traded = this.#turnover = 0n;
+  }
+
+  #averageOf(step: Row & Step): void {
+    if (step.filled === 0n) {
+      if (step.average !== 0n) this.#tell("average price with nothing filled", step);
+      return;
+    }
+    // of quantities that the fills do not come to, filled_quantity is told already
+    const turnover = this.#turnovers.get(step.filled);
+    if (turnover === undefined) return;
+    const off = step.average * step.filled - turnover;
+    if (size(off) * 10n ** 10n > step.filled * 5n * 10n ** BigInt(this.#priceScale)) {
+      const scale = this.#priceScale + this.#quantityScale;
+      this.#tell("average_price is not that of the fills", step, {
+        value: off,
+        scale,
+        unit: "price × quantity",
+      });
+    }
+  }
+
+  #take(table: string, at: Row, isBackwards: boolean): void {
+    this.#rows.push({ table, seq: at.seq });
+    if (isBackwards) this.#tell("ts_init before ts_event", at);
+  }
+
+  #quantity(value: bigint): Difference {
+    return { value, scale: this.#quantityScale, unit: "units" };
+  }
+
+  #tell(what: string, at: Row, difference: Difference | null = null): void {
+    // the row at fault last
+    const own = this.#rows.findIndex(({ seq }) => seq === at.seq);
+    const rows =
+      own < 0 ? this.#rows : [...this.#rows.slice(0, own), ...this.#rows.slice(own + 1), this.#rows[own]!];
+    this.#log.add(what, at, rows, difference);
+  }
+}

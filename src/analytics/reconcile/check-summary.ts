@@ -1,0 +1,189 @@
+import { z } from "zod";
+import { decimalSql } from "../../duckdb/exact-vector.ts";
+import { formatScaled } from "../../model/fixed-point.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import { exactType } from "../../model/profile/exact-types.ts";
+import { formatTime } from "../../model/time.ts";
+import { type Exact, exactOf } from "../instruments/instrument.ts";
+import type { MoveColumns, PointColumns } from "./account-rows.ts";
+import { size } from "./break-log.ts";
+import type { BooksSource } from "./check-books.ts";
+import type { Break, Finding } from "./reconcile-report.ts";
+
+const exact = z.string().regex(/^-?\d+(?:\.\d+)?$/);
+const count = z.union([z.string().regex(/^\d+$/), z.int().nonnegative()]).transform(String);
+
+/** What of the summary is checked; a gateway's document may have more. */
+const summarySchema = z.object({
+  account: z.string(),
+  portfolio: z.string(),
+  currency: z.string(),
+  initial_equity: exact,
+  final_equity: exact,
+  fees: exact,
+  orders: count,
+  fills: count,
+});
+
+const common = 38;
+
+/** Check 8: the run's summary document against its tables. */
+export async function checkSummary(
+  source: BooksSource,
+  document: Uint8Array | null,
+  isFinal: boolean,
+  points: PointColumns | null,
+  moves: MoveColumns | null,
+  tolerance: Exact | null,
+): Promise<Finding> {
+  const formula =
+    "orders = rows SUBMITTED; fills = rows; fees = Σ fee; initial_equity = deposits before the first point; final_equity = the last point's";
+  const head = { number: 8, name: "the run's summary", formula };
+  const nothing = (unchecked: readonly string[]) => ({
+    ...head,
+    rows: 0,
+    breaks: 0,
+    largest: null,
+    notes: [],
+    first: [],
+    unchecked,
+  });
+  if (!isFinal) return nothing(["the run goes on, and its summary is of another instant than its tables"]);
+  if (document === null) return nothing(["the archive has no summary of the run"]);
+  const read = summaryOf(document);
+  if (read === null) return nothing(["the summary document is not as the interface has it"]);
+  const unchecked: string[] = [];
+  const compared: {
+    readonly field: keyof typeof read;
+    readonly reported: bigint;
+    readonly found: bigint;
+    readonly unit: string;
+    readonly table: string;
+  }[] = [];
+  const scaled = ({ value, scale }: Exact) => value * 10n ** BigInt(common - scale);
+  const one = 10n ** BigInt(common);
+  const { currency } = read;
+  const counted = async (sql: string) =>
+    BigInt(String((await source.connection.runAndReadAll(sql)).getRows()[0]![0] ?? 0));
+  const lacks = (table: "orders" | "fills" | "equity" | "events") => {
+    const why = source.lacking(table);
+    if (why !== null) unchecked.push(why);
+    return why !== null;
+  };
+  if (!lacks("orders")) {
+    await source.showOnly("orders", source.run);
+    const found = await counted("SELECT count(*) FILTER (kind = 'SUBMITTED') FROM orders");
+    compared.push({
+      field: "orders",
+      reported: BigInt(read.orders) * one,
+      found: found * one,
+      unit: "orders",
+      table: "orders",
+    });
+  }
+  if (!lacks("fills")) {
+    await source.showOnly("fills", source.run);
+    const found = await counted("SELECT count(*) FROM fills");
+    compared.push({
+      field: "fills",
+      reported: BigInt(read.fills) * one,
+      found: found * one,
+      unit: "fills",
+      table: "fills",
+    });
+    const { scale } = exactType(source.exactTypes("fills"), "fee");
+    const wide = decimalSql({ precision: 38, scale });
+    const currencySql = `fee_currency = '${currency.replaceAll("'", "''")}'`;
+    const fees = await source.connection.runAndReadAll(
+      `SELECT CAST(coalesce(sum(CAST(fee AS ${wide})) FILTER (${currencySql}), 0) AS VARCHAR) FROM fills`,
+    );
+    compared.push({
+      field: "fees",
+      reported: scaled(signedExact(read.fees)),
+      found: scaled(signedExact(String(fees.getRows()[0]![0]))),
+      unit: currency,
+      table: "fills",
+    });
+  }
+  const ends = points === null ? null : endsOf(points, read);
+  if (points === null || ends === null)
+    unchecked.push(`there are no equity points of ${read.account}/${read.portfolio} in ${currency}`);
+  else {
+    const last = points.equity[ends.last]! * 10n ** BigInt(common - points.scale);
+    compared.push({
+      field: "final_equity",
+      reported: scaled(signedExact(read.final_equity)),
+      found: last,
+      unit: currency,
+      table: "equity",
+    });
+    if (moves === null) unchecked.push("the deposits before the first point are not known");
+    else {
+      let deposited = 0n;
+      for (let move = 0; move < moves.count && moves.ts[move]! <= points.ts[ends.first]!; move++) {
+        if (moves.isTransfer[move] === 1 && moves.key[move] === points.key[ends.first])
+          deposited += moves.amount[move]!;
+      }
+      const found = deposited * 10n ** BigInt(common - moves.scale);
+      compared.push({
+        field: "initial_equity",
+        reported: scaled(signedExact(read.initial_equity)),
+        found,
+        unit: currency,
+        table: "events",
+      });
+    }
+  }
+  const allowed = tolerance === null ? 0n : scaled(tolerance);
+  const wrong = compared.filter(({ reported, found }) => size(reported - found) > allowed);
+  const at = ends === null || points === null ? 0n : points.ts[ends.last]!;
+  const first = wrong.map(
+    ({ field, reported, found, unit, table }): Break => ({
+      at: formatTime(at),
+      amount: formatScaled(reported - found, common),
+      unit,
+      what: `${field} is ${formatScaled(reported, common)}, and ${formatScaled(found, common)} by the rows of ${table}`,
+      rows: table === "equity" ? [{ table, seq: String(points!.seq[ends!.last]) }] : [],
+      moreRows: 0,
+    }),
+  );
+  const largest = wrong.reduce(
+    (most, { reported, found }) => (size(reported - found) > size(most) ? reported - found : most),
+    0n,
+  );
+  return {
+    ...head,
+    rows: compared.length,
+    breaks: wrong.length,
+    largest: wrong.length === 0 ? null : formatScaled(largest, common),
+    notes: [],
+    first,
+    unchecked,
+  };
+}
+
+function summaryOf(document: Uint8Array): z.output<typeof summarySchema> | null {
+  try {
+    return summarySchema.safeParse(parseJson(new TextDecoder().decode(document))).data ?? null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+function signedExact(text: string): Exact {
+  if (!text.startsWith("-")) return exactOf(text);
+  const { value, scale } = exactOf(text.slice(1));
+  return { value: -value, scale };
+}
+
+function endsOf(
+  { count, key, keys }: PointColumns,
+  { account, portfolio, currency }: z.output<typeof summarySchema>,
+): { readonly first: number; readonly last: number } | null {
+  const own = keys.findIndex(
+    (one) => one.account === account && one.portfolio === portfolio && one.currency === currency,
+  );
+  const first = own < 0 ? -1 : key.indexOf(own);
+  return first < 0 ? null : { first, last: key.subarray(0, count).lastIndexOf(own) };
+}

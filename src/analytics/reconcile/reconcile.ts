@@ -1,0 +1,140 @@
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { openArchiveSource } from "../../archive/read/archive-source.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { formatScaled } from "../../model/fixed-point.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import { formatRun } from "../../model/run-argument.ts";
+import type { RunRef } from "../../model/source.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
+import { openViews } from "../query/open-views.ts";
+import type { Shortfall } from "../shortfall.ts";
+import { type BooksOptions, type BooksSource, checkBooks } from "./check-books.ts";
+import { checkMetrics } from "./check-metrics.ts";
+import { checkOrders } from "./check-orders.ts";
+import { checkSummary } from "./check-summary.ts";
+import { judged, type ReconciledRun, type ReconcileReport, verdictOf } from "./reconcile-report.ts";
+
+export interface ReconcileOptions extends BooksOptions {
+  readonly memoryLimitMb: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The tables that are reconciled. */
+export const reconciledTables = [
+  "fills",
+  "orders",
+  "bars",
+  "equity",
+  "metrics",
+  "events",
+] as const satisfies readonly TableName[];
+
+/**
+ * Reconciles runs of an archive: what the gateway reported against the rows that it reported it by. Throws
+ * `run_not_found` for a run that the archive does not have, `incomplete` where a table of one is not proven, and what
+ * the resolving of instruments throws.
+ */
+export async function reconcile(
+  archive: Archive,
+  runs: readonly RunRef[],
+  options: ReconcileOptions,
+): Promise<{ readonly report: ReconcileReport; readonly shortfall: Shortfall }> {
+  const manifests = await Promise.all(runs.map((run) => manifestOf(archive, run)));
+  for (const manifest of manifests) requireProven(manifest);
+  const { memoryLimitMb, signal } = options;
+  // one thread: the pass is what takes the time, and statistics come out the same every time
+  await using views = await openViews(archive, {
+    readManifests: async () => manifests,
+    allowIncomplete: false,
+    memoryLimitMb,
+    threads: 1,
+    signal,
+  });
+  const documents = openArchiveSource(archive);
+  const reconciled: ReconciledRun[] = [];
+  try {
+    await views.show(reconciledTables, signal);
+    for (const manifest of manifests) {
+      signal?.throwIfAborted();
+      const run = { instanceId: manifest.instanceId, runId: manifest.runId };
+      const source: BooksSource = {
+        run,
+        connection: views.connection,
+        showOnly: (name, of) => views.showOnly(name, of),
+        exactTypes: (table) => archive.exactTypes(table),
+        lacking: (table) => lacking(manifest, table),
+      };
+      const books = await checkBooks(source, options);
+      const { points, moves } = books;
+      const findings = [
+        ...books.findings,
+        await checkOrders(source),
+        await checkMetrics(source, points, moves),
+        await checkSummary(
+          source,
+          await documents.document(run, "summary"),
+          manifest.run.final,
+          points,
+          moves,
+          options.tolerance,
+        ),
+      ];
+      const checks = findings.map(judged);
+      reconciled.push({
+        instance: run.instanceId,
+        run: run.runId,
+        verdict: verdictOf(checks),
+        tolerance:
+          options.tolerance === null ? "0" : formatScaled(options.tolerance.value, options.tolerance.scale),
+        accounting: books.accounting,
+        costs: books.costs,
+        fillOrder: books.order,
+        instruments: [...books.instruments],
+        checks,
+      });
+    }
+  } catch (error) {
+    if (error instanceof RunvaultError) throw error;
+    throw await views.errorOf(error);
+  }
+  return { report: { version: 1, runs: reconciled }, shortfall: views.shortfall(reconciledTables) };
+}
+
+async function manifestOf(archive: Archive, run: RunRef): Promise<Manifest> {
+  const manifest = await archive.manifest(run);
+  if (manifest !== null) return manifest;
+  const names = (await archive.manifests()).map(({ instanceId, runId }) => formatRun({ instanceId, runId }));
+  const near = nearestName(formatRun(run), names);
+  throw new RunvaultError("invalid_argument", `the archive has no run ${formatRun(run)}`, {
+    place: { instance: run.instanceId, run: run.runId },
+    hint:
+      near === null
+        ? "`runvault runs` lists what it has."
+        : `Did you mean ${near}? \`runvault runs\` lists what the archive has.`,
+  });
+}
+
+/** Why a table's rows cannot be relied on; null where they can. */
+function lacking({ tables }: Manifest, table: TableName): string | null {
+  const entry = tables[table];
+  if (entry === undefined) return `${table} was not archived`;
+  return entry.proven?.state === "ABSENT" ? `${table} is absent: the gateway does not have it` : null;
+}
+
+/** Books of which rows may be missing do not balance, and nobody could tell why. */
+function requireProven({ instanceId, runId, tables }: Manifest): void {
+  const names = reconciledTables.filter(
+    (table) => tables[table] !== undefined && tables[table].proven === null,
+  );
+  const [table] = names;
+  if (table === undefined) return;
+  throw new RunvaultError(
+    "incomplete",
+    `nothing is proven of ${names.join(", ")} of ${formatRun({ instanceId, runId })}: its books cannot be reconciled`,
+    {
+      place: { instance: instanceId, run: runId, table },
+      hint: "`runvault runs` says why; archive the run again.",
+    },
+  );
+}
