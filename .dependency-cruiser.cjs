@@ -28,8 +28,8 @@ const folders = {
     within: ["present-files"],
   },
   "analytics/instruments": {
-    doors: ["read-instruments"],
-    within: ["instrument", "resolve-instruments", "run-facts"],
+    doors: ["instrument", "read-instruments"],
+    within: ["resolve-instruments", "run-facts"],
   },
   "analytics/performance": {
     doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark"],
