@@ -24,18 +24,20 @@ function runText(run: ReconciledRun): string {
   const lines = [`${name}  ${run.verdict}: ${words[run.verdict]}`];
   for (const taken of run.instruments) lines.push(`  instrument ${taken}`);
   for (const check of run.checks) lines.push(checkLine(check));
+  for (const { number, notes, breaks } of run.checks) {
+    if (breaks === 0) for (const note of notes) lines.push(`  note on ${number}: ${note}`);
+  }
   for (const check of run.checks.filter(({ breaks }) => breaks > 0)) lines.push("", ...breakLines(check));
   return `${lines.map(visible).join("\n")}\n`;
 }
 
-function checkLine({ number, name, verdict, rows, breaks, largest, reason, notes }: Check): string {
+function checkLine({ number, name, verdict, rows, breaks, largest, reason }: Check): string {
   const head = `  ${number}  ${verdict.padEnd(11)}  ${name.padEnd(30)}`;
   const seen = `${grouped(rows)} ${plural(rows, "row")}`;
   if (breaks > 0) {
     return `${head}  ${seen}, ${grouped(breaks)} ${plural(breaks, "break")}${largest === null ? "" : `, up to ${largest}`}`;
   }
-  const said = reason === null ? notes : [reason];
-  return `${head}  ${seen}${said.length === 0 ? "" : `; ${said.join("; ")}`}`;
+  return `${head}  ${seen}${reason === null ? "" : `; ${reason}`}`;
 }
 
 function breakLines({ number, name, formula, first, notes, reason }: Check): string[] {
