@@ -116,6 +116,9 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
       ...(books.markedAtFill === 0
         ? []
         : [`${books.markedAtFill} points come before a symbol's first bar and are marked at its last fill`]),
+      ...(books.after === 0
+        ? []
+        : [`${books.after} fills and events come after the last point, and are in none`]),
     ]),
     finding(3, kept.parts, unknown, [
       `${kept.accounting} accounting${options.accounting === "auto" ? ", found" : ""}`,

@@ -33,6 +33,8 @@ export interface Books {
   readonly flat: BreakLog;
   /** Points at which an open position was marked to its last fill, for its bars begin later. */
   readonly markedAtFill: number;
+  /** Fills and events behind the last point, which nothing reported says anything of. */
+  readonly after: number;
 }
 
 export interface BooksWalk {
@@ -190,7 +192,7 @@ export function walkBooks(walk: BooksWalk): Books {
       );
     }
   }
-  return { scale, sum, equity, kept, flat, markedAtFill };
+  return { scale, sum, equity, kept, flat, markedAtFill, after: fills.count - fill + moves.count - move };
 }
 
 /** An account in one currency, as far as the pass has come. */
