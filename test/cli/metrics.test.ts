@@ -95,9 +95,13 @@ describe("the figures of runs", () => {
     const document = await documentOf(runs[0]!, "--session", "bars");
     const { figures } = document.runs[0]!.sections[0]!.groups[0]!;
     expect(rows.length).toBeGreaterThan(30);
-    expect(Object.fromEntries(Object.entries(figures).map(([name, { value }]) => [name, value]))).toEqual(
-      Object.fromEntries(rows.map(({ metric, value }) => [metric, value])),
-    );
+    expect(Object.keys(figures).sort()).toEqual(rows.map(({ metric }) => metric).sort());
+    for (const { metric, value } of rows) {
+      const told = figures[metric]!.value;
+      // a plan over other runs as well may add up in another order
+      if (value === null) expect([metric, told]).toEqual([metric, null]);
+      else expect(Math.abs(Number(told) - value), metric).toBeLessThanOrEqual(1e-12 * Math.abs(value));
+    }
   });
 
   test("of trades follow the grouping, which the heading names, and keep the profit", async () => {
