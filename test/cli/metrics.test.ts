@@ -194,6 +194,18 @@ test("a benchmark that is the run itself: beta 1 and alpha 0", async () => {
   const { figures } = document.runs[0]!.sections[0]!.groups[0]!;
   expect(figures.beta!.value).toBeCloseTo(1, 9);
   expect(figures.alpha!.value).toBeCloseTo(0, 9);
+
+  // its first half is compared with that half alone, and the command says so
+  const lines = stdout.trimEnd().split("\n");
+  const half = Math.ceil(lines.length / 2);
+  await writeFile(file, `${lines.slice(0, half).join("\n")}\n`);
+  const asked = [runs[0]!, "--session", "bars", "--base", "first", "--benchmark", file];
+  const shorter = (await documentOf(...asked)).runs[0]!.sections[0]!.groups[0]!.figures.beta!;
+  expect(shorter).toMatchObject({ value: expect.closeTo(1, 9), n: half - 2 });
+  const { stdout: told } = await metrics(...asked);
+  expect(told.replaceAll(/\s+/g, " ")).toMatch(
+    /the benchmark's last price is of \S+: \d+ returns of the run behind it are compared with nothing/,
+  );
 });
 
 test("tables that are not proven are refused, unless that is allowed: then it is said at the top", async () => {

@@ -60,9 +60,7 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
     select: "i",
     more: benchmark.kind === "symbol" ? { benchmark: literal(benchmark.symbol) } : {},
   });
-  // a last price holds on for ever, so that pairs alone do not tell
-  const isOver = benchmark.kind === "prices" && benchmark.prices.ts.at(-1)! < instantOf(returns[0]!.ts);
-  if (paired.length > 0 && !isOver) return;
+  if (paired.length > 0) return;
   const span = (from: bigint, to: bigint) => `from ${formatTime(from)} to ${formatTime(to)}`;
   const own = span(instantOf(returns[0]!.ts), instantOf(returns.at(-1)!.ts));
   const { file, line, ts } =
@@ -80,10 +78,11 @@ export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly st
   const { benchmark } = measured.options;
   if (benchmark?.kind !== "prices") return [];
   const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
-  const [end, last] = [benchmark.prices.ts.at(-1)!, returns.at(-1)?.ts];
-  if (last === undefined || end >= instantOf(last)) return [];
-  const later = returns.filter(({ ts }) => instantOf(ts) > end).length;
+  const end = benchmark.prices.ts.at(-1)!;
+  const begins = returns.slice(0, -1).map(({ ts }) => instantOf(ts));
+  const later = begins.filter((ts) => ts >= end).length;
+  if (later === 0) return [];
   return [
-    `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "later return")} of the run ${later === 1 ? "is" : "are"} compared with it all the same`,
+    `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "return")} of the run behind it ${later === 1 ? "is" : "are"} compared with nothing`,
   ];
 }
