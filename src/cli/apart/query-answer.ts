@@ -2,7 +2,7 @@ import { createReadStream } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { writeAside } from "../../analytics/export/export-file.ts";
-import { readInstruments } from "../../analytics/instruments/read-instruments.ts";
+import type { InstrumentsFile } from "../../analytics/instruments/read-instruments.ts";
 import { openQuery, type QueryResult } from "../../analytics/query/query.ts";
 import { type Format, isTextFormat } from "../../analytics/render/format.ts";
 import { render } from "../../analytics/render/render.ts";
@@ -52,10 +52,17 @@ export async function toldAnswer(work: QueryWork, session: Session): Promise<Que
 /** Rows that a terminal is shown unless it is told otherwise. */
 const terminalRows = 1_000;
 
+/** What a file says of instruments: without one, nothing that reads YAML is loaded. */
+async function instrumentsIn(file: string | null): Promise<InstrumentsFile | null> {
+  if (file === null) return null;
+  const { readInstruments } = await import("../../analytics/instruments/read-instruments.ts");
+  return await readInstruments(file);
+}
+
 /** Runs the statement and writes its answer. */
 export async function answerQuery(work: QueryWork, session: Session): Promise<QueryAnswer> {
   const { format, to } = work;
-  const instruments = work.instruments === null ? null : await readInstruments(work.instruments);
+  const instruments = await instrumentsIn(work.instruments);
   const archive = await openArchive(work.archive);
   await using folders = new Disposables();
   let parquetFile = to?.aside;
