@@ -275,6 +275,11 @@ async function attach(locks: DuckDBConnection, layout: Layout, file: string): Pr
     // made just now, by this process or by one that may have removed it again between its opening here and its locking:
     // only of a file that was there before, and still is, everybody has the same lock
     await locks.run(`DETACH ${name}`);
+    if (performance.now() < lastMs) continue;
+    throw new RunvaultError("locked", "the lock file keeps being replaced", {
+      place: { file },
+      hint: "Run the same command again; if that does not help, find what removes files below locks/.",
+    });
   }
 }
 
