@@ -12,6 +12,7 @@ const shipped: ReadonlySet<string> = new Set([
   "BlueOak-1.0.0",
   "ISC",
   "MIT",
+  "Unlicense",
 ]);
 
 /** What may be in tools of ours besides. */
