@@ -32,7 +32,14 @@ const folders = {
     within: ["resolve-instruments", "run-facts"],
   },
   "analytics/performance": {
-    doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark"],
+    doors: [
+      "macro-rows",
+      "measure-runs",
+      "metrics-document",
+      "metrics-options",
+      "read-benchmark",
+      "section",
+    ],
     within: [],
   },
   "analytics/query": {
@@ -41,13 +48,12 @@ const folders = {
   },
   "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
-    doors: ["trade"],
+    doors: ["exposure", "run-trades", "trade"],
     within: [
       "average-cost",
       "bar-columns",
       "fifo-position",
       "fill-columns",
-      "run-trades",
       "trade-figures",
       "trade-tables",
       "traded-tables",
@@ -267,6 +273,11 @@ const folders = {
     doors: ["kubernetes-cronjob", "print-units", "unit-kind", "unit-plan"],
     within: [],
   },
+  report: { doors: ["report-runs", "write-report"], within: [] },
+  "report/charts": { doors: [], within: ["chart"] },
+  "report/page": { doors: [], within: [] },
+  "report/read": { doors: [], within: [] },
+  "report/sections": { doors: [], within: [] },
   serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },
   "serve/auth": {
     doors: ["host-names", "token-list"],
