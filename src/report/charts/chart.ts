@@ -13,14 +13,16 @@ export interface Chart {
   readonly wide: string;
   /** The same at 330 px, drawn anew and not scaled: its text is as large. */
   readonly narrow: string;
-  /** The figures behind the drawing, as text for people; the last row says so where rows were left out. */
+  /** The figures behind the drawing, as text for people. */
   readonly numbers: ChartNumbers;
 }
 
 export interface ChartNumbers {
   readonly columns: readonly string[];
-  /** As many cells a row as there are columns. */
+  /** As many cells a row as there are columns; some sixty rows at most. */
   readonly rows: readonly (readonly string[])[];
+  /** What was left out: `60 of 45,031 points`; empty where nothing was. */
+  readonly note: string;
 }
 
 /** Why a chart was not drawn: `no fills`. */
