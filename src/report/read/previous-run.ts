@@ -1,5 +1,5 @@
-import { measureRuns } from "../../analytics/performance/measure-runs.ts";
 import type { MeasureOptions } from "../../analytics/performance/measure-runs.ts";
+import { measureRuns } from "../../analytics/performance/measure-runs.ts";
 import type { MetricsRun } from "../../analytics/performance/metrics-document.ts";
 import type { Archive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";

@@ -37,7 +37,9 @@ export async function readEvents({ connection }: MeasuredRun): Promise<EventsRea
     ORDER BY ts_event, seq`);
   const events = result.getRows().map(([ts, kind, severity, message, amount]) => ({
     ...{ ts: instantOf(ts), kind: String(kind), severity: String(severity), message: String(message) },
-    amount: String(amount).replace(/(\.\d*?)0+(?=\s|$)/, "$1").replace(/\.(?=\s|$)/, ""),
+    amount: String(amount)
+      .replace(/(\.\d*?)0+(?=\s|$)/, "$1")
+      .replace(/\.(?=\s|$)/, ""),
   }));
   return { count: kinds.reduce((sum, { count }) => sum + count, 0), events, kinds };
 }

@@ -1,6 +1,6 @@
+import type { InstrumentsFile } from "../../analytics/instruments/read-instruments.ts";
 import { reconcile } from "../../analytics/reconcile/reconcile.ts";
 import type { ReconciledRun } from "../../analytics/reconcile/reconcile-report.ts";
-import type { InstrumentsFile } from "../../analytics/instruments/read-instruments.ts";
 import type { Archive } from "../../archive/archive.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";

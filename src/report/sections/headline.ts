@@ -1,0 +1,73 @@
+import { noFigure } from "../../analytics/figure.ts";
+import { figureLabel } from "../../analytics/render/figure-text.ts";
+import { signedText } from "../page/figure-cell.ts";
+import { type Html, html, nothing } from "../page/html.ts";
+import { notes, overPanels } from "./page-section.ts";
+import { groupOf, type Panel, type Reported, sectionOf } from "./reported.ts";
+
+/** The eight figures, each with its section. */
+const figures = [
+  ["performance", "total_return"],
+  ["performance", "cagr"],
+  ["performance", "sharpe"],
+  ["performance", "sortino"],
+  ["performance", "max_drawdown"],
+  ["performance", "volatility"],
+  ["trades", "profit_factor"],
+  ["trades", "fees"],
+] as const;
+
+/** The eight figures of each panel, those of other runs or of the run before beneath. */
+export async function headline(reported: Reported, panels: readonly Panel[]): Promise<Html> {
+  const { previous } = reported;
+  const grids = await overPanels(panels, (panel) => grid(panel, reported));
+  const before =
+    previous === null
+      ? []
+      : "reason" in previous
+        ? [`${previous.reason.slice(0, 1).toUpperCase()}${previous.reason.slice(1)}.`]
+        : [`Beneath: the run before, ${previous.told.run}.`];
+  return html`<section id="figures" aria-label="Figures">\n${grids}${notes(panels.length === 0 ? [] : [conventionsOf(reported), ...before])}</section>\n`;
+}
+
+function conventionsOf({ runs }: Reported): string {
+  const told = runs[0]!.told;
+  const of = (name: string) => sectionOf(told, name)?.conventions ?? "";
+  return `Returns: ${of("performance")}. Trades: ${of("trades")}.`;
+}
+
+function grid(panel: Panel, { previous }: Reported): Html {
+  const { members } = panel;
+  const isOnly = members.length === 1;
+  const cells = figures.map(([section, name]) => {
+    const told = members.map(({ run, key }) => {
+      const figure =
+        groupOf(run.told, section, key)?.figures[name] ??
+        noFigure(sectionOf(run.told, section)?.absent ?? missing[section]);
+      return { run, figure, text: signedText(name, figure) };
+    });
+    const unit = told.find(({ figure }) => figure.value !== null)?.figure;
+    const money = name === "fees" && unit !== undefined && unit.value !== null ? ` ${unit.unit}` : "";
+    const values = told.map(({ run, figure, text }) => {
+      const swatch = isOnly ? nothing : html`<span class="swatch run-${run.number}"></span>`;
+      const shown = html`<span class="value">${swatch}${text}${figure.value === null || money === "" ? nothing : html`<span class="unit">${money}</span>`}</span>`;
+      return figure.value === null && isOnly
+        ? html`${shown}<span class="reason">${figure.reason}</span>`
+        : shown;
+    });
+    const label = figureLabel(name);
+    return html`<div><dt>${label}</dt><dd>${values}${beneath(section, name, panel, previous)}</dd></div>\n`;
+  });
+  return html`<dl class="eight${isOnly ? "" : " several"}">\n${cells}</dl>\n`;
+}
+
+const missing = { performance: "no equity rows of it", trades: "no fills" } as const;
+
+/** The same figure of the run before. */
+function beneath(section: string, name: string, { members }: Panel, previous: Reported["previous"]): Html {
+  const [only] = members;
+  if (previous === null || "reason" in previous || only === undefined) return nothing;
+  const figure = groupOf(previous.told, section, only.key)?.figures[name];
+  if (figure === undefined) return nothing;
+  return html`<span class="before">before ${signedText(name, figure)}</span>`;
+}
