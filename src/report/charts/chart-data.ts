@@ -100,7 +100,11 @@ export interface ProfitData extends Noted {
   readonly currency: string;
   /** `hour`: keys 0 to 23, of the exit in UTC. `weekday`: keys 1 (Monday) to 7. Absent ones are drawn as none. */
   readonly by: "symbol" | "venue" | "side" | "hour" | "weekday";
-  readonly groups: readonly { readonly key: string | number; readonly net: number; readonly trades: number }[];
+  readonly groups: readonly {
+    readonly key: string | number;
+    readonly net: number;
+    readonly trades: number;
+  }[];
 }
 
 /** For `funnelChart`: orders by their last state, which add up to those submitted. */
