@@ -1,0 +1,120 @@
+import type { TopLevelSpec } from "vega-lite";
+import type { Chart, ChartNumbers } from "../chart.ts";
+import { type Frame, narrowFrame, plainFrame, wideFrame } from "./frame.ts";
+import type { Layer } from "./layer.ts";
+import { renderSvg } from "./render-svg.ts";
+
+/** One plot: layers on the same axes. */
+export interface Panel {
+  /** Of the plot alone, px. */
+  readonly height: number;
+  /** Room above it, for a legend, px. */
+  readonly above: number;
+  readonly layers: readonly Layer[];
+}
+
+/** Plots above each other, all as wide. */
+export interface Drawing {
+  readonly panels: readonly Panel[];
+  /** Room for the labels of the axes, px. */
+  readonly left: number;
+  readonly right: number;
+  /** Beneath the last panel, and beneath each before it. */
+  readonly bottom: number;
+  readonly between?: number;
+}
+
+export interface ChartDescription {
+  readonly id: string;
+  readonly title: string;
+  readonly caption: string;
+  /** What a screen reader says in place of the drawing: what it shows, in a sentence. */
+  readonly label: string;
+  readonly numbers: ChartNumbers;
+  /** Draws it into a frame: called for each width. */
+  draw(frame: Frame): Drawing;
+}
+
+/** Draws a chart at both widths, and writes its spec. */
+export async function drawChart(description: ChartDescription): Promise<Chart> {
+  const { id, title, caption, label, numbers } = description;
+  const [wide, narrow] = await Promise.all(
+    [wideFrame, narrowFrame].map(async (frame) => {
+      const drawing = description.draw(frame);
+      return await renderSvg(specOf(drawing, frame), sizeOf(drawing, frame), label);
+    }),
+  );
+  const spec = specOf(description.draw(plainFrame), plainFrame);
+  return {
+    id,
+    title,
+    caption,
+    spec: {
+      $schema: "https://vega.github.io/schema/vega-lite/v6.json",
+      description: label,
+      background: plainFrame.paint("paper"),
+      ...spec,
+    },
+    wide: wide!,
+    narrow: narrow!,
+    numbers,
+  };
+}
+
+/** How wide the plot is in a frame, px. */
+export function plotWidth(frame: Frame, { left, right }: Pick<Drawing, "left" | "right">): number {
+  return frame.width - left - right;
+}
+
+function spacingOf({ panels, between = 0 }: Drawing): number {
+  return between + Math.max(0, ...panels.slice(1).map(({ above }) => above));
+}
+
+function sizeOf(drawing: Drawing, frame: Frame) {
+  const { panels, left, right, bottom } = drawing;
+  const heights = panels.reduce((sum, { height }) => sum + height, 0);
+  return {
+    plotWidth: plotWidth(frame, drawing),
+    plotHeight: heights + spacingOf(drawing) * (panels.length - 1),
+    margin: { left, right, top: panels[0]!.above + 8, bottom },
+  };
+}
+
+function specOf(drawing: Drawing, frame: Frame): TopLevelSpec {
+  const width = plotWidth(frame, drawing);
+  const plots = drawing.panels.map(({ height, layers }) => ({ width, height, layer: [...layers] }));
+  const config = configOf(frame);
+  const [only, ...more] = plots;
+  if (more.length === 0) return { ...only!, config };
+  return { vconcat: plots, spacing: spacingOf(drawing), bounds: "flush", config };
+}
+
+function configOf({ paint, fontSize, fontFamily }: Frame) {
+  return {
+    background: "transparent",
+    font: fontFamily,
+    view: { stroke: null },
+    // vega describes marks and axes at length; what a mark is worth saying is its description
+    aria: true,
+    mark: { aria: false },
+    axis: {
+      aria: false,
+      domain: false,
+      ticks: false,
+      grid: false,
+      gridColor: paint("line"),
+      domainColor: paint("muted"),
+      labelColor: paint("muted"),
+      labelFontSize: fontSize,
+      labelPadding: 6,
+      labelLimit: 0,
+      labelOverlap: false,
+      labelBound: false,
+      labelFlush: false,
+      titleColor: paint("muted"),
+      titleFontSize: fontSize,
+      titleFontWeight: "normal" as const,
+    },
+    text: { fontSize },
+  };
+}
