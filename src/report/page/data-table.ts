@@ -4,6 +4,8 @@ export interface TableColumn {
   readonly title: HtmlValue;
   /** Numbers stand to the right, digit under digit. */
   readonly isNumber?: boolean;
+  /** Long text, which is broken into lines. */
+  readonly isText?: boolean;
 }
 
 export interface DataTable {
@@ -18,7 +20,10 @@ export interface DataTable {
 
 /** A table that scrolls by itself where it is wider than the page. */
 export function dataTable({ caption, isCaptionHidden, columns, rows, className }: DataTable): Html {
-  const kind = (index: number): Html => (columns[index]?.isNumber ? html` class="n"` : nothing);
+  const kind = (index: number): Html => {
+    if (columns[index]?.isNumber) return html` class="n"`;
+    return columns[index]?.isText ? html` class="t"` : nothing;
+  };
   return html`<div class="scroll" role="region" tabindex="0" aria-label="${caption}">
 <table class="${className ?? "data"}"><caption${isCaptionHidden ? html` class="unseen"` : nothing}>${caption}</caption>
 <thead><tr>${columns.map(({ title }, index) => html`<th scope="col"${kind(index)}>${title}</th>`)}</tr></thead>

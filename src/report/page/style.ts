@@ -53,18 +53,26 @@ caption{text-align:left;font-weight:600;padding:16px 0 6px;font-size:14px}
 th,td{text-align:left;padding:6px 18px 6px 0;border-bottom:1px solid var(--line);vertical-align:baseline;font-weight:400}
 th:last-child,td:last-child{padding-right:0}
 thead th{color:var(--muted);font-size:12.5px;white-space:nowrap}
-.n{text-align:right;white-space:nowrap}
-tbody th{white-space:nowrap}
-.figures{width:auto;min-width:min(100%,420px)}
-.card th{color:var(--muted);width:1%;padding-right:28px}
-.card thead{font-size:14px}
-.card thead th:first-child{position:relative}
-.card td{overflow-wrap:anywhere;min-width:15ch}
+.n{text-align:right}
+td,tbody th{white-space:nowrap}
+.t,.card td{white-space:normal;overflow-wrap:anywhere;min-width:18ch}
+.figures,.facts{width:auto;min-width:min(100%,420px)}
+.facts th{color:var(--muted);padding-right:32px}
+.card tbody th{color:var(--muted);width:1%;padding-right:36px}
+.card.one thead{display:none}
+.card.one tr:first-child>*{border-top:1px solid var(--line)}
+.trades{font-size:13px}
+.trades th,.trades td{padding-right:13px}
+.list{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));column-gap:44px;margin:0 0 8px}
+.list div{display:flex;justify-content:space-between;align-items:baseline;gap:12px;padding:6px 0;border-bottom:1px solid var(--line);font-size:14px}
+.list dt{color:var(--muted)}
+.list dd{margin:0;text-align:right;white-space:nowrap}
+.list .unit{color:var(--muted);font-size:12.5px}
 .months{border-spacing:3px;border-collapse:separate;width:100%}
 .months th,.months td{border:0;padding:0;text-align:right}
 .months tbody th{text-align:left;padding-right:10px;color:var(--muted)}
 .months thead th{padding:0 8px 2px}
-.months thead th:first-child{padding-left:0}
+.months thead th:first-child{padding-left:0;text-align:left}
 .tint,.months .none{display:block;padding:4px 8px;border-radius:3px;white-space:nowrap}
 ${tints}
 .eight{display:grid;grid-template-columns:repeat(8,minmax(0,1fr));margin:0;border-top:1px solid var(--line);border-bottom:1px solid var(--line)}
@@ -72,7 +80,6 @@ ${tints}
 .eight dt{color:var(--muted);font-size:13px;line-height:1.3;min-height:17px}
 .eight dd{margin:4px 0 0}
 .eight .value{display:block;font-size:21px;font-weight:640;line-height:1.35;letter-spacing:-.01em;white-space:nowrap}
-.eight .unit{font-size:13px;font-weight:400;color:var(--muted);letter-spacing:0}
 .eight .before,.eight .reason{display:block;color:var(--muted);font-size:12.5px;line-height:1.35}
 .eight.several .value{font-size:16px}
 .chart{margin:0 0 26px}
@@ -86,6 +93,7 @@ code{font:12px/1.4 ui-monospace,"SF Mono",Menlo,Consolas,monospace;overflow-wrap
 @media screen and (max-width:1027px){
 .chart .wide{display:none}.chart .narrow{display:block;max-width:620px}
 .eight{grid-template-columns:repeat(4,minmax(0,1fr))}
+.list{grid-template-columns:repeat(2,minmax(0,1fr))}
 }
 @media screen and (max-width:600px){
 main{padding:24px 16px 48px}
@@ -94,8 +102,8 @@ h1{font-size:23px}
 .eight div{padding:11px 10px 11px 0}
 section{margin-top:34px;padding-top:24px}
 .figures{width:100%}
-.card th{padding-right:14px;white-space:normal}
-.card td{min-width:20ch}
+.list{grid-template-columns:minmax(0,1fr)}
+.card tbody th{padding-right:16px}
 }
 @media print{
 :root{color-scheme:light;${light}--paper:#fff}
@@ -113,7 +121,12 @@ table{font-size:8.5pt}
 .tint,.months .none{padding:3px 3px}
 .months thead th{padding:0 3px 2px}
 th,td{padding:4px 8px 4px 0}
-tbody th,.n{white-space:normal}
+td,tbody th{white-space:normal}
+.n{white-space:nowrap}
+.trades{font-size:7pt}
+.trades th,.trades td{padding-right:5px}
+.list{column-gap:24px}
+.list div{font-size:9pt;padding:3px 0}
 .chart details{display:none}
 .eight{grid-template-columns:repeat(4,1fr)}
 .pill,.tint,.swatch,.chart svg{-webkit-print-color-adjust:exact;print-color-adjust:exact}

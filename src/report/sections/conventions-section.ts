@@ -33,15 +33,19 @@ function sectionTable({ members }: Panel, name: string, title: string, conventio
   const isOnly = own.length === 1;
   const known = (figure: string) =>
     own.flatMap(({ figures }) => figures[figure] ?? []).find(({ value }) => value !== null);
+  const spans = (figure: string) =>
+    [...new Set(own.map(({ figures }) => figures[figure]).flatMap(spanOf))].join("; ");
+  const all = new Set(names.map(spans).filter((text) => text !== ""));
+  const isOneSpan = all.size <= 1;
   const table = dataTable({
     caption: `${title}: ${conventions}`,
     columns: [
       { title: "Figure" },
       ...own.map(({ run }) => ({ title: isOnly ? "Value" : runHead(run, false), isNumber: true })),
       { title: "Unit" },
-      { title: "Convention" },
+      { title: "Convention", isText: true },
       { title: "n", isNumber: true },
-      { title: "Over" },
+      ...(isOneSpan ? [] : [{ title: "Over", isText: true }]),
     ],
     rows: names.map((figure) => {
       const found = known(figure);
@@ -49,31 +53,26 @@ function sectionTable({ members }: Panel, name: string, title: string, conventio
         figures[figure] === undefined ? "–" : figureCell(figure, figures[figure]),
       );
       if (found === undefined || found.value === null)
-        return [figureLabel(figure), ...cells, "–", "–", "–", "–"];
+        return [figureLabel(figure), ...cells, "–", "–", "–", ...(isOneSpan ? [] : ["–"])];
       const counts = own.flatMap(({ figures }) => {
         const one = figures[figure];
         return one === undefined || one.value === null ? [] : [grouped(one.n)];
       });
-      const over = own.map(({ run, figures }) => ({ run, figure: figures[figure] })).flatMap(spanOf);
       return [
         ...[figureLabel(figure), ...cells, found.unit, found.convention],
         [...new Set(counts)].join(" / "),
-        [...new Set(over)].join("; "),
+        ...(isOneSpan ? [] : [spans(figure)]),
       ];
     }),
   });
-  const all = own.flatMap(({ run, figures }) =>
+  const figures = own.flatMap(({ run, figures }) =>
     Object.entries(figures).map(([one, figure]) => ({ name: one, of: isOnly ? "" : run.label, figure })),
   );
-  return html`${table}${reasons(reasonsOf(all))}`;
+  const over = isOneSpan ? [...all].map((span) => html`<p class="note">Over ${span}.</p>\n`) : [];
+  return html`${table}${over}${reasons(reasonsOf(figures))}`;
 }
 
-function spanOf({
-  figure,
-}: {
-  readonly run: ReportedRun;
-  readonly figure: Figure | undefined;
-}): readonly string[] {
+function spanOf(figure: Figure | undefined): readonly string[] {
   if (figure === undefined || figure.value === null) return [];
   return [spanText(parseTime(figure.from), parseTime(figure.to))];
 }

@@ -55,7 +55,7 @@ ${dataTable({
     { title: "Kind" },
     { title: "Severity" },
     { title: "Amount", isNumber: true },
-    { title: "Message" },
+    { title: "Message", isText: true },
   ],
   rows: events
     .slice(0, most)

@@ -1,4 +1,4 @@
-import { noFigure } from "../../analytics/figure.ts";
+import { type Figure, noFigure } from "../../analytics/figure.ts";
 import { figureLabel } from "../../analytics/render/figure-text.ts";
 import { signedText } from "../page/figure-cell.ts";
 import { type Html, html, nothing } from "../page/html.ts";
@@ -44,21 +44,28 @@ function grid(panel: Panel, { previous }: Reported): Html {
       const figure =
         groupOf(run.told, section, key)?.figures[name] ??
         noFigure(sectionOf(run.told, section)?.absent ?? missing[section]);
-      return { run, figure, text: signedText(name, figure) };
+      return { run, figure, text: headText(name, figure) };
     });
-    const unit = told.find(({ figure }) => figure.value !== null)?.figure;
-    const money = name === "fees" && unit !== undefined && unit.value !== null ? ` ${unit.unit}` : "";
+    const money =
+      name === "fees" ? told.flatMap(({ figure }) => (figure.value === null ? [] : figure.unit)) : [];
     const values = told.map(({ run, figure, text }) => {
       const swatch = isOnly ? nothing : html`<span class="swatch run-${run.number}"></span>`;
-      const shown = html`<span class="value">${swatch}${text}${figure.value === null || money === "" ? nothing : html`<span class="unit">${money}</span>`}</span>`;
+      const shown = html`<span class="value">${swatch}${text}</span>`;
       return figure.value === null && isOnly
         ? html`${shown}<span class="reason">${figure.reason}</span>`
         : shown;
     });
-    const label = figureLabel(name);
+    const label = [figureLabel(name), ...new Set(money)].join(", ");
     return html`<div><dt>${label}</dt><dd>${values}${beneath(section, name, panel, previous)}</dd></div>\n`;
   });
   return html`<dl class="eight${isOnly ? "" : " several"}">\n${cells}</dl>\n`;
+}
+
+/** As elsewhere, but for money in the thousands without cents: there is no room for them. */
+function headText(name: string, figure: Figure): string {
+  const text = signedText(name, figure);
+  const isLarge = name === "fees" && figure.value !== null && Math.abs(Number(figure.value)) >= 10_000;
+  return isLarge ? text.replace(/\.\d+$/, "") : text;
 }
 
 const missing = { performance: "no equity rows of it", trades: "no fills" } as const;

@@ -24,6 +24,7 @@ export const provenanceSection: PageSection = {
     ]);
     return html`${runs.map((run) => runHtml(run, reported))}${dataTable({
       caption: "Options",
+      className: "data facts",
       columns: [{ title: "Option" }, { title: "Value" }],
       rows: asked,
     })}${options.allowIncomplete ? html`<p class="note">Rows that nothing proves were allowed.</p>\n` : nothing}`;
@@ -49,6 +50,7 @@ function runHtml({ name, label, read: { manifest } }: ReportedRun, { runs, optio
   const files = views.flatMap(({ table, view }) => (view?.parquet ?? []).map((file) => ({ table, ...file })));
   return html`${heading}${dataTable({
     caption: `The archive's word on ${name}`,
+    className: "data facts",
     columns: [{ title: "Of the run" }, { title: "Value" }],
     rows: facts,
   })}${dataTable({

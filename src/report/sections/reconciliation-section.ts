@@ -29,8 +29,7 @@ function verdict(run: ReconciledRun): Html {
       ? []
       : [`fills of one instant in the order of ${fillOrder === "key" ? "their keys" : "their trade ids"}`]),
   ];
-  const sentence = verdictText(run);
-  return html`<p class="verdict">${sentence}${how.length === 0 ? "" : `; ${how.join(", ")}`}.</p>
+  return html`<p class="verdict">Verdict: ${verdictText(run)}${how.length === 0 ? "" : `; ${how.join(", ")}`}.</p>
 ${dataTable({
   caption: "The eight checks",
   isCaptionHidden: true,
@@ -40,7 +39,7 @@ ${dataTable({
     { title: "Rows", isNumber: true },
     { title: "Breaks", isNumber: true },
     { title: "Largest", isNumber: true },
-    { title: "What has to hold" },
+    { title: "What has to hold", isText: true },
   ],
   rows: checks.map((check) => [
     `${check.number} ${check.name}`,
@@ -65,8 +64,8 @@ function breaks({ number, name, first, breaks: all }: Check): Html {
     columns: [
       { title: "UTC" },
       { title: "Amount", isNumber: true },
-      { title: "What is wrong" },
-      { title: "Rows to look at (table, seq)" },
+      { title: "What is wrong", isText: true },
+      { title: "Rows to look at (table, seq)", isText: true },
     ],
     rows: first.map(({ at, amount, unit, what, rows, moreRows }) => [
       instantText(parseTime(at)),

@@ -30,7 +30,7 @@ export function runCard({ runs, options }: Reported): Html {
   const card = dataTable({
     caption: isOnly ? "The run" : "The runs",
     isCaptionHidden: true,
-    className: "card",
+    className: isOnly ? "card one" : "card",
     columns: [
       { title: html`<span class="unseen">Of the run</span>` },
       ...runs.map((run) => ({

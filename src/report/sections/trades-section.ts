@@ -33,11 +33,12 @@ export const tradesSection: PageSection = {
   render: async (page: PageParts) => {
     const { runs } = page.reported;
     const told = page.panels.filter(({ members }) => tradedBy(members).length > 0);
+    // what was taken for the instruments stands in the run card
     const said = runs.flatMap((run) => sectionOf(run.told, "trades")?.notes ?? []);
     if (told.length === 0) return empty(absences(runs, "trades")[0] ?? "no fills");
     const conventions = sectionOf(runs[0]!.told, "trades")?.conventions ?? "";
     const body = await overPanels(told, (panel) => panelHtml(panel, page));
-    return html`<p class="note">Trades are ${conventions}.</p>\n${body}${notes(said.filter((text) => text !== "no fills"))}`;
+    return html`<p class="note">Trades are ${conventions}.</p>\n${body}${notes(said.filter((text) => !/^(?:no fills$|instrument )/.test(text)))}`;
   },
 };
 
@@ -131,6 +132,7 @@ function extremes(
 function tradeTable(caption: string, trades: readonly ToldTrade[]): Html {
   return dataTable({
     caption,
+    className: "data trades",
     columns: [
       { title: "Symbol" },
       { title: "Side" },
