@@ -8,7 +8,7 @@ import { allNames, reasons } from "../page/figures-table.ts";
 import { type Html, html } from "../page/html.ts";
 import { spanText } from "../page/time-text.ts";
 import { empty, overPanels, type PageParts, type PageSection, runHead } from "./page-section.ts";
-import { groupOf, type Panel, type ReportedRun } from "./reported.ts";
+import { groupOf, type Panel } from "./reported.ts";
 
 /** Every figure with how it was computed, of how many values, and over which time. */
 export const conventionsSection: PageSection = {
