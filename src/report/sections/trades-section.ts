@@ -122,11 +122,15 @@ function extremes(
   return [
     best.length === 0
       ? html`<p class="note">No winning trade${of}.</p>\n`
-      : tradeTable(`The ${best.length} best trades${of}, in ${currency}`, best),
+      : tradeTable(`${rankedText(best.length, "best")}${of}, in ${currency}`, best),
     worst.length === 0
       ? html`<p class="note">No losing trade${of}.</p>\n`
-      : tradeTable(`The ${worst.length} worst trades${of}, in ${currency}`, worst),
+      : tradeTable(`${rankedText(worst.length, "worst")}${of}, in ${currency}`, worst),
   ];
+}
+
+function rankedText(count: number, which: string): string {
+  return count === 1 ? `The ${which} trade` : `The ${count} ${which} trades`;
 }
 
 function tradeTable(caption: string, trades: readonly ToldTrade[]): Html {
