@@ -7,7 +7,7 @@ import type { Frame } from "./drawing/frame.ts";
 import type { Layer } from "./drawing/layer.ts";
 import { legend } from "./drawing/legend.ts";
 import { countOf, durationText, priceText, timeText } from "./drawing/number-text.ts";
-import { indexAt, mostRows } from "./drawing/readings.ts";
+import { mostRows } from "./drawing/readings.ts";
 import { timeAxis } from "./drawing/time-axis.ts";
 import { valueAxis } from "./drawing/value-axis.ts";
 
@@ -20,7 +20,7 @@ export async function candlesChart(data: CandlesData): Promise<Chart | NoChart> 
   if (bars.times.length === 0) return { id, title, reason: `no bars of ${symbol}` };
   const candles = candlesOf(bars, mostCandles.wide);
   const buys = fills.isBuy.reduce((sum, isBuy) => sum + isBuy, 0);
-  const marks = fillMarks(fills, candles);
+  const shown = fillMarks(fills, candles, mostMarks.wide).length;
   const counted = `${countOf(buys, "buy")} and ${countOf(fills.times.length - buys, "sell")}`;
   const rows = candles.length <= mostRows ? candles : candlesOf(bars, mostRows);
   return await drawChart({
@@ -29,8 +29,8 @@ export async function candlesChart(data: CandlesData): Promise<Chart | NoChart> 
     caption: [
       `${timeText(bars.times[0]!)} to ${timeText(bars.times.at(-1)! + bars.intervalMs)} UTC, ${counted}.`,
       `Bars of ${durationText(bars.intervalMs)}${candles[0]!.bars > 1 ? `, ${candles[0]!.bars} to a candle` : ""}.`,
-      marks.length < fills.times.length
-        ? "Fills of one side within one candle are one mark, at their average price."
+      shown < fills.times.length
+        ? "Fills of one side that lie near each other in time are one mark, at their average price."
         : "",
       note,
     ]
@@ -53,6 +53,8 @@ export async function candlesChart(data: CandlesData): Promise<Chart | NoChart> 
 }
 
 const mostCandles = { wide: 240, narrow: 80 };
+/** Of one side. */
+const mostMarks = { wide: 90, narrow: 28 };
 
 interface FillMark {
   readonly t: number;
@@ -65,7 +67,7 @@ function draw(frame: Frame, { bars, fills }: CandlesData): Drawing {
   const { fontSize, isNarrow, paint } = frame;
   const height = isNarrow ? 200 : 320;
   const candles = candlesOf(bars, isNarrow ? mostCandles.narrow : mostCandles.wide);
-  const marks = fillMarks(fills, candles);
+  const marks = fillMarks(fills, candles, isNarrow ? mostMarks.narrow : mostMarks.wide);
   const y = valueAxis(
     [...candles.flatMap(({ low, high }) => [low, high]), ...marks.map(({ price }) => price)],
     { fontSize, ticks: isNarrow ? 4 : 6 },
@@ -92,7 +94,7 @@ function draw(frame: Frame, { bars, fills }: CandlesData): Drawing {
   return {
     left,
     right,
-    bottom: fontSize * 2 + 18,
+    bottom: time.height,
     panels: [
       {
         height,
@@ -164,23 +166,21 @@ function candleText({ from, open, high, low, close }: Candle): string {
   return `${timeText(from)}\nopen ${priceText(open)}, high ${priceText(high)}, low ${priceText(low)}, close ${priceText(close)}`;
 }
 
-/** A mark a fill; where there are many, one for those of a side within a candle, at their average price. */
+/** A mark a fill; where there are many, one for those of a side within a stretch of time, at their average price. */
 function fillMarks(
   { times, prices, quantities, isBuy }: CandlesData["fills"],
   candles: readonly Candle[],
+  most: number,
 ): FillMark[] {
   const known = Array.from(times.keys()).filter((index) => Number.isFinite(prices[index]));
   const side = (index: number) => (isBuy[index] === 1 ? "Buy" : "Sell");
-  if (known.length <= candles.length) {
-    return known.map((index) => ({
-      t: times[index]!,
-      price: prices[index]!,
-      isBuy: isBuy[index] === 1,
-      text: `${side(index)} ${priceText(quantities[index]!)} at ${priceText(prices[index]!)}, ${timeText(times[index]!)}`,
-    }));
-  }
-  const starts = Float64Array.from(candles, ({ from }) => from);
-  const groups = Map.groupBy(known, (index) => `${side(index)} ${indexAt(starts, times[index]!)}`);
+  const start = candles[0]!.from;
+  const stretchMs = (candles.at(-1)!.to - start) / most;
+  const stretch = (index: number) =>
+    Math.min(most - 1, Math.max(0, Math.floor((times[index]! - start) / stretchMs)));
+  const groups = Map.groupBy(known, (index) =>
+    known.length <= most ? String(index) : `${side(index)} ${stretch(index)}`,
+  );
   return [...groups.values()].map((own) => {
     const quantity = own.reduce((sum, index) => sum + quantities[index]!, 0);
     const value = own.reduce((sum, index) => sum + quantities[index]! * prices[index]!, 0);

@@ -104,7 +104,7 @@ function draw(frame: Frame, events: readonly Event[], rows: readonly KindRow[]):
   return {
     left,
     right,
-    bottom: fontSize * 2 + 18,
+    bottom: time.height,
     panels: [
       {
         height: rows.length * rowHeight,

@@ -70,7 +70,7 @@ export async function rollingChart(data: RollingData): Promise<Chart | NoChart> 
           {
             heading: "Volatility",
             unit: "percent",
-            hasZero: true,
+            hasZero: false,
             hasLegend: false,
             lines: runs.map(({ name, times, volatility }, run) => ({
               name,

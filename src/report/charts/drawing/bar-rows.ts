@@ -51,7 +51,7 @@ export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarO
       ...(options.isWhole === undefined ? {} : { isWhole: options.isWhole }),
     });
   const shared = axisFor(rows);
-  const axisHeight = fontSize * 2 + 20;
+  const axisHeight = fontSize + 12 + (axisTitle === "" ? 0 : fontSize + 8);
   return {
     left,
     right,
@@ -108,7 +108,7 @@ function barLayers(
 ): Layer[] {
   const { fontSize, paint } = frame;
   const { labelRoom, valueAt, rowHeight, isLabelled, axisTitle } = room;
-  const position = positionEncoding(axis, "from", frame, { title: axisTitle, hasGrid: true });
+  const position = positionEncoding(axis, "from", frame, { title: axisTitle || null, hasGrid: true });
   const x = isLabelled ? position : { ...position, title: null, axis: { ...position.axis, labels: false } };
   const values = rows.map((row, index) => ({
     ...row,

@@ -39,7 +39,8 @@ export function histogram(lists: readonly Float64Array[]): Histogram {
     [low, high] = [low - room, high + room];
   }
   const advised = (2 * (at(0.75) - at(0.25))) / Math.cbrt(all.length);
-  const wanted = advised > 0 ? (high - low) / advised : 10;
+  // d3 rounds to the nearest step, mostly to a wider one
+  const wanted = advised > 0 ? (1.4 * (high - low)) / advised : 10;
   const ticks: number[] = scale("linear")()
     .domain([low, high])
     .nice(Math.min(mostBins - 4, Math.max(8, wanted)))

@@ -52,7 +52,7 @@ export function linePanels(
   return {
     left,
     right,
-    bottom: fontSize * 2 + 18,
+    bottom: time.height,
     between: 12,
     panels: panels.map(({ heading, lines, hasLegend }, index) => {
       const isLast = index === panels.length - 1;
