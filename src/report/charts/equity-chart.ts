@@ -118,7 +118,7 @@ function draw(frame: Frame, { runs, shaded, readings, isLog }: Drawn): Drawing {
   return {
     left,
     right,
-    bottom: fontSize * 2 + 18,
+    bottom: time.height,
     between: 18,
     panels: [
       {

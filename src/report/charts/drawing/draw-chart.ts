@@ -13,14 +13,15 @@ export interface Panel {
   readonly layers: readonly Layer[];
 }
 
-/** Plots above each other, all as wide. */
+/** Plots beneath or beside each other, all as wide. */
 export interface Drawing {
   readonly panels: readonly Panel[];
+  readonly isSideBySide?: boolean;
   /** Room for the labels of the axes, px. */
   readonly left: number;
   readonly right: number;
-  /** Beneath the last panel, and beneath each before it. */
   readonly bottom: number;
+  /** Between two panels, px. */
   readonly between?: number;
 }
 
@@ -61,32 +62,45 @@ export async function drawChart(description: ChartDescription): Promise<Chart> {
   };
 }
 
-/** How wide the plot is in a frame, px. */
-export function plotWidth(frame: Frame, { left, right }: Pick<Drawing, "left" | "right">): number {
-  return frame.width - left - right;
+/** How wide each plot is in a frame, px. */
+export function plotWidth(
+  frame: Frame,
+  { left, right, between = 0 }: Pick<Drawing, "left" | "right" | "between">,
+  side = 1,
+): number {
+  return Math.floor((frame.width - left - right - between * (side - 1)) / side);
 }
 
-function spacingOf({ panels, between = 0 }: Drawing): number {
-  return between + Math.max(0, ...panels.slice(1).map(({ above }) => above));
+function widthIn(frame: Frame, drawing: Drawing): number {
+  return plotWidth(frame, drawing, drawing.isSideBySide ? drawing.panels.length : 1);
+}
+
+function spacingOf({ panels, isSideBySide = false, between = 0 }: Drawing): number {
+  return between + (isSideBySide ? 0 : Math.max(0, ...panels.slice(1).map(({ above }) => above)));
 }
 
 function sizeOf(drawing: Drawing, frame: Frame) {
-  const { panels, left, right, bottom } = drawing;
-  const heights = panels.reduce((sum, { height }) => sum + height, 0);
+  const { panels, left, right, bottom, isSideBySide = false } = drawing;
+  const heights = panels.map(({ height }) => height);
+  const above = isSideBySide ? Math.max(...panels.map((panel) => panel.above)) : panels[0]!.above;
   return {
-    plotWidth: plotWidth(frame, drawing),
-    plotHeight: heights + spacingOf(drawing) * (panels.length - 1),
-    margin: { left, right, top: panels[0]!.above + 8, bottom },
+    // what a division leaves over is room at the right
+    plotWidth: frame.width - left - right,
+    plotHeight: isSideBySide
+      ? Math.max(...heights)
+      : heights.reduce((sum, height) => sum + height, 0) + spacingOf(drawing) * (panels.length - 1),
+    margin: { left, right, top: above + 8, bottom },
   };
 }
 
 function specOf(drawing: Drawing, frame: Frame): TopLevelSpec {
-  const width = plotWidth(frame, drawing);
+  const width = widthIn(frame, drawing);
   const plots = drawing.panels.map(({ height, layers }) => ({ width, height, layer: [...layers] }));
   const config = configOf(frame);
   const [only, ...more] = plots;
   if (more.length === 0) return { ...only!, config };
-  return { vconcat: plots, spacing: spacingOf(drawing), bounds: "flush", config };
+  const arranged = { spacing: spacingOf(drawing), bounds: "flush" as const, config };
+  return drawing.isSideBySide ? { hconcat: plots, ...arranged } : { vconcat: plots, ...arranged };
 }
 
 function configOf({ paint, fontSize, fontFamily }: Frame) {

@@ -33,6 +33,38 @@ export function timeEncoding(
   };
 }
 
+/** The data's field as it is, px from the left or the top of the plot. */
+export function pixels(field: string): PositionFieldDef<Field> {
+  return { field, type: "quantitative", scale: null, axis: null, stack: null };
+}
+
+/** The data's field across, on an axis of numbers beneath the plot. */
+export function positionEncoding(
+  axis: ValueAxis,
+  field: string,
+  { paint }: Frame,
+  { title = null, hasGrid = false }: { title?: string | null; hasGrid?: boolean } = {},
+): PositionFieldDef<Field> {
+  return {
+    field,
+    type: "quantitative",
+    scale: { type: axis.type, domain: [...axis.domain], nice: false, ...zeroOf(axis) },
+    stack: null,
+    title,
+    axis: {
+      values: [...axis.values],
+      labelExpr: axis.labelExpr,
+      grid: hasGrid,
+      gridColor: paint("line"),
+      domain: !hasGrid,
+      domainColor: paint("line"),
+      ticks: !hasGrid,
+      tickSize: 4,
+      tickColor: paint("line"),
+    },
+  };
+}
+
 /** The data's field on an axis of numbers, with a hairline at each tick, that at zero darker. */
 export function valueEncoding(
   axis: ValueAxis,
@@ -43,12 +75,7 @@ export function valueEncoding(
   return {
     field,
     type: "quantitative",
-    scale: {
-      type: axis.type,
-      domain: [...axis.domain],
-      nice: false,
-      ...(axis.type === "log" ? {} : { zero: false }),
-    },
+    scale: { type: axis.type, domain: [...axis.domain], nice: false, ...zeroOf(axis) },
     stack: null,
     title,
     axis: {
@@ -61,4 +88,9 @@ export function valueEncoding(
       },
     },
   };
+}
+
+/** A logarithmic scale has no zero to leave out. */
+function zeroOf({ type }: ValueAxis): { zero?: false } {
+  return type === "log" ? {} : { zero: false };
 }

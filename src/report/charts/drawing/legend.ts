@@ -1,3 +1,4 @@
+import { pixels } from "./encodings.ts";
 import type { Colour, Frame } from "./frame.ts";
 import type { Layer } from "./layer.ts";
 import { textWidth, textWithin } from "./text-width.ts";
@@ -46,46 +47,61 @@ export function legend(entries: readonly LegendEntry[], frame: Frame, width: num
     x += needed + 14;
   }
   const height = entries.length === 0 ? 0 : (row + 1) * rowHeight + 4;
-  const layers = placed.flatMap(({ entry, text, x, row }): Layer[] => {
-    const y = -height + row * rowHeight + rowHeight / 2;
-    const label: Layer = {
-      data: { values: [{}] },
-      mark: {
-        type: "text",
-        align: "left",
-        baseline: "middle",
-        text,
-        fill: paint(entry.shape === "none" ? "ink" : "muted"),
-        ...(entry.shape === "none" ? { fontWeight: 600 } : {}),
-      },
-      encoding: { x: { value: x + (entry.shape === "none" ? 0 : symbolWidth) }, y: { value: y } },
-    };
-    return entry.shape === "none" ? [label] : [symbolOf(entry, frame, x, y), label];
+  const marks = placed.map(({ entry, text, x, row }) => ({
+    text,
+    at: x,
+    to: x + 14,
+    textAt: x + (entry.shape === "none" ? 0 : symbolWidth),
+    y: -height + row * rowHeight + rowHeight / 2,
+    colour: paint(entry.colour),
+    shape: entry.shape,
+    dash: [...(entry.dash ?? [])],
+    opacity: entry.opacity ?? 1,
+  }));
+  const as = (field: string) => ({ field, type: "nominal" as const, scale: null, legend: null });
+  const texts = (isHeading: boolean): Layer => ({
+    data: { values: marks.filter(({ shape }) => (shape === "none") === isHeading) },
+    mark: {
+      type: "text",
+      align: "left",
+      baseline: "middle",
+      fill: paint(isHeading ? "ink" : "muted"),
+      fontWeight: isHeading ? 600 : 400,
+    },
+    encoding: { x: pixels("textAt"), y: pixels("y"), text: { field: "text", type: "nominal" } },
   });
-  return { layers, height };
+  const lines: Layer = {
+    data: { values: marks.filter(({ shape }) => shape === "line") },
+    mark: { type: "rule", strokeWidth: 2 },
+    encoding: {
+      x: pixels("at"),
+      x2: { field: "to" },
+      y: pixels("y"),
+      stroke: as("colour"),
+      strokeDash: as("dash"),
+    },
+  };
+  const symbols: Layer = {
+    data: { values: marks.filter(({ shape }) => shape !== "line" && shape !== "none") },
+    mark: { type: "point", filled: true, size: 80, xOffset: 7 },
+    encoding: {
+      x: pixels("at"),
+      y: pixels("y"),
+      fill: as("colour"),
+      shape: as("shape"),
+      opacity: { ...as("opacity"), type: "quantitative" },
+    },
+  };
+  const has = (...shapes: LegendEntry["shape"][]) => entries.some(({ shape }) => shapes.includes(shape));
+  return {
+    height,
+    layers: [
+      ...(has("none") ? [texts(true)] : []),
+      ...(entries.some(({ shape }) => shape !== "none") ? [texts(false)] : []),
+      ...(has("line") ? [lines] : []),
+      ...(has("square", "circle", "diamond", "triangle-up", "triangle-down") ? [symbols] : []),
+    ],
+  };
 }
 
 const symbolWidth = 20;
-
-function symbolOf(entry: LegendEntry, { paint }: Frame, x: number, y: number): Layer {
-  const { colour, shape, opacity = 1, dash = [] } = entry;
-  if (shape === "line") {
-    return {
-      data: { values: [{}] },
-      mark: { type: "rule", stroke: paint(colour), strokeWidth: 2, strokeDash: [...dash], opacity },
-      encoding: { x: { value: x }, x2: { value: x + 14 }, y: { value: y } },
-    };
-  }
-  return {
-    data: { values: [{}] },
-    mark: {
-      type: "point",
-      shape,
-      filled: true,
-      fill: paint(colour),
-      size: shape === "square" ? 90 : 64,
-      opacity,
-    },
-    encoding: { x: { value: x + 7 }, y: { value: y } },
-  };
-}

@@ -13,11 +13,11 @@ export function numberText(value: number, specifier: string): string {
   return format(specifier)(value).replace("e-", "e−").replace("e+", "e");
 }
 
-/** Money and the like, two decimals: `−1,234.50`; very small and very large ones by their digits: `1.5e−9`. */
+/** Money and the like, with two decimals, below one with four digits: `−1,234.50`, `0.0234`, `1.5e−9`. */
 export function amountText(value: number): string {
   const size = Math.abs(value);
-  if (size >= 1e15 || (size > 0 && size < 0.005)) return numberText(value, ".3~e");
-  return numberText(value, ",.2f");
+  if (size >= 1e15 || (size > 0 && size < 1e-6)) return numberText(value, ".3~e");
+  return numberText(value, size > 0 && size < 1 ? ".4~r" : ",.2f");
 }
 
 /** Prices and quantities, with the decimals that they have, nine at most. */

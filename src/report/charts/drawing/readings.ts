@@ -1,3 +1,5 @@
+import { countText } from "./number-text.ts";
+
 /** A line of a chart as it is read off: times rising, UNIX milliseconds. */
 export interface ReadLine {
   readonly times: Float64Array;
@@ -39,7 +41,13 @@ export function indexAt(times: Float64Array, time: number): number {
   return low - 1;
 }
 
+/** The rows of a table, the first sixty where there are more. */
+export function firstRows<Row>(rows: readonly Row[], noun: string): { rows: readonly Row[]; note: string } {
+  const first = rows.slice(0, mostRows);
+  return { rows: first, note: rowsNote(first.length, rows.length, noun) };
+}
+
 /** What a table of so many of so many rows says of that; nothing where it has them all. */
 export function rowsNote(shown: number, all: number, noun: string): string {
-  return shown >= all ? "" : `${shown.toLocaleString("en-US")} of ${all.toLocaleString("en-US")} ${noun}.`;
+  return shown >= all ? "" : `${countText(shown)} of ${countText(all)} ${noun}.`;
 }

@@ -8,6 +8,8 @@ export interface TimeAxis {
   readonly values: readonly number[];
   /** One line or two. */
   readonly labels: readonly (readonly string[])[];
+  /** Room that they need beneath the plot, px. */
+  readonly height: number;
   /** The same labels as an expression of vega. */
   readonly labelExpr: string;
 }
@@ -106,7 +108,14 @@ export function timeAxis(
     values.push(tick);
     labels.push(lines);
   }
-  return { domain, values, labels, labelExpr: labelExpression(step, values, labels) };
+  const lines = Math.max(1, ...labels.map(({ length }) => length));
+  return {
+    domain,
+    values,
+    labels,
+    height: 12 + lines * (fontSize + 3),
+    labelExpr: labelExpression(step, values, labels),
+  };
 }
 
 function labelExpression(
