@@ -1,6 +1,7 @@
 import type { Figure } from "../../analytics/figure.ts";
 import { figureLabel, figureText, noValue } from "../../analytics/render/figure-text.ts";
 import { type Html, html } from "./html.ts";
+import { withInstants } from "./time-text.ts";
 
 /** Figures that are a gain above zero and a loss below it. */
 const signed =
@@ -33,5 +34,7 @@ export function reasonsOf(
     const names = byReason.get(figure.reason) ?? new Set();
     byReason.set(figure.reason, names.add([figureLabel(name), of].join(" ").trim()));
   }
-  return [...byReason].map(([reason, names]) => `${noValue} (${reason}): ${[...names].join("; ")}`);
+  return [...byReason].map(
+    ([reason, names]) => `${noValue} (${withInstants(reason)}): ${[...names].join("; ")}`,
+  );
 }

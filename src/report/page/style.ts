@@ -80,6 +80,7 @@ ${tints}
 .eight dt{color:var(--muted);font-size:13px;line-height:1.3;min-height:17px}
 .eight dd{margin:4px 0 0}
 .eight .value{display:block;font-size:21px;font-weight:640;line-height:1.35;letter-spacing:-.01em;white-space:nowrap}
+.eight .value.long{font-size:16px;line-height:1.77}.eight.several .value.long{font-size:14px;line-height:1.54}
 .eight .before,.eight .reason{display:block;color:var(--muted);font-size:12.5px;line-height:1.35}
 .eight.several .value{font-size:16px}
 .chart{margin:0 0 26px}

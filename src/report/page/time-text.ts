@@ -1,4 +1,4 @@
-import { formatTime, type Nanoseconds } from "../../model/time.ts";
+import { formatTime, type Nanoseconds, parseTime } from "../../model/time.ts";
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -21,4 +21,16 @@ export function spanText(from: Nanoseconds, to: Nanoseconds): string {
     return `${instantText(from)} – ${instantText(to).slice(day.length + 1)} UTC`;
   }
   return `${instantText(from)} – ${instantText(to)} UTC`;
+}
+
+/** A text of the figures with its instants in words. */
+export function withInstants(text: string): string {
+  const instants = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z/g;
+  return text.replace(instants, (instant) => `${instantText(parseTime(instant))} UTC`);
+}
+
+/** The same as a sentence, its minus signs as such. */
+export function sentence(text: string): string {
+  const shown = withInstants(text).replaceAll(/(?<![\w.-])-(?=\d)/g, "−");
+  return `${shown.slice(0, 1).toUpperCase()}${shown.slice(1)}${/[.!?]$/.test(shown) ? "" : "."}`;
 }

@@ -33,6 +33,9 @@ export interface BusiestDay {
 /** Candles that fit on a page. */
 const mostBars = 160;
 
+/** Fills that a chart is given one by one. */
+const mostFills = 5_000;
+
 /** Lengths that people read, in milliseconds. */
 const lengths = [1, 2, 5, 10, 15, 30, 60, 120, 240, 480, 1440].map((minutes) => minutes * 60_000);
 
@@ -84,7 +87,7 @@ export async function readBusiestDay(run: MeasuredRun): Promise<BusiestDay | str
   const rows = candles.getRows();
   const start = milliseconds(from);
   const own = `symbol = ${literal(String(symbol))} AND ts_event > make_timestamp_ns(${from}) AND ts_event <= make_timestamp_ns(${to})`;
-  const isWhole = Number(fillsOfDay) <= mostBars * 2;
+  const isWhole = Number(fillsOfDay) <= mostFills;
   const fills = await connection.runAndReadAll(
     isWhole
       ? `SELECT epoch_ns(ts_event), price, quantity, side = 'BUY' FROM fills_f WHERE ${own} ORDER BY ts_event, seq`

@@ -17,6 +17,8 @@ export interface RunRead {
   readonly trades: readonly TradesRead[];
   readonly busiestDay: BusiestDay | string;
   readonly events: EventsRead;
+  /** The symbols that were traded, with their venues. */
+  readonly symbols: readonly { readonly symbol: string; readonly venues: readonly string[] }[];
   /** A line an instrument: what was taken for it, and which of that was assumed. */
   readonly instruments: readonly string[];
 }
@@ -43,6 +45,7 @@ export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<
     trades: hasFills ? await readTrades(measured, span) : [],
     busiestDay: hasFills ? await readBusiestDay(measured) : (noTrades ?? "no fills"),
     events: await readEvents(measured),
+    symbols: (trades?.instruments.instruments ?? []).map(({ symbol, venues }) => ({ symbol, venues })),
     instruments: trades?.instruments.taken ?? [],
   };
 }

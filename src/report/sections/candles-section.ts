@@ -1,5 +1,4 @@
 import { grouped } from "../../model/text/number-text.ts";
-import { countText } from "../../model/text/plural.ts";
 import { candlesChart } from "../charts/candles-chart.ts";
 import type { Html } from "../page/html.ts";
 import { html } from "../page/html.ts";
@@ -22,15 +21,15 @@ export const candlesSection: PageSection = {
       const minutes = (ms: number) => (ms % 60_000 === 0 ? `${grouped(ms / 60_000)} min` : `${ms / 1_000} s`);
       const joined =
         bars.intervalMs === bars.ownIntervalMs
-          ? `Bars of ${minutes(bars.intervalMs)} at ${venue}`
-          : `Bars of ${minutes(bars.ownIntervalMs)} at ${venue}, put together to ${minutes(bars.intervalMs)}`;
+          ? `Bars are those of ${venue}`
+          : `Bars are put together from ${minutes(bars.ownIntervalMs)} of ${venue}`;
       const shown =
         fills.times.length === fillsOfDay
-          ? `all ${countText(fillsOfDay, "fill")} of the day`
-          : `${grouped(fillsOfDay)} fills, of each candle the bought and the sold at their average prices`;
+          ? ""
+          : "; of each candle the bought and the sold are one fill, at their average price";
       const chart = await candlesChart({
         ...{ symbol, bars, fills },
-        note: `${day}, the session (${options.session}) with most fills. ${joined}; ${shown}.`,
+        note: `${day} is the session (${options.session}) with most fills of one symbol, ${grouped(fillsOfDay)}. ${joined}${shown}.`,
       });
       parts.push(drawings.add(chart, isOnly ? null : `${label} ${name}`));
     }

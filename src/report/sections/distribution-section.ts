@@ -37,7 +37,7 @@ export const distributionSection: PageSection = {
               conditional: value(member, "cvar"),
             },
           })),
-          note: `${sectionOf(own[0]!.run.told, "performance")?.conventions ?? ""}.`,
+          note: `Returns by ${sectionOf(own[0]!.run.told, "performance")?.conventions ?? "sessions"}.`,
         });
         const columns = own.map(({ run, key }) => ({
           title: isOnly ? "Value" : runHead(run, false),

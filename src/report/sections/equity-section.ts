@@ -32,7 +32,7 @@ export const equitySection: PageSection = {
           drawdown: curve.lines.lower,
         })),
         drawdowns: drawdowns.map(drawdownOf),
-        note: `Every equity row, marked to market. Drawdowns are numbered as in the table: ${sectionOf(only!.run.told, "drawdowns")?.conventions ?? "by sessions"}.`,
+        note: `Every equity row, marked to market. ${isOnly ? "Drawdowns are numbered as in the table" : "Drawdowns in the tables"}: ${sectionOf(only!.run.told, "drawdowns")?.conventions ?? "by sessions"}.`,
       });
       const tables = panel.members.map(({ run, key }) => {
         const parts = groupOf(run.told, "drawdowns", key)?.parts ?? [];
@@ -43,7 +43,11 @@ export const equitySection: PageSection = {
       });
       return html`${drawings.add(chart)}${tables}`;
     });
-    const told = runs.flatMap((run) => sectionOf(run.told, "performance")?.notes ?? []);
+    const told = runs.flatMap((run) =>
+      (sectionOf(run.told, "performance")?.notes ?? []).map((note) =>
+        runs.length === 1 ? note : `${run.label} ${note}`,
+      ),
+    );
     return html`${body}${notes([...absent, ...told])}`;
   },
 };

@@ -6,7 +6,7 @@ import { instantText } from "../page/time-text.ts";
 import { milliseconds } from "../read/read-curves.ts";
 import { empty, type PageParts, type PageSection } from "./page-section.ts";
 
-/** Events that stand in the table. */
+/** Kinds that stand in the table. */
 const most = 50;
 
 /** What happened to the runtime and the accounts. */
@@ -17,7 +17,7 @@ export const eventsSection: PageSection = {
     const parts: Html[] = [];
     const isOnly = runs.length === 1;
     for (const { name, label, read } of runs) {
-      const { count, events, kinds } = read.events;
+      const { count, drawn, listed, kinds } = read.events;
       const state = read.manifest.tables.events?.state;
       if (count === 0) {
         const why =
@@ -30,13 +30,13 @@ export const eventsSection: PageSection = {
         continue;
       }
       const chart = await eventsChart({
-        events: events.map(({ ts, kind, severity, message }) => ({
+        events: drawn.map(({ ts, kind, severity, message }) => ({
           ...{ time: milliseconds(ts), kind, severity, message },
         })),
         note:
-          events.length === count
+          drawn.length === count
             ? `All ${grouped(count)} events.`
-            : `${grouped(events.length)} of ${grouped(count)} events: the gravest, and the first of each kind.`,
+            : `Of ${grouped(count)} events, ${grouped(drawn.length)}: one of each kind and severity in each stretch of time.`,
       });
       const of = isOnly ? "" : ` of ${label}`;
       parts.push(
@@ -57,13 +57,11 @@ ${dataTable({
     { title: "Amount", isNumber: true },
     { title: "Message", isText: true },
   ],
-  rows: events
-    .slice(0, most)
-    .map(({ ts, kind, severity, amount, message }) => [
-      ...[instantText(ts), kind, severity],
-      ...[amount === "" ? "–" : amount.replaceAll(/-(?=\d)/g, "−"), cut(message)],
-    ]),
-})}${count > most ? html`<p class="note">The first ${most} of ${grouped(events.length)}; \`runvault query "FROM events"\` has all.</p>\n` : nothing}</details>
+  rows: listed.map(({ ts, kind, severity, amount, message }) => [
+    ...[instantText(ts), kind, severity],
+    ...[amount === "" ? "–" : amount.replaceAll(/-(?=\d)/g, "−"), cut(message)],
+  ]),
+})}${count > listed.length ? html`<p class="note">${listed.length} of ${grouped(count)}: the first of each kind; \`runvault query "FROM events"\` has all.</p>\n` : nothing}</details>
 `,
       );
     }

@@ -2,6 +2,7 @@ import { type Figure, noFigure } from "../../analytics/figure.ts";
 import { figureLabel } from "../../analytics/render/figure-text.ts";
 import { signedText } from "../page/figure-cell.ts";
 import { type Html, html, nothing } from "../page/html.ts";
+import { withInstants } from "../page/time-text.ts";
 import { notes, overPanels } from "./page-section.ts";
 import { groupOf, type Panel, type Reported, sectionOf } from "./reported.ts";
 
@@ -25,7 +26,7 @@ export async function headline(reported: Reported, panels: readonly Panel[]): Pr
     previous === null
       ? []
       : "reason" in previous
-        ? [`${previous.reason.slice(0, 1).toUpperCase()}${previous.reason.slice(1)}.`]
+        ? [previous.reason]
         : [`Beneath: the run before, ${previous.told.run}.`];
   return html`<section id="figures" aria-label="Figures">\n${grids}${notes(panels.length === 0 ? [] : [conventionsOf(reported), ...before])}</section>\n`;
 }
@@ -50,9 +51,10 @@ function grid(panel: Panel, { previous }: Reported): Html {
       name === "fees" ? told.flatMap(({ figure }) => (figure.value === null ? [] : figure.unit)) : [];
     const values = told.map(({ run, figure, text }) => {
       const swatch = isOnly ? nothing : html`<span class="swatch run-${run.number}"></span>`;
-      const shown = html`<span class="value">${swatch}${text}</span>`;
+      const long = text.length > (isOnly ? 9 : 11) ? " long" : "";
+      const shown = html`<span class="value${long}">${swatch}${text}</span>`;
       return figure.value === null && isOnly
-        ? html`${shown}<span class="reason">${figure.reason}</span>`
+        ? html`${shown}<span class="reason">${withInstants(figure.reason)}</span>`
         : shown;
     });
     const label = [figureLabel(name), ...new Set(money)].join(", ");
@@ -61,11 +63,9 @@ function grid(panel: Panel, { previous }: Reported): Html {
   return html`<dl class="eight${isOnly ? "" : " several"}">\n${cells}</dl>\n`;
 }
 
-/** As elsewhere, but for money in the thousands without cents: there is no room for them. */
+/** As elsewhere, but without decimals where there are many digits before them: there is no room. */
 function headText(name: string, figure: Figure): string {
-  const text = signedText(name, figure);
-  const isLarge = name === "fees" && figure.value !== null && Math.abs(Number(figure.value)) >= 10_000;
-  return isLarge ? text.replace(/\.\d+$/, "") : text;
+  return signedText(name, figure).replace(/(\d,\d{3}|\d{5})\.\d+/, "$1");
 }
 
 const missing = { performance: "no equity rows of it", trades: "no fills" } as const;
@@ -76,5 +76,5 @@ function beneath(section: string, name: string, { members }: Panel, previous: Re
   if (previous === null || "reason" in previous || only === undefined) return nothing;
   const figure = groupOf(previous.told, section, only.key)?.figures[name];
   if (figure === undefined) return nothing;
-  return html`<span class="before">before ${signedText(name, figure)}</span>`;
+  return html`<span class="before">before ${headText(name, figure)}</span>`;
 }

@@ -1,5 +1,6 @@
 import type { Drawings } from "../page/drawings.ts";
 import { type Html, html, nothing } from "../page/html.ts";
+import { sentence } from "../page/time-text.ts";
 import type { Panel, Reported, ReportedRun } from "./reported.ts";
 
 /** One section of the page. A new one is an entry of the list in `page-sections.ts`. */
@@ -20,12 +21,12 @@ export interface PageParts {
 
 /** The line of a section without data. */
 export function empty(reason: string): Html {
-  return html`<p class="empty">${reason.slice(0, 1).toUpperCase()}${reason.slice(1)}.</p>\n`;
+  return html`<p class="empty">${sentence(reason)}</p>\n`;
 }
 
 /** Sentences below a table or chart. */
 export function notes(lines: readonly string[]): Html {
-  return html`${[...new Set(lines)].map((line) => html`<p class="note">${line}</p>\n`)}`;
+  return html`${[...new Set(lines)].map((line) => html`<p class="note">${sentence(line)}</p>\n`)}`;
 }
 
 /** What a section says of each panel, under a heading where there are several. */

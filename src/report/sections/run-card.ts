@@ -22,7 +22,7 @@ export function runCard({ runs, options }: Reported): Html {
     ["State", stateText],
     ["Time", timeText],
     ["Equity", equityText],
-    ["Instruments", ({ read }) => lines(read.instruments, "none traded")],
+    ["Instruments", symbolsText],
     ["Rows", ({ read }) => rowsText(read.manifest, options.allowIncomplete)],
     ["Proof", ({ read }) => proofText(read.manifest)],
     ["Reconciliation", ({ reconciled }) => verdictText(reconciled)],
@@ -93,6 +93,19 @@ function equityText({ read }: ReportedRun): HtmlValue {
   });
   return lines(series, "no equity rows");
 }
+
+/** Symbols of the same venues together. */
+function symbolsText({ read }: ReportedRun): HtmlValue {
+  const byVenues = Map.groupBy(read.symbols, ({ venues }) => venues.join(", "));
+  const texts = [...byVenues].map(([venues, own]) => {
+    const names = own.slice(0, mostSymbols).map(({ symbol }) => symbol);
+    const more = own.length > names.length ? ` and ${own.length - names.length} more` : "";
+    return `${names.join(", ")}${more}${venues === "" ? "" : ` at ${venues}`}`;
+  });
+  return lines(texts, "none traded");
+}
+
+const mostSymbols = 8;
 
 function lines(texts: readonly string[], none: string): HtmlValue {
   return texts.length === 0 ? none : texts.map((text, index) => (index === 0 ? text : html`<br>${text}`));

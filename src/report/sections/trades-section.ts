@@ -33,12 +33,11 @@ export const tradesSection: PageSection = {
   render: async (page: PageParts) => {
     const { runs } = page.reported;
     const told = page.panels.filter(({ members }) => tradedBy(members).length > 0);
-    // what was taken for the instruments stands in the run card
     const said = runs.flatMap((run) => sectionOf(run.told, "trades")?.notes ?? []);
     if (told.length === 0) return empty(absences(runs, "trades")[0] ?? "no fills");
     const conventions = sectionOf(runs[0]!.told, "trades")?.conventions ?? "";
     const body = await overPanels(told, (panel) => panelHtml(panel, page));
-    return html`<p class="note">Trades are ${conventions}.</p>\n${body}${notes(said.filter((text) => !/^(?:no fills$|instrument )/.test(text)))}`;
+    return html`<p class="note">Trades are ${conventions}.</p>\n${body}${notes(said.filter((text) => text !== "no fills"))}`;
   },
 };
 
@@ -64,7 +63,6 @@ async function panelHtml(panel: Panel, { reported, drawings }: PageParts): Promi
   for (const { run, key, group } of members) {
     const own = run.read.trades.find((read) => isSameKey(read, key));
     if (own === undefined) continue;
-    const of = isOnly ? null : `${run.label} ${run.name}`;
     const chart = await excursionsChart({
       ...{ currency, grouping: reported.options.group, mae: own.mae, mfe: own.mfe, net: own.net },
       note:
@@ -72,10 +70,15 @@ async function panelHtml(panel: Panel, { reported, drawings }: PageParts): Promi
           ? "From whole bars between entry and exit, and the trades' own fills."
           : `From whole bars between entry and exit; of ${grouped(own.fromFills)} trades without one, from their fills alone.`,
     });
-    parts.push(drawings.add(chart, of));
+    parts.push(drawings.add(chart, isOnly ? chart.title : `${run.label} ${run.name}: ${chart.title}`));
     if (isOnly) {
-      for (const by of breakdowns)
-        parts.push(drawings.add(await profitChart({ currency, by, groups: profits(group, by) })));
+      for (const by of breakdowns) {
+        const groups = profits(group, by);
+        // all trades in one symbol: that is the figure above
+        if (by === "symbol" && groups.length < 2) continue;
+        const profit = await profitChart({ currency, by, groups });
+        parts.push(drawings.add(profit, profit.title));
+      }
     }
     parts.push(...extremes(run, own.best, own.worst, currency, isOnly));
   }
