@@ -11,6 +11,9 @@ export const macroFiles = [
   "drawdowns",
   "monthly",
   "rolling",
+  "counted-figure",
+  "instruments",
+  "execution",
 ] as const;
 
 const texts = new Map<string, Promise<string>>();
