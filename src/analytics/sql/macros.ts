@@ -14,6 +14,7 @@ export const macroFiles = [
   "counted-figure",
   "instruments",
   "execution",
+  "factors",
 ] as const;
 
 const texts = new Map<string, Promise<string>>();
