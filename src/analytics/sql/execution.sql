@@ -57,7 +57,7 @@ GROUP BY t.symbol, t.venue, t.ts;
 -- What each order is compared with, all as of its SUBMITTED row: the arrival price that it says itself, the close of the
 -- last bar closed before, and the middle of the last book at or before, no older than max_age. The book is that of the
 -- order's venue, or else of the only venue that has books of the symbol.
-CREATE OR REPLACE MACRO order_references(instance, run, max_age := INTERVAL 1 MINUTE) AS TABLE
+CREATE OR REPLACE MACRO order_references(instance, run, max_age := '1 minute') AS TABLE
 WITH book_venues AS (
   SELECT DISTINCT b.symbol, b.venue FROM order_book b WHERE b.instance_id = instance AND b.run_id = run
 ),
@@ -93,7 +93,7 @@ with_books AS (
     ON p.symbol = k.symbol AND p.book_venue = k.venue AND p.submitted_ts >= k.ts
 )
 SELECT b.* EXCLUDE (mid, age, bar_symbol, bar_venue, bar_interval),
-  CASE WHEN b.age <= epoch(max_age) THEN b.mid END AS mid, CASE WHEN b.age <= epoch(max_age) THEN b.age END AS book_age
+  CASE WHEN b.age <= epoch(CAST(max_age AS INTERVAL)) THEN b.mid END AS mid, CASE WHEN b.age <= epoch(CAST(max_age AS INTERVAL)) THEN b.age END AS book_age
 FROM with_books b;
 
 CREATE OR REPLACE MACRO per_fill(name) AS name || ', weighted by notional, a cost is positive';
@@ -101,7 +101,7 @@ CREATE OR REPLACE MACRO per_fill(name) AS name || ', weighted by notional, a cos
 -- Figures of a run's execution, a row each: the value, or NULL and the reason. A column that a figure is not by is NULL:
 -- those of all orders have no order_type, symbol, liquidity and venue. Sums of fees are exact in `amount`.
 -- max_age is of the oldest book that a fill is compared with.
-CREATE OR REPLACE MACRO execution(instance, run, max_age := INTERVAL 1 MINUTE) AS TABLE
+CREATE OR REPLACE MACRO execution(instance, run, max_age := '1 minute') AS TABLE
 WITH placed AS (
   FROM order_references(instance, run, max_age := max_age)
 ),
@@ -258,7 +258,7 @@ slippage_figures AS (
       r.bar_cost / nullif(r.bar_notional, 0), [r.none, r.mixed, r.unknown, r.ambiguous,
         CASE WHEN r.bars = 0 THEN 'no bar closed before' END], r.bars, r.from_ts, r.to_ts),
     counted_figure('slippage_mid', 'bp',
-      per_fill('against the middle of the last book by SUBMITTED, at most ' || epoch(max_age) || ' s old'),
+      per_fill('against the middle of the last book by SUBMITTED, at most ' || epoch(CAST(max_age AS INTERVAL)) || ' s old'),
       r.mid_cost / nullif(r.mid_notional, 0), [r.none, r.mixed, r.unknown,
         CASE WHEN r.with_books = 0 THEN 'no books' WHEN r.mids = 0 THEN 'no book was young enough' END], r.mids, r.from_ts,
       r.to_ts),

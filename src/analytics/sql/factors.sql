@@ -12,13 +12,12 @@ numbered AS (
 )
 SELECT m.symbol, m.venue, n.i, n.ts, n.close
 FROM numbered n
-JOIN run_markets(instance, run) m USING (bar_symbol, bar_venue, bar_interval)
-WHERE EXISTS (
-  FROM factors f WHERE f.instance_id = instance AND f.run_id = run AND f.symbol = m.symbol AND f.venue = m.venue);
+JOIN run_markets(instance, run, of := 'factors') m USING (bar_symbol, bar_venue, bar_interval);
 
+-- Horizons in bars: 1, 5 and 20 unless they are given. (No list is a default here: DuckDB 1.4 takes none.)
 CREATE OR REPLACE MACRO horizon_values(horizons) AS TABLE
 SELECT CASE WHEN h.horizon >= 1 THEN h.horizon ELSE error('horizons must be whole numbers of bars from 1') END AS horizon
-FROM (SELECT DISTINCT CAST(unnest(horizons) AS BIGINT) AS horizon) h;
+FROM (SELECT DISTINCT unnest(CAST(coalesce(horizons, [1, 5, 20]) AS BIGINT[])) AS horizon) h;
 
 -- The finite values of factors by the bar that they belong to: the first that closes at their instant or later, of several
 -- values the last.
@@ -42,7 +41,7 @@ GROUP BY ALL;
 -- close of the bar that a value belongs to, so that no value knows any of it.
 --
 -- forward  close of the bar `horizon` bars later / close of the bar - 1
-CREATE OR REPLACE MACRO factor_pairs(instance, run, horizons := [1]) AS TABLE
+CREATE OR REPLACE MACRO factor_pairs(instance, run, horizons := NULL) AS TABLE
 WITH moves AS (
   -- not a join of closes with closes, which a planner may begin by symbol alone
   SELECT c.symbol, c.venue, c.i, h.horizon,
@@ -55,7 +54,7 @@ WHERE isfinite(m.forward);
 
 -- The rank correlation of a factor with the return that follows, across symbols, at each instant at which min_symbols of
 -- them or more have both. NULL where one of the two is the same for all.
-CREATE OR REPLACE MACRO factor_ic_series(instance, run, horizons := [1], min_symbols := 5) AS TABLE
+CREATE OR REPLACE MACRO factor_ic_series(instance, run, horizons := NULL, min_symbols := 5) AS TABLE
 WITH ranked AS (
   SELECT p.portfolio, p.factor, p.horizon, p.ts,
     count(*) OVER (PARTITION BY p.portfolio, p.factor, p.horizon, p.ts) AS symbols,
@@ -82,14 +81,14 @@ SELECT f.portfolio, f.factor, f.symbol, f.venue, count(*) AS samples, count(*) F
     WHEN any_value(m.sources) > 1 THEN 'several bars of the symbol, and no row says which are meant'
     WHEN count(*) FILTER (isfinite(f.value)) = 0 THEN 'no finite value'
   END AS without
-FROM factors f JOIN run_markets(instance, run) m USING (symbol, venue)
+FROM factors f JOIN run_markets(instance, run, of := 'factors') m USING (symbol, venue)
 WHERE f.instance_id = instance AND f.run_id = run
 GROUP BY f.portfolio, f.factor, f.symbol, f.venue;
 
 -- The information coefficient of each factor over each horizon, in bars, a row a figure. Across symbols where at any
 -- instant min_symbols or more of them have the factor and the return: the mean over instants, with a Newey-West error, as
 -- returns over several bars overlap. Else through time, for each symbol by itself, over returns that do not overlap.
-CREATE OR REPLACE MACRO factor_ic(instance, run, horizons := [1, 5, 20], min_symbols := 5) AS TABLE
+CREATE OR REPLACE MACRO factor_ic(instance, run, horizons := NULL, min_symbols := 5) AS TABLE
 WITH series AS (
   FROM factor_ic_series(instance, run, horizons := horizons, min_symbols := min_symbols)
 ),
@@ -112,7 +111,7 @@ deviations AS (
 lags AS (
   SELECT d.portfolio, d.factor, d.horizon, l.lag, d.d,
     lag(d.d, l.lag) OVER (PARTITION BY d.portfolio, d.factor, d.horizon, l.lag ORDER BY d.k) AS before
-  FROM deviations d CROSS JOIN (SELECT unnest(range(1, list_max(horizons))) AS lag) l
+  FROM deviations d CROSS JOIN (SELECT unnest(range(1, list_max(coalesce(horizons, [1, 5, 20])))) AS lag) l
   WHERE l.lag < d.horizon
 ),
 lagged AS (
@@ -199,7 +198,7 @@ ORDER BY f.portfolio, f.factor, f.horizon, f.symbol, f.venue;
 -- What followed on the lowest to the highest values of each factor: ntile(quantiles) across symbols at each instant at which
 -- min_symbols, and as many as there are quantiles, or more have the factor and the return. A row a figure; those of no
 -- quantile are of all. Instants count alike.
-CREATE OR REPLACE MACRO factor_quantiles(instance, run, horizons := [1, 5, 20], quantiles := 5, min_symbols := 5) AS TABLE
+CREATE OR REPLACE MACRO factor_quantiles(instance, run, horizons := NULL, quantiles := 5, min_symbols := 5) AS TABLE
 WITH counted AS (
   SELECT p.*, count(*) OVER (PARTITION BY p.portfolio, p.factor, p.horizon, p.ts) AS symbols
   FROM factor_pairs(instance, run, horizons := horizons) p

@@ -14,16 +14,17 @@ FROM (
 ) s
 GROUP BY s.symbol;
 
--- The markets of a run's orders, fills and factors with their instruments: what instrument_values says of them, else
+-- The markets of a run's orders and fills, or under 'factors' of its factors, with their instruments: what
+-- instrument_values says of them, else
 -- linear, multiplier 1, the only currency of the equity rows and the only bars of the symbol. Where there are several,
 -- currency is '' and bar_symbol NULL, and `currencies` and `sources` say how many.
-CREATE OR REPLACE MACRO run_markets(instance, run) AS TABLE
+CREATE OR REPLACE MACRO run_markets(instance, run, of := 'orders') AS TABLE
 WITH markets AS (
-  SELECT o.symbol, o.venue FROM orders o WHERE o.instance_id = instance AND o.run_id = run
+  SELECT o.symbol, o.venue FROM orders o WHERE of = 'orders' AND o.instance_id = instance AND o.run_id = run
   UNION
-  SELECT f.symbol, f.venue FROM fills f WHERE f.instance_id = instance AND f.run_id = run
+  SELECT f.symbol, f.venue FROM fills f WHERE of = 'orders' AND f.instance_id = instance AND f.run_id = run
   UNION
-  SELECT f.symbol, f.venue FROM factors f WHERE f.instance_id = instance AND f.run_id = run
+  SELECT f.symbol, f.venue FROM factors f WHERE of = 'factors' AND f.instance_id = instance AND f.run_id = run
 ),
 currencies AS (
   SELECT coalesce(CASE WHEN count(DISTINCT e.currency) = 1 THEN min(e.currency) END, '') AS currency,

@@ -1,7 +1,14 @@
 import type { TableName } from "../../model/profile/table.ts";
 
 const series = ["equity", "events"] as const satisfies readonly TableName[];
-const orders = ["orders", "fills", "factors", "bars", "order_book", "equity"] as const satisfies readonly TableName[];
+const orders = [
+  "orders",
+  "fills",
+  "factors",
+  "bars",
+  "order_book",
+  "equity",
+] as const satisfies readonly TableName[];
 const factors = ["factors", "bars", "orders", "fills", "equity"] as const satisfies readonly TableName[];
 const withBenchmark = [...series, "bars"] as const satisfies readonly TableName[];
 
