@@ -1,8 +1,7 @@
 import { literal } from "../../duckdb/sql.ts";
-import { type Figure, figure, noFigure } from "../figure.ts";
 import { benchmarkNotes } from "./benchmark-prices.ts";
 import { flowNotes } from "./flow-notes.ts";
-import { groupsOf, instantOf, type MacroRow, macroRows, ns, yearArguments } from "./macro-rows.ts";
+import { figureOf, groupsOf, macroRows, ns, yearArguments } from "./macro-rows.ts";
 import type { Section } from "./section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
@@ -37,14 +36,3 @@ export const performanceSection: Section = {
     return { groups, notes: [...(await flowNotes(run)), ...(await benchmarkNotes(run))] };
   },
 };
-
-function figureOf({ value, reason, unit, convention, n, from_ts, to_ts }: MacroRow): Figure {
-  if (value === null) return noFigure(String(reason));
-  return figure(Number(value), {
-    unit: String(unit),
-    convention: String(convention),
-    n: Number(n),
-    from: instantOf(from_ts),
-    to: instantOf(to_ts),
-  });
-}
