@@ -3,7 +3,9 @@ import { conventionsSection } from "./conventions-section.ts";
 import { distributionSection } from "./distribution-section.ts";
 import { equitySection } from "./equity-section.ts";
 import { eventsSection } from "./events-section.ts";
+import { executionSection } from "./execution-section.ts";
 import { exposureSection } from "./exposure-section.ts";
+import { factorsSection } from "./factors-section.ts";
 import { monthlySection } from "./monthly-section.ts";
 import type { PageSection } from "./page-section.ts";
 import { provenanceSection } from "./provenance-section.ts";
@@ -19,6 +21,8 @@ export const pageSections: readonly PageSection[] = [
   rollingSection,
   exposureSection,
   tradesSection,
+  executionSection,
+  factorsSection,
   candlesSection,
   eventsSection,
   reconciliationSection,

@@ -57,9 +57,14 @@ export function panelsOf(runs: readonly ReportedRun[]): readonly Panel[] {
   return [...byKey].map(([name, members]) => ({ name, currency: members[0]!.key.currency, members }));
 }
 
-/** The series of a run that figures are of: those of equity, and those that have trades alone. */
+/** Sections whose figures are of series; those of factors are of no account. */
+const ofSeries = ["performance", "trades", "execution"];
+
+/** The series of a run that figures are of: those of equity, and those that have trades or orders alone. */
 function seriesOf({ told }: ReportedRun): readonly SeriesKey[] {
-  const groups = told.sections.flatMap((section) => section.groups);
+  const groups = told.sections
+    .filter(({ name }) => ofSeries.includes(name))
+    .flatMap(({ groups: own }) => own);
   const keys = groups.map(({ account, portfolio, currency }) => ({ account, portfolio, currency }));
   return [...new Map(keys.map((key) => [keyText(key), key])).values()];
 }
