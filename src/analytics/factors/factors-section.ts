@@ -86,7 +86,7 @@ const spread: PartKind = {
 const quantile: PartKind = {
   by: "quantile",
   figures: { mean_return: "quantile_return", turnover: "quantile_turnover" },
-  key: (row) => [row.factor, bars(row), row.quantile],
+  key: (row) => [row.factor, bars(row), `Q${row.quantile}`],
 };
 
 /** The parts that rows make, in the order of the rows, all of one kind before the next. */

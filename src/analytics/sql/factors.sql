@@ -270,7 +270,7 @@ figures AS (
   SELECT w.portfolio, w.factor, w.horizon, w.quantile, unnest([
     counted_figure('quantile_spread', 'ratio', 'mean return of the highest quantile less that of the lowest', w.spread,
       [w.none], w.n, w.from_ts, w.to_ts),
-    counted_figure('rank_autocorrelation', 'ratio', 'mean over instants, with the ranks `horizon` instants before',
+    counted_figure('rank_autocorrelation', 'ratio', 'mean over instants, with the ranks ' || w.horizon || ' before',
       w.correlation, [w.none, CASE WHEN coalesce(w.keeps, 0) = 0
         THEN 'no instants so far apart at which the factor varies' END], w.keeps, w.from_ts, w.to_ts)
   ]) AS f
@@ -279,7 +279,7 @@ figures AS (
   SELECT p.portfolio, p.factor, p.horizon, p.quantile, unnest([
     counted_figure('quantile_return', 'ratio', 'mean over instants of the mean over symbols', p.forward, [p.none], p.n,
       p.from_ts, p.to_ts),
-    counted_figure('quantile_turnover', 'ratio', 'share that was in another quantile `horizon` instants before', p.turnover,
+    counted_figure('quantile_turnover', 'ratio', 'share that was not in it at the instant ' || p.horizon || ' before, mean over instants', p.turnover,
       [p.none, CASE WHEN p.turns = 0 THEN 'no instants so far apart' END], p.turns, p.from_ts, p.to_ts)
   ]) AS f
   FROM parts p
@@ -360,7 +360,7 @@ facts AS (
 figures AS (
   SELECT f.portfolio, f.factor, f.symbol, f.venue, unnest([
     counted_figure('samples', 'values', 'all', f.samples, [NULL], f.samples, f.from_ts, f.to_ts),
-    counted_figure('nan_values', 'values', 'NaN', f.nans, [NULL], f.samples, f.from_ts, f.to_ts),
+    counted_figure('nan_values', 'values', 'not a number', f.nans, [NULL], f.samples, f.from_ts, f.to_ts),
     counted_figure('infinite_values', 'values', 'infinite', f.infinities, [NULL], f.samples, f.from_ts, f.to_ts),
     counted_figure('coverage', 'ratio', 'bars with a finite value / bars of the symbol', f.covered / nullif(f.bars, 0),
       [f.without], f.bars, f.from_ts, f.to_ts),
