@@ -108,7 +108,7 @@ describe("a statement that names a macro", () => {
   });
 
   it("cannot call what macros are made of", async () => {
-    await expect(answer(`FROM series_basis(${run})`)).rejects.toMatchObject({ code: "query_invalid" });
+    await expect(answer(`FROM measured_points(${run})`)).rejects.toMatchObject({ code: "query_invalid" });
   });
 });
 
