@@ -57,7 +57,10 @@ const folders = {
     ],
   },
   "analytics/reconcile": { doors: ["reconcile", "reconcile-report"], within: [] },
-  "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
+  "analytics/render": {
+    doors: ["aligned-table", "cell", "figure-text", "format", "render"],
+    within: ["unique-names"],
+  },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
   "archive/convert": {
     doors: [
