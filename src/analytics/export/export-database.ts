@@ -32,11 +32,16 @@ export async function writeDatabase(
   if (analytics !== undefined) await session.makeTradeTables(analytics.instruments);
   const rowsOf = new Map<Table, string>();
   for (const table of tables) {
-    rowsOf.set(table, views === undefined ? session.rowsSql(table) : await session.linkedRowsSql(table, views));
+    rowsOf.set(
+      table,
+      views === undefined ? session.rowsSql(table) : await session.linkedRowsSql(table, views),
+    );
   }
   return await session.work(async (connection) => {
     const blocks = views === undefined ? "" : `, BLOCK_SIZE ${smallBlocks}`;
-    await connection.run(`ATTACH ${literal(file)} AS exported (STORAGE_VERSION ${literal(storageVersion)}${blocks})`);
+    await connection.run(
+      `ATTACH ${literal(file)} AS exported (STORAGE_VERSION ${literal(storageVersion)}${blocks})`,
+    );
     const counts: bigint[] = [];
     try {
       // views remember the names they were made with, so all is made as a reader of the file will see it

@@ -32,7 +32,10 @@ export class ExportFile implements AsyncDisposable {
    * and for what is no file: a folder, a pipe, a device. A link is followed. A database's log counts for a file that is there,
    * also where the database itself is gone.
    */
-  static async create(named: string, { force, outside, isDatabase = false }: PlaceOptions): Promise<ExportFile> {
+  static async create(
+    named: string,
+    { force, outside, isDatabase = false }: PlaceOptions,
+  ): Promise<ExportFile> {
     const there = await kindOf(named);
     const file = there === "nothing" ? named : await storing(named, () => realpath(named));
     if (there === "folder" || /[/\\]$/.test(named)) {
@@ -57,10 +60,14 @@ export class ExportFile implements AsyncDisposable {
     const logs = isDatabase ? [...new Set([named, file])].flatMap(logsOf) : [];
     for (const log of logs) {
       if (force || (await kindOf(log)) === "nothing") continue;
-      throw new RunvaultError("invalid_argument", "the log of a database that is gone lies beside the output file", {
-        place: { file: log },
-        hint: "DuckDB would add what is in it to the new one. Name another --out, or set --force to remove it.",
-      });
+      throw new RunvaultError(
+        "invalid_argument",
+        "the log of a database that is gone lies beside the output file",
+        {
+          place: { file: log },
+          hint: "DuckDB would add what is in it to the new one. Name another --out, or set --force to remove it.",
+        },
+      );
     }
     await refuseInside(file, outside);
     await storing(file, () => makeFolder(dirname(file)));

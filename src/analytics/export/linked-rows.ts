@@ -48,10 +48,14 @@ export async function requireLinked(
   for (const [index, column] of columns.entries()) {
     const [is, wanted] = [String(prepared.columnType(index)), columnType(column, types)];
     if (is === wanted) continue;
-    throw new RunvaultError("incomplete", `${name}.${column.name} is ${is} in tables/, and ${wanted} elsewhere`, {
-      place: { table: name },
-      hint: "Run the same `runvault rebuild --widen` again: a change of the column's type was not finished.",
-    });
+    throw new RunvaultError(
+      "incomplete",
+      `${name}.${column.name} is ${is} in tables/, and ${wanted} elsewhere`,
+      {
+        place: { table: name },
+        hint: "Run the same `runvault rebuild --widen` again: a change of the column's type was not finished.",
+      },
+    );
   }
   const committed = manifests
     .flatMap((manifest) => linkedParquet(manifest, name))

@@ -141,7 +141,9 @@ export async function createRunsView(
   connection: DuckDBConnection,
   manifests: readonly Manifest[],
 ): Promise<void> {
-  const columns = [...runColumns, ...runTableColumns].map(([name, type]) => [identifier(name), type] as const);
+  const columns = [...runColumns, ...runTableColumns].map(
+    ([name, type]) => [identifier(name), type] as const,
+  );
   const rows = manifests.map((manifest) => `(${runValues(manifest).join(", ")})`);
   const list = columns.map(([name, type]) => `CAST(${name} AS ${type}) AS ${name}`).join(", ");
   const names = columns.map(([name]) => name).join(", ");

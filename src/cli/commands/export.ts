@@ -266,9 +266,13 @@ function refuseViews({ allowIncomplete }: Values, format: ExportFormat): void {
     });
   }
   if (allowIncomplete) {
-    throw new RunvaultError("invalid_argument", "--views shows rows of tables/, which has only what is proven", {
-      hint: "Leave out --allow-incomplete, or --views.",
-    });
+    throw new RunvaultError(
+      "invalid_argument",
+      "--views shows rows of tables/, which has only what is proven",
+      {
+        hint: "Leave out --allow-incomplete, or --views.",
+      },
+    );
   }
 }
 
