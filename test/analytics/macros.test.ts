@@ -121,9 +121,11 @@ it("a statement that names no macro has none made", async () => {
 });
 
 describe("a database with analytics", () => {
-  it("answers as a query does", async () => {
-    const file = join(folder, "run.duckdb");
-    const done = await runInside(["export", "--with-analytics", "--archive", dir, "--out", file, "--quiet"]);
+  it.each(["copies", "views"])("answers as a query does, with %s of the tables", async (kind) => {
+    const file = join(folder, `${kind}.duckdb`);
+    const views = kind === "views" ? ["--views"] : [];
+    const args = ["--with-analytics", ...views, "--archive", dir, "--out", file, "--quiet"];
+    const done = await runInside(["export", ...args]);
     expect(done).toMatchObject({ status: 0, stderr: "" });
     const { connection, close } = await openDuckDB({ threads: 1, utc: true });
     try {
