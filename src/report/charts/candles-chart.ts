@@ -17,8 +17,8 @@ const id = "candles";
 export async function candlesChart(data: CandlesData): Promise<Chart | NoChart> {
   const { symbol, bars, fills, note = "" } = data;
   const title = `${symbol}: bars and fills`;
-  if (bars.times.length === 0) return { id, title, reason: `no bars of ${symbol}` };
   const candles = candlesOf(bars, mostCandles.wide);
+  if (candles.length === 0) return { id, title, reason: `no bars of ${symbol}` };
   const buys = fills.isBuy.reduce((sum, isBuy) => sum + isBuy, 0);
   const shown = fillMarks(fills, candles, mostMarks.wide).length;
   const counted = `${countOf(buys, "buy")} and ${countOf(fills.times.length - buys, "sell")}`;

@@ -22,7 +22,7 @@ export async function equityChart(data: EquityData): Promise<Chart | NoChart> {
   const runs = data.runs.filter(({ times }) => times.length > 0);
   if (runs.length === 0) return { id, title, reason: "no equity points" };
   const isLog = runs.some(grewTenfold) && runs.every(({ equity }) => extentOf(equity)[0] > 0);
-  const shaded = runs.length === 1 ? data.drawdowns.slice(0, shadedDrawdowns) : [];
+  const shaded = runs.length === 1 ? data.drawdowns.filter(isKnown).slice(0, shadedDrawdowns) : [];
   const readings = readingsOf(runs, data.currency);
   const points = runs.reduce((sum, { times }) => sum + times.length, 0);
   const sentences = [
@@ -87,6 +87,8 @@ function draw(frame: Frame, { runs, shaded, readings, isLog }: Drawn): Drawing {
       stroke: paint(strokes[index]!.colour),
       strokeWidth: 1.5,
       strokeJoin: "round",
+      // what stands alone between two gaps is a dot
+      strokeCap: "round",
       strokeDash: [...strokes[index]!.dash],
       // a single point is no line
       point: run.times.length === 1 ? { filled: true, fill: paint(strokes[index]!.colour), size: 30 } : false,
@@ -216,6 +218,10 @@ function readingsOf(runs: readonly EquityRun[], currency: string): Drawn["readin
     });
     return { time, cells, text: [timeText(time), ...parts].join("\n") };
   });
+}
+
+function isKnown({ peak, trough, depth }: Drawdown): boolean {
+  return [peak, trough, depth].every(Number.isFinite);
 }
 
 function shadeSentence(count: number): string {

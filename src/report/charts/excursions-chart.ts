@@ -32,7 +32,7 @@ export async function excursionsChart(data: ExcursionsData): Promise<Chart | NoC
     id,
     title,
     caption: [
-      `${countOf(known.length, "trade")} (${grouping}), in ${currency}: at the left against the maximum adverse excursion, at the right against the maximum favourable one.`,
+      `${countOf(known.length, "trade")} (${grouping}), in ${currency}, against the maximum adverse excursion (MAE) and the maximum favourable one (MFE).`,
       trades.isBinned ? "Counted in cells, darker is more; a trade alone in its cell is a dot." : "",
       beyond > 0 ? `${countOf(beyond, "trade")} beyond the axes, drawn at their edge.` : "",
       left > 0 ? `${countOf(left, "trade")} without excursions left out.` : "",
@@ -106,7 +106,7 @@ function draw(frame: Frame, trades: Trades): Drawing {
 }
 
 function marks(
-  { net, currency, isBinned }: Trades,
+  { net, isBinned }: Trades,
   values: Float64Array,
   name: string,
   axes: { readonly x: ValueAxis; readonly y: ValueAxis },
@@ -127,7 +127,7 @@ function marks(
   const single = Array.from(cells.single, (index) => ({
     x: within(values[index]!, axes.x.domain),
     y: within(net[index]!, axes.y.domain),
-    text: `Net ${amountText(net[index]!)} ${currency}, ${name} ${amountText(values[index]!)} ${currency}`,
+    text: `Net ${amountText(net[index]!)}, ${name} ${amountText(values[index]!)}`,
     colour: colourOf(net[index]!),
   }));
   const [left, right] = axes.x.domain;

@@ -38,7 +38,7 @@ export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarO
   const { areApart = false, axisTitle } = options;
   const rowHeight = isNarrow ? 22 : 24;
   const rows = panels.flatMap((panel) => panel.rows);
-  const labelRoom = isNarrow ? 96 : 240;
+  const labelRoom = isNarrow ? 112 : 240;
   const labels = rows.map(({ label }) => textWidth(textWithin(label, fontSize, labelRoom), fontSize));
   const left = Math.max(40, ...labels) + 10;
   const right = Math.max(...rows.map(({ value }) => textWidth(value, fontSize))) + 10;
@@ -47,6 +47,7 @@ export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarO
     valueAxis([0, ...extentOf(some.flatMap(({ from, to }) => [from, to]))], {
       fontSize,
       ticks: isNarrow ? 2 : 6,
+      isNice: false,
       ...(options.unit === undefined ? {} : { unit: options.unit }),
       ...(options.isWhole === undefined ? {} : { isWhole: options.isWhole }),
     });

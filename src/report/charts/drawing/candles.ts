@@ -19,8 +19,8 @@ export function candlesOf(
   { times, intervalMs, open, high, low, close }: CandlesData["bars"],
   most: number,
 ): Candle[] {
-  const first = times[0]!;
-  const span = times.at(-1)! - first + intervalMs;
+  const first = times[0] ?? 0;
+  const span = (times.at(-1) ?? 0) - first + intervalMs;
   const bars = Math.max(1, Math.ceil(span / intervalMs / most));
   const lengthMs = bars * intervalMs;
   const candles: Candle[] = [];

@@ -1,18 +1,18 @@
 /** The colours by their part in a chart, as they are in the light theme. A page gives each as a CSS variable: `--ink`. */
 const lightColours = {
-  ink: "#16191d",
-  muted: "#5b626c",
-  line: "#e3e1db",
-  accent: "#2456c7",
-  gain: "#0f7b53",
-  loss: "#b93a32",
+  ink: "#16181d",
+  muted: "#5a5f69",
+  line: "#e2dfd9",
+  accent: "#1f57c3",
+  gain: "#0a7350",
+  loss: "#b02f2a",
   paper: "#fbfaf8",
-  "run-1": "#2456c7",
-  "run-2": "#b4540a",
-  "run-3": "#0f7b6c",
-  "run-4": "#a02f8d",
-  "run-5": "#756200",
-  "run-6": "#5b626c",
+  "run-1": "#1f57c3",
+  "run-2": "#a85a00",
+  "run-3": "#6d3fa8",
+  "run-4": "#0b7285",
+  "run-5": "#a3195b",
+  "run-6": "#5a5f69",
 };
 
 export type Colour = keyof typeof lightColours;

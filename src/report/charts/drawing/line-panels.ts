@@ -113,6 +113,8 @@ function lineLayer(
       stroke: paint(colour),
       strokeWidth: 1.5,
       strokeJoin: "round",
+      // what stands alone between two gaps is a dot
+      strokeCap: "round",
       strokeDash: [...dash],
       point,
     },

@@ -71,9 +71,10 @@ export function extentOf(values: Iterable<number>): [number, number] {
 function roomyExtent(values: Iterable<number>): [number, number] {
   const [low, high] = extentOf(values);
   const size = Math.max(Math.abs(low), Math.abs(high));
+  if (size < 1e-290) return [-1, 1];
   // a range that doubles can hardly tell apart has no ticks in it
   if (high - low > size * 1e-12) return [low, high];
-  return size === 0 ? [-1, 1] : [low - size * 0.01, high + size * 0.01];
+  return [low - size * 0.01, high + size * 0.01];
 }
 
 function axisOf(
@@ -123,12 +124,13 @@ function labelling(values: readonly number[], type: ValueAxis["type"], isPercent
   const step = smallestStep(values) * factor;
   const [unit, prefix] = prefixOf(size, step);
   if (size >= 1e21 || (size > 0 && size < 1e-12)) {
+    const digits = Math.min(12, Math.max(0, powerOf(size) - powerOf(step)));
     return labels(
-      `replace(format(datum.value * ${factor}, '.2~e'), 'e-', 'e−') + '${sign}'`,
-      (value) => `${numberText(value * factor, ".2~e")}${sign}`,
+      `(datum.value ? replace(format(datum.value * ${factor}, '.${digits}e'), /e-/, 'e−') : '0') + '${sign}'`,
+      (value) => `${value === 0 ? "0" : numberText(value * factor, `.${digits}e`)}${sign}`,
     );
   }
-  const decimals = Math.min(12, Math.max(0, -Math.floor(Math.log10(step / unit) + 1e-9)));
+  const decimals = Math.min(12, Math.max(0, -powerOf(step / unit)));
   const specifier = `,.${decimals}f`;
   const scaled = factor / unit;
   return labels(
@@ -146,6 +148,11 @@ function prefixOf(size: number, step: number): readonly [number, string] {
   const found = prefixes.find(([unit]) => size >= unit) ?? prefixes.at(-1)!;
   // six digits and a prefix are no shorter than the number itself
   return size >= 1 && step / found[0] < 1e-5 ? [1, ""] : found;
+}
+
+/** The power of ten of its first digit, also of what sums of tenths have made of it. */
+function powerOf(value: number): number {
+  return Math.floor(Math.log10(value) + 1e-9);
 }
 
 function smallestStep(values: readonly number[]): number {
