@@ -71,6 +71,10 @@ export const metricsSchema = z
             "end of what is proven of a run that goes on; null once it ended",
           ),
           unproven: key(z.array(z.string()), "tables whose rows are not proven, with their state"),
+          refused: key(
+            z.array(z.string()),
+            "tables whose rows are not proven, with their state: the sections that need them are absent",
+          ),
           sections: key(z.array(sectionSchema), "its figures by subject"),
         }),
       ),
