@@ -232,6 +232,32 @@ test("tables that are not proven are refused, unless that is allowed: then it is
   }
 });
 
+test("where bars alone are not proven, what needs none is printed, and the status is 4", async () => {
+  const complete = { state: "COMPLETE", rows: 3 } as const;
+  const bars = { state: "INCOMPLETE", rows: 3 } as const;
+  const built = await buildArchive([
+    { instanceId: "a", runId: "1", tables: { equity: complete, fills: complete, bars } },
+  ]);
+  try {
+    const { status, stdout, stderr } = await runInside([
+      "metrics",
+      "--archive",
+      built.dir,
+      "a/1",
+      "--base",
+      "first",
+    ]);
+    expect(status).toBe(4);
+    expect(stdout).toContain("sections are missing, not proven: bars (INCOMPLETE)");
+    expect(stdout).toMatch(/^Performance: .*\n(?:.*\n)* {2}Total return/m);
+    expect(stdout).toMatch(/^Trades: .*\n {2}needs rows that are not proven: bars \(INCOMPLETE\)$/m);
+    expect(stderr).toContain("bars of a/1 (INCOMPLETE)");
+    expect(stderr).toContain("--allow-incomplete");
+  } finally {
+    await built.dispose();
+  }
+});
+
 test("docs/metrics.md names every figure", async () => {
   const text = await readFile(inProject("docs/metrics.md"), "utf8");
   const document = await documentOf(runs[0]!, "--window", "5");
