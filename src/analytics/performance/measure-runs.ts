@@ -7,6 +7,8 @@ import { formatTime } from "../../model/time.ts";
 import { Limit } from "../query/limit.ts";
 import { type OpenViews, openViews } from "../query/open-views.ts";
 import type { QueryArchive } from "../query/query-views.ts";
+import type { BooksSource } from "../reconcile/check-books.ts";
+import { findFillOrder } from "../reconcile/find-fill-order.ts";
 import { shortfallNotes, type TableOfRun } from "../shortfall.ts";
 import { createMacros } from "../sql/macros.ts";
 import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
@@ -150,10 +152,17 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /** Throws `NothingToSay` where it is not clear what the instruments are, unless a file was given that should say it. */
-async function tradesOf({ views, exactTypes, run, options }: MeasuredRun): Promise<RunTrades> {
-  const { instruments, group } = options;
+async function tradesOf({ views, exactTypes, run, manifest, options }: MeasuredRun): Promise<RunTrades> {
+  const { instruments, group, fillOrder } = options;
   try {
-    return await readRunTrades(views, exactTypes, run, { instruments, withOrders: group === "order" });
+    const source: BooksSource = {
+      ...{ run, exactTypes, connection: views.connection },
+      showOnly: (table, of) => views.showOnly(table, of),
+      lacking: (table) => absenceOf(manifest, table),
+    };
+    const order =
+      fillOrder === "auto" ? ((await findFillOrder(source, { instruments })) ?? "key") : fillOrder;
+    return await readRunTrades(views, exactTypes, run, { instruments, order, withOrders: group === "order" });
   } catch (error) {
     const isUnclear =
       error instanceof RunvaultError && error.code === "invalid_argument" && instruments === null;
@@ -211,10 +220,19 @@ function isOf(table: { readonly instance: string; readonly run: string }, run: R
 function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
   const { session, fill, periods, rf, log, base, benchmark, group, window, instruments, allowIncomplete } =
     options;
+  const { psrBenchmark, omegaReturn, fillOrder } = options;
   return {
     ...{ session, fill, periods, rf, log, base },
     benchmark:
       benchmark === null ? null : benchmark.kind === "symbol" ? benchmark.symbol : benchmark.prices.file,
-    ...{ group, window, instruments: instruments?.file ?? null, allowIncomplete },
+    ...{
+      psrBenchmark,
+      omegaReturn,
+      group,
+      fillOrder,
+      window,
+      instruments: instruments?.file ?? null,
+      allowIncomplete,
+    },
   };
 }

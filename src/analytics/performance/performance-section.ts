@@ -1,7 +1,15 @@
 import { type Figure, figure, noFigure } from "../figure.ts";
 import { benchmarkArguments, benchmarkNotes } from "./benchmark-prices.ts";
 import { flowNotes } from "./flow-notes.ts";
-import { groupsOf, instantOf, type MacroRow, macroRows, ns, yearArguments } from "./macro-rows.ts";
+import {
+  doubleText,
+  groupsOf,
+  instantOf,
+  type MacroRow,
+  macroRows,
+  ns,
+  yearArguments,
+} from "./macro-rows.ts";
 import type { Section } from "./section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
@@ -26,6 +34,8 @@ export const performanceSection: Section = {
       select: `metric, value, reason, unit, convention, n, ${ns("from_ts")}, ${ns("to_ts")}`,
       more: {
         ...yearArguments(run.options),
+        psr_benchmark: doubleText(run.options.psrBenchmark),
+        omega_return: doubleText(run.options.omegaReturn),
         ...benchmarkArguments(run),
       },
     });

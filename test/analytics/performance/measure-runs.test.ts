@@ -7,7 +7,16 @@ import { buildArchive } from "../../fixtures/archive/query-archive.ts";
 const run = { instanceId: "a", runId: "1" };
 const options: MeasureOptions = {
   ...{ session: "utc", fill: false, periods: null, rf: 0, log: false, base: "first", benchmark: null },
-  ...{ group: "flat", window: null, instruments: null, allowIncomplete: false, memoryLimitMb: 512 },
+  ...{
+    psrBenchmark: 0,
+    omegaReturn: 0,
+    group: "flat",
+    fillOrder: "auto",
+    window: null,
+    instruments: null,
+    allowIncomplete: false,
+    memoryLimitMb: 512,
+  },
 };
 
 let built: Awaited<ReturnType<typeof buildArchive>>;
