@@ -7,8 +7,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { run, start } from "../fixtures/command/command-process.ts";
-import { inProject } from "../fixtures/command/project.ts";
-import { requires } from "../fixtures/command/requirement.ts";
+import { builtMain, inProject } from "../fixtures/command/project.ts";
+import { goldenPython, requires } from "../fixtures/command/requirement.ts";
 
 const notebooks = readdirSync(inProject("notebooks")).filter((name) => name.endsWith(".ipynb"));
 
@@ -55,7 +55,7 @@ let archive: string;
 
 /** Serves a world, archives all of it, and gives the folder of the archive. */
 async function archived(name: string, world: readonly string[]): Promise<string> {
-  const simulator = start(["simulate", "--rows", "12000", "--runs", "2", "--symbols", "2", ...world]);
+  const simulator = start(["simulate", "--rows", "60000", "--runs", "2", "--symbols", "2", ...world]);
   const dir = join(folder, name);
   const gateway = await simulator.firstLine();
   const done = await run(["archive", "--all", "--finished", "--gateway", gateway, "--archive", dir]);
@@ -200,6 +200,51 @@ test("the first one as a script is typed, and prints the run's figures", async (
   expect(stdout).toMatch(/^alpha-1\/2022-\S+ {2}COMPLETE, [1-9]\d* fills\n/);
   expect(stdout).toMatch(/'sharpe' +│ -?\d/);
   expect(stdout).toContain("'BTC-PERP-2'");
+});
+
+describe("docs/notebooks.md, over an archive of its own,", () => {
+  const text = readFileSync(inProject("docs", "notebooks.md"), "utf8");
+  /** The code of the block that is marked with this word. */
+  const block = (language: string, kind: string) =>
+    new RegExp(`^\`\`\`${language} ${kind}\n(.*?)^\`\`\`$`, "ms").exec(text)![1]!;
+  const answer = async (python: string, code: string) => {
+    const { stdout } = await promisify(execFile)(python, ["-c", code], { cwd: join(folder, "docs") });
+    return JSON.parse(stdout) as unknown;
+  };
+  const figures = "print(figures.set_index('metric')['value'].dropna().to_json(double_precision=15))";
+
+  beforeAll(async () => {
+    await mkdir(join(folder, "docs"));
+    const program = join(folder, "runvault");
+    await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${builtMain}' "$@"\n`, { mode: 0o755 });
+    const env = { ...process.env, PATH: `${folder}:${process.env.PATH}`, RUNVAULT_ARCHIVE: archive };
+    await promisify(execFile)("sh", ["-euc", block("sh", "analytics")], { cwd: join(folder, "docs"), env });
+  });
+
+  test("writes the databases and the notebook that it names", () => {
+    expect(readdirSync(join(folder, "docs")).sort()).toEqual(["research", "research.duckdb", "run.duckdb"]);
+    expect(readdirSync(join(folder, "docs", "research")).sort()).toEqual(["one-run.ipynb", "run.duckdb"]);
+  });
+
+  test.skipIf(!requires("kernel"))(
+    "has the same figures of a file that is opened and of one that is used",
+    async () => {
+      const opened = await answer("python3", block("python", "performance") + figures);
+      expect(opened).toMatchObject({ sharpe: expect.any(Number), max_drawdown: expect.any(Number) });
+      expect(await answer("python3", block("python", "attach") + figures)).toEqual(opened);
+    },
+  );
+
+  test.skipIf(!requires("golden"))(
+    "hands quantstats returns that it has the same Sharpe ratio of",
+    async () => {
+      const ours = (await answer(goldenPython, block("python", "performance") + figures)) as {
+        sharpe: number;
+      };
+      const theirs = await answer(goldenPython, `${block("python", "quantstats")}print(sharpe)`);
+      expect(Math.abs(Number(theirs) / ours.sharpe - 1)).toBeLessThan(1e-9);
+    },
+  );
 });
 
 describe("runvault notebook refuses", () => {
