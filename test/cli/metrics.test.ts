@@ -70,7 +70,9 @@ describe("the figures of runs", () => {
       runs,
     );
     const names = document.runs[0].sections.map(({ name }: { name: string }) => name);
-    expect(names).toEqual(["performance", "drawdowns", "monthly", "rolling", "trades"]);
+    expect(names).toEqual([
+      ...["performance", "drawdowns", "monthly", "rolling", "trades", "execution", "factors"],
+    ]);
   });
 
   test("are the same bytes every time", async () => {
@@ -108,7 +110,7 @@ describe("the figures of runs", () => {
     const told = await Promise.all(
       (["flat", "order", "match"] as const).map((group) => documentOf(runs[0]!, "--group", group)),
     );
-    const trades = told.map(({ runs: [run] }) => run!.sections.at(-1)!);
+    const trades = told.map(({ runs: [run] }) => run!.sections.find(({ name }) => name === "trades")!);
     expect(trades.map(({ conventions }) => conventions)).toEqual([
       "grouped from flat to flat (flat), net of fees",
       "grouped by closing order (order), net of fees",
