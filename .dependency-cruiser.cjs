@@ -48,12 +48,11 @@ const folders = {
   },
   "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
-    doors: ["exposure", "run-trades", "trade"],
+    doors: ["exposure", "fill-columns", "run-trades", "trade"],
     within: [
       "average-cost",
       "bar-columns",
       "fifo-position",
-      "fill-columns",
       "trade-figures",
       "trade-tables",
       "traded-tables",
@@ -62,7 +61,10 @@ const folders = {
       "write-trade-tables",
     ],
   },
-  "analytics/reconcile": { doors: ["reconcile", "reconcile-report"], within: [] },
+  "analytics/reconcile": {
+    doors: ["reconcile", "reconcile-report"],
+    within: ["check-books", "find-fill-order"],
+  },
   "analytics/render": {
     doors: ["aligned-table", "cell", "figure-text", "format", "render"],
     within: ["unique-names"],

@@ -1,5 +1,5 @@
 import { measureRuns } from "../../analytics/performance/measure-runs.ts";
-import { exit } from "../../model/error.ts";
+import { exit, type RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { MetricsValues } from "../options/metrics-values.ts";
 import type { Session } from "../process/session.ts";
@@ -13,11 +13,19 @@ export async function printMetrics(
   session: Session,
 ): Promise<number> {
   const { archive, manifests, options } = await askedFigures(runs, values, session);
-  const document = await measureRuns(archive, manifests, options);
+  let refused: RunvaultError | null = null;
+  const document = await measureRuns(archive, manifests, {
+    ...options,
+    onRefused: (error) => {
+      refused = error;
+    },
+  });
   const { columns } = session.terminal;
   await session.print(
     session.json ? `${JSON.stringify(document, null, 2)}\n` : metricsText(document, columns ?? widest),
   );
+  // behind what stands: a section that is missing must not look like all there is
+  if (refused !== null) throw refused;
   return exit.done;
 }
 
