@@ -1,13 +1,12 @@
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
-import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { formatTime } from "../../model/time.ts";
 import { Limit } from "../query/limit.ts";
 import { type OpenViews, openViews } from "../query/open-views.ts";
 import type { QueryArchive } from "../query/query-views.ts";
-import { shortfallNotes } from "../shortfall.ts";
+import { requireProven } from "../require-proven.ts";
 import { createMacros } from "../sql/macros.ts";
 import { requireOverlap, writeBenchmark } from "./benchmark-prices.ts";
 import {
@@ -47,7 +46,7 @@ export async function measureRuns(
     threads: 1,
     signal,
   });
-  if (!allowIncomplete) requireProven(views, tables);
+  if (!allowIncomplete) requireProven(views.shortfall(tables), "figures need rows that are proven");
   using limit = new Limit(views.connection, undefined, signal);
   try {
     await views.show(tables, signal);
@@ -118,20 +117,6 @@ function absenceOf(manifest: Manifest, table: TableName): string | null {
   const state = manifest.tables[table]?.state;
   if (state === undefined) return `${table} was never archived for this run`;
   return state === "ABSENT" ? `the gateway keeps no ${table} of this run` : null;
-}
-
-function requireProven(views: OpenViews, tables: readonly TableName[]): void {
-  const { withheld, behind, ...rest } = views.shortfall(tables);
-  // what was never archived is told where it is missed
-  const begun = withheld.filter(({ state }) => state !== null);
-  const first = begun[0] ?? behind[0];
-  if (first === undefined) return;
-  const notes = shortfallNotes({ ...rest, runs: 1, withheld: begun, behind, setAside: [], unproven: [] });
-  const run = formatRun({ instanceId: first.instance, runId: first.run });
-  throw new RunvaultError("incomplete", `figures need rows that are proven: ${notes.join("; ")}`, {
-    place: { instance: first.instance, run: first.run, table: first.table },
-    hint: `\`runvault archive ${run}\` tries again; --allow-incomplete computes them from what there is, and says so.`,
-  });
 }
 
 function isOf(table: { readonly instance: string; readonly run: string }, run: RunRef): boolean {

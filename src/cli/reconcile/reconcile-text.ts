@@ -2,8 +2,8 @@ import type { Check, ReconciledRun, ReconcileReport } from "../../analytics/reco
 import { formatRun } from "../../model/run-argument.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
-import { grouped } from "./number-text.ts";
-import { wrapLines } from "./wrap-lines.ts";
+import { grouped } from "../output/number-text.ts";
+import { wrapLines } from "../output/wrap-lines.ts";
 
 const usualColumns = 100;
 
