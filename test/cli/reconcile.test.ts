@@ -72,7 +72,15 @@ test("--against tells what differs from the twin, with exit status 4", async () 
 });
 
 test("--against a run itself is the same, with exit status 0; --json is what the schema says", async () => {
-  const { status, stdout } = await runInside(["reconcile", run, "--archive", clean, "--against", run, "--json"]);
+  const { status, stdout } = await runInside([
+    "reconcile",
+    run,
+    "--archive",
+    clean,
+    "--against",
+    run,
+    "--json",
+  ]);
   expect(status).toBe(0);
   expect(againstReportSchema.parse(JSON.parse(stdout)).against.verdict).toBe("SAME");
 });

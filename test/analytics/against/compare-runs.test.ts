@@ -50,7 +50,11 @@ async function compared(
   there: Archive,
   more: Partial<AgainstOptions> = {},
 ): Promise<AgainstReport["against"]> {
-  const { report } = await compareRuns({ archive: here, run }, { archive: there, run }, { ...options, ...more });
+  const { report } = await compareRuns(
+    { archive: here, run },
+    { archive: there, run },
+    { ...options, ...more },
+  );
   return againstReportSchema.parse(report).against;
 }
 
@@ -84,12 +88,14 @@ describe.each(["order", "time"] as const)("runs matched by %s", (match) => {
     expect(found.fills).toMatchObject({ beyond: 0, onlyHere: { count: 0 }, onlyThere: { count: 0 } });
     expect(found.fills!.equal).toBe(found.fills!.here);
     expect(found.fills!.here).toBeGreaterThan(100);
-    for (const { different, sum, n } of found.fills!.deltas) expect([different, sum, n > 0]).toEqual([0, "0", true]);
+    for (const { different, sum, n } of found.fills!.deltas)
+      expect([different, sum, n > 0]).toEqual([0, "0", true]);
     expect(found.equity!.map(({ different, sessions }) => [different, sessions > 0])).toEqual([
       [0, true],
       [0, true],
     ]);
-    for (const { last } of found.equity!) for (const part of Object.values(last!.parts)) expect(part).toBe("0");
+    for (const { last } of found.equity!)
+      for (const part of Object.values(last!.parts)) expect(part).toBe("0");
   });
 
   test.each<[BookFaultKind, { onlyHere: number; onlyThere: number; beyond: number }, string[]]>([
@@ -119,7 +125,7 @@ describe.each(["order", "time"] as const)("runs matched by %s", (match) => {
 test("runs of other seeds differ, and their parts add up at every session's end", async () => {
   const live = await archiveOf({ edge: 20 });
   for (const accounting of ["spot", "margin"] as const) {
-    const backtest = await archiveOf({ seed: 7, accounting });
+    const backtest = await archiveOf({ seed: "7", accounting });
     for (const match of ["order", "time"] as const) {
       const found = await compared(live, backtest, { match, withinNs: 600_000_000_000n });
       expect(found.verdict).toBe("DIFFERS");
@@ -146,12 +152,13 @@ test("what is within the tolerance and the limits is no difference", async () =>
 
 test("fills of both without limits in time are matched no further than the price allows", async () => {
   const live = await archiveOf({});
-  const backtest = await archiveOf({ seed: 7 });
+  const backtest = await archiveOf({ seed: "7" });
   const near = await compared(live, backtest, { match: "time", withinNs: null, priceWithin: exactOf("1") });
   const any = await compared(live, backtest, { match: "time", withinNs: null });
   expect(near.fills!.matched).toBeLessThan(any.fills!.matched);
   const cost = near.fills!.deltas.find(({ what }) => what === "cost")!;
-  for (const end of [cost.quantiles.min, cost.quantiles.max]) expect(Math.abs(Number(end))).toBeLessThanOrEqual(1);
+  for (const end of [cost.quantiles.min, cost.quantiles.max])
+    expect(Math.abs(Number(end))).toBeLessThanOrEqual(1);
 });
 
 test("runs without fills are not the same for want of any", async () => {

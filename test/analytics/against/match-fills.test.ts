@@ -20,7 +20,8 @@ interface Fill {
 const groups = 3;
 
 function columnsOf(fills: readonly Fill[]): MatchedColumns {
-  const column = (name: "ts" | "price" | "quantity" | "fee") => BigInt64Array.from(fills, (fill) => fill[name]);
+  const column = (name: "ts" | "price" | "quantity" | "fee") =>
+    BigInt64Array.from(fills, (fill) => fill[name]);
   return {
     count: fills.length,
     seq: BigUint64Array.from(fills, ({ seq }) => seq),
@@ -122,7 +123,9 @@ describe("fills matched by nearness", () => {
         .map((fill) => ({ fill, at: next() }))
         .sort((a, b) => a.at - b.at)
         .map(({ fill }) => fill);
-    expect(matched(shuffled(here), shuffled(there), limitsOf(seed))).toEqual(matched(here, there, limitsOf(seed)));
+    expect(matched(shuffled(here), shuffled(there), limitsOf(seed))).toEqual(
+      matched(here, there, limitsOf(seed)),
+    );
   });
 
   test.each(cases.slice(0, 10))("are the same pairs from the other side but for ties: %i", (seed) => {
@@ -160,6 +163,9 @@ describe("fills matched by nearness", () => {
 
 /** Whether two seqs are of fills that are equal in all else. */
 function isTwin(fills: readonly Fill[], pair: string): boolean {
-  const [a, b] = pair.split("-").map((seq) => fills.find((fill) => fill.seq === BigInt(seq))!) as [Fill, Fill];
+  const [a, b] = pair.split("-").map((seq) => fills.find((fill) => fill.seq === BigInt(seq))!) as [
+    Fill,
+    Fill,
+  ];
   return (["ts", "price", "quantity", "fee", "group"] as const).every((name) => a[name] === b[name]);
 }
