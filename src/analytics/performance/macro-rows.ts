@@ -39,7 +39,8 @@ export function yearArguments({ periods, rf, log }: MetricsOptions): Readonly<Re
   };
 }
 
-function doubleText(value: number): string {
+/** A number as SQL for the same double. */
+export function doubleText(value: number): string {
   return `CAST(${literal(String(value))} AS DOUBLE)`;
 }
 

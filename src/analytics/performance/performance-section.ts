@@ -1,7 +1,6 @@
-import { literal } from "../../duckdb/sql.ts";
-import { benchmarkNotes } from "./benchmark-prices.ts";
+import { benchmarkArguments, benchmarkNotes } from "./benchmark-prices.ts";
 import { flowNotes } from "./flow-notes.ts";
-import { figureOf, groupsOf, macroRows, ns, yearArguments } from "./macro-rows.ts";
+import { doubleText, figureOf, groupsOf, macroRows, ns, yearArguments } from "./macro-rows.ts";
 import type { Section } from "./section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
@@ -9,7 +8,8 @@ import { seriesConventions, yearConventions } from "./series-conventions.ts";
 export const performanceSection: Section = {
   name: "performance",
   title: "Performance",
-  tables: ["equity", "events", "bars"],
+  tables: ["equity", "events"],
+  alsoReads: ({ benchmark }) => (benchmark?.kind === "symbol" ? ["bars"] : []),
   isWanted: () => true,
   conventions: (options) => {
     const { benchmark } = options;
@@ -20,13 +20,14 @@ export const performanceSection: Section = {
     return [seriesConventions(options), yearConventions(options), ...against].join(", ");
   },
   read: async (run) => {
-    const { benchmark } = run.options;
     const rows = await macroRows(run, {
       macro: "performance",
       select: `metric, value, reason, unit, convention, n, ${ns("from_ts")}, ${ns("to_ts")}`,
       more: {
         ...yearArguments(run.options),
-        ...(benchmark?.kind === "symbol" ? { benchmark: literal(benchmark.symbol) } : {}),
+        psr_benchmark: doubleText(run.options.psrBenchmark),
+        omega_return: doubleText(run.options.omegaReturn),
+        ...benchmarkArguments(run),
       },
     });
     const groups = groupsOf(rows, (own) => ({

@@ -57,6 +57,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/export.ts")).exportCommand,
   },
   {
+    name: "notebook",
+    summary: "write a Jupyter notebook on one run",
+    load: async () => (await import("../commands/notebook.ts")).notebookCommand,
+  },
+  {
     name: "verify",
     summary: "check the archive without trusting what wrote it",
     load: async () => (await import("../commands/verify.ts")).verifyCommand,

@@ -5,10 +5,10 @@ import type {
   MetricsSection,
 } from "../../analytics/performance/metrics-document.ts";
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
+import { figureLabel, figureText, noValue } from "../../analytics/render/figure-text.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { wrapped } from "../output/wrap-lines.ts";
-import { figureLabel, figureText, noValue } from "./figure-text.ts";
 
 type Group = MetricsSection["groups"][number];
 
@@ -41,7 +41,9 @@ function headText(runs: readonly MetricsRun[], names: readonly string[], width: 
     const until = run.until === null ? "" : `, still running: figures until ${run.until}`;
     const warning =
       run.unproven.length === 0 ? [] : [`    NOT PROVEN, rows may be missing: ${run.unproven.join(", ")}`];
-    return [`${[names[index], id].join(" ").trim()}  ${run.state}${until}`, ...warning];
+    const refused =
+      run.refused.length === 0 ? [] : [`    sections are missing, not proven: ${run.refused.join(", ")}`];
+    return [`${[names[index], id].join(" ").trim()}  ${run.state}${until}`, ...warning, ...refused];
   });
   return lines
     .flatMap((line) => wrapped(line, width))

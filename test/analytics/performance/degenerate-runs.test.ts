@@ -15,7 +15,7 @@ const start = 1_641_038_400_000_000_000n;
 
 const options: MetricsOptions = {
   ...{ session: "utc", fill: false, periods: null, rf: 0, log: false, base: "first", benchmark: null },
-  ...{ group: "flat", window: 3, instruments: null },
+  ...{ psrBenchmark: 0, omegaReturn: 0, group: "flat", fillOrder: "auto", window: 3, instruments: null },
 };
 
 let world: TradeWorld;
@@ -50,7 +50,7 @@ async function figuresOf(
       section.name,
       await section.read({
         ...{ run: tradedRun, manifest, views, connection: world.connection },
-        ...{ exactTypes: world.types, options },
+        ...{ exactTypes: world.types, options, benchmarkBars: null, trades: () => world.read() },
       }),
     ] as const;
   const told: Record<string, SectionFigures> = {};
