@@ -32,12 +32,21 @@ const folders = {
   },
   "analytics/instruments": {
     doors: ["instrument", "read-instruments"],
-    within: ["resolve-instruments", "run-facts"],
+    within: ["resolve-instruments", "run-facts", "write-instrument-values"],
   },
   "analytics/performance": {
-    doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark"],
+    doors: [
+      "macro-rows",
+      "measure-runs",
+      "metrics-document",
+      "metrics-options",
+      "read-benchmark",
+      "section",
+    ],
     within: [],
   },
+  "analytics/execution": { doors: [], within: ["execution-section"] },
+  "analytics/factors": { doors: [], within: ["factors-section"] },
   "analytics/query": {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
