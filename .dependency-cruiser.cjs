@@ -41,12 +41,11 @@ const folders = {
   },
   "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
-    doors: ["trade"],
+    doors: ["fill-columns", "trade"],
     within: [
       "average-cost",
       "bar-columns",
       "fifo-position",
-      "fill-columns",
       "run-trades",
       "trade-figures",
       "trade-tables",
@@ -56,8 +55,14 @@ const folders = {
       "write-trade-tables",
     ],
   },
-  "analytics/reconcile": { doors: ["reconcile", "reconcile-report"], within: [] },
-  "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
+  "analytics/reconcile": {
+    doors: ["reconcile", "reconcile-report"],
+    within: ["check-books", "find-fill-order"],
+  },
+  "analytics/render": {
+    doors: ["aligned-table", "cell", "figure-text", "format", "render"],
+    within: ["unique-names"],
+  },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
   "archive/convert": {
     doors: [

@@ -16,6 +16,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { type FilterName, type Table, tableNamed, tables } from "../../model/profile/table.ts";
 import { parseRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { commandEntry } from "../entry/command-entry.ts";
@@ -25,7 +26,6 @@ import { instant, instantHelp } from "../options/instant.ts";
 import { instrumentsOption } from "../options/instruments-option.ts";
 import { mebibytes, nonEmpty, wholeNumber } from "../options/option-values.ts";
 import { allowIncompleteOption, readerShape, strictOption } from "../options/reader-options.ts";
-import { grouped } from "../output/number-text.ts";
 import { tellShortfall } from "../output/tell-shortfall.ts";
 import type { Session } from "../process/session.ts";
 

@@ -1,4 +1,5 @@
 import { type Command, Option } from "commander";
+import { fillOrders } from "../../analytics/trades/fill-columns.ts";
 import { groupings } from "../../analytics/trades/trade.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
@@ -48,11 +49,28 @@ export const metricsCommand = commandEntry({
       )
       .addOption(
         new Option(
+          "--psr-benchmark <sharpe>",
+          "yearly Sharpe ratio that the probabilistic one is held against",
+        ).default("0"),
+      )
+      .addOption(
+        new Option("--omega-return <rate>", "yearly return from which on Omega counts a gain").default("0"),
+      )
+      .addOption(
+        new Option(
           "--group <group>",
           "what one trade is: from flat to flat, by closing order, or a single match",
         )
           .choices(groupings)
           .default("flat"),
+      )
+      .addOption(
+        new Option(
+          "--fill-order <order>",
+          "order of fills that share an instant; auto takes the one in which the books balance",
+        )
+          .choices(["auto", ...fillOrders])
+          .default("auto"),
       )
       .option("--window <n>", "also the Sharpe ratio and volatility of rolling windows of N returns")
       .addOption(instrumentsOption())

@@ -24,6 +24,7 @@ export async function printMetrics(
   const archive = await openArchive(values.archive);
   const manifests = await namedManifests(archive, runs);
   const { periods, instruments, window, memory, benchmark, ...others } = values;
+  let refused: RunvaultError | null = null;
   const document = await measureRuns(archive, manifests, {
     ...others,
     periods: periods ?? null,
@@ -32,11 +33,16 @@ export async function printMetrics(
     benchmark: benchmark === undefined ? null : await benchmarkOf(benchmark, session.signal),
     memoryLimitMb: memory,
     signal: session.signal,
+    onRefused: (error) => {
+      refused = error;
+    },
   });
   const { columns } = session.terminal;
   await session.print(
     session.json ? `${JSON.stringify(document, null, 2)}\n` : metricsText(document, columns ?? widest),
   );
+  // behind what stands: a section that is missing must not look like all there is
+  if (refused !== null) throw refused;
   return exit.done;
 }
 

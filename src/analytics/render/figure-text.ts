@@ -1,5 +1,5 @@
-import type { Figure } from "../../analytics/figure.ts";
-import { grouped } from "../output/number-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
+import type { Figure } from "../figure.ts";
 
 /** Figures that people read as percentages. */
 const percentages =
@@ -20,6 +20,20 @@ const labels: Readonly<Record<string, string>> = {
   closed_net_pnl: "Net P&L, closed",
   capture_up: "Capture, up",
   capture_down: "Capture, down",
+  fill_ratio_orders: "Fill ratio, orders",
+  fill_ratio_quantity: "Fill ratio, quantity",
+  fill_ratio_mean: "Fill ratio, mean",
+  p50: "p50",
+  p05: "p05",
+  p95: "p95",
+  p99: "p99",
+  nan_values: "NaN",
+  infinite_values: "Infinite",
+  ic: "IC",
+  ic_deviation: "Deviation",
+  ic_ratio: "Mean / deviation",
+  ic_t: "t",
+  ic_positive: "Above zero",
 };
 
 /** A figure's name in words. */
