@@ -17,7 +17,10 @@ const ranks = [
  * same room may. Everything else is the folder's own. A new door is a decision: look first whether an old one can serve.
  */
 const folders = {
-  analytics: { doors: ["analysed-tables", "figure", "shortfall"], within: ["double-view-name"] },
+  analytics: {
+    doors: ["analysed-tables", "figure", "shortfall"],
+    within: ["double-view-name", "require-proven"],
+  },
   "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
   "analytics/export": {
     doors: ["export", "export-file", "export-format", "export-selection", "export-session", "parquet-forms"],
@@ -29,7 +32,7 @@ const folders = {
   },
   "analytics/instruments": {
     doors: ["instrument", "read-instruments"],
-    within: ["resolve-instruments", "run-facts"],
+    within: ["resolve-instruments", "run-facts", "write-instrument-values"],
   },
   "analytics/performance": {
     doors: [
@@ -42,6 +45,8 @@ const folders = {
     ],
     within: [],
   },
+  "analytics/execution": { doors: [], within: ["execution-section"] },
+  "analytics/factors": { doors: [], within: ["factors-section"] },
   "analytics/query": {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
@@ -61,9 +66,10 @@ const folders = {
       "write-trade-tables",
     ],
   },
+  "analytics/against": { doors: ["against-report", "compare-runs", "match-runs"], within: [] },
   "analytics/reconcile": {
     doors: ["reconcile", "reconcile-report"],
-    within: ["check-books", "find-fill-order"],
+    within: ["account-rows", "check-books", "find-fill-order", "proven-tables"],
   },
   "analytics/render": {
     doors: ["aligned-table", "cell", "figure-text", "format", "render"],

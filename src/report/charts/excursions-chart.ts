@@ -8,6 +8,7 @@ import type { Layer } from "./drawing/layer.ts";
 import { legend } from "./drawing/legend.ts";
 import { amountText, countOf, countText, numberText } from "./drawing/number-text.ts";
 import { type ScatterCell, scatterCells } from "./drawing/scatter-cells.ts";
+import { textWithin } from "./drawing/text-width.ts";
 import { extentOf, type ValueAxis, valueAxis } from "./drawing/value-axis.ts";
 
 const id = "excursions";
@@ -82,7 +83,9 @@ function draw(frame: Frame, trades: Trades): Drawing {
       frame,
       width,
     );
-    const across = positionEncoding(x, "x", frame, { title: `${name}, ${currency}` });
+    const across = positionEncoding(x, "x", frame, {
+      title: textWithin(`${name}, ${currency}`, fontSize, width),
+    });
     const up = valueEncoding(y, "y", frame);
     // beside the first, the same axis needs no labels again
     const aside = isFirst || isNarrow ? up : { ...up, axis: { ...up.axis, labels: false } };

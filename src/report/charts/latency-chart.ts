@@ -138,7 +138,7 @@ function draw(frame: Frame, groups: readonly Group[]): Drawing {
             encoding: { x: { ...across, field: "p99" }, y: pixels("middle"), description },
           },
           words("label", -10, "ink"),
-          words("value", width + right, "muted"),
+          words("value", width + right - 2, "muted"),
           ...above.layers,
         ],
       };

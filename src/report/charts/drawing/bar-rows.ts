@@ -73,10 +73,10 @@ export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarO
         layers: [
           ...barLayers(own, across, frame, {
             labelRoom,
-            valueAt: width + right,
+            valueAt: width + right - 2,
             rowHeight,
             isLabelled: areApart || isLast,
-            axisTitle,
+            axisTitle: textWithin(axisTitle, fontSize, width),
           }),
           ...above.layers,
         ],
