@@ -35,14 +35,7 @@ const folders = {
     within: ["resolve-instruments", "run-facts", "write-instrument-values"],
   },
   "analytics/performance": {
-    doors: [
-      "macro-rows",
-      "measure-runs",
-      "metrics-document",
-      "metrics-options",
-      "read-benchmark",
-      "section",
-    ],
+    doors: ["macro-rows", "measure-runs", "metrics-document", "metrics-options", "read-benchmark", "section"],
     within: [],
   },
   "analytics/execution": { doors: [], within: ["execution-section"] },
