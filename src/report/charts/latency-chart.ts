@@ -27,7 +27,7 @@ export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> 
     id,
     title,
     caption: [
-      "On a logarithmic scale: the bar is the middle 90% of the orders, the line in it their median, the diamond the 99th percentile.",
+      "On a logarithmic scale: the bar is the middle 90% of the orders, the line in it and the number at its right their median, the diamond the 99th percentile.",
       data.note ?? "",
     ]
       .filter(Boolean)
