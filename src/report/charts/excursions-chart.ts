@@ -9,7 +9,7 @@ import { legend } from "./drawing/legend.ts";
 import { amountText, countOf, countText, numberText } from "./drawing/number-text.ts";
 import { type ScatterCell, scatterCells } from "./drawing/scatter-cells.ts";
 import { textWithin } from "./drawing/text-width.ts";
-import { extentOf, type ValueAxis, valueAxis } from "./drawing/value-axis.ts";
+import { extentOf, spacedAxis, type ValueAxis, valueAxis } from "./drawing/value-axis.ts";
 
 const id = "excursions";
 const title = "Net P&L against excursions";
@@ -83,7 +83,7 @@ function draw(frame: Frame, trades: Trades): Drawing {
       frame,
       width,
     );
-    const across = positionEncoding(x, "x", frame, {
+    const across = positionEncoding(spacedAxis(x, width, fontSize), "x", frame, {
       title: textWithin(`${name}, ${currency}`, fontSize, width),
     });
     const up = valueEncoding(y, "y", frame);
