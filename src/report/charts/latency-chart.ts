@@ -57,7 +57,7 @@ function say({ measure, type, orders, quantiles: { p50, p95, p99 } }: Group): st
 function draw(frame: Frame, groups: readonly Group[]): Drawing {
   const { fontSize, isNarrow, paint } = frame;
   const rowHeight = isNarrow ? 24 : 26;
-  const labelRoom = isNarrow ? 84 : 200;
+  const labelRoom = isNarrow ? 100 : 200;
   const left =
     Math.max(40, ...groups.map(({ type }) => textWidth(textWithin(type, fontSize, labelRoom), fontSize))) +
     10;
