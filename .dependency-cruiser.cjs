@@ -17,7 +17,10 @@ const ranks = [
  * same room may. Everything else is the folder's own. A new door is a decision: look first whether an old one can serve.
  */
 const folders = {
-  analytics: { doors: ["analysed-tables", "figure", "shortfall"], within: ["double-view-name"] },
+  analytics: {
+    doors: ["analysed-tables", "figure", "shortfall"],
+    within: ["double-view-name", "require-proven"],
+  },
   "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
   "analytics/export": {
     doors: ["export", "export-file", "export-format", "export-selection", "export-session", "parquet-forms"],
@@ -29,25 +32,25 @@ const folders = {
   },
   "analytics/instruments": {
     doors: ["instrument", "read-instruments"],
-    within: ["resolve-instruments", "run-facts"],
+    within: ["resolve-instruments", "run-facts", "write-instrument-values"],
   },
   "analytics/performance": {
-    doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark"],
+    doors: ["macro-rows", "measure-runs", "metrics-document", "metrics-options", "read-benchmark", "section"],
     within: [],
   },
+  "analytics/execution": { doors: [], within: ["execution-section"] },
+  "analytics/factors": { doors: [], within: ["factors-section"] },
   "analytics/query": {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
   },
   "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
-    doors: ["trade"],
+    doors: ["exposure", "fill-columns", "run-trades", "trade"],
     within: [
       "average-cost",
       "bar-columns",
       "fifo-position",
-      "fill-columns",
-      "run-trades",
       "trade-figures",
       "trade-tables",
       "traded-tables",
@@ -56,8 +59,15 @@ const folders = {
       "write-trade-tables",
     ],
   },
-  "analytics/reconcile": { doors: ["reconcile", "reconcile-report"], within: [] },
-  "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
+  "analytics/against": { doors: ["against-report", "compare-runs", "match-runs"], within: [] },
+  "analytics/reconcile": {
+    doors: ["reconcile", "reconcile-report"],
+    within: ["account-rows", "check-books", "find-fill-order", "proven-tables"],
+  },
+  "analytics/render": {
+    doors: ["aligned-table", "cell", "figure-text", "format", "render"],
+    within: ["unique-names"],
+  },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
   "archive/convert": {
     doors: [
@@ -264,6 +274,7 @@ const folders = {
     doors: ["kubernetes-cronjob", "print-units", "unit-kind", "unit-plan"],
     within: [],
   },
+  report: { doors: ["report-files", "report-runs"], within: [] },
   "report/charts": {
     doors: [],
     within: [
@@ -311,6 +322,15 @@ const folders = {
       "value-axis",
     ],
   },
+  "report/page": {
+    doors: [],
+    within: ["data-table", "drawings", "figure-cell", "figures-table", "html", "page", "time-text"],
+  },
+  "report/read": {
+    doors: [],
+    within: ["previous-run", "read-curves", "read-run", "read-trades", "reconciled"],
+  },
+  "report/sections": { doors: [], within: ["headline", "page-sections", "reported", "run-card"] },
   serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },
   "serve/auth": {
     doors: ["host-names", "token-list"],

@@ -1,5 +1,4 @@
 import type { Nanoseconds } from "../../model/time.ts";
-import { readRunTrades } from "../trades/run-trades.ts";
 import { breakdowns, tradeFigures } from "../trades/trade-figures.ts";
 import { instantOf } from "./macro-rows.ts";
 import type { MeasuredRun, Section } from "./section.ts";
@@ -14,12 +13,8 @@ export const tradesSection: Section = {
   read: async (run) => {
     const span = await spanOf(run);
     if (span === null) return { groups: [], notes: ["no fills"] };
-    const { views, exactTypes, options } = run;
-    const trades = await readRunTrades(views, exactTypes, run.run, {
-      instruments: options.instruments,
-      withOrders: options.group === "order",
-    });
-    const groups = tradeFigures(trades, options.group, span.from, span.to).map(
+    const trades = await run.trades();
+    const groups = tradeFigures(trades, run.options.group, span.from, span.to).map(
       ({ account, portfolio, currency, figures, by }) => ({
         ...{ account, portfolio, currency, figures },
         parts: breakdowns.flatMap((name) =>
@@ -31,7 +26,13 @@ export const tradesSection: Section = {
       ({ account, portfolio, currency, positionValue }) =>
         `${account}/${portfolio} held a position of ${positionValue} ${currency} before its first fill: its trades begin unknown`,
     );
-    return { groups, notes: [...trades.instruments.taken.map((text) => `instrument ${text}`), ...held] };
+    const order = `fills of one instant in the order of their ${orderWords[trades.order]}${
+      run.options.fillOrder === "auto" ? ", found" : ""
+    }`;
+    return {
+      groups,
+      notes: [order, ...trades.instruments.taken.map((text) => `instrument ${text}`), ...held],
+    };
   },
 };
 
@@ -40,6 +41,8 @@ const groupWords = {
   order: "by closing order",
   match: "by single match",
 } as const;
+
+const orderWords = { key: "keys", trade_id: "trade ids" } as const;
 
 /** From the first to the last of a run's equity rows and fills; null without fills. */
 async function spanOf({ connection }: MeasuredRun): Promise<{ from: Nanoseconds; to: Nanoseconds } | null> {
