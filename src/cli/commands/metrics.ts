@@ -17,8 +17,8 @@ export const metricsCommand = commandEntry({
   declare: (command: Command) =>
     command
       .description(
-        "Computes the figures of runs: returns and risk, drawdowns, months, rolling windows, and trades. Several runs " +
-          "stand side by side. docs/metrics.md has every formula, and where other libraries differ.",
+        "Computes the figures of runs: returns and risk, drawdowns, months, rolling windows, trades, execution and " +
+          "factors. Several runs stand side by side. docs/metrics.md has every formula, and where other libraries differ.",
       )
       .argument("<runs...>", runArgumentHelp)
       .addOption(archiveOption())

@@ -98,15 +98,18 @@ describe.each(golden.across)("across symbols, over $horizon bars,", (expected) =
   });
 });
 
-test.each(golden.through)("through time, over $horizon bars, the coefficient is scipy's", async (expected) => {
-  const rows = await macroRows(world, "factor_ic", `horizons := [${expected.horizon}], min_symbols := 99`);
-  const own = rows.filter(({ symbol }) => symbol === "S0");
-  expect(own.map(({ metric }) => metric).sort()).toEqual(["ic", "ic_t"]);
-  for (const { metric, value, n } of own) {
-    expect(n).toBe(expected.n);
-    near(value, expected[metric as "ic" | "ic_t"]);
-  }
-});
+test.each(golden.through)(
+  "through time, over $horizon bars, the coefficient is scipy's",
+  async (expected) => {
+    const rows = await macroRows(world, "factor_ic", `horizons := [${expected.horizon}], min_symbols := 99`);
+    const own = rows.filter(({ symbol }) => symbol === "S0");
+    expect(own.map(({ metric }) => metric).sort()).toEqual(["ic", "ic_t"]);
+    for (const { metric, value, n } of own) {
+      expect(n).toBe(expected.n);
+      near(value, expected[metric as "ic" | "ic_t"]);
+    }
+  },
+);
 
 test("the distribution is that of pandas", async () => {
   const rows = await macroRows(world, "factor_coverage");
