@@ -35,14 +35,7 @@ const folders = {
     within: ["resolve-instruments", "run-facts", "write-instrument-values"],
   },
   "analytics/performance": {
-    doors: [
-      "macro-rows",
-      "measure-runs",
-      "metrics-document",
-      "metrics-options",
-      "read-benchmark",
-      "section",
-    ],
+    doors: ["macro-rows", "measure-runs", "metrics-document", "metrics-options", "read-benchmark", "section"],
     within: [],
   },
   "analytics/execution": { doors: [], within: ["execution-section"] },
@@ -53,12 +46,11 @@ const folders = {
   },
   "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
-    doors: ["fill-columns", "trade"],
+    doors: ["exposure", "fill-columns", "run-trades", "trade"],
     within: [
       "average-cost",
       "bar-columns",
       "fifo-position",
-      "run-trades",
       "trade-figures",
       "trade-tables",
       "traded-tables",
@@ -282,6 +274,7 @@ const folders = {
     doors: ["kubernetes-cronjob", "print-units", "unit-kind", "unit-plan"],
     within: [],
   },
+  report: { doors: ["report-files", "report-runs"], within: [] },
   "report/charts": {
     doors: [],
     within: [
@@ -307,21 +300,37 @@ const folders = {
     doors: [],
     // what is drawn is the charts' business; their words for numbers and times serve the page as well
     within: [
+      "bar-rows",
+      "candles",
+      "column-bars",
       "draw-chart",
       "encodings",
       "frame",
+      "histogram",
       "hover-bands",
+      "inner-extent",
       "layer",
       "legend",
+      "line-panels",
       "lines",
       "number-text",
       "readings",
       "reduce-line",
+      "scatter-cells",
       "text-width",
       "time-axis",
       "value-axis",
     ],
   },
+  "report/page": {
+    doors: [],
+    within: ["data-table", "drawings", "figure-cell", "figures-table", "html", "page", "time-text"],
+  },
+  "report/read": {
+    doors: [],
+    within: ["previous-run", "read-curves", "read-run", "read-trades", "reconciled"],
+  },
+  "report/sections": { doors: [], within: ["headline", "page-sections", "reported", "run-card"] },
   serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },
   "serve/auth": {
     doors: ["host-names", "token-list"],

@@ -47,6 +47,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/metrics.ts")).metricsCommand,
   },
   {
+    name: "report",
+    summary: "write a page of a run: figures, charts, trades",
+    load: async () => (await import("../commands/report.ts")).reportCommand,
+  },
+  {
     name: "files",
     summary: "list the committed Parquet files of a table",
     load: async () => (await import("../commands/files.ts")).filesCommand,

@@ -136,7 +136,6 @@ export interface LatencyData extends Noted {
     readonly orders: number;
     /** Milliseconds. */
     readonly quantiles: {
-      readonly p5: number;
       readonly p50: number;
       readonly p95: number;
       readonly p99: number;

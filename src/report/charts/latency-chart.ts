@@ -17,7 +17,7 @@ const title = "Latency";
 /** A logarithm has no zero: what took no time is drawn here, a microsecond. */
 const least = 0.001;
 
-/** How long the gateway took: of each kind of order the middle 90 %, the median and the 99th percentile. */
+/** How long the gateway took: of each kind of order the median, the 95th and the 99th percentile. */
 export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> {
   const groups = data.groups.filter(
     ({ orders, quantiles }) => orders > 0 && Object.values(quantiles).every(Number.isFinite),
@@ -27,20 +27,20 @@ export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> 
     id,
     title,
     caption: [
-      "On a logarithmic scale: the bar is the middle 90% of the orders, the line in it their median, the diamond the 99th percentile.",
+      "On a logarithmic scale: the line is the median of the orders, the bar reaches to their 95th percentile, the diamond is the 99th.",
       data.note ?? "",
     ]
       .filter(Boolean)
       .join(" "),
     label: `Quantiles of latency: ${groups.slice(0, 8).map(say).join("; ")}.`,
     numbers: {
-      columns: ["From, to", "Order type", "Orders", "5%", "Median", "95%", "99%"],
+      columns: ["From, to", "Order type", "Orders", "Median", "95%", "99%"],
       ...firstRows(
-        groups.map(({ measure, type, orders, quantiles: { p5, p50, p95, p99 } }) => [
+        groups.map(({ measure, type, orders, quantiles: { p50, p95, p99 } }) => [
           measure,
           type,
           countText(orders),
-          ...[p5, p50, p95, p99].map(durationText),
+          ...[p50, p95, p99].map(durationText),
         ]),
         "rows",
       ),
@@ -49,9 +49,9 @@ export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> 
   });
 }
 
-function say({ measure, type, orders, quantiles: { p5, p50, p95, p99 } }: Group): string {
-  const [low, middle, high, top] = [p5, p50, p95, p99].map(durationText);
-  return `${type}, ${measure}: median ${middle}, 90% between ${low} and ${high}, 99th percentile ${top}, ${countOf(orders, "order")}`;
+function say({ measure, type, orders, quantiles: { p50, p95, p99 } }: Group): string {
+  const [middle, high, top] = [p50, p95, p99].map(durationText);
+  return `${type}, ${measure}: median ${middle}, 95th percentile ${high}, 99th ${top}, ${countOf(orders, "order")}`;
 }
 
 function draw(frame: Frame, groups: readonly Group[]): Drawing {
@@ -84,7 +84,7 @@ function draw(frame: Frame, groups: readonly Group[]): Drawing {
         label: textWithin(group.type, fontSize, labelRoom),
         value: durationText(group.quantiles.p50),
         text: say(group),
-        from: drawable(group.quantiles.p5),
+        from: drawable(group.quantiles.p50),
         to: drawable(group.quantiles.p95),
         median: drawable(group.quantiles.p50),
         p99: drawable(group.quantiles.p99),
