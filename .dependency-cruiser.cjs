@@ -64,7 +64,10 @@ const folders = {
     doors: ["reconcile", "reconcile-report"],
     within: ["account-rows", "proven-tables"],
   },
-  "analytics/render": { doors: ["aligned-table", "cell", "format", "render"], within: ["unique-names"] },
+  "analytics/render": {
+    doors: ["aligned-table", "cell", "figure-text", "format", "render"],
+    within: ["unique-names"],
+  },
   archive: { doors: ["archive", "bucket", "layout", "lock", "sources", "types-now"], within: [] },
   "archive/convert": {
     doors: [

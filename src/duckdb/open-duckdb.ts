@@ -66,7 +66,7 @@ export async function openDuckDB(options: DuckDBOptions): Promise<OpenDuckDB> {
 
 /**
  * Locks DuckDB up for SQL of people: it reads and writes these files and no others, and neither this nor any other
- * setting can be changed.
+ * setting can be changed, but for the number of threads, which only a statement of ours does.
  */
 export async function lockToFiles(
   { connection }: Pick<OpenDuckDB, "connection">,
@@ -77,6 +77,7 @@ export async function lockToFiles(
   const settings = [
     `SET allowed_paths = ${paths}`,
     "SET enable_external_access = false",
+    "SET allowed_configs = ['threads']",
     "SET lock_configuration = true",
   ];
   await connection.run(settings.join(";\n"));

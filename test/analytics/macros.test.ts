@@ -86,8 +86,29 @@ describe("a statement that names a macro", () => {
     });
   });
 
+  it("runs in one thread, and the next statement in as many as before", async () => {
+    await using wide = await openQuery(archive, { threads: 3 });
+    const threads = "CAST(current_setting('threads') AS INTEGER) AS threads";
+    expect(await answer(`SELECT ${threads} FROM fills LIMIT 1`, wide)).toEqual([{ threads: 3 }]);
+    expect(await answer(`SELECT ${threads} FROM monthly(${run}) LIMIT 1`, wide)).toEqual([{ threads: 1 }]);
+    expect(await answer(`SELECT ${threads} FROM fills LIMIT 1`, wide)).toEqual([{ threads: 3 }]);
+  });
+
+  it("answers in the same bytes, whatever threads are allowed", async () => {
+    const sql = `FROM performance(${run}, session := 'bars')`;
+    const args = ["query", sql, "--archive", dir, "--json", "--threads"];
+    const [one, eight, again] = [
+      await runInside([...args, "1"]),
+      await runInside([...args, "8"]),
+      await runInside([...args, "8"]),
+    ];
+    expect(one).toMatchObject({ status: 0, stderr: "" });
+    expect(eight.stdout).toBe(one.stdout);
+    expect(again.stdout).toBe(one.stdout);
+  });
+
   it("cannot call what macros are made of", async () => {
-    await expect(answer(`FROM series_basis(${run})`)).rejects.toMatchObject({ code: "query_invalid" });
+    await expect(answer(`FROM measured_points(${run})`)).rejects.toMatchObject({ code: "query_invalid" });
   });
 });
 
@@ -100,9 +121,11 @@ it("a statement that names no macro has none made", async () => {
 });
 
 describe("a database with analytics", () => {
-  it("answers as a query does", async () => {
-    const file = join(folder, "run.duckdb");
-    const done = await runInside(["export", "--with-analytics", "--archive", dir, "--out", file, "--quiet"]);
+  it.each(["copies", "views"])("answers as a query does, with %s of the tables", async (kind) => {
+    const file = join(folder, `${kind}.duckdb`);
+    const views = kind === "views" ? ["--views"] : [];
+    const args = ["--with-analytics", ...views, "--archive", dir, "--out", file, "--quiet"];
+    const done = await runInside(["export", ...args]);
     expect(done).toMatchObject({ status: 0, stderr: "" });
     const { connection, close } = await openDuckDB({ threads: 1, utc: true });
     try {

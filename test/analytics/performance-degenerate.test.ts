@@ -162,9 +162,9 @@ describe("a run", () => {
       ["2022-07-01 21:00:00", 130],
       ["2022-07-01 21:00:01", 140],
     ]);
-    const utc = await world.rows("session_points", first);
+    const utc = await world.rows("session_points", first, "i");
     expect(utc.map(({ value }) => value)).toEqual([110, 121, 140]);
-    const newYork = await world.rows("session_points", `${first}, session := 'America/New_York 17:00'`);
+    const newYork = await world.rows("session_points", `${first}, session := 'America/New_York 17:00'`, "i");
     expect(newYork.map(({ value, day }) => [value, (day as Date | null)?.getUTCDate()])).toEqual([
       [100, undefined],
       [121, 2],

@@ -1,11 +1,11 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { cutMiddle } from "../../src/cli/output/fit-line.ts";
-import { grouped, tookText } from "../../src/cli/output/number-text.ts";
 import { showProgress } from "../../src/cli/output/progress.ts";
 import { barLine, type Course, progressLine } from "../../src/cli/output/progress-line.ts";
 import { byteText } from "../../src/model/text/byte-text.ts";
 import { durationText } from "../../src/model/text/duration-text.ts";
+import { grouped, tookText } from "../../src/model/text/number-text.ts";
 
 const course: Course = {
   what: "alpha-1/2022-01-01-001",

@@ -8,6 +8,7 @@ import { type OpenViews, openViews } from "../query/open-views.ts";
 import type { QueryArchive } from "../query/query-views.ts";
 import { requireProven } from "../require-proven.ts";
 import { createMacros } from "../sql/macros.ts";
+import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
 import { requireOverlap, writeBenchmark } from "./benchmark-prices.ts";
 import {
   type MetricsDocument,
@@ -24,6 +25,8 @@ export interface MeasureOptions extends MetricsOptions {
   readonly allowIncomplete: boolean;
   readonly memoryLimitMb: number;
   readonly signal?: AbortSignal | undefined;
+  /** Told of each run once its figures are there, while the views still show its rows: for what else is read of it. */
+  readonly onRun?: (measured: MeasuredRun, told: MetricsRun) => Promise<void>;
 }
 
 /**
@@ -60,10 +63,12 @@ export async function measureRuns(
       for (const table of tables) await views.showOnly(table, run);
       const measured: MeasuredRun = {
         ...{ run, manifest, views, connection: views.connection },
-        ...{ exactTypes: archive.exactTypes, options },
+        ...{ exactTypes: archive.exactTypes, options, trades: once(() => tradesOf(measured)) },
       };
       await requireOverlap(measured);
-      runs.push(await measureRun(measured, wanted, views));
+      const told = await measureRun(measured, wanted, views);
+      await options.onRun?.(measured, told);
+      runs.push(told);
     }
     return { version: metricsVersion, options: toldOptions(options), runs };
   } catch (error) {
@@ -110,6 +115,20 @@ async function readSection(section: Section, measured: MeasuredRun): Promise<Met
   } catch (error) {
     throw error instanceof RunvaultError ? error.at({ instance: run.instanceId, run: run.runId }) : error;
   }
+}
+
+/** Calls back once, and gives the same answer from then on. */
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => {
+    made ??= make();
+    return made;
+  };
+}
+
+function tradesOf({ views, exactTypes, run, options }: MeasuredRun): Promise<RunTrades> {
+  const { instruments, group } = options;
+  return readRunTrades(views, exactTypes, run, { instruments, withOrders: group === "order" });
 }
 
 /** Why there is nothing of a table; null where there may be rows. */

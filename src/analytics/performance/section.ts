@@ -4,7 +4,7 @@ import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Figure } from "../figure.ts";
-import type { RunViews } from "../trades/run-trades.ts";
+import type { RunTrades, RunViews } from "../trades/run-trades.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 
 /** A run whose rows alone the views show. */
@@ -15,6 +15,8 @@ export interface MeasuredRun {
   readonly connection: DuckDBConnection;
   readonly exactTypes: (table: TableName) => ExactTypes;
   readonly options: MetricsOptions;
+  /** Its fills as trades, read once however often they are asked for. Throws what `readRunTrades` throws. */
+  trades(): Promise<RunTrades>;
 }
 
 /** Figures of a part of something: one drawdown, one month, the trades of one symbol. */

@@ -1,5 +1,4 @@
 import type { Nanoseconds } from "../../model/time.ts";
-import { readRunTrades } from "../trades/run-trades.ts";
 import { breakdowns, tradeFigures } from "../trades/trade-figures.ts";
 import { instantOf } from "./macro-rows.ts";
 import type { MeasuredRun, Section } from "./section.ts";
@@ -14,12 +13,8 @@ export const tradesSection: Section = {
   read: async (run) => {
     const span = await spanOf(run);
     if (span === null) return { groups: [], notes: ["no fills"] };
-    const { views, exactTypes, options } = run;
-    const trades = await readRunTrades(views, exactTypes, run.run, {
-      instruments: options.instruments,
-      withOrders: options.group === "order",
-    });
-    const groups = tradeFigures(trades, options.group, span.from, span.to).map(
+    const trades = await run.trades();
+    const groups = tradeFigures(trades, run.options.group, span.from, span.to).map(
       ({ account, portfolio, currency, figures, by }) => ({
         ...{ account, portfolio, currency, figures },
         parts: breakdowns.flatMap((name) =>

@@ -21,7 +21,7 @@ export interface QueryOptions {
   readonly memoryLimitMb?: number;
   /** Longest time a query may run, reading its rows included, in milliseconds; default 300,000. */
   readonly timeoutMs?: number;
-  /** Threads of DuckDB; default 4. */
+  /** Threads of DuckDB; default 4. A statement that calls a macro of the analytics has one: see `run`. */
   readonly threads?: number;
   /** What is known of the instruments that trades are told of; what is assumed without it. */
   readonly instruments?: InstrumentsFile | null;
@@ -58,7 +58,8 @@ export interface QueryResult {
 export interface Query extends AsyncDisposable {
   /**
    * Runs one SELECT, or an EXPLAIN of one. Throws `query_invalid` with DuckDB's message, and `archive_damaged` where a
-   * committed file of a table that it names is missing or not what was committed. One at a time.
+   * committed file of a table that it names is missing or not what was committed. One at a time. A statement that calls
+   * a macro of the analytics runs in one thread: with more, sums of doubles come in another order every time.
    */
   run(sql: string, signal?: AbortSignal): Promise<QueryResult>;
 }
@@ -77,7 +78,7 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     lockedButFor: options.parquetFile === undefined ? [] : [options.parquetFile],
     signal,
   });
-  return new LockedQuery(views, timeoutMs, async (names, until) => {
+  return new LockedQuery(views, { timeoutMs, threads }, async (names, until) => {
     const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
     await writeTradeTables(views, archive.exactTypes, names, {
       instruments: options.instruments ?? null,
@@ -92,13 +93,22 @@ type MakeTradeTables = (names: readonly TradeTableName[], signal: AbortSignal) =
 class LockedQuery implements Query {
   readonly #views: OpenViews;
   readonly #timeoutMs: number;
+  readonly #threads: number;
   readonly #makeTradeTables: MakeTradeTables;
   readonly #made = new Set<TradeTableName>();
   #hasMacros = false;
+  /** How many DuckDB has now. */
+  #threadsNow: number;
 
-  constructor(views: OpenViews, timeoutMs: number, makeTradeTables: MakeTradeTables) {
+  constructor(
+    views: OpenViews,
+    { timeoutMs, threads }: { readonly timeoutMs: number; readonly threads: number },
+    makeTradeTables: MakeTradeTables,
+  ) {
     this.#views = views;
     this.#timeoutMs = timeoutMs;
+    this.#threads = threads;
+    this.#threadsNow = threads;
     this.#makeTradeTables = makeTradeTables;
   }
 
@@ -112,6 +122,7 @@ class LockedQuery implements Query {
       if (missing.length > 0) await this.#makeTradeTables(missing, limit.signal);
       for (const name of missing) this.#made.add(name);
       if (statement.macros.length > 0) await this.#makeMacros();
+      await this.#useThreads(statement.macros.length > 0 ? 1 : this.#threads);
       const asked = await this.#prepare(statement.text, statement.kind);
       const columns = Array.from({ length: asked.columnCount }, (_, index) => ({
         name: asked.columnName(index),
@@ -142,6 +153,12 @@ class LockedQuery implements Query {
       limit[Symbol.dispose]();
       throw limit.reason() ?? (await this.#views.errorOf(error));
     }
+  }
+
+  async #useThreads(threads: number): Promise<void> {
+    if (threads === this.#threadsNow) return;
+    await this.#views.connection.run(`SET threads = ${threads}`);
+    this.#threadsNow = threads;
   }
 
   async #makeMacros(): Promise<void> {

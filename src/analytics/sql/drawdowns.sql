@@ -5,18 +5,17 @@
 -- seconds  from the peak to the recovery, or the last point; points the same in points
 CREATE OR REPLACE MACRO drawdowns(instance, run, base := 'deposit', session := 'utc', fill := false) AS TABLE
 WITH high AS (
-  SELECT p.account, p.portfolio, p.currency, p.i, p.ts, p.wealth,
-    max(p.wealth) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) AS top
+  SELECT p.account, p.portfolio, p.currency, p.series, p.i, p.ts, p.wealth,
+    max(p.wealth) OVER (PARTITION BY p.series ORDER BY p.i) AS top
   FROM session_points(instance, run, base := base, session := session, fill := fill) p
 ),
 spells AS (
   SELECT h.*,
-    count(*) FILTER (WHERE h.wealth >= h.top) OVER (
-      PARTITION BY h.account, h.portfolio, h.currency ORDER BY h.i) AS spell
+    count(*) FILTER (WHERE h.wealth >= h.top) OVER (PARTITION BY h.series ORDER BY h.i) AS spell
   FROM high h
 ),
 spans AS (
-  SELECT s.account, s.portfolio, s.currency, s.spell, min(s.i) AS peak_i, min_by(s.ts, s.i) AS peak_ts,
+  SELECT s.account, s.portfolio, s.currency, s.series, s.spell, min(s.i) AS peak_i, min_by(s.ts, s.i) AS peak_ts,
     max(s.top) AS top, min(s.wealth) AS bottom, min_by(s.ts, (s.wealth, s.i)) AS trough_ts,
     max(s.i) AS last_i, max_by(s.ts, s.i) AS last_ts
   FROM spells s
@@ -27,15 +26,14 @@ followed AS (
     lead(s.peak_ts) OVER w AS recovery_ts,
     lead(s.peak_i) OVER w AS recovery_i
   FROM spans s
-  WINDOW w AS (PARTITION BY s.account, s.portfolio, s.currency ORDER BY s.spell)
+  WINDOW w AS (PARTITION BY s.series ORDER BY s.spell)
 )
 SELECT f.account, f.portfolio, f.currency,
-  row_number() OVER (
-    PARTITION BY f.account, f.portfolio, f.currency ORDER BY f.bottom / f.top, f.peak_ts) AS rank,
+  row_number() OVER (PARTITION BY f.series ORDER BY f.bottom / f.top, f.peak_ts) AS rank,
   f.bottom / f.top - 1 AS depth, f.peak_ts, f.trough_ts, f.recovery_ts,
   (epoch_ns(coalesce(f.recovery_ts, f.last_ts)) - epoch_ns(f.peak_ts)) / 1e9 AS seconds,
   coalesce(f.recovery_i, f.last_i) - f.peak_i AS points,
   f.recovery_ts IS NULL AS is_open
 FROM followed f
 WHERE f.bottom < f.top
-ORDER BY f.account, f.portfolio, f.currency, rank;
+ORDER BY f.series, rank;

@@ -3,7 +3,8 @@
 CREATE OR REPLACE MACRO monthly(instance, run, base := 'deposit', session := 'utc', fill := false) AS TABLE
 WITH points AS (
   SELECT p.account, p.portfolio, p.currency, p.ts, p.i, p.wealth, CAST(date_trunc('month', p.day) AS DATE) AS first_day
-  FROM session_returns(instance, run, base := base, session := session, fill := fill) p
+  FROM session_points(instance, run, base := base, session := session, fill := fill) p
+  WHERE p.i > 0
 ),
 closes AS (
   SELECT p.account, p.portfolio, p.currency, p.first_day, max_by(p.wealth, p.i) AS wealth, count(*) AS n,

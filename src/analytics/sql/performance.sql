@@ -23,118 +23,119 @@ CREATE OR REPLACE MACRO performance(
   instance, run, base := 'deposit', session := 'utc', fill := false, periods := NULL, rf := 0.0,
   log_returns := false, psr_benchmark := 0.0, omega_return := 0.0, benchmark := NULL
 ) AS TABLE
-WITH basis AS (
-  FROM series_basis(instance, run, base := base, session := session, fill := fill, periods := periods, rf := rf)
-),
-points AS (
-  SELECT p.account, p.portfolio, p.currency, p.i, p.day, p.ts, p.wealth, p.ret, b.P, b.rp,
-    pow(1 + omega_return, 1 / b.P) - 1 AS target,
+WITH points AS MATERIALIZED (
+  SELECT p.series, p.i, p.day, p.ts, p.wealth, p.ret, p.benchmark_ret AS other, p.basis,
     CASE WHEN log_returns THEN ln(nullif(greatest(1 + p.ret, 0), 0)) ELSE p.ret END AS x
-  FROM session_points(instance, run, base := base, session := session, fill := fill) p
-  JOIN basis b USING (account, portfolio, currency)
+  FROM measured_points(instance, run, base := base, session := session, fill := fill, periods := periods, rf := rf,
+    benchmark := benchmark) p
 ),
-windowed AS (
-  SELECT p.*,
-    max(p.wealth) OVER w AS top,
-    epoch_ns(lead(p.ts) OVER w) - epoch_ns(p.ts) AS lasts,
-    row_number() OVER (PARTITION BY p.account, p.portfolio, p.currency, p.i = 0 ORDER BY p.x, p.i) AS nth
+basis AS (
+  SELECT p.series, unnest(p.basis[1]), pow(1 + omega_return, 1 / p.basis[1].P) - 1 AS target
   FROM points p
-  WINDOW w AS (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i)
+  WHERE p.i = 0
 ),
-ranked AS (
-  SELECT w.*, count(w.x) OVER (PARTITION BY w.account, w.portfolio, w.currency) AS xs, w.wealth / w.top - 1 AS below
-  FROM windowed w
+waters AS (
+  SELECT p.series, p.wealth,
+    max(p.wealth) OVER w AS top,
+    epoch_ns(lead(p.ts) OVER w) - epoch_ns(p.ts) AS lasts
+  FROM points p
+  WINDOW w AS (PARTITION BY p.series ORDER BY p.i)
 ),
+depths AS (
+  SELECT w.series,
+    min(w.wealth / w.top - 1) AS deepest,
+    sum(CASE WHEN w.wealth < w.top THEN w.lasts ELSE 0 END) / nullif(sum(w.lasts), 0) AS under_water,
+    sum((w.wealth / w.top - 1) * (w.wealth / w.top - 1)) AS squared_below
+  FROM waters w
+  GROUP BY ALL
+),
+-- returns that rounding alone sets apart are the same
 moments AS (
-  SELECT r.account, r.portfolio, r.currency,
-    avg(r.x) AS mean,
-    CASE WHEN min(r.x) = max(r.x) THEN 0 ELSE stddev_samp(r.x) END AS deviation,
-    avg(CASE WHEN r.i > 0 THEN pow(least(r.x - r.rp, 0), 2) END) AS downside,
-    avg(r.x - r.rp) AS mean_excess,
-    sum(greatest(r.x - r.target, 0)) AS above_target,
-    sum(greatest(r.target - r.x, 0)) AS below_target,
-    quantile_cont(r.x, 0.95) AS q95,
-    quantile_cont(r.x, 0.05) AS q05,
-    avg(r.x) FILTER (WHERE r.nth - 1 <= floor((r.xs - 1) * 0.05)) AS worst_mean,
-    min(r.below) AS deepest,
-    sum(CASE WHEN r.wealth < r.top THEN r.lasts ELSE 0 END) / nullif(sum(r.lasts), 0) AS under_water,
-    sum(r.below * r.below) AS squared_below
-  FROM ranked r
-  GROUP BY ALL
-),
--- apart, as they are undefined where no return differs from another
-shapes AS (
-  SELECT r.account, r.portfolio, r.currency, skewness(r.x) AS g1, kurtosis(r.x) AS g2, kurtosis_pop(r.x) AS g2_population,
-    avg(pow(r.x - m.mean, 3)) / pow(avg(pow(r.x - m.mean, 2)), 1.5) AS g1_population
-  FROM points r JOIN moments m USING (account, portfolio, currency)
-  WHERE m.deviation > 0 AND r.i > 0
-  GROUP BY ALL
-),
-trends AS (
-  SELECT p.account, p.portfolio, p.currency, regr_r2(ln(p.wealth), p.i) AS stability
-  FROM points p JOIN basis b USING (account, portfolio, currency) JOIN moments m USING (account, portfolio, currency)
-  WHERE p.i > 0 AND b.final_wealth > 0
-  GROUP BY p.account, p.portfolio, p.currency
-  HAVING min(p.wealth) < max(p.wealth)
-),
-last_of AS (
-  SELECT p.account, p.portfolio, p.currency, unit.name, date_trunc(unit.name, p.day) AS part,
-    max_by(p.wealth, p.i) AS wealth
-  FROM points p, (VALUES ('day'), ('month'), ('year')) unit(name)
+  SELECT p.series,
+    avg(p.x) AS mean,
+    CASE WHEN max(p.x) - min(p.x) <= any_value(b.alike) THEN 0 ELSE stddev_samp(p.x) END AS deviation,
+    CASE WHEN min(p.x - b.rp) >= -any_value(b.alike) THEN 0 ELSE avg(pow(least(p.x - b.rp, 0), 2)) END AS downside,
+    avg(p.x - b.rp) AS mean_excess,
+    sum(greatest(p.x - b.target, 0)) AS above_target,
+    CASE WHEN min(p.x - b.target) >= -any_value(b.alike) THEN 0 ELSE sum(greatest(b.target - p.x, 0)) END AS below_target,
+    quantile_cont(p.x, [0.05, 0.95]) AS tails,
+    -- the last of the floor(0.05 (n - 1)) + 1 smallest
+    quantile_disc(p.x, 0.05) AS edge,
+    count(p.x) AS xs
+  FROM points p JOIN basis b USING (series)
   WHERE p.i > 0
   GROUP BY ALL
 ),
+-- apart, as they rest on what is above
+shapes AS (
+  SELECT p.series,
+    skewness(p.x) FILTER (WHERE m.deviation > 0) AS g1,
+    kurtosis(p.x) FILTER (WHERE m.deviation > 0) AS g2,
+    kurtosis_pop(p.x) FILTER (WHERE m.deviation > 0) AS g2_population,
+    avg(pow(p.x - m.mean, 3)) / pow(nullif(avg(pow(p.x - m.mean, 2)), 0), 1.5) AS g1_population,
+    -- those that tie with the edge count as often as there is room for them
+    (coalesce(sum(p.x) FILTER (WHERE p.x < m.edge), 0)
+      + (any_value((m.xs - 1) // 20 + 1) - count(*) FILTER (WHERE p.x < m.edge)) * any_value(m.edge))
+      / any_value((m.xs - 1) // 20 + 1) AS worst_mean
+  FROM points p JOIN moments m USING (series)
+  WHERE p.i > 0
+  GROUP BY ALL
+),
+trends AS (
+  SELECT p.series, regr_r2(ln(p.wealth), p.i) AS stability
+  FROM points p JOIN basis b USING (series)
+  WHERE p.i > 0 AND b.final_wealth > 0
+  GROUP BY ALL
+  HAVING min(p.wealth) < max(p.wealth)
+),
+days AS (
+  SELECT p.series, p.day, max_by(p.wealth, p.i) AS wealth FROM points p WHERE p.i > 0 GROUP BY ALL
+),
+last_of AS (
+  SELECT d.series, unit.name, date_trunc(unit.name, d.day) AS part, max_by(d.wealth, d.day) AS wealth
+  FROM days d, (VALUES ('day'), ('month'), ('year')) unit(name)
+  GROUP BY ALL
+),
 part_returns AS (
-  SELECT l.account, l.portfolio, l.currency, l.name,
-    l.wealth / coalesce(lag(l.wealth) OVER (
-      PARTITION BY l.account, l.portfolio, l.currency, l.name ORDER BY l.part), 1) - 1 AS ret
+  SELECT l.series, l.name,
+    l.wealth / coalesce(lag(l.wealth) OVER (PARTITION BY l.series, l.name ORDER BY l.part), 1) - 1 AS ret
   FROM last_of l
 ),
 extremes AS (
-  SELECT p.account, p.portfolio, p.currency,
+  SELECT p.series,
     max(p.ret) FILTER (WHERE p.name = 'day') AS best_day, min(p.ret) FILTER (WHERE p.name = 'day') AS worst_day,
     max(p.ret) FILTER (WHERE p.name = 'month') AS best_month, min(p.ret) FILTER (WHERE p.name = 'month') AS worst_month,
     max(p.ret) FILTER (WHERE p.name = 'year') AS best_year, min(p.ret) FILTER (WHERE p.name = 'year') AS worst_year
   FROM part_returns p
   GROUP BY ALL
 ),
--- as benchmark_returns has them, of the points that are here already
-compared AS (
-  SELECT p.account, p.portfolio, p.currency, p.P, p.rp, p.i, p.ret,
-    lag(p.ts) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) AS begins,
-    b.price / lag(b.price) OVER (PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i) - 1 AS other
-  FROM points p ASOF LEFT JOIN benchmark_series(instance, run, benchmark := benchmark) b ON p.ts >= b.ts
-),
-pairs AS (
-  FROM compared c
-  WHERE c.i > 0 AND c.other IS NOT NULL
-    AND c.begins < (SELECT max(b.ts) FROM benchmark_series(instance, run, benchmark := benchmark) b)
-),
 against AS (
-  SELECT p.account, p.portfolio, p.currency, count(*) AS n, any_value(p.P) AS P, any_value(p.rp) AS rp,
-    CASE WHEN min(p.other) < max(p.other) THEN regr_slope(p.ret, p.other) END AS beta,
-    avg(p.ret) AS mean, avg(p.other) AS other_mean, avg(p.ret - p.other) AS active,
-    CASE WHEN min(p.ret - p.other) < max(p.ret - p.other) THEN stddev_samp(p.ret - p.other) END AS tracking,
+  SELECT p.series, count(*) AS paired,
+    CASE WHEN max(p.other) - min(p.other) > any_value(b.benchmark_alike) THEN regr_slope(p.ret, p.other) END AS beta,
+    avg(p.ret) AS a_mean, avg(p.other) AS other_mean, avg(p.ret - p.other) AS active,
+    CASE WHEN max(p.ret - p.other) - min(p.ret - p.other) > any_value(b.alike + b.benchmark_alike)
+      THEN stddev_samp(p.ret - p.other) END AS tracking,
     count(*) FILTER (WHERE p.other > 0) AS ups, count(*) FILTER (WHERE p.other < 0) AS downs,
     product(1 + p.ret) FILTER (WHERE p.other > 0) AS up, product(1 + p.other) FILTER (WHERE p.other > 0) AS other_up,
     product(1 + p.ret) FILTER (WHERE p.other < 0) AS down, product(1 + p.other) FILTER (WHERE p.other < 0) AS other_down
-  FROM pairs p
+  FROM points p JOIN basis b USING (series)
+  WHERE p.i > 0 AND p.other IS NOT NULL
   GROUP BY ALL
 ),
 priced AS (
   SELECT EXISTS (FROM benchmark_prices()) OR benchmark IS NOT NULL AS is_given
 ),
 facts AS (
-  SELECT b.*, m.* EXCLUDE (account, portfolio, currency), s.* EXCLUDE (account, portfolio, currency), t.stability,
-    x.* EXCLUDE (account, portfolio, currency), a.n AS paired, a.beta, a.mean AS a_mean, a.other_mean, a.active, a.tracking,
-    a.ups, a.downs, a.up, a.down, a.other_up, a.other_down, g.is_given,
+  SELECT b.*, m.* EXCLUDE (series, tails), m.tails[1] AS q05, m.tails[2] AS q95, d.* EXCLUDE (series),
+    s.* EXCLUDE (series), t.stability, x.* EXCLUDE (series), a.* EXCLUDE (series), g.is_given,
     m.mean_excess / nullif(m.deviation, 0) AS ratio
   FROM basis b
-  LEFT JOIN moments m USING (account, portfolio, currency)
-  LEFT JOIN shapes s USING (account, portfolio, currency)
-  LEFT JOIN trends t USING (account, portfolio, currency)
-  LEFT JOIN extremes x USING (account, portfolio, currency)
-  LEFT JOIN against a USING (account, portfolio, currency)
+  LEFT JOIN moments m USING (series)
+  LEFT JOIN depths d USING (series)
+  LEFT JOIN shapes s USING (series)
+  LEFT JOIN trends t USING (series)
+  LEFT JOIN extremes x USING (series)
+  LEFT JOIN against a USING (series)
   CROSS JOIN priced g
 ),
 reasons AS (

@@ -27,12 +27,17 @@ CREATE OR REPLACE MACRO session_close(day, session) AS
       CAST(day + CASE WHEN session_cut(session) > 720 THEN 0 ELSE 1 END AS TIMESTAMP)
         + to_minutes(session_cut(session)))) AS TIMESTAMP_NS);
 
--- The double nearest to an exact number.
-CREATE OR REPLACE MACRO in_double(exact) AS CAST(CAST(exact AS VARCHAR) AS DOUBLE);
+-- The double nearest to an exact number. Above eighteen digits DuckDB's own cast rounds several times, and its text is
+-- read rightly.
+CREATE OR REPLACE MACRO in_double(exact) AS
+  CASE WHEN TRY_CAST(regexp_extract(typeof(exact), '\d+') AS INTEGER) > 18 THEN CAST(CAST(exact AS VARCHAR) AS DOUBLE)
+    ELSE CAST(exact AS DOUBLE) END;
 
 -- The sampled equity: the base point (i 0), then the last row of each session, or each instant under 'bars'. Ends at
 -- the first point at which equity is not above zero.
 --
+-- series  number of the account, portfolio and currency, from 1
+-- begins  the instant of the point before; NULL at the base point
 -- value   equity, in the currency
 -- flow    deposits and withdrawals since the point before: no return, taken at the end of its period
 -- wealth  what one unit of the base point became, without the flows
@@ -40,41 +45,48 @@ CREATE OR REPLACE MACRO in_double(exact) AS CAST(CAST(exact AS VARCHAR) AS DOUBL
 -- base_is what the base point is: 'deposit', what was deposited by the first row, at the run's start; else 'first', the
 --         first session's last row (under 'bars' the first row), also where there is no such deposit
 CREATE OR REPLACE MACRO session_points(instance, run, base := 'deposit', session := 'utc', fill := false) AS TABLE
-WITH instants AS (
-  SELECT e.account, e.portfolio, e.currency, e.ts_event AS ts, max_by(e.equity, e.seq) AS value
-  FROM equity e
+WITH names AS (
+  SELECT n.*, CAST(row_number() OVER (ORDER BY n.account, n.portfolio, n.currency) AS INTEGER) AS series
+  FROM (
+    SELECT DISTINCT e.account, e.portfolio, e.currency
+    FROM equity e
+    WHERE e.instance_id = instance AND e.run_id = run
+  ) n
+),
+instants AS (
+  SELECT n.series, e.ts_event AS ts, max_by(e.equity, e.seq) AS value
+  FROM equity e JOIN names n USING (account, portfolio, currency)
   WHERE e.instance_id = instance AND e.run_id = run
   GROUP BY ALL
 ),
 ends AS (
-  SELECT i.account, i.portfolio, i.currency, min(i.ts) AS first_ts,
-    min(i.ts) FILTER (WHERE i.value <= 0) AS zero_ts
+  SELECT i.series, min(i.ts) AS first_ts, min(i.ts) FILTER (WHERE i.value <= 0) AS zero_ts
   FROM instants i
   GROUP BY ALL
 ),
 portfolios AS (
-  SELECT s.account, s.currency, CASE WHEN count(*) = 1 THEN min(s.portfolio) END AS portfolio
-  FROM ends s
+  SELECT n.account, n.currency, CASE WHEN count(*) = 1 THEN min(n.series) END AS series
+  FROM names n
   GROUP BY ALL
 ),
 -- what is booked on the account is the portfolio's where there is one; what fits no series may not be left out
 transfers AS (
-  SELECT e.account, e.currency, e.ts_event AS ts, e.amount,
+  SELECT e.ts_event AS ts, e.amount,
     CASE
-      WHEN s.account IS NOT NULL THEN e.portfolio
-      WHEN e.portfolio = '' AND p.portfolio IS NOT NULL THEN p.portfolio
+      WHEN n.series IS NOT NULL THEN n.series
+      WHEN e.portfolio = '' AND p.series IS NOT NULL THEN p.series
       ELSE error('the event with seq ' || e.seq || ', ' || e.kind || ', is of account ' || e.account || ', portfolio '
         || e.portfolio || ' and currency ' || e.currency || ', which no equity row has')
-    END AS portfolio
+    END AS series
   FROM events e
-  LEFT JOIN ends s ON s.account = e.account AND s.portfolio = e.portfolio AND s.currency = e.currency
+  LEFT JOIN names n ON n.account = e.account AND n.portfolio = e.portfolio AND n.currency = e.currency
   LEFT JOIN portfolios p ON p.account = e.account AND p.currency = e.currency
   WHERE e.instance_id = instance AND e.run_id = run AND e.amount IS NOT NULL
-    AND e.kind IN ('account.deposit', 'account.withdrawal') AND EXISTS (SELECT 1 FROM ends)
+    AND e.kind IN ('account.deposit', 'account.withdrawal') AND EXISTS (SELECT 1 FROM names)
 ),
 deposits AS (
-  SELECT t.account, t.portfolio, t.currency, sum(t.amount) AS value
-  FROM transfers t JOIN ends s USING (account, portfolio, currency)
+  SELECT t.series, sum(t.amount) AS value
+  FROM transfers t JOIN ends s USING (series)
   WHERE t.ts <= s.first_ts
   GROUP BY ALL
 ),
@@ -86,170 +98,134 @@ starts AS (
       ELSE error('base must be ''deposit'' or ''first''')
     END AS is_deposit, d.value AS deposit,
     (SELECT min(r.started) FROM runs r WHERE r.instance_id = instance AND r.run_id = run) AS started
-  FROM ends s LEFT JOIN deposits d USING (account, portfolio, currency)
+  FROM ends s LEFT JOIN deposits d USING (series)
 ),
 dated AS (
   SELECT i.*, session_day(i.ts, session) AS day
-  FROM instants i JOIN ends s USING (account, portfolio, currency)
+  FROM instants i JOIN ends s USING (series)
   WHERE s.zero_ts IS NULL OR i.ts <= s.zero_ts
 ),
-keyed AS (
-  SELECT d.*, CASE WHEN session = 'bars' THEN epoch_ns(d.ts) ELSE 0 END AS part FROM dated d
-),
 closes AS (
-  SELECT k.account, k.portfolio, k.currency, k.day, max(k.ts) AS ts, max_by(k.value, k.ts) AS value
-  FROM keyed k
-  GROUP BY k.account, k.portfolio, k.currency, k.day, k.part
+  SELECT d.series, d.day, d.ts, d.value FROM dated d WHERE session = 'bars'
+  UNION ALL
+  SELECT d.series, d.day, max(d.ts), max_by(d.value, d.ts)
+  FROM dated d
+  WHERE session <> 'bars'
+  GROUP BY d.series, d.day
 ),
 bases AS (
-  SELECT s.account, s.portfolio, s.currency, s.is_deposit,
+  SELECT s.series, s.is_deposit,
     CASE WHEN s.is_deposit THEN least(s.first_ts, coalesce(s.started, s.first_ts)) ELSE c.ts END AS ts,
     CASE WHEN s.is_deposit THEN s.deposit ELSE c.value END AS value,
     c.day,
     -- up to when transfers are part of the base
     CASE WHEN s.is_deposit THEN s.first_ts ELSE c.ts END AS moved_by
   FROM starts s JOIN (
-    SELECT c.account, c.portfolio, c.currency, min(c.ts) AS ts, min(c.day) AS day, min_by(c.value, c.ts) AS value
+    SELECT c.series, min(c.ts) AS ts, min(c.day) AS day, min_by(c.value, c.ts) AS value
     FROM closes c
     GROUP BY ALL
-  ) c USING (account, portfolio, currency)
+  ) c USING (series)
 ),
 -- the point that is the base itself makes no return
 after_base AS (
   SELECT c.*
-  FROM closes c JOIN bases b USING (account, portfolio, currency)
+  FROM closes c JOIN bases b USING (series)
   WHERE b.is_deposit OR c.ts > b.ts
 ),
+moves AS (
+  SELECT t.* FROM transfers t JOIN bases b USING (series) WHERE t.ts > b.moved_by
+),
+-- the points are not sorted where there is nothing to look up
 flows AS (
-  SELECT c.account, c.portfolio, c.currency, c.ts, sum(t.amount) AS flow
-  FROM (
-    SELECT t.* FROM transfers t JOIN bases b USING (account, portfolio, currency) WHERE t.ts > b.moved_by
-  ) t
-  ASOF JOIN after_base c
-    ON t.account = c.account AND t.portfolio = c.portfolio AND t.currency = c.currency AND t.ts <= c.ts
+  SELECT c.series, c.ts, sum(t.amount) AS flow
+  FROM moves t
+  ASOF JOIN (SELECT c.* FROM after_base c WHERE (SELECT count(*) FROM moves) > 0) c ON t.series = c.series AND t.ts <= c.ts
   GROUP BY ALL
 ),
 -- from the first session that ends behind the base point
 firsts AS (
-  SELECT b.account, b.portfolio, b.currency, b.value,
+  SELECT b.series, b.value,
     CASE WHEN b.is_deposit THEN session_day(make_timestamp_ns(epoch_ns(b.ts) + 1), session) ELSE b.day + 1 END AS first_day
   FROM bases b
 ),
 spans AS (
-  SELECT c.account, c.portfolio, c.currency,
+  SELECT c.series,
     generate_series(CAST(min(f.first_day) AS TIMESTAMP), CAST(max(c.day) AS TIMESTAMP), INTERVAL 1 DAY) AS midnights
-  FROM after_base c JOIN firsts f USING (account, portfolio, currency)
-  GROUP BY c.account, c.portfolio, c.currency
+  FROM after_base c JOIN firsts f USING (series)
+  WHERE fill AND session <> 'bars'
+  GROUP BY c.series
 ),
 days AS (
-  SELECT s.account, s.portfolio, s.currency, unnest(s.midnights) AS midnight FROM spans s
+  SELECT s.series, unnest(s.midnights) AS midnight FROM spans s
 ),
 absent AS (
-  SELECT d.account, d.portfolio, d.currency, CAST(d.midnight AS DATE) AS day
+  SELECT d.series, CAST(d.midnight AS DATE) AS day
   FROM days d
-  WHERE fill AND session <> 'bars'
   EXCEPT
-  SELECT c.account, c.portfolio, c.currency, c.day FROM after_base c
+  SELECT c.series, c.day FROM after_base c
 ),
 filled AS (
-  SELECT a.account, a.portfolio, a.currency, a.day, session_close(a.day, session) AS ts, c.value
+  SELECT a.series, a.day, session_close(a.day, session) AS ts, c.value
   FROM absent a
   ASOF JOIN (
-    SELECT c.account, c.portfolio, c.currency, c.day, c.value FROM after_base c
+    SELECT c.series, c.day, c.value FROM after_base c
     UNION ALL
-    SELECT f.account, f.portfolio, f.currency, f.first_day - 1, f.value FROM firsts f
+    SELECT f.series, f.first_day - 1, f.value FROM firsts f
   ) c
-    ON a.account = c.account AND a.portfolio = c.portfolio AND a.currency = c.currency AND a.day >= c.day
+    ON a.series = c.series AND a.day >= c.day
 ),
+-- flows are taken off exactly (net): in doubles a run that stands still would seem to move
 points AS (
-  SELECT b.account, b.portfolio, b.currency, CAST(NULL AS DATE) AS day, b.ts, b.value, 0 AS flow,
-    false AS is_filled, true AS is_base
+  SELECT b.series, CAST(NULL AS DATE) AS day, b.ts, in_double(b.value) AS value, 0.0::DOUBLE AS flow,
+    in_double(b.value) AS net, false AS is_filled, true AS is_base
   FROM bases b
   UNION ALL
-  SELECT c.account, c.portfolio, c.currency, c.day, c.ts, c.value, coalesce(f.flow, 0), false, false
-  FROM after_base c LEFT JOIN flows f USING (account, portfolio, currency, ts)
+  SELECT c.series, c.day, c.ts, in_double(c.value), CASE WHEN f.flow IS NULL THEN 0 ELSE in_double(f.flow) END,
+    CASE WHEN f.flow IS NULL THEN in_double(c.value) ELSE in_double(c.value - f.flow) END, false, false
+  FROM after_base c LEFT JOIN flows f USING (series, ts)
   UNION ALL
-  SELECT f.account, f.portfolio, f.currency, f.day, f.ts, f.value, 0, true, false FROM filled f
+  SELECT f.series, f.day, f.ts, in_double(f.value), 0, in_double(f.value), true, false FROM filled f
 ),
--- flows are taken off exactly: in doubles a run that stands still would seem to move
-doubles AS (
-  SELECT p.* EXCLUDE (value, flow), in_double(p.value) AS value, in_double(p.flow) AS flow,
-    in_double(p.value - p.flow) AS net
-  FROM points p
-),
-ordered AS (
+ordered AS MATERIALIZED (
   SELECT d.*,
     row_number() OVER w - 1 AS i,
+    lag(d.ts) OVER w AS begins,
     lag(d.value) OVER w AS before,
-    -- the value behind the latest flow, from which on equity is compared as it stands
-    last_value(CASE WHEN d.is_base OR d.flow <> 0 THEN d.value END IGNORE NULLS) OVER (
-      w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS since,
-    coalesce(max(CASE WHEN d.value <= 0 OR d.net <= 0 THEN 1 ELSE 0 END) OVER (
-      w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS ended
-  FROM doubles d
-  WINDOW w AS (PARTITION BY d.account, d.portfolio, d.currency ORDER BY d.is_base DESC, d.ts)
+    -- how many flows and base points lie before it
+    sum(CASE WHEN d.is_base OR d.flow <> 0 THEN 1 ELSE 0 END) OVER (
+      w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS behind
+  FROM points d
+  WINDOW w AS (PARTITION BY d.series ORDER BY d.is_base DESC, d.ts)
 ),
-chained AS (
-  SELECT o.*,
-    -- what one unit became up to the latest flow; exactly 1 without a flow
-    coalesce(product(CASE WHEN o.i > 0 AND o.flow <> 0 THEN o.net / nullif(o.since, 0) ELSE 1 END) OVER (
-      PARTITION BY o.account, o.portfolio, o.currency ORDER BY o.i
-      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 1) AS factor
+lasts AS (
+  SELECT o.series, min(o.i) AS i FROM ordered o WHERE o.value <= 0 OR o.net <= 0 GROUP BY ALL
+),
+breaks AS (
+  SELECT o.series, o.i, o.value, o.net / nullif(lag(o.value) OVER (PARTITION BY o.series ORDER BY o.i), 0) AS grown
   FROM ordered o
+  WHERE o.is_base OR o.flow <> 0
+),
+-- from each flow on, equity is compared with its value behind it; factor is what one unit had become by then, exactly 1
+-- without a flow
+stretches AS (
+  SELECT b.series, row_number() OVER w AS nth, b.value AS since,
+    product(coalesce(b.grown, 1)) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS factor
+  FROM breaks b
+  WINDOW w AS (PARTITION BY b.series ORDER BY b.i)
 )
-SELECT o.account, o.portfolio, o.currency, o.i, o.day, o.ts, o.value, o.flow,
-  CASE WHEN o.i = 0 THEN 1 ELSE o.net / nullif(o.since, 0) * o.factor END AS wealth,
+SELECT n.account, n.portfolio, n.currency, o.series, o.i, o.day, o.begins, o.ts, o.value, o.flow,
+  CASE WHEN o.i = 0 THEN 1 ELSE o.net / nullif(s.since, 0) * s.factor END AS wealth,
   CASE WHEN o.i > 0 THEN o.net / nullif(o.before, 0) - 1 END AS ret,
   o.is_filled,
   CASE WHEN b.is_deposit THEN 'deposit' ELSE 'first' END AS base_is
-FROM chained o JOIN bases b USING (account, portfolio, currency)
-WHERE o.ended = 0;
+FROM ordered o JOIN bases b USING (series) JOIN names n USING (series)
+LEFT JOIN lasts l USING (series)
+LEFT JOIN stretches s ON s.series = o.series AND s.nth = o.behind
+WHERE l.i IS NULL OR o.i <= l.i;
 
 -- The returns of a run, in order: what to hand to another library.
 CREATE OR REPLACE MACRO session_returns(instance, run, base := 'deposit', session := 'utc', fill := false) AS TABLE
 SELECT p.account, p.portfolio, p.currency, p.i, p.day, p.ts, p.value, p.flow, p.wealth, p.ret, p.is_filled, p.base_is
 FROM session_points(instance, run, base := base, session := session, fill := fill) p
 WHERE p.i > 0
-ORDER BY p.account, p.portfolio, p.currency, p.i;
-
--- What every figure of a series rests on: its returns and ends, the periods of a year (P) and the rate without risk of
--- one period (rp). `periods` is a number or 'data', which divides the returns by the years between the first point and
--- the last; without it P is 252 for session days, 365 for filled ones, and under 'bars' what 365 days hold of the step
--- that is met most often.
-CREATE OR REPLACE MACRO series_basis(
-  instance, run, base := 'deposit', session := 'utc', fill := false, periods := NULL, rf := 0.0
-) AS TABLE
-WITH steps AS (
-  SELECT p.*, epoch_ns(p.ts) - epoch_ns(lag(p.ts) OVER (
-    PARTITION BY p.account, p.portfolio, p.currency ORDER BY p.i)) AS step
-  FROM session_points(instance, run, base := base, session := session, fill := fill) p
-),
-common AS (
-  SELECT c.account, c.portfolio, c.currency, arg_min(c.step, (-c.times, c.step)) AS step
-  FROM (
-    SELECT s.account, s.portfolio, s.currency, s.step, count(*) AS times
-    FROM steps s
-    WHERE s.step > 0
-    GROUP BY ALL
-  ) c
-  GROUP BY ALL
-),
-sums AS (
-  SELECT s.account, s.portfolio, s.currency, max(s.i) AS n, min(s.ts) AS from_ts, max(s.ts) AS to_ts,
-    max_by(s.wealth, s.i) AS final_wealth, min(s.base_is) AS base_is,
-    (epoch_ns(max(s.ts)) - epoch_ns(min(s.ts))) / 31557600e9 AS years
-  FROM steps s
-  GROUP BY ALL
-),
-yearly AS (
-  SELECT s.*,
-    CASE
-      WHEN CAST(periods AS VARCHAR) = 'data' THEN s.n / nullif(s.years, 0)
-      WHEN periods IS NOT NULL THEN CAST(periods AS DOUBLE)
-      WHEN session = 'bars' THEN 31536000e9 / c.step
-      WHEN fill THEN 365
-      ELSE 252
-    END AS P
-  FROM sums s LEFT JOIN common c USING (account, portfolio, currency)
-)
-SELECT y.*, pow(1 + rf, 1 / y.P) - 1 AS rp FROM yearly y;
+ORDER BY p.series, p.i;

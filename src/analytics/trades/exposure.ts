@@ -14,8 +14,8 @@ export interface Exposure {
 /** What a position is worth as time goes on: its quantity, at the latest close or fill. */
 class HeldPosition {
   quantity = 0n;
-  gross = 0;
-  net = 0;
+  #gross = 0;
+  #net = 0;
   readonly #trades: RunTrades;
   readonly #position: number;
   readonly #value: Valuation;
@@ -54,6 +54,13 @@ class HeldPosition {
     this.#pass(to);
   }
 
+  /** Value × nanoseconds since it was asked last. */
+  take(): { readonly gross: number; readonly net: number } {
+    const taken = { gross: this.#gross, net: this.#net };
+    [this.#gross, this.#net] = [0, 0];
+    return taken;
+  }
+
   #mark(price: bigint): void {
     this.#worth = this.quantity === 0n ? 0 : Number(this.#value(this.quantity, price)) / this.#unit;
   }
@@ -61,8 +68,8 @@ class HeldPosition {
   #pass(to: Nanoseconds): void {
     if (to <= this.#since) return;
     const held = Number(to - this.#since) * this.#worth;
-    this.net += held;
-    this.gross += Math.abs(held);
+    this.#net += held;
+    this.#gross += Math.abs(held);
     this.#since = to;
   }
 }
@@ -74,8 +81,16 @@ export function exposureOf(
   from: Nanoseconds,
   to: Nanoseconds,
 ): Exposure | null {
-  const whole = Number(to - from);
-  if (whole <= 0) return null;
+  return to <= from ? null : exposureOver(trades, positions, [from, to])[0]!;
+}
+
+/** The same for each stretch between an instant and the next; the instants have to rise. */
+export function exposureOver(
+  trades: RunTrades,
+  positions: ReadonlySet<number>,
+  instants: readonly Nanoseconds[],
+): readonly Exposure[] {
+  const [from = 0n, ...ends] = instants;
   const { fills } = trades;
   const held = new Map(
     [...positions].map((position) => [position, new HeldPosition(trades, position, from)]),
@@ -87,21 +102,29 @@ export function exposureOf(
     if (open > 0 && until > since) inMarket += Number(until - since);
     if (until > since) since = until;
   };
-  for (let fill = 0; fill < fills.count && fills.ts[fill]! <= to; fill++) {
-    const own = held.get(fills.position[fill]!);
-    if (own === undefined) continue;
-    pass(fills.ts[fill]!);
-    const wasOpen = own.quantity !== 0n;
-    own.add(fill);
-    open += Number(own.quantity !== 0n) - Number(wasOpen);
-  }
-  pass(to);
-  let gross = 0;
-  let net = 0;
-  for (const position of held.values()) {
-    position.advance(to);
-    gross += position.gross;
-    net += position.net;
-  }
-  return { timeInMarket: inMarket / whole, gross: gross / whole, net: net / whole };
+  let fill = 0;
+  let begin = from;
+  return ends.map((end) => {
+    for (; fill < fills.count && fills.ts[fill]! <= end; fill++) {
+      const own = held.get(fills.position[fill]!);
+      if (own === undefined) continue;
+      pass(fills.ts[fill]!);
+      const wasOpen = own.quantity !== 0n;
+      own.add(fill);
+      open += Number(own.quantity !== 0n) - Number(wasOpen);
+    }
+    pass(end);
+    const whole = Number(end - begin);
+    let [gross, net] = [0, 0];
+    for (const position of held.values()) {
+      position.advance(end);
+      const taken = position.take();
+      gross += taken.gross;
+      net += taken.net;
+    }
+    const exposure = { timeInMarket: inMarket / whole, gross: gross / whole, net: net / whole };
+    begin = end;
+    inMarket = 0;
+    return exposure;
+  });
 }

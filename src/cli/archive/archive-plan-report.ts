@@ -3,11 +3,11 @@ import type { RunvaultError } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
 import { notedTable } from "../output/noted-table.ts";
-import { grouped } from "../output/number-text.ts";
 
 /** What --dry-run says of a run: one line where its tables are not asked for and none of them is in the way. */
 export function planText(plan: RunPlan, form: ReportForm): string {

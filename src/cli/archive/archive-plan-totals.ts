@@ -1,8 +1,8 @@
 import { type DiskRoom, hasRoom, leastRoom } from "../../extract/fetch/disk-need.ts";
 import type { RunPlan } from "../../extract/plan/plan-run.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
-import { grouped } from "../output/number-text.ts";
 
 /** What the plans of all runs come to. */
 export class PlanTotals {

@@ -6,11 +6,11 @@ import { toldView } from "../../archive/manifest/table-view.ts";
 import { exit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped, tookText } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { ReportForm } from "../options/report-form.ts";
 import { notedTable } from "../output/noted-table.ts";
-import { grouped, tookText } from "../output/number-text.ts";
 import type { Painter } from "../output/painter.ts";
 import type { RunReport } from "./archive-report.ts";
 

@@ -1,7 +1,7 @@
 import { exit } from "../../model/error.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped, tookText } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
-import { grouped, tookText } from "../output/number-text.ts";
 import type { RunReport } from "./archive-report.ts";
 
 /** What a run came to, in words. Each run is in one of these, so that they add up. */

@@ -3,11 +3,11 @@ import { z } from "zod";
 import type { ArchiveDiff } from "../../archive/diff/diff.ts";
 import { exit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { nonEmpty } from "../options/option-values.ts";
-import { grouped } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 
 const schema = z.object({ a: nonEmpty, b: nonEmpty });

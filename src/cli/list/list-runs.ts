@@ -10,6 +10,7 @@ import { RunvaultError, worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { formatTime } from "../../model/time.ts";
@@ -17,7 +18,6 @@ import { instanceNotArchived } from "../../model/usual-errors.ts";
 import { pendingJson, pendingLine } from "../archive/pending-told.ts";
 import { type CommandToCopy, commandsToCopy } from "../output/command-to-copy.ts";
 import { fitNames } from "../output/fit-names.ts";
-import { grouped } from "../output/number-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 

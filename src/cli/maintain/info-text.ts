@@ -3,13 +3,13 @@ import { tableStates } from "../../archive/manifest/manifest.ts";
 import { tableNames } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { fitNames } from "../output/fit-names.ts";
 import { keyedLines } from "../output/keyed-lines.ts";
 import { minuteText } from "../output/minute-text.ts";
-import { grouped } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 import type { ArchiveInfo } from "./archive-info.ts";
 

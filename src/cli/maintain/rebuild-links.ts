@@ -5,10 +5,10 @@ import { RunvaultError, worstExit } from "../../model/error.ts";
 import { tableNames } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { manifestsOf } from "../list/manifests-of.ts";
-import { grouped } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 
 interface Values {

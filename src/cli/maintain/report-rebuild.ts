@@ -14,12 +14,12 @@ import { exit, worstExit } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
+import { grouped, tookText } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { version } from "../../model/version.ts";
 import { manifestsOf } from "../list/manifests-of.ts";
 import { type CommandToCopy, commandsToCopy } from "../output/command-to-copy.ts";
-import { grouped, tookText } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 import { killStep } from "./kill-step.ts";
 

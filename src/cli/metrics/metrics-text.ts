@@ -5,10 +5,10 @@ import type {
   MetricsSection,
 } from "../../analytics/performance/metrics-document.ts";
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
+import { figureLabel, figureText, noValue } from "../../analytics/render/figure-text.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import { wrapped } from "../output/wrap-lines.ts";
-import { figureLabel, figureText, noValue } from "./figure-text.ts";
 
 type Group = MetricsSection["groups"][number];
 

@@ -1,8 +1,8 @@
 import { byteText } from "../../model/text/byte-text.ts";
 import { durationText } from "../../model/text/duration-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { columnsOf, cutMiddle } from "./fit-line.ts";
-import { grouped } from "./number-text.ts";
 
 /** How far a job is, at a moment. */
 export interface Course {

@@ -1,4 +1,4 @@
-import { grouped } from "../output/number-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 
 /** Counts by word: `3 new, 396 unchanged`. */
 export function countsText(counts: Readonly<Partial<Record<string, number>>>): string {

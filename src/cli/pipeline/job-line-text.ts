@@ -2,10 +2,10 @@ import { runState } from "../../archive/manifest/manifest.ts";
 import { exit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped, tookText } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { AfterLine, RecordLine, ResultLine, RunLine } from "../../pipeline/record/job-record.ts";
-import { grouped, tookText } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 import { countsText } from "./counts-text.ts";
 

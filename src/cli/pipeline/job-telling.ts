@@ -1,11 +1,11 @@
 import type { ListFinding } from "../../extract/choose/list-finding.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { PlannedJob, PlannedJobRun } from "../../pipeline/execute/plan-job.ts";
 import type { RecordLine } from "../../pipeline/record/job-record.ts";
 import { findingJson } from "../archive/list-findings.ts";
-import { grouped } from "../output/number-text.ts";
 import { ReportStream } from "../output/report-stream.ts";
 import type { Session } from "../process/session.ts";
 import { countsText } from "./counts-text.ts";

@@ -2,9 +2,9 @@ import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { openArchive } from "../../archive/archive.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
+import { grouped, tookText } from "../../model/text/number-text.ts";
 import { type FoundRecord, jobsWithRecords, readRecords } from "../../pipeline/record/read-records.ts";
 import { fitNames } from "../output/fit-names.ts";
-import { grouped, tookText } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 import { exitWords } from "./exit-words.ts";
 

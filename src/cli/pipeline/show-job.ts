@@ -6,6 +6,7 @@ import { tableStates } from "../../archive/manifest/manifest.ts";
 import { RunvaultError, worstExit } from "../../model/error.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped, tookText } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type {
@@ -19,7 +20,6 @@ import { type FoundRecord, readRecords } from "../../pipeline/record/read-record
 import { fitNames } from "../output/fit-names.ts";
 import { keyedLines } from "../output/keyed-lines.ts";
 import { minuteText } from "../output/minute-text.ts";
-import { grouped, tookText } from "../output/number-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 import { countsText } from "./counts-text.ts";

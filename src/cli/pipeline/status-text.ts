@@ -1,6 +1,7 @@
 import { tableStates } from "../../archive/manifest/manifest.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped, tookText } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
 import type { DiskOutlook } from "../../pipeline/record/job-history.ts";
@@ -9,7 +10,6 @@ import type { CommandToCopy } from "../output/command-to-copy.ts";
 import { commandsInText } from "../output/commands-in-text.ts";
 import { keyedLines } from "../output/keyed-lines.ts";
 import { minuteText } from "../output/minute-text.ts";
-import { grouped, tookText } from "../output/number-text.ts";
 import type { Session } from "../process/session.ts";
 import type { JobStanding } from "./job-standing.ts";
 import type { RunsStanding } from "./runs-standing.ts";

@@ -1,6 +1,6 @@
 import { byteText } from "../../model/text/byte-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
-import { grouped } from "../output/number-text.ts";
 
 /** What was written to a file, for people or as JSON. */
 export function writtenText(

@@ -8,9 +8,9 @@ import type {
 } from "../../analytics/against/against-report.ts";
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { formatRun } from "../../model/run-argument.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { countText } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
-import { grouped } from "../output/number-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 
 const usualColumns = 100;

@@ -1,8 +1,8 @@
 import type { Check, ReconciledRun, ReconcileReport } from "../../analytics/reconcile/reconcile-report.ts";
 import { formatRun } from "../../model/run-argument.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
-import { grouped } from "../output/number-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 
 const usualColumns = 100;

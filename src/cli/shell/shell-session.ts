@@ -1,8 +1,8 @@
 import { isTextFormat } from "../../analytics/render/format.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
+import { grouped } from "../../model/text/number-text.ts";
 import { plural } from "../../model/text/plural.ts";
 import type { StatementRunner } from "../apart/statement-runner.ts";
-import { grouped } from "../output/number-text.ts";
 import { wrapLines } from "../output/wrap-lines.ts";
 import type { Session } from "../process/session.ts";
 import { writtenText } from "../process/written-text.ts";

@@ -50,7 +50,7 @@ async function figuresOf(
       section.name,
       await section.read({
         ...{ run: tradedRun, manifest, views, connection: world.connection },
-        ...{ exactTypes: world.types, options },
+        ...{ exactTypes: world.types, options, trades: () => world.read() },
       }),
     ] as const;
   const told: Record<string, SectionFigures> = {};

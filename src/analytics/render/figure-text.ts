@@ -1,5 +1,5 @@
-import type { Figure } from "../../analytics/figure.ts";
-import { grouped } from "../output/number-text.ts";
+import { grouped } from "../../model/text/number-text.ts";
+import type { Figure } from "../figure.ts";
 
 /** Figures that people read as percentages. */
 const percentages =

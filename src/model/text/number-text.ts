@@ -1,4 +1,4 @@
-import { durationText } from "../../model/text/duration-text.ts";
+import { durationText } from "./duration-text.ts";
 
 /** An integer with its digits in groups of three. */
 export function grouped(count: number | bigint): string {
