@@ -156,6 +156,9 @@ describe("an axis of numbers", () => {
     const wide = valueAxis([-20_000, 40_000], { ticks: 12, fontSize });
     expect(wide.labels.length).toBeGreaterThan(10);
     expect(spacedAxis(wide, 200, fontSize).labels).toEqual(["−20k", "0", "20k", "40k"]);
-    expect(spacedAxis(logAxis([1, 9e5], { ticks: 9, fontSize }), 100, fontSize).labels).toEqual(["1", "100k"]);
+    expect(spacedAxis(logAxis([1, 9e5], { ticks: 9, fontSize }), 100, fontSize).labels).toEqual([
+      "1",
+      "100k",
+    ]);
   });
 });
