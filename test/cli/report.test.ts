@@ -88,6 +88,12 @@ describe("the page of a run", () => {
     expect(differing).toEqual([expect.stringMatching(/^<p class="made">Made .* by runvault /)]);
   });
 
+  test("says that books were not reconciled where that was left out", async () => {
+    expect(textOf(await pageOf(runs[0]!, "--no-reconcile"))).toContain(
+      "Not checked: --no-reconcile was given",
+    );
+  });
+
   test("of several runs has a column a run, and a colour a run", async () => {
     const html = await pageOf(...runs);
     const text = textOf(html);
