@@ -1,18 +1,26 @@
+-- The factors of a run by symbol, each with two small numbers that stand for its names: sorting and grouping by numbers
+-- takes half the time. gid is of portfolio and factor, mid of symbol and venue.
+CREATE OR REPLACE MACRO factor_names(instance, run) AS TABLE
+SELECT n.portfolio, n.factor, n.symbol, n.venue, dense_rank() OVER (ORDER BY n.portfolio, n.factor) AS gid,
+  dense_rank() OVER (ORDER BY n.symbol, n.venue) AS mid
+FROM (
+  SELECT DISTINCT f.portfolio, f.factor, f.symbol, f.venue FROM factors f WHERE f.instance_id = instance AND f.run_id = run
+) n;
+
 -- The closes that the factors of a market are judged by, numbered in the order of time.
 CREATE OR REPLACE MACRO factor_closes(instance, run) AS TABLE
-WITH closes AS (
-  SELECT b.symbol AS bar_symbol, b.venue AS bar_venue, b.interval_ns AS bar_interval, b.ts_event AS ts,
-    max_by(b.close, b.seq) AS close
-  FROM bars_f b
-  WHERE b.instance_id = instance AND b.run_id = run
-  GROUP BY ALL
+WITH markets AS (
+  SELECT DISTINCT n.mid, m.bar_symbol, m.bar_venue, m.bar_interval
+  FROM factor_names(instance, run) n JOIN run_markets(instance, run, of := 'factors') m USING (symbol, venue)
 ),
-numbered AS (
-  SELECT c.*, row_number() OVER (PARTITION BY c.bar_symbol, c.bar_venue, c.bar_interval ORDER BY c.ts) AS i FROM closes c
+closes AS (
+  SELECT m.mid, b.ts_event AS ts, max_by(b.close, b.seq) AS close
+  FROM bars_f b
+  JOIN markets m ON m.bar_symbol = b.symbol AND m.bar_venue = b.venue AND m.bar_interval = b.interval_ns
+  WHERE b.instance_id = instance AND b.run_id = run
+  GROUP BY m.mid, b.ts_event
 )
-SELECT m.symbol, m.venue, n.i, n.ts, n.close
-FROM numbered n
-JOIN run_markets(instance, run, of := 'factors') m USING (bar_symbol, bar_venue, bar_interval);
+SELECT c.mid, row_number() OVER (PARTITION BY c.mid ORDER BY c.ts) AS i, c.ts, c.close FROM closes c;
 
 -- Horizons in bars: 1, 5 and 20 unless they are given. (No list is a default here: DuckDB 1.4 takes none.)
 CREATE OR REPLACE MACRO horizon_values(horizons) AS TABLE
@@ -25,17 +33,26 @@ FROM (SELECT DISTINCT unnest(CAST(coalesce(horizons, [1, 5, 20]) AS BIGINT[])) A
 -- i   number of the bar, by symbol and venue
 -- ts  its close
 CREATE OR REPLACE MACRO factor_at_bars(instance, run) AS TABLE
-WITH placed AS (
-  SELECT f.portfolio, f.factor, f.symbol, f.venue, c.i, c.ts, f.value, f.ts_event, f.seq
-  FROM (
-    SELECT f.* FROM factors f WHERE f.instance_id = instance AND f.run_id = run AND isfinite(f.value)
-  ) f
-  ASOF JOIN factor_closes(instance, run) c ON f.symbol = c.symbol AND f.venue = c.venue AND f.ts_event <= c.ts
+WITH closes AS (
+  FROM factor_closes(instance, run)
+),
+finite AS (
+  SELECT n.gid, n.mid, c.i, c.ts, f.value, f.ts_event, f.seq
+  FROM factors f
+  JOIN factor_names(instance, run) n USING (portfolio, factor, symbol, venue)
+  -- most values are of a close itself, which is found without sorting
+  LEFT JOIN closes c ON c.mid = n.mid AND c.ts = f.ts_event
+  WHERE f.instance_id = instance AND f.run_id = run AND isfinite(f.value)
+),
+placed AS (
+  FROM finite f WHERE f.i IS NOT NULL
+  UNION ALL
+  SELECT f.gid, f.mid, c.i, c.ts, f.value, f.ts_event, f.seq
+  FROM (FROM finite f WHERE f.i IS NULL) f ASOF JOIN closes c ON f.mid = c.mid AND f.ts_event <= c.ts
 )
-SELECT p.portfolio, p.factor, p.symbol, p.venue, p.i, p.ts,
-  max_by(p.value, CAST(epoch_ns(p.ts_event) AS HUGEINT) * 18446744073709551616 + p.seq) AS value
+SELECT p.gid, p.mid, p.i, p.ts, max_by(p.value, CAST(epoch_ns(p.ts_event) AS HUGEINT) * 18446744073709551616 + p.seq) AS value
 FROM placed p
-GROUP BY ALL;
+GROUP BY p.gid, p.mid, p.i, p.ts;
 
 -- The finite values of factors with the return that follows, over each of the horizons, in bars. It is counted from the
 -- close of the bar that a value belongs to, so that no value knows any of it.
@@ -44,33 +61,36 @@ GROUP BY ALL;
 CREATE OR REPLACE MACRO factor_pairs(instance, run, horizons := NULL) AS TABLE
 WITH moves AS (
   -- not a join of closes with closes, which a planner may begin by symbol alone
-  SELECT c.symbol, c.venue, c.i, h.horizon,
-    lead(c.close, h.horizon) OVER (PARTITION BY c.symbol, c.venue, h.horizon ORDER BY c.i) / nullif(c.close, 0) - 1 AS forward
+  SELECT c.mid, c.i, h.horizon,
+    lead(c.close, h.horizon) OVER (PARTITION BY c.mid, h.horizon ORDER BY c.i) / nullif(c.close, 0) - 1 AS forward
   FROM factor_closes(instance, run) c CROSS JOIN horizon_values(horizons) h
 )
-SELECT v.portfolio, v.factor, m.horizon, v.symbol, v.venue, v.i, v.ts, v.value, m.forward
-FROM factor_at_bars(instance, run) v JOIN moves m USING (symbol, venue, i)
+SELECT v.gid, m.horizon, v.mid, v.i, v.ts, v.value, m.forward
+FROM factor_at_bars(instance, run) v JOIN moves m USING (mid, i)
 WHERE isfinite(m.forward);
 
 -- The rank correlation of a factor with the return that follows, across symbols, at each instant at which min_symbols of
 -- them or more have both. NULL where one of the two is the same for all.
 CREATE OR REPLACE MACRO factor_ic_series(instance, run, horizons := NULL, min_symbols := 5) AS TABLE
 WITH ranked AS (
-  SELECT p.portfolio, p.factor, p.horizon, p.ts,
-    count(*) OVER (PARTITION BY p.portfolio, p.factor, p.horizon, p.ts) AS symbols,
+  SELECT p.gid, p.horizon, p.ts, count(*) OVER (PARTITION BY p.gid, p.horizon, p.ts) AS symbols,
     rank() OVER v + (count(*) OVER (v RANGE BETWEEN CURRENT ROW AND CURRENT ROW) - 1) / 2 AS value_rank,
     rank() OVER f + (count(*) OVER (f RANGE BETWEEN CURRENT ROW AND CURRENT ROW) - 1) / 2 AS forward_rank
   FROM factor_pairs(instance, run, horizons := horizons) p
-  WINDOW v AS (PARTITION BY p.portfolio, p.factor, p.horizon, p.ts ORDER BY p.value),
-    f AS (PARTITION BY p.portfolio, p.factor, p.horizon, p.ts ORDER BY p.forward)
+  WINDOW v AS (PARTITION BY p.gid, p.horizon, p.ts ORDER BY p.value),
+    f AS (PARTITION BY p.gid, p.horizon, p.ts ORDER BY p.forward)
+),
+instants AS (
+  SELECT r.gid, r.horizon, r.ts, count(*) AS symbols,
+    CASE WHEN min(r.value_rank) < max(r.value_rank) AND min(r.forward_rank) < max(r.forward_rank)
+      THEN corr(r.value_rank, r.forward_rank) END AS ic
+  FROM ranked r
+  WHERE r.symbols >= min_symbols
+  GROUP BY r.gid, r.horizon, r.ts
 )
-SELECT r.portfolio, r.factor, r.horizon, r.ts, count(*) AS symbols,
-  CASE WHEN min(r.value_rank) < max(r.value_rank) AND min(r.forward_rank) < max(r.forward_rank)
-    THEN corr(r.value_rank, r.forward_rank) END AS ic
-FROM ranked r
-WHERE r.symbols >= min_symbols
-GROUP BY r.portfolio, r.factor, r.horizon, r.ts
-ORDER BY ALL;
+SELECT n.portfolio, n.factor, i.horizon, i.ts, i.symbols, i.ic
+FROM instants i JOIN (SELECT DISTINCT n.gid, n.portfolio, n.factor FROM factor_names(instance, run) n) n USING (gid)
+ORDER BY n.portfolio, n.factor, i.horizon, i.ts;
 
 -- The factors of a run by symbol, with why there is no return to compare them with, where there is none.
 CREATE OR REPLACE MACRO factor_markets(instance, run) AS TABLE
@@ -143,21 +163,26 @@ across_figures AS (
   ]) AS f
   FROM across a
 ),
+singles AS (
+  SELECT n.gid, n.mid, h.horizon, n.portfolio, n.factor, n.symbol, n.venue
+  FROM factor_names(instance, run) n CROSS JOIN horizon_values(horizons) h
+  ANTI JOIN means m ON m.portfolio = n.portfolio AND m.factor = n.factor AND m.horizon = h.horizon
+),
 single AS (
-  SELECT p.*, p.i - min(p.i) OVER (PARTITION BY p.portfolio, p.factor, p.horizon, p.symbol, p.venue) AS since
-  FROM factor_pairs(instance, run, horizons := horizons) p ANTI JOIN means m USING (portfolio, factor, horizon)
+  SELECT p.*, p.i - min(p.i) OVER (PARTITION BY p.gid, p.horizon, p.mid) AS since
+  FROM factor_pairs(instance, run, horizons := horizons) p SEMI JOIN singles s USING (gid, horizon, mid)
 ),
 ranked AS (
-  SELECT s.portfolio, s.factor, s.horizon, s.symbol, s.venue, s.ts,
+  SELECT s.gid, s.horizon, s.mid, s.ts,
     rank() OVER v + (count(*) OVER (v RANGE BETWEEN CURRENT ROW AND CURRENT ROW) - 1) / 2 AS value_rank,
     rank() OVER f + (count(*) OVER (f RANGE BETWEEN CURRENT ROW AND CURRENT ROW) - 1) / 2 AS forward_rank
   FROM single s
   WHERE s.since % s.horizon = 0
-  WINDOW v AS (PARTITION BY s.portfolio, s.factor, s.horizon, s.symbol, s.venue ORDER BY s.value),
-    f AS (PARTITION BY s.portfolio, s.factor, s.horizon, s.symbol, s.venue ORDER BY s.forward)
+  WINDOW v AS (PARTITION BY s.gid, s.horizon, s.mid ORDER BY s.value),
+    f AS (PARTITION BY s.gid, s.horizon, s.mid ORDER BY s.forward)
 ),
 through AS (
-  SELECT r.portfolio, r.factor, r.horizon, r.symbol, r.venue, count(*) AS n,
+  SELECT r.gid, r.horizon, r.mid, count(*) AS n,
     CASE WHEN min(r.value_rank) < max(r.value_rank) AND min(r.forward_rank) < max(r.forward_rank)
       THEN corr(r.value_rank, r.forward_rank) END AS ic,
     min(r.value_rank) = max(r.value_rank) AS is_constant, min(r.ts) AS from_ts, max(r.ts) AS to_ts
@@ -165,17 +190,15 @@ through AS (
   GROUP BY ALL
 ),
 through_rows AS (
-  SELECT f.portfolio, f.factor, h.horizon, f.symbol, f.venue, t.n, t.ic, coalesce(t.from_ts, f.from_ts) AS from_ts,
+  SELECT s.portfolio, s.factor, s.horizon, s.symbol, s.venue, t.n, t.ic, coalesce(t.from_ts, f.from_ts) AS from_ts,
     coalesce(t.to_ts, f.to_ts) AS to_ts,
-    CASE WHEN h.horizon = 1 THEN 'rank, through time'
-      ELSE 'rank, through time, one bar in ' || h.horizon || ', so that returns do not overlap' END AS how,
+    CASE WHEN s.horizon = 1 THEN 'rank, through time'
+      ELSE 'rank, through time, one bar in ' || s.horizon || ', so that returns do not overlap' END AS how,
     coalesce(f.without, CASE WHEN coalesce(t.n, 0) < 3 THEN 'fewer than 3 values with a return'
       WHEN t.is_constant THEN 'no value differs from another' WHEN t.ic IS NULL THEN 'no return differs from another' END) AS none
-  FROM factor_markets(instance, run) f
-  CROSS JOIN horizon_values(horizons) h
-  ANTI JOIN means m ON m.portfolio = f.portfolio AND m.factor = f.factor AND m.horizon = h.horizon
-  LEFT JOIN through t ON t.portfolio = f.portfolio AND t.factor = f.factor AND t.horizon = h.horizon AND t.symbol = f.symbol
-    AND t.venue = f.venue
+  FROM singles s
+  JOIN factor_markets(instance, run) f USING (portfolio, factor, symbol, venue)
+  LEFT JOIN through t USING (gid, horizon, mid)
 ),
 through_figures AS (
   SELECT t.portfolio, t.factor, t.horizon, t.symbol, t.venue, unnest([
@@ -200,35 +223,37 @@ ORDER BY f.portfolio, f.factor, f.horizon, f.symbol, f.venue;
 -- quantile are of all. Instants count alike.
 CREATE OR REPLACE MACRO factor_quantiles(instance, run, horizons := NULL, quantiles := 5, min_symbols := 5) AS TABLE
 WITH counted AS (
-  SELECT p.*, count(*) OVER (PARTITION BY p.portfolio, p.factor, p.horizon, p.ts) AS symbols
+  SELECT p.*, count(*) OVER (PARTITION BY p.gid, p.horizon, p.ts) AS symbols
   FROM factor_pairs(instance, run, horizons := horizons) p
 ),
 placed AS (
-  SELECT c.portfolio, c.factor, c.horizon, c.symbol, c.venue, c.ts, c.forward,
-    dense_rank() OVER (PARTITION BY c.portfolio, c.factor, c.horizon ORDER BY c.ts) AS k,
-    ntile(quantiles) OVER (PARTITION BY c.portfolio, c.factor, c.horizon, c.ts ORDER BY c.value, c.symbol, c.venue) AS quantile,
+  SELECT c.gid, c.horizon, c.mid, c.ts, c.forward,
+    dense_rank() OVER (PARTITION BY c.gid, c.horizon ORDER BY c.ts) AS k,
+    ntile(quantiles) OVER (PARTITION BY c.gid, c.horizon, c.ts ORDER BY c.value, c.mid) AS quantile,
     rank() OVER v + (count(*) OVER (v RANGE BETWEEN CURRENT ROW AND CURRENT ROW) - 1) / 2 AS value_rank
   FROM counted c
   WHERE c.symbols >= greatest(min_symbols, quantiles)
-  WINDOW v AS (PARTITION BY c.portfolio, c.factor, c.horizon, c.ts ORDER BY c.value)
+  WINDOW v AS (PARTITION BY c.gid, c.horizon, c.ts ORDER BY c.value)
 ),
 followed AS (
   SELECT p.*, p.k > p.horizon AS has_before, b.quantile AS before, b.value_rank AS rank_before
   FROM placed p
   LEFT JOIN (SELECT b.*, b.k + b.horizon AS later FROM placed b) b
-    ON b.portfolio = p.portfolio AND b.factor = p.factor AND b.horizon = p.horizon AND b.symbol = p.symbol
-    AND b.venue = p.venue AND b.later = p.k
+    ON b.gid = p.gid AND b.horizon = p.horizon AND b.mid = p.mid AND b.later = p.k
+),
+factor_of AS (
+  SELECT DISTINCT n.gid, n.portfolio, n.factor FROM factor_names(instance, run) n
 ),
 instants AS (
-  SELECT f.portfolio, f.factor, f.horizon, f.quantile, f.ts, avg(f.forward) AS forward,
+  SELECT f.gid, f.horizon, f.quantile, f.ts, avg(f.forward) AS forward,
     avg(CASE WHEN NOT f.has_before THEN NULL WHEN f.before IS DISTINCT FROM f.quantile THEN 1 ELSE 0 END) AS turnover
   FROM followed f
   GROUP BY ALL
 ),
 sums AS (
-  SELECT i.portfolio, i.factor, i.horizon, i.quantile, count(*) AS n, avg(i.forward) AS forward, count(i.turnover) AS turns,
+  SELECT n.portfolio, n.factor, i.horizon, i.quantile, count(*) AS n, avg(i.forward) AS forward, count(i.turnover) AS turns,
     avg(i.turnover) AS turnover, min(i.ts) AS from_ts, max(i.ts) AS to_ts
-  FROM instants i
+  FROM instants i JOIN factor_of n USING (gid)
   GROUP BY ALL
 ),
 spreads AS (
@@ -238,15 +263,17 @@ spreads AS (
   GROUP BY ALL
 ),
 kept AS (
-  SELECT f.portfolio, f.factor, f.horizon, f.ts,
+  SELECT f.gid, f.horizon, f.ts,
     CASE WHEN min(f.value_rank) < max(f.value_rank) AND min(f.rank_before) < max(f.rank_before)
       THEN corr(f.value_rank, f.rank_before) END AS correlation
   FROM followed f
   WHERE f.rank_before IS NOT NULL
-  GROUP BY f.portfolio, f.factor, f.horizon, f.ts
+  GROUP BY f.gid, f.horizon, f.ts
 ),
 keeps AS (
-  SELECT k.portfolio, k.factor, k.horizon, count(k.correlation) AS keeps, avg(k.correlation) AS correlation FROM kept k GROUP BY ALL
+  SELECT n.portfolio, n.factor, k.horizon, count(k.correlation) AS keeps, avg(k.correlation) AS correlation
+  FROM kept k JOIN factor_of n USING (gid)
+  GROUP BY ALL
 ),
 named AS (
   SELECT f.portfolio, f.factor, h.horizon, min(f.from_ts) AS from_ts, max(f.to_ts) AS to_ts
@@ -296,25 +323,33 @@ CREATE OR REPLACE MACRO factor_coverage(instance, run) AS TABLE
 WITH markets AS (
   FROM factor_markets(instance, run)
 ),
+names AS (
+  FROM factor_names(instance, run)
+),
 bars_of AS (
-  SELECT c.symbol, c.venue, count(*) AS bars FROM factor_closes(instance, run) c GROUP BY ALL
+  SELECT n.symbol, n.venue, any_value(c.bars) AS bars
+  FROM (SELECT c.mid, count(*) AS bars FROM factor_closes(instance, run) c GROUP BY c.mid) c JOIN names n USING (mid)
+  GROUP BY n.symbol, n.venue
 ),
 stepped AS (
   SELECT v.*, lag(v.i) OVER w AS i_before, lag(v.value) OVER w AS value_before
   FROM factor_at_bars(instance, run) v
-  WINDOW w AS (PARTITION BY v.portfolio, v.factor, v.symbol, v.venue ORDER BY v.i)
+  WINDOW w AS (PARTITION BY v.gid, v.mid ORDER BY v.i)
 ),
 steps AS (
-  SELECT s.portfolio, s.factor, s.symbol, s.venue, s.value, CASE WHEN s.i_before = s.i - 1 THEN s.value_before END AS before
+  SELECT s.gid, s.mid, s.value, CASE WHEN s.i_before = s.i - 1 THEN s.value_before END AS before
   FROM stepped s
 ),
-covers AS (
-  SELECT s.portfolio, s.factor, s.symbol, s.venue, count(*) AS covered, count(s.before) AS pairs,
+stepped_by AS (
+  SELECT s.gid, s.mid, count(*) AS covered, count(s.before) AS pairs,
     -- beyond, squares are no doubles
     CASE WHEN min(s.value) FILTER (s.before IS NOT NULL) < max(s.value) FILTER (s.before IS NOT NULL) AND min(s.before) < max(s.before)
       THEN corr(s.value, s.before) FILTER (greatest(abs(s.value), abs(s.before)) < 1e70) END AS autocorrelation
   FROM steps s
-  GROUP BY s.portfolio, s.factor, s.symbol, s.venue
+  GROUP BY s.gid, s.mid
+),
+covers AS (
+  SELECT n.portfolio, n.factor, n.symbol, n.venue, s.* FROM stepped_by s JOIN names n USING (gid, mid)
 ),
 counts AS (
   SELECT m.portfolio, m.factor, m.symbol, m.venue, sum(m.samples) AS samples, sum(m.nans) AS nans,
@@ -337,14 +372,21 @@ ranges AS (
   FROM finite f
   GROUP BY GROUPING SETS ((f.portfolio, f.factor), (f.portfolio, f.factor, f.symbol, f.venue))
 ),
+-- about the mean: DuckDB sums powers of what it is given, of which nothing is left where values are large and near each
+-- other, as moving averages are
+centred AS (
+  SELECT r.portfolio, r.factor, r.symbol, r.venue, f.value - r.mean AS value
+  FROM ranges r JOIN finite f ON f.portfolio = r.portfolio AND f.factor = r.factor
+    AND (r.symbol IS NULL OR (f.symbol = r.symbol AND f.venue = r.venue))
+  WHERE abs(f.value) < 1e70
+),
 -- apart, as they are undefined where no value differs from another, and beyond doubles where values are too large
 shapes AS (
-  SELECT f.portfolio, f.factor, f.symbol, f.venue, stddev_samp(f.value) AS deviation, skewness(f.value) AS g1,
-    kurtosis(f.value) AS g2
-  FROM finite f
-  WHERE abs(f.value) < 1e70
-  GROUP BY GROUPING SETS ((f.portfolio, f.factor), (f.portfolio, f.factor, f.symbol, f.venue))
-  HAVING min(f.value) < max(f.value)
+  SELECT c.portfolio, c.factor, c.symbol, c.venue, stddev_samp(c.value) AS deviation, skewness(c.value) AS g1,
+    kurtosis(c.value) AS g2
+  FROM centred c
+  GROUP BY c.portfolio, c.factor, c.symbol, c.venue
+  HAVING min(c.value) < max(c.value)
 ),
 facts AS (
   SELECT c.*, r.n AS finite, r.lowest, r.highest, r.at, r.mean, s.deviation, s.g1, s.g2,
