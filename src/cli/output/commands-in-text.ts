@@ -7,6 +7,7 @@ export const commandsOfArchives = [
   "info",
   "query",
   "metrics",
+  "report",
   "reconcile",
   "shell",
   "files",
