@@ -128,7 +128,7 @@ describe("the figures of runs", () => {
     expect(words).toBeDefined();
     const notesOf = async (...more: string[]) => {
       const document = await documentOf(runs[0]!, ...more);
-      return document.runs[0]!.sections.at(-1)!.notes;
+      return document.runs[0]!.sections.find(({ name }) => name === "trades")!.notes;
     };
     expect(await notesOf()).toContain(`fills of one instant in the order of their ${words}, found`);
     expect(await notesOf("--fill-order", "key")).toContain("fills of one instant in the order of their keys");
