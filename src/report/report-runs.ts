@@ -19,6 +19,8 @@ import { runCard } from "./sections/run-card.ts";
 export interface ReportOptions extends Omit<MeasureOptions, "onRun"> {
   /** When and by what the page is made: the one line of it that the archive and the options do not decide. */
   readonly made: string;
+  /** Whether books are reconciled; where not, the page says so. */
+  readonly reconcile: boolean;
 }
 
 /** A page, and the charts on it. */
@@ -37,7 +39,7 @@ const mostRuns = 6;
 export async function reportRuns(
   archive: Archive,
   manifests: readonly Manifest[],
-  { made, ...options }: ReportOptions,
+  { made, reconcile, ...options }: ReportOptions,
 ): Promise<Report> {
   if (manifests.length > mostRuns) {
     throw new RunvaultError("invalid_argument", `${manifests.length} runs are too many for one page`, {
@@ -67,7 +69,9 @@ export async function reportRuns(
       number: index + 1,
       told,
       read: read[index]!,
-      reconciled: await reconciledRun(archive, ref, options),
+      reconciled: reconcile
+        ? await reconciledRun(archive, ref, options)
+        : `--no-reconcile was given; \`runvault reconcile ${formatRun(ref)}\` does it`,
     });
   }
   return await draw({ ...reported, runs }, made);

@@ -73,22 +73,27 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
   const { benchmark } = options;
   if (benchmark === null) return;
   const place = { instance: run.instanceId, run: run.runId };
-  const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
-  if (returns.length === 0) return;
+  const [own] = await macroRows(measured, {
+    macro: "session_returns",
+    select: "epoch_ns(min(ts)) AS first, epoch_ns(max(ts)) AS last",
+    keyless: true,
+  });
+  if (own === undefined || own.first === null) return;
   const paired = await macroRows(measured, {
     macro: "benchmark_returns",
     select: "i",
     more: benchmarkArguments(measured),
+    rest: "LIMIT 1",
   });
   if (paired.length > 0) return;
   const span = (from: bigint, to: bigint) => `from ${formatTime(from)} to ${formatTime(to)}`;
-  const own = span(instantOf(returns[0]!.ts), instantOf(returns.at(-1)!.ts));
+  const returns = span(instantOf(own.first), instantOf(own.last));
   const { file, line, ts } =
     benchmark.kind === "prices" ? benchmark.prices : { file: undefined, line: undefined, ts: [] };
   const its = ts.length === 0 ? "" : `, ${span(ts[0]!, ts.at(-1)!)}`;
   throw new RunvaultError(
     "invalid_argument",
-    `the benchmark${its} does not overlap the returns of the run, ${own}`,
+    `the benchmark${its} does not overlap the returns of the run, ${returns}`,
     { place: file === undefined ? place : { file, line: line! }, hint: "Give prices of the run's time." },
   );
 }
@@ -97,10 +102,14 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
 export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly string[]> {
   const { benchmark } = measured.options;
   if (benchmark?.kind !== "prices") return [];
-  const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
   const end = benchmark.prices.ts.at(-1)!;
-  const begins = returns.slice(0, -1).map(({ ts }) => instantOf(ts));
-  const later = begins.filter((ts) => ts >= end).length;
+  // of each series all returns but the first begin where another ends
+  const [behind] = await macroRows(measured, {
+    macro: "session_points",
+    select: `CAST(count(*) FILTER (WHERE i > 1 AND epoch_ns(begins) >= ${end}) AS INTEGER) AS later`,
+    keyless: true,
+  });
+  const later = Number(behind?.later ?? 0);
   if (later === 0) return [];
   return [
     `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "return")} of the run behind it ${later === 1 ? "is" : "are"} compared with nothing`,

@@ -7,10 +7,20 @@ import type { FigureGroup, MeasuredRun } from "./section.ts";
 /** Rows of a macro, by column. Instants are nanoseconds, integers BigInts. */
 export type MacroRow = Readonly<Record<string, unknown>>;
 
-/** Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`. */
+/**
+ * Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`;
+ * `rest` is what follows FROM, such as a WHERE, so that no more rows come over than are wanted.
+ */
 export async function macroRows(
   { connection, run, options }: MeasuredRun,
-  call: { readonly macro: string; readonly select: string; readonly more?: Readonly<Record<string, string>> },
+  call: {
+    readonly macro: string;
+    readonly select: string;
+    readonly more?: Readonly<Record<string, string>>;
+    readonly rest?: string;
+    /** Leaves out account, portfolio and currency: for what is of all series together. */
+    readonly keyless?: boolean;
+  },
 ): Promise<readonly MacroRow[]> {
   const { base, session, fill } = options;
   const named = { base: literal(base), session: literal(session), fill: String(fill), ...call.more };
@@ -20,7 +30,7 @@ export async function macroRows(
     ...Object.entries(named).map(([name, value]) => `${name} := ${value}`),
   ];
   const result = await connection.runAndReadAll(
-    `SELECT account, portfolio, currency, ${call.select} FROM ${call.macro}(${args.join(", ")})`,
+    `SELECT ${call.keyless === true ? "" : "account, portfolio, currency, "}${call.select} FROM ${call.macro}(${args.join(", ")}) ${call.rest ?? ""}`,
   );
   return result.getRowObjects();
 }

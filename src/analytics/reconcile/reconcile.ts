@@ -71,7 +71,7 @@ export async function reconcile(
       const findings = [
         ...books.findings,
         await checkOrders(source),
-        await checkMetrics(source, points, moves),
+        await checkMetrics(source, points),
         await checkSummary(
           source,
           await documents.document(run, "summary"),

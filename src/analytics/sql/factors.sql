@@ -372,14 +372,21 @@ ranges AS (
   FROM finite f
   GROUP BY GROUPING SETS ((f.portfolio, f.factor), (f.portfolio, f.factor, f.symbol, f.venue))
 ),
+-- about the mean: DuckDB sums powers of what it is given, of which nothing is left where values are large and near each
+-- other, as moving averages are
+centred AS (
+  SELECT r.portfolio, r.factor, r.symbol, r.venue, f.value - r.mean AS value
+  FROM ranges r JOIN finite f ON f.portfolio = r.portfolio AND f.factor = r.factor
+    AND (r.symbol IS NULL OR (f.symbol = r.symbol AND f.venue = r.venue))
+  WHERE abs(f.value) < 1e70
+),
 -- apart, as they are undefined where no value differs from another, and beyond doubles where values are too large
 shapes AS (
-  SELECT f.portfolio, f.factor, f.symbol, f.venue, stddev_samp(f.value) AS deviation, skewness(f.value) AS g1,
-    kurtosis(f.value) AS g2
-  FROM finite f
-  WHERE abs(f.value) < 1e70
-  GROUP BY GROUPING SETS ((f.portfolio, f.factor), (f.portfolio, f.factor, f.symbol, f.venue))
-  HAVING min(f.value) < max(f.value)
+  SELECT c.portfolio, c.factor, c.symbol, c.venue, stddev_samp(c.value) AS deviation, skewness(c.value) AS g1,
+    kurtosis(c.value) AS g2
+  FROM centred c
+  GROUP BY c.portfolio, c.factor, c.symbol, c.venue
+  HAVING min(c.value) < max(c.value)
 ),
 facts AS (
   SELECT c.*, r.n AS finite, r.lowest, r.highest, r.at, r.mean, s.deviation, s.g1, s.g2,

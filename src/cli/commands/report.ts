@@ -20,7 +20,8 @@ export const reportCommand = commandEntry({
         .argument("<runs...>", runArgumentHelp)
         .requiredOption("--out <file>", "the page, such as run.html")
         .option("--specs <dir>", "also write each chart as a Vega-Lite spec, with its data, for notebooks")
-        .option("--force", "replace files that are there already"),
+        .option("--force", "replace files that are there already")
+        .option("--no-reconcile", "leave out reconciliation, which takes longest over millions of rows"),
     )
       .option("--json", "report what was written as JSON")
       .addHelpText(

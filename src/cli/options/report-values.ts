@@ -7,5 +7,6 @@ export const reportSchema = metricsSchema.extend({
   out: nonEmpty,
   specs: nonEmpty.optional(),
   force: z.boolean().default(false),
+  reconcile: z.boolean().default(true),
 });
 export type ReportValues = z.output<typeof reportSchema>;

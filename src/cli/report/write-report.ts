@@ -15,13 +15,13 @@ import type { Session } from "../process/session.ts";
 /** Writes the page of the runs named, and says what was written. */
 export async function writeReport(
   runs: readonly RunRef[],
-  { out, specs, force, ...values }: ReportValues,
+  { out, specs, force, reconcile, ...values }: ReportValues,
   session: Session,
 ): Promise<number> {
   const { archive, manifests, options } = await askedFigures(runs, values, session);
   await using files = await ReportFiles.open({ out, specs: specs ?? null, force, outside: archive.dir });
   const made = `Made ${isoOf(wallClock())} by runvault ${version()}, Node ${process.versions.node}.`;
-  const written = await files.write(await reportRuns(archive, manifests, { ...options, made }));
+  const written = await files.write(await reportRuns(archive, manifests, { ...options, reconcile, made }));
   await session.print(session.json ? reportJson(runs, written) : reportText(written));
   return exit.done;
 }

@@ -154,7 +154,7 @@ function markOf(events: readonly Event[]): { t: number; severity: Severity; text
   return {
     t: time,
     severity: severities[rank(gravest)]!,
-    text: `${timeText(time)} ${severity} ${kind}: ${message.slice(0, 200)}${more}`,
+    text: `${timeText(time)} ${severity} ${kind}: ${message.slice(0, 120)}${more}`,
   };
 }
 

@@ -9,7 +9,7 @@ import { legend } from "./drawing/legend.ts";
 import { amountText, countOf, countText, numberText } from "./drawing/number-text.ts";
 import { type ScatterCell, scatterCells } from "./drawing/scatter-cells.ts";
 import { textWithin } from "./drawing/text-width.ts";
-import { extentOf, type ValueAxis, valueAxis } from "./drawing/value-axis.ts";
+import { extentOf, spacedAxis, type ValueAxis, valueAxis } from "./drawing/value-axis.ts";
 
 const id = "excursions";
 const title = "Net P&L against excursions";
@@ -67,7 +67,7 @@ function draw(frame: Frame, trades: Trades): Drawing {
   const adverse = valueAxis([0, ...innerExtent(trades.mae)], { fontSize, ticks: isNarrow ? 3 : 5 });
   const favourable = valueAxis([0, ...innerExtent(trades.mfe)], { fontSize, ticks: isNarrow ? 3 : 5 });
   const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
-  const right = isNarrow ? 16 : 22;
+  const right = Math.max(16, Math.ceil(favourable.labelWidth / 2) + 2);
   const between = isNarrow ? fontSize * 2 + 26 : 44;
   const width = plotWidth(frame, { left, right, between: isNarrow ? 0 : between }, isNarrow ? 1 : 2);
   const height = isNarrow ? 170 : 300;
@@ -83,7 +83,7 @@ function draw(frame: Frame, trades: Trades): Drawing {
       frame,
       width,
     );
-    const across = positionEncoding(x, "x", frame, {
+    const across = positionEncoding(spacedAxis(x, width, fontSize), "x", frame, {
       title: textWithin(`${name}, ${currency}`, fontSize, width),
     });
     const up = valueEncoding(y, "y", frame);

@@ -8,7 +8,7 @@ import { legend } from "./drawing/legend.ts";
 import { countOf, countText, durationText } from "./drawing/number-text.ts";
 import { firstRows } from "./drawing/readings.ts";
 import { textWidth, textWithin } from "./drawing/text-width.ts";
-import { logAxis } from "./drawing/value-axis.ts";
+import { logAxis, spacedAxis } from "./drawing/value-axis.ts";
 
 type Group = LatencyData["groups"][number];
 
@@ -27,7 +27,7 @@ export async function latencyChart(data: LatencyData): Promise<Chart | NoChart> 
     id,
     title,
     caption: [
-      "On a logarithmic scale: the line is the median of the orders, the bar reaches to their 95th percentile, the diamond is the 99th.",
+      "On a logarithmic scale: the line, and the number at the right, is the median of the orders, the bar reaches to their 95th percentile, the diamond is the 99th.",
       data.note ?? "",
     ]
       .filter(Boolean)
@@ -57,7 +57,7 @@ function say({ measure, type, orders, quantiles: { p50, p95, p99 } }: Group): st
 function draw(frame: Frame, groups: readonly Group[]): Drawing {
   const { fontSize, isNarrow, paint } = frame;
   const rowHeight = isNarrow ? 24 : 26;
-  const labelRoom = isNarrow ? 84 : 200;
+  const labelRoom = isNarrow ? 100 : 200;
   const left =
     Math.max(40, ...groups.map(({ type }) => textWidth(textWithin(type, fontSize, labelRoom), fontSize))) +
     10;
@@ -65,7 +65,7 @@ function draw(frame: Frame, groups: readonly Group[]): Drawing {
     Math.max(...groups.map(({ quantiles }) => textWidth(durationText(quantiles.p50), fontSize))) + 12;
   const width = plotWidth(frame, { left, right });
   const times = groups.flatMap(({ quantiles }) => Object.values(quantiles)).map(drawable);
-  const x = logAxis(times, { fontSize, ticks: isNarrow ? 3 : 7 });
+  const x = spacedAxis(logAxis(times, { fontSize, ticks: isNarrow ? 3 : 7 }), width, fontSize);
   const measures = [...new Set(groups.map(({ measure }) => measure))];
   const axisHeight = fontSize * 2 + 20;
   return {

@@ -7,7 +7,7 @@ import { type Histogram, histogram } from "./drawing/histogram.ts";
 import type { Layer } from "./drawing/layer.ts";
 import { type LegendEntry, legend } from "./drawing/legend.ts";
 import { countOf, countText, numberText, percentText } from "./drawing/number-text.ts";
-import { extentOf, valueAxis } from "./drawing/value-axis.ts";
+import { extentOf, spacedAxis, valueAxis } from "./drawing/value-axis.ts";
 
 const id = "returns";
 
@@ -73,7 +73,7 @@ function draw(frame: Frame, runs: readonly ReturnsRun[], bins: Histogram): Drawi
   const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
   const right = Math.max(isNarrow ? 10 : 16, x.labelWidth / 2);
   const width = plotWidth(frame, { left, right });
-  const across = positionEncoding(x, "from", frame);
+  const across = positionEncoding(spacedAxis(x, width, fontSize), "from", frame);
   const up = valueEncoding(y, "v", frame);
 
   const bars: Layer[] = isOne

@@ -67,6 +67,6 @@ function isKnown(group: Group): group is Group & { basisPoints: number } {
 
 function pointsText(basisPoints: number): string {
   const size = Math.abs(basisPoints);
-  const specifier = size >= 1e6 || (size > 0 && size < 0.005) ? "+.2~e" : "+,.2f";
+  const specifier = size >= 1e9 || (size > 0 && size < 1e-6) ? "+.2~e" : size < 0.1 ? "+.2~r" : "+,.2f";
   return `${numberText(basisPoints, basisPoints === 0 ? ".2f" : specifier)} bp`;
 }

@@ -110,6 +110,7 @@ section{margin-top:34px;padding-top:24px}
 :root{color-scheme:light;${light}--paper:#fff}
 @page{size:A4;margin:14mm 12mm}
 body{font-size:10pt;background:#fff}
+.note,figcaption,.made{font-size:8.5pt}
 main{max-width:none;padding:0}
 nav{display:none}
 section{margin-top:22px;padding-top:16px}

@@ -6,6 +6,7 @@ import { type Curve, readCurves } from "./read-curves.ts";
 import { type EventsRead, readEvents } from "./read-events.ts";
 import { type RollingRead, readRolling, usualWindow } from "./read-rolling.ts";
 import { readTrades, type TradesRead } from "./read-trades.ts";
+import { samplePoints } from "./sampled-points.ts";
 
 /** What is read of a run beside its figures: what charts are drawn of. */
 export interface RunRead {
@@ -25,12 +26,9 @@ export interface RunRead {
 
 /** Reads a run while its rows are shown. `told` are its figures: what they say is absent is not read. */
 export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<RunRead> {
-  const { manifest, options } = measured;
+  const { manifest } = measured;
   const absent = (name: string) => told.sections.find((section) => section.name === name)?.absent ?? null;
-  const curves = await readCurves(measured);
-  const returns = Math.max(0, ...curves.map((curve) => curve.returns.length));
-  const window = options.window ?? usualWindow(returns);
-  const rolling = window === null || returns < window ? [] : await readRolling(measured, window);
+  const { curves, window, rolling } = await readSeries(measured);
   const noTrades = absent("trades");
   const trades = noTrades === null ? await measured.trades() : null;
   const hasFills = trades !== null && trades.fills.count > 0;
@@ -48,4 +46,14 @@ export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<
     symbols: (trades?.instruments.instruments ?? []).map(({ symbol, venues }) => ({ symbol, venues })),
     instruments: trades?.instruments.taken ?? [],
   };
+}
+
+/** What is read of a run's returns. */
+async function readSeries(measured: MeasuredRun): Promise<Pick<RunRead, "curves" | "window" | "rolling">> {
+  await using _ = await samplePoints(measured);
+  const curves = await readCurves(measured);
+  const returns = Math.max(0, ...curves.map((curve) => curve.returns.length));
+  const window = measured.options.window ?? usualWindow(returns);
+  const rolling = window === null || returns < window ? [] : await readRolling(measured, window);
+  return { curves, window, rolling };
 }

@@ -21,14 +21,20 @@ const figures = [
 /** The eight figures of each panel, those of other runs or of the run before beneath. */
 export async function headline(reported: Reported, panels: readonly Panel[]): Promise<Html> {
   const { previous } = reported;
-  const grids = await overPanels(panels, (panel) => grid(panel, reported));
+  // orders whose currency is not clear have none of these figures
+  const headed = panels.filter(({ members }) =>
+    members.some(({ run, key }) =>
+      figures.some(([section]) => groupOf(run.told, section, key) !== undefined),
+    ),
+  );
+  const grids = await overPanels(headed.length === 0 ? panels : headed, (panel) => grid(panel, reported));
   const before =
     previous === null
       ? []
       : "reason" in previous
         ? [previous.reason]
         : [`Beneath: the run before, ${previous.told.run}.`];
-  return html`<section id="figures" aria-label="Figures">\n${grids}${notes(panels.length === 0 ? [] : [conventionsOf(reported), ...before])}</section>\n`;
+  return html`<section id="figures" aria-labelledby="figures-title">\n<h2 id="figures-title" class="unseen">Figures</h2>\n${grids}${notes(panels.length === 0 ? [] : [conventionsOf(reported), ...before])}</section>\n`;
 }
 
 function conventionsOf({ runs }: Reported): string {

@@ -10,7 +10,7 @@ import { dataTable } from "../page/data-table.ts";
 import { type Html, type HtmlValue, html, nothing } from "../page/html.ts";
 import { instantText, spanText } from "../page/time-text.ts";
 import { runHead } from "./page-section.ts";
-import type { Reported, ReportedRun } from "./reported.ts";
+import { type Reported, type ReportedRun, sectionOf } from "./reported.ts";
 
 /** Who, when and what: the page's head. */
 export function runCard({ runs, options }: Reported): Html {
@@ -95,14 +95,14 @@ function equityText({ read }: ReportedRun): HtmlValue {
 }
 
 /** Symbols of the same venues together. */
-function symbolsText({ read }: ReportedRun): HtmlValue {
+function symbolsText({ read, told }: ReportedRun): HtmlValue {
   const byVenues = Map.groupBy(read.symbols, ({ venues }) => venues.join(", "));
   const texts = [...byVenues].map(([venues, own]) => {
     const names = own.slice(0, mostSymbols).map(({ symbol }) => symbol);
     const more = own.length > names.length ? ` and ${own.length - names.length} more` : "";
     return `${names.join(", ")}${more}${venues === "" ? "" : ` at ${venues}`}`;
   });
-  return lines(texts, "none traded");
+  return lines(texts, sectionOf(told, "trades")?.absent ?? "none traded");
 }
 
 const mostSymbols = 8;

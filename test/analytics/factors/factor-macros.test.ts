@@ -167,6 +167,32 @@ describe("coverage", () => {
       ...{ minimum: 1, median: 6, maximum: 9 },
     });
   });
+
+  test("has the same shape for values that are large and near each other as for their differences", async () => {
+    // exact in doubles, so that both factors differ by a constant and nothing else
+    const small = closesOf(0).map((close) => close / 1024);
+    const named = (factor: string, values: readonly number[]) => factorRows("S0", values, { factor });
+    world = await macroWorld({
+      bars: barRows("S0", closesOf(0)),
+      factors: [
+        ...named("small", small),
+        ...named(
+          "large",
+          small.map((value) => value + 2 ** 20),
+        ),
+      ],
+    });
+    const rows = await figures("factor_coverage");
+    const shape = (factor: string) =>
+      ["deviation", "skewness", "kurtosis"].map((name) =>
+        Number(
+          rows.find((row) => row.factor === factor && row.metric === name && row.symbol === "S0")!.value,
+        ),
+      );
+    for (const [index, value] of shape("large").entries()) {
+      expect(Math.abs(value / shape("small")[index]! - 1)).toBeLessThan(1e-9);
+    }
+  });
 });
 
 const reasonsOf = (rows: readonly Record<string, unknown>[]) => new Set(rows.map(({ reason }) => reason));

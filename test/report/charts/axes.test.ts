@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { textWidth } from "../../../src/report/charts/drawing/text-width.ts";
 import { timeAxis } from "../../../src/report/charts/drawing/time-axis.ts";
-import { logAxis, valueAxis } from "../../../src/report/charts/drawing/value-axis.ts";
+import { logAxis, spacedAxis, valueAxis } from "../../../src/report/charts/drawing/value-axis.ts";
 
 const fontSize = 12;
 const lines = (labels: readonly (readonly string[])[]) => labels.map((label) => label.join(" | "));
@@ -140,8 +140,25 @@ describe("an axis of numbers", () => {
       [0.001, 1e9],
       ["10m", "1", "100", "10k", "1M", "100M"],
     ],
-    [[42, 42], ["50"]],
+    [
+      [42, 42],
+      ["30", "40", "50", "60", "70", "80"],
+    ],
+    [
+      [35, 80],
+      ["40", "50", "60", "70", "80"],
+    ],
   ] as const)("of %j by powers of ten is labelled", (values, labels) => {
     expect(logAxis(values, { ticks: 6, fontSize }).labels).toEqual(labels);
+  });
+
+  test("beneath a plot keeps as many labels as have room, zero among them", () => {
+    const wide = valueAxis([-20_000, 40_000], { ticks: 12, fontSize });
+    expect(wide.labels.length).toBeGreaterThan(10);
+    expect(spacedAxis(wide, 200, fontSize).labels).toEqual(["−20k", "0", "20k", "40k"]);
+    expect(spacedAxis(logAxis([1, 9e5], { ticks: 9, fontSize }), 100, fontSize).labels).toEqual([
+      "1",
+      "100k",
+    ]);
   });
 });

@@ -22,8 +22,12 @@ import { chartSamples, drawdownsOf, equityRun, hostileText } from "../../fixture
 const samples = Object.entries(chartSamples);
 const names = samples.map(([name]) => name);
 const drawn = new Map<string, Chart>();
+const said: unknown[] = [];
 
 beforeAll(async () => {
+  for (const method of ["log", "warn", "error"] as const) {
+    vi.spyOn(console, method).mockImplementation((...words) => said.push(words));
+  }
   for (const [name, make] of samples) drawn.set(name, chartOf(await make()));
 });
 
@@ -89,25 +93,17 @@ describe("every chart", () => {
     expect(drawn.get("profit by symbol")!.wide.replaceAll("&quot;", '"')).toContain(`<title>${escaped}: `);
   });
 
-  test.each(names)("%s has the same bytes again", async (name) => {
-    const again = chartOf(await chartSamples[name]!());
-    expect(again).toEqual(drawn.get(name));
+  test("has the same bytes again, in another time zone too", async () => {
+    const before = process.env.TZ;
+    process.env.TZ = "Asia/Kathmandu";
+    try {
+      expect(new Date(0).getMinutes()).toBe(30);
+      for (const [name, make] of samples) expect(await make(), name).toEqual(drawn.get(name));
+    } finally {
+      if (before === undefined) delete process.env.TZ;
+      else process.env.TZ = before;
+    }
   });
-
-  test.each(["America/New_York", "Asia/Kathmandu"])(
-    "has the same bytes in the time zone %s",
-    async (zone) => {
-      const before = process.env.TZ;
-      process.env.TZ = zone;
-      try {
-        expect(new Date(0).getHours()).not.toBe(0);
-        for (const [name, make] of samples) expect(await make(), name).toEqual(drawn.get(name));
-      } finally {
-        if (before === undefined) delete process.env.TZ;
-        else process.env.TZ = before;
-      }
-    },
-  );
 
   test("has a spec that the schema of vega-lite holds for valid, with colours of its own", () => {
     const ajv = new Ajv({ strict: false, allErrors: false, validateFormats: true });
@@ -122,10 +118,8 @@ describe("every chart", () => {
     }
   });
 
-  test("is drawn without a word of warning", async () => {
-    const warnings = [vi.spyOn(console, "warn"), vi.spyOn(console, "error"), vi.spyOn(console, "log")];
-    for (const [, make] of samples) await make();
-    for (const warning of warnings) expect(warning).not.toHaveBeenCalled();
+  test("is drawn without a word of warning", () => {
+    expect(said).toEqual([]);
   });
 
   test("says in its table what was left out of it", () => {

@@ -4,7 +4,7 @@ import type { Colour, Frame } from "./frame.ts";
 import type { Layer } from "./layer.ts";
 import { legend } from "./legend.ts";
 import { textWidth, textWithin } from "./text-width.ts";
-import { extentOf, type ValueAxis, valueAxis } from "./value-axis.ts";
+import { extentOf, spacedAxis, type ValueAxis, valueAxis } from "./value-axis.ts";
 
 /** A bar with its name at the left and its value in words at the right. */
 export interface BarRow {
@@ -66,7 +66,7 @@ export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarO
         frame,
         width,
       );
-      const across = fitting(areApart ? axisFor(own) : shared, width, fontSize);
+      const across = spacedAxis(areApart ? axisFor(own) : shared, width, fontSize);
       return {
         height,
         above: above.height,
@@ -83,16 +83,6 @@ export function barRows(frame: Frame, panels: readonly BarPanel[], options: BarO
       };
     }),
   };
-}
-
-/** Without the ticks whose labels would run into those of their neighbours. */
-function fitting(axis: ValueAxis, width: number, fontSize: number): ValueAxis {
-  const [low, high] = axis.domain;
-  const apart = (width * ((axis.values[1] ?? high) - (axis.values[0] ?? low))) / (high - low);
-  const every = Math.max(1, Math.ceil((axis.labelWidth + fontSize) / apart));
-  const zero = Math.max(0, axis.values.indexOf(0));
-  const isKept = (_: unknown, index: number) => (index - zero) % every === 0;
-  return { ...axis, values: axis.values.filter(isKept), labels: axis.labels.filter(isKept) };
 }
 
 function barLayers(

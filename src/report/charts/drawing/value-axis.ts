@@ -45,15 +45,52 @@ export function logAxis(values: Iterable<number>, options: ValueAxisOptions): Va
   const powers = Math.log10(high / low);
   const steps = powers > options.ticks * 0.7 ? [1] : powers > options.ticks * 0.4 ? [1, 3] : [1, 2, 5];
   const apart = Math.max(1, Math.round(powers / options.ticks));
-  const wanted: number[] = [];
+  // within one power there are few round numbers but those of a linear axis
+  const wanted: number[] = powers < 0.8 ? scale("linear")().domain([low, high]).ticks(options.ticks) : [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) {
-    if (power % apart !== 0) continue;
+    if (power % apart !== 0 || powers < 0.8) continue;
     for (const step of steps) {
       const tick = Number(`${step}e${power}`);
       if (tick >= low && tick <= high) wanted.push(tick);
     }
   }
-  return axisOf([low, high], "log", wanted.length > 0 ? wanted : [low], options);
+  return axisOf(
+    [low, high],
+    "log",
+    wanted.length > 0 ? wanted : [low],
+    options,
+    powers < 0.8 ? "linear" : "log",
+  );
+}
+
+/**
+ * The same axis beneath a plot, without the ticks whose labels would run into those of their neighbours: every second,
+ * fourth, fifth or tenth is left, counted from zero, so that the steps stay round.
+ * @param width of the plot, px
+ */
+export function spacedAxis(axis: ValueAxis, width: number, fontSize: number): ValueAxis {
+  const places = axis.values.map((value) => placeOf(value, axis) * width);
+  const needed = axis.labelWidth + fontSize;
+  const zero = Math.max(0, axis.values.indexOf(0));
+  for (const every of [1, 2, 4, 5, 10]) {
+    const kept = [...axis.values.keys()].filter((index) => (index - zero) % every === 0);
+    const areApart = kept.every((index, at) => at === 0 || places[index]! - places[kept[at - 1]!]! >= needed);
+    if (areApart) return ticksOf(axis, kept);
+  }
+  return ticksOf(axis, axis.values.length > 0 ? [zero] : []);
+}
+
+function ticksOf(axis: ValueAxis, kept: readonly number[]): ValueAxis {
+  return {
+    ...axis,
+    values: kept.map((index) => axis.values[index]!),
+    labels: kept.map((index) => axis.labels[index]!),
+  };
+}
+
+/** From 0 at the beginning of an axis to 1 at its end. */
+function placeOf(value: number, { domain: [low, high], type }: ValueAxis): number {
+  return type === "log" ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
 }
 
 /** The smallest and the largest of those that are finite; zero where there are none. */
@@ -82,8 +119,9 @@ function axisOf(
   type: ValueAxis["type"],
   values: readonly number[],
   { unit = "number", fontSize }: ValueAxisOptions,
+  labelled: ValueAxis["type"] = type,
 ): ValueAxis {
-  const { text, labelExpr } = labelling(values, type, unit === "percent");
+  const { text, labelExpr } = labelling(values, labelled, unit === "percent");
   const labels = values.map(text);
   return {
     domain,
