@@ -17,9 +17,11 @@ export const executionSection: Section = {
     if (instruments !== null) await writeInstrumentValues(run.connection, run.run, instruments);
     const rows = await figureRows(run);
     const funnel = await funnelRows(run);
-    const notes = ["orders", "bars", "order_book"].flatMap((table) =>
+    const isUnclear = rows.some(({ reason }) => /no row says which/.test(String(reason)));
+    const absent = ["orders", "bars", "order_book"].flatMap((table) =>
       run.manifest.tables[table as "orders"]?.state === undefined ? [`${table} were never archived`] : [],
     );
+    const notes = isUnclear ? [...absent, unclear] : absent;
     if (rows.length === 0) return { groups: [], notes: ["no orders and no fills"] };
     const groups = groupsOf([...rows, ...funnel], (own) => {
       const figures = new Figures(own.filter(({ metric }) => metric !== undefined));
@@ -42,6 +44,8 @@ export const executionSection: Section = {
     return { groups, notes };
   },
 };
+
+const unclear = "a file of --instruments says which currency and bars are a symbol's";
 
 /** Names of figures of a part, with the metrics that they are. */
 type Named = Readonly<Record<string, string>>;
