@@ -7,7 +7,7 @@ import { countText } from "../model/text/plural.ts";
 import { formatTime } from "../model/time.ts";
 
 /** A table of a run. */
-interface TableOfRun {
+export interface TableOfRun {
   readonly instance: string;
   readonly run: string;
   readonly table: TableName;

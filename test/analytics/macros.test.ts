@@ -134,6 +134,12 @@ describe("a database with analytics", () => {
       for (const sql of [
         `SELECT metric, value, reason, n::INTEGER AS n FROM performance(${run}, session := 'bars') ORDER BY metric`,
         `SELECT depth, points::INTEGER AS points, is_open FROM drawdowns(${run}, session := 'bars')`,
+        `SELECT venue, order_type, liquidity, symbol, metric, value, amount::VARCHAR AS amount, reason, n::INTEGER AS n
+         FROM execution(${run}) ORDER BY ALL`,
+        `SELECT order_type, state, orders::INTEGER AS n FROM order_funnel(${run}) ORDER BY ALL`,
+        `SELECT factor, symbol, metric, value, reason FROM factor_coverage(${run}) ORDER BY ALL`,
+        `SELECT factor, horizon::INTEGER AS horizon, metric, value, reason FROM factor_ic(${run}) ORDER BY ALL`,
+        `SELECT factor, quantile::INTEGER AS quantile, metric, value, reason FROM factor_quantiles(${run}) ORDER BY ALL`,
         "SELECT count(*)::INTEGER AS n FROM round_trips",
         "SELECT count(*)::INTEGER AS n FROM matches",
         "SELECT count(*)::INTEGER AS n FROM positions",

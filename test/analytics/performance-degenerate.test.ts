@@ -296,6 +296,69 @@ it("several currencies are series of their own", async () => {
   expect((await sound(first, "EUR")).total_return).toEqual(about(-0.19));
 });
 
+describe("returns that rounding alone sets apart", () => {
+  // a tenth of a percent a day, to the ninth decimal
+  const steady = (begin: number) =>
+    daily(...[0, 1, 2, 3, 4, 5].map((day) => Number((begin * 1.001 ** day).toFixed(9))));
+
+  it.each([100_000, 1, 0.001])("are the same, from an equity of %d", async (begin) => {
+    await world.equity(steady(begin));
+    const figures = await sound(first);
+    expect(figures.total_return!.value).toBeCloseTo(1.001 ** 5 - 1, 6);
+    expect(figures.volatility).toEqual(about(0));
+    for (const metric of ["sharpe", "skewness", "kurtosis", "psr"]) {
+      expect(figures[metric]).toEqual(none("no return differs from another"));
+    }
+    const rows = await world.rows("rolling", `${first}, window_size := 3`);
+    expect(rows.map(({ sharpe }) => sharpe)).toEqual([null, null, null, null, null]);
+    expect(rows.at(-1)!.volatility).toBe(0);
+  });
+
+  it("are no losing period where they are the rate without risk", async () => {
+    await world.equity(steady(1_000));
+    const figures = await sound(`${first}, rf := ${1.001 ** 252 - 1}`);
+    expect(figures.sortino).toEqual(none("no losing period"));
+  });
+
+  it("give no slope where they are the benchmark's", async () => {
+    await world.equity(daily(100, 110, 99, 105, 104, 107));
+    await world.benchmark(steady(50));
+    expect((await sound(first)).beta).toEqual(none("the benchmark does not change"));
+  });
+
+  it("are told from those that differ by more", async () => {
+    await world.equity(daily(100_000, 100_100, 100_200.1, 100_300.300_2));
+    expect((await sound(first)).sharpe!.value).toBeGreaterThan(1e6);
+  });
+});
+
+describe("a benchmark among the run's bars", () => {
+  const bars = async (venue: string, minutes: number, seq: number) => {
+    const step = `${minutes}::BIGINT * 60000000000`;
+    await world.connection.run(`INSERT INTO bars BY NAME
+      SELECT 'a' AS instance_id, 'r' AS run_id, ${seq} + i AS seq, 'IDX' AS symbol, '${venue}' AS venue,
+        ${step} AS interval_ns, make_timestamp_ns(epoch_ns(TIMESTAMP '2022-01-01 11:00:00') + i * ${step}) AS ts_event,
+        100 + i % 7 AS close
+      FROM range(${(6 * 1440) / minutes}) t(i)`);
+  };
+
+  it("is the only one of its symbol, or the one that is named", async () => {
+    await world.equity(daily(100, 110, 99, 105));
+    await bars("X", 60, 0);
+    expect((await sound(`${first}, benchmark := 'IDX'`)).beta!.value).not.toBeNull();
+    await bars("X", 30, 1_000);
+    await expect(world.figures(`${first}, benchmark := 'IDX'`)).rejects.toThrow(
+      /several intervals, in ns: 1800000000000, 3600000000000; name one with benchmark_interval/,
+    );
+    const named = await sound(`${first}, benchmark := 'IDX', benchmark_interval := 3600000000000`);
+    expect(named.beta!.value).not.toBeNull();
+    await bars("Y", 60, 2_000);
+    await expect(
+      world.figures(`${first}, benchmark := 'IDX', benchmark_interval := 3600000000000`),
+    ).rejects.toThrow(/several venues: X, Y; name one with benchmark_venue/);
+  });
+});
+
 describe("a benchmark", () => {
   const against = [
     "alpha",

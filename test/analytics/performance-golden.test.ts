@@ -18,7 +18,9 @@ const goldenSchema = z.object({
         periods: z.number(),
         rf: z.number(),
         n: z.number(),
+        base: z.enum(["first", "deposit"]),
         values: numbers,
+        also: z.record(z.string(), numbers),
         others: z.record(z.string(), numbers),
         rolling: z.object({
           window: z.number(),
@@ -26,6 +28,14 @@ const goldenSchema = z.object({
           count: z.number(),
           sharpe_without_rf: z.tuple([z.number(), z.number()]).optional(),
         }),
+        drawdowns: z
+          .record(
+            z.enum(["pyfolio", "quantstats"]),
+            z.array(
+              z.tuple([z.number(), z.string(), z.string(), z.string().nullable(), z.number().nullable()]),
+            ),
+          )
+          .optional(),
         monthly: z.array(z.tuple([z.number(), z.number(), z.number()])).optional(),
       }),
     ),
@@ -55,6 +65,10 @@ function seeded(seed: number): [string, string][] {
   });
 }
 
+/** The deposit and the equity of a simulated run. */
+const simulated = (name: string) => (world: EquityWorld) =>
+  world.deposited(inProject("test", "fixtures", "golden", `simulated-${name}.csv.gz`));
+
 const worlds = {
   btc: (world: EquityWorld) => world.recorded(join(recordings, "btc-perp-1m-2022-01.csv.gz")),
   gbpusd: (world: EquityWorld) => world.recorded(join(recordings, "gbpusd-m1-bid-2012.csv.gz")),
@@ -62,10 +76,12 @@ const worlds = {
     await world.equity(seeded(golden.seeds.equity));
     await world.benchmark(seeded(golden.seeds.benchmark));
   },
+  winning: simulated("winning"),
+  losing: simulated("losing"),
 };
 
 describe.each(Object.entries(worlds))("figures of %s", (name, fillWorld) => {
-  const isThere = name === "seeded" || requires("recordings");
+  const isThere = !["btc", "gbpusd"].includes(name) || requires("recordings");
   let world: EquityWorld;
 
   beforeAll(async () => {
@@ -77,7 +93,7 @@ describe.each(Object.entries(worlds))("figures of %s", (name, fillWorld) => {
   describe.skipIf(!isThere).each(golden.cases[name]!)(
     "over $session sessions, $periods a year, filled: $fill",
     (expected) => {
-      const series = `base := 'first', session := '${expected.session}', fill := ${expected.fill}`;
+      const series = `base := '${expected.base}', session := '${expected.session}', fill := ${expected.fill}`;
       const yearly = `${series}, periods := ${expected.periods}`;
       const figuresNow = () => world.figures(`${yearly}, rf := ${expected.rf}`);
 
@@ -88,6 +104,10 @@ describe.each(Object.entries(worlds))("figures of %s", (name, fillWorld) => {
           ([metric, value]) => !(apart(figures[metric]?.value, value) <= 1e-9),
         );
         expect(wrong.map(([metric, value]) => [metric, figures[metric], value])).toEqual([]);
+        const also = Object.entries(expected.also).flatMap(([metric, values]) =>
+          Object.entries(values).filter(([, value]) => !(apart(figures[metric]?.value, value) <= 1e-9)),
+        );
+        expect(also).toEqual([]);
       });
 
       it("are others than what a library gives under the same name by another convention", async () => {
@@ -110,6 +130,29 @@ describe.each(Object.entries(worlds))("figures of %s", (name, fillWorld) => {
         expect(apart(known[0]!.sharpe, sharpe[0])).toBeLessThan(1e-9);
         expect(apart(known.at(-1)!.sharpe, sharpe[1])).toBeLessThan(1e-9);
       });
+
+      it.skipIf(expected.drawdowns === undefined || expected.session !== "utc")(
+        "have drawdowns as deep as theirs, from pyfolio's peak to its recovery; quantstats begins and ends a session inside",
+        async () => {
+          const dateOf = (ts: unknown) =>
+            ts === null ? null : new Date((ts as Date).getTime() - 1).toISOString().slice(0, 10);
+          const ours = await world.rows("drawdowns", series, "depth");
+          const { pyfolio, quantstats } = expected.drawdowns!;
+          const ownOf = (trough: string) => ours.find((row) => dateOf(row.trough_ts) === trough)!;
+          expect(pyfolio.length).toBeGreaterThan(0);
+          for (const [depth, peak, trough, recovery] of pyfolio) {
+            const own = ownOf(trough);
+            expect(apart(own.depth, depth)).toBeLessThan(1e-9);
+            expect([dateOf(own.peak_ts), dateOf(own.recovery_ts)]).toEqual([peak, recovery]);
+          }
+          for (const [depth, start, trough, end] of quantstats) {
+            const own = ownOf(trough);
+            expect(apart(own.depth, depth)).toBeLessThan(1e-9);
+            expect(dateOf(own.peak_ts)! < start).toBe(true);
+            if (own.recovery_ts !== null) expect(end! < dateOf(own.recovery_ts)!).toBe(true);
+          }
+        },
+      );
 
       it.skipIf(expected.monthly === undefined)("are compounded by month as empyrical does", async () => {
         const rows = await world.rows("monthly", series);

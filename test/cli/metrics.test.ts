@@ -70,7 +70,9 @@ describe("the figures of runs", () => {
       runs,
     );
     const names = document.runs[0].sections.map(({ name }: { name: string }) => name);
-    expect(names).toEqual(["performance", "drawdowns", "monthly", "rolling", "trades"]);
+    expect(names).toEqual([
+      ...["performance", "drawdowns", "monthly", "rolling", "trades", "execution", "factors"],
+    ]);
   });
 
   test("are the same bytes every time", async () => {
@@ -108,7 +110,7 @@ describe("the figures of runs", () => {
     const told = await Promise.all(
       (["flat", "order", "match"] as const).map((group) => documentOf(runs[0]!, "--group", group)),
     );
-    const trades = told.map(({ runs: [run] }) => run!.sections.at(-1)!);
+    const trades = told.map(({ runs: [run] }) => run!.sections.find(({ name }) => name === "trades")!);
     expect(trades.map(({ conventions }) => conventions)).toEqual([
       "grouped from flat to flat (flat), net of fees",
       "grouped by closing order (order), net of fees",
@@ -117,6 +119,33 @@ describe("the figures of runs", () => {
     const values = (name: string) => trades.map(({ groups }) => groups[0]!.figures[name]!.value);
     expect(new Set(values("net_pnl")).size).toBe(1);
     expect(new Set(values("hit_rate")).size).toBe(3);
+  });
+
+  test("of trades say in which order fills of one instant count, which reconcile finds", async () => {
+    const found = await runInside(["reconcile", "--archive", join(folder, "archive"), runs[0]!, "--json"]);
+    const { fillOrder } = JSON.parse(found.stdout).runs[0];
+    const words = { key: "keys", trade_id: "trade ids" }[String(fillOrder)];
+    expect(words).toBeDefined();
+    const notesOf = async (...more: string[]) => {
+      const document = await documentOf(runs[0]!, ...more);
+      return document.runs[0]!.sections.find(({ name }) => name === "trades")!.notes;
+    };
+    expect(await notesOf()).toContain(`fills of one instant in the order of their ${words}, found`);
+    expect(await notesOf("--fill-order", "key")).toContain("fills of one instant in the order of their keys");
+  });
+
+  test("are held against the Sharpe ratio and the return that are asked for", async () => {
+    const figuresOf = async (...more: string[]) => {
+      const document = await documentOf(runs[0]!, "--session", "bars", ...more);
+      return document.runs[0]!.sections[0]!.groups[0]!.figures;
+    };
+    const [plain, asked] = [
+      await figuresOf(),
+      await figuresOf("--psr-benchmark", "1", "--omega-return", "5%"),
+    ];
+    expect(Number(asked.psr!.value)).toBeLessThan(Number(plain.psr!.value));
+    expect(Number(asked.omega!.value)).toBeLessThan(Number(plain.omega!.value));
+    expect(asked.omega).toMatchObject({ convention: expect.stringContaining("required 0.05 a year") });
   });
 });
 
@@ -145,6 +174,9 @@ describe("wrong usage is refused with what is right", () => {
     [["--rf", "much"], "--rf must be a yearly rate"],
     [["--window", "1"], "--window must be a whole number from 2"],
     [["--group", "flt"], "flat, order, match"],
+    [["--fill-order", "trade"], "auto, key, trade_id"],
+    [["--psr-benchmark", "high"], "--psr-benchmark must be a Sharpe ratio"],
+    [["--omega-return", "x"], "--omega-return must be a yearly rate"],
     [["--fill", "--session", "bars"], "--fill adds days"],
     [["--benchmark", "NONE"], 'the run has no bars of "NONE"'],
     [["--benchmark", "none.csv"], "none.csv"],
@@ -227,6 +259,32 @@ test("tables that are not proven are refused, unless that is allowed: then it is
     expect(allowed.stdout).toContain("fills was never archived for this run");
     expect(allowed.stdout).toContain("events were never archived");
     expect(allowed.stdout).not.toMatch(/NaN|Infinity|-0\.0/);
+  } finally {
+    await built.dispose();
+  }
+});
+
+test("where bars alone are not proven, what needs none is printed, and the status is 4", async () => {
+  const complete = { state: "COMPLETE", rows: 3 } as const;
+  const bars = { state: "INCOMPLETE", rows: 3 } as const;
+  const built = await buildArchive([
+    { instanceId: "a", runId: "1", tables: { equity: complete, fills: complete, bars } },
+  ]);
+  try {
+    const { status, stdout, stderr } = await runInside([
+      "metrics",
+      "--archive",
+      built.dir,
+      "a/1",
+      "--base",
+      "first",
+    ]);
+    expect(status).toBe(4);
+    expect(stdout).toContain("sections are missing, not proven: bars (INCOMPLETE)");
+    expect(stdout).toMatch(/^Performance: .*\n(?:.*\n)* {2}Total return/m);
+    expect(stdout).toMatch(/^Trades: .*\n {2}needs rows that are not proven: bars \(INCOMPLETE\)$/m);
+    expect(stderr).toContain("bars of a/1 (INCOMPLETE)");
+    expect(stderr).toContain("--allow-incomplete");
   } finally {
     await built.dispose();
   }

@@ -29,16 +29,23 @@ afterEach(async () => {
 const exporting = (...more: string[]) =>
   run(["export", "fills", "--archive", built.dir, "--out", file, ...more]);
 
-/** Opens a database as somebody at work does, and is killed once its changes are in the log. */
-async function killedWhileWriting(database: string): Promise<void> {
+/** Opens a database as somebody at work does, lets something happen, and is killed once its changes are in the log. */
+async function killedWhileWriting(database: string, meanwhile = async () => {}): Promise<void> {
   const code = `
     const { DuckDBInstance } = await import("@duckdb/node-api");
     const connection = await (await DuckDBInstance.create(${JSON.stringify(database)})).connect();
+    console.log("open");
+    await new Promise((go) => process.stdin.once("data", go));
     await connection.run("DELETE FROM fills; CREATE TABLE mine AS SELECT 42 AS answer");
     console.log("written");
     setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ["--input-type=module", "--eval", code], { cwd: inProject(".") });
-  await once(createInterface({ input: child.stdout }), "line");
+  const lines = createInterface({ input: child.stdout });
+  await once(lines, "line");
+  await meanwhile();
+  const written = once(lines, "line");
+  child.stdin.write("go\n");
+  await written;
   child.kill("SIGKILL");
   await once(child, "close");
 }
@@ -79,6 +86,16 @@ describe("an export over a database that somebody had open when they were killed
     file = linked;
     expect(await exporting("--force")).toMatchObject({ status: 0 });
     expect((await readdir(folder)).sort()).toEqual(["real.duckdb", "run.duckdb"]);
+    expect(await seen()).toEqual(whole);
+  });
+
+  test("is not mixed with what they write afterwards", async () => {
+    expect(await exporting()).toMatchObject({ status: 0 });
+    await killedWhileWriting(file, async () => {
+      expect(await exporting("--force")).toMatchObject({ status: 0 });
+    });
+    await expect(seen()).rejects.toThrow("WAL does not match database file");
+    expect(await exporting("--force")).toMatchObject({ status: 0 });
     expect(await seen()).toEqual(whole);
   });
 

@@ -13,8 +13,11 @@ export interface DatabaseParts {
   readonly views?: LinkedRuns | undefined;
 }
 
-/** The oldest version of DuckDB that reads the file: what Node's writes by itself rises some day. */
-const storageVersion = "v1.0.0";
+/**
+ * The oldest version of DuckDB that reads the file. From this one on a database and its log know each other: somebody who
+ * had the former file open, and goes on writing, makes opening the new one an error, where older ones mix the two.
+ */
+const storageVersion = "v1.4.0";
 /** The smallest there is, so that views, which are a few kilobytes of text, are a small file. */
 const smallBlocks = 16_384;
 

@@ -57,6 +57,19 @@ export function resolveInstruments(facts: RunFacts, file: InstrumentsFile | null
   };
 }
 
+/**
+ * The bars of a symbol that no fill need be of: the only ones, or those that the first entry of the file names whose
+ * symbol matches, whatever its venue. Null where there are none; throws `invalid_argument` where that is not clear.
+ */
+export function barsOfSymbol(
+  facts: Pick<RunFacts, "run" | "bars">,
+  symbol: string,
+  file: InstrumentsFile | null,
+): BarSource | null {
+  const entry = file?.entries.find((one) => glob(one.symbol).matches(symbol));
+  return barsOf(facts, symbol, entry);
+}
+
 function marketKey(symbol: string, venue: string): string {
   return JSON.stringify([symbol, venue]);
 }
@@ -83,7 +96,7 @@ function onlyCurrency({ run, currencies }: RunFacts, symbol: string): string {
 }
 
 function barsOf(
-  { run, bars }: RunFacts,
+  { run, bars }: Pick<RunFacts, "run" | "bars">,
   symbol: string,
   entry: InstrumentEntry | undefined,
 ): BarSource | null {

@@ -24,13 +24,8 @@ export interface RunFacts {
 
 /** Reads what bears on the instruments of a run. The views `fills`, `equity` and `bars` have to show that run alone. */
 export async function readRunFacts(connection: DuckDBConnection, run: RunRef): Promise<RunFacts> {
-  const rowsOf = async (columns: string, table: string) => {
-    const counted = `SELECT ${columns}, count(*) AS rows, min(seq) AS first_seq FROM ${table} GROUP BY ALL ORDER BY ALL`;
-    return (await connection.runAndReadAll(counted)).getRows();
-  };
-  const markets = await rowsOf("symbol, venue", "fills");
-  const currencies = await rowsOf("currency", "equity");
-  const bars = await rowsOf("symbol, venue, interval_ns", "bars");
+  const markets = await rowsOf(connection, "symbol, venue", "fills");
+  const currencies = await rowsOf(connection, "currency", "equity");
   return {
     run,
     markets: markets.map(([symbol, venue, rows, seq]) => ({
@@ -42,13 +37,24 @@ export async function readRunFacts(connection: DuckDBConnection, run: RunRef): P
       currency: String(currency),
       ...named(rows, seq),
     })),
-    bars: bars.map(([symbol, venue, interval, rows, seq]) => ({
-      symbol: String(symbol),
-      venue: String(venue),
-      intervalNs: BigInt(String(interval)),
-      ...named(rows, seq),
-    })),
+    bars: await readBarFacts(connection),
   };
+}
+
+/** Reads which bars a run has. The view `bars` has to show that run alone. */
+export async function readBarFacts(connection: DuckDBConnection): Promise<RunFacts["bars"]> {
+  const bars = await rowsOf(connection, "symbol, venue, interval_ns", "bars");
+  return bars.map(([symbol, venue, interval, rows, seq]) => ({
+    symbol: String(symbol),
+    venue: String(venue),
+    intervalNs: BigInt(String(interval)),
+    ...named(rows, seq),
+  }));
+}
+
+async function rowsOf(connection: DuckDBConnection, columns: string, table: string) {
+  const counted = `SELECT ${columns}, count(*) AS rows, min(seq) AS first_seq FROM ${table} GROUP BY ALL ORDER BY ALL`;
+  return (await connection.runAndReadAll(counted)).getRows();
 }
 
 function named(rows: unknown, firstSeq: unknown): Rows {

@@ -1,10 +1,15 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { literal } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
+import type { RunRef } from "../../model/source.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
+import type { BarSource } from "../instruments/instrument.ts";
+import { barsOfSymbol } from "../instruments/resolve-instruments.ts";
+import { readBarFacts } from "../instruments/run-facts.ts";
 import { instantOf, macroRows } from "./macro-rows.ts";
+import type { MetricsOptions } from "./metrics-options.ts";
 import type { BenchmarkPrices } from "./read-benchmark.ts";
 import type { MeasuredRun } from "./section.ts";
 
@@ -28,47 +33,67 @@ export async function writeBenchmark(
 }
 
 /**
- * Throws `invalid_argument` where the run has no bars of the benchmark's symbol, or no period of a run that has returns
- * lies within the benchmark's prices.
+ * The bars of a benchmark that is a symbol: the only ones of it, or those that the first entry of the instruments file
+ * names that matches it, whatever its venue. Null where it is none. Throws `invalid_argument` where the run has none of
+ * that symbol, or several of which none is named.
  */
+export async function benchmarkBars(
+  connection: DuckDBConnection,
+  run: RunRef,
+  { benchmark, instruments }: MetricsOptions,
+): Promise<BarSource | null> {
+  if (benchmark?.kind !== "symbol") return null;
+  const facts = { run, bars: await readBarFacts(connection) };
+  const source = barsOfSymbol(facts, benchmark.symbol, instruments);
+  if (source !== null) return source;
+  const symbols = [...new Set(facts.bars.map(({ symbol }) => symbol))];
+  const near = nearestName(benchmark.symbol, symbols);
+  const has =
+    symbols.length === 0 ? "The run has no bars." : `It has bars of ${symbols.slice(0, 5).join(", ")}.`;
+  throw new RunvaultError("invalid_argument", `the run has no bars of ${JSON.stringify(benchmark.symbol)}`, {
+    place: { instance: run.instanceId, run: run.runId },
+    hint: `${near === null ? has : `Did you mean ${near}?`} A file of prices is named with its ending, .csv.`,
+  });
+}
+
+/** What the macros are told of a benchmark that is a symbol. */
+export function benchmarkArguments({ benchmarkBars: source }: MeasuredRun): Readonly<Record<string, string>> {
+  return source === null
+    ? {}
+    : {
+        benchmark: literal(source.symbol),
+        benchmark_venue: literal(source.venue),
+        benchmark_interval: String(source.intervalNs),
+      };
+}
+
+/** Throws `invalid_argument` where no period of a run that has returns lies within the benchmark's prices. */
 export async function requireOverlap(measured: MeasuredRun): Promise<void> {
-  const { connection, run, options } = measured;
+  const { run, options } = measured;
   const { benchmark } = options;
   if (benchmark === null) return;
   const place = { instance: run.instanceId, run: run.runId };
-  if (benchmark.kind === "symbol") {
-    const found = await connection.runAndReadAll("SELECT DISTINCT symbol FROM bars ORDER BY symbol");
-    const symbols = found.getRows().map(([symbol]) => String(symbol));
-    if (!symbols.includes(benchmark.symbol)) {
-      const near = nearestName(benchmark.symbol, symbols);
-      const has =
-        symbols.length === 0 ? "The run has no bars." : `It has bars of ${symbols.slice(0, 5).join(", ")}.`;
-      throw new RunvaultError(
-        "invalid_argument",
-        `the run has no bars of ${JSON.stringify(benchmark.symbol)}`,
-        {
-          place,
-          hint: `${near === null ? has : `Did you mean ${near}?`} A file of prices is named with its ending, .csv.`,
-        },
-      );
-    }
-  }
-  const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
-  if (returns.length === 0) return;
+  const [own] = await macroRows(measured, {
+    macro: "session_returns",
+    select: "epoch_ns(min(ts)) AS first, epoch_ns(max(ts)) AS last",
+    keyless: true,
+  });
+  if (own === undefined || own.first === null) return;
   const paired = await macroRows(measured, {
     macro: "benchmark_returns",
     select: "i",
-    more: benchmark.kind === "symbol" ? { benchmark: literal(benchmark.symbol) } : {},
+    more: benchmarkArguments(measured),
+    rest: "LIMIT 1",
   });
   if (paired.length > 0) return;
   const span = (from: bigint, to: bigint) => `from ${formatTime(from)} to ${formatTime(to)}`;
-  const own = span(instantOf(returns[0]!.ts), instantOf(returns.at(-1)!.ts));
+  const returns = span(instantOf(own.first), instantOf(own.last));
   const { file, line, ts } =
     benchmark.kind === "prices" ? benchmark.prices : { file: undefined, line: undefined, ts: [] };
   const its = ts.length === 0 ? "" : `, ${span(ts[0]!, ts.at(-1)!)}`;
   throw new RunvaultError(
     "invalid_argument",
-    `the benchmark${its} does not overlap the returns of the run, ${own}`,
+    `the benchmark${its} does not overlap the returns of the run, ${returns}`,
     { place: file === undefined ? place : { file, line: line! }, hint: "Give prices of the run's time." },
   );
 }
@@ -77,10 +102,14 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
 export async function benchmarkNotes(measured: MeasuredRun): Promise<readonly string[]> {
   const { benchmark } = measured.options;
   if (benchmark?.kind !== "prices") return [];
-  const returns = await macroRows(measured, { macro: "session_returns", select: "epoch_ns(ts) AS ts" });
   const end = benchmark.prices.ts.at(-1)!;
-  const begins = returns.slice(0, -1).map(({ ts }) => instantOf(ts));
-  const later = begins.filter((ts) => ts >= end).length;
+  // of each series all returns but the first begin where another ends
+  const [behind] = await macroRows(measured, {
+    macro: "session_points",
+    select: `CAST(count(*) FILTER (WHERE i > 1 AND epoch_ns(begins) >= ${end}) AS INTEGER) AS later`,
+    keyless: true,
+  });
+  const later = Number(behind?.later ?? 0);
   if (later === 0) return [];
   return [
     `the benchmark's last price is of ${formatTime(end)}: ${countText(later, "return")} of the run behind it ${later === 1 ? "is" : "are"} compared with nothing`,

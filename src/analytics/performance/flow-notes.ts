@@ -15,8 +15,8 @@ export async function flowNotes(run: MeasuredRun): Promise<readonly string[]> {
   const flows = await macroRows(run, {
     macro: "session_returns",
     select: "flow, epoch_ns(ts) AS ts",
-    more: {},
-  }).then((rows) => rows.filter(({ flow }) => Number(flow) !== 0));
+    rest: "WHERE flow <> 0",
+  });
   if (flows.length === 0) return [];
   const listed = flows
     .slice(0, most)

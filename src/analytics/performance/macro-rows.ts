@@ -1,15 +1,26 @@
 import { literal } from "../../duckdb/sql.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import { type Figure, figure, noFigure } from "../figure.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 import type { FigureGroup, MeasuredRun } from "./section.ts";
 
 /** Rows of a macro, by column. Instants are nanoseconds, integers BigInts. */
 export type MacroRow = Readonly<Record<string, unknown>>;
 
-/** Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`. */
+/**
+ * Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`;
+ * `rest` is what follows FROM, such as a WHERE, so that no more rows come over than are wanted.
+ */
 export async function macroRows(
   { connection, run, options }: MeasuredRun,
-  call: { readonly macro: string; readonly select: string; readonly more?: Readonly<Record<string, string>> },
+  call: {
+    readonly macro: string;
+    readonly select: string;
+    readonly more?: Readonly<Record<string, string>>;
+    readonly rest?: string;
+    /** Leaves out account, portfolio and currency: for what is of all series together. */
+    readonly keyless?: boolean;
+  },
 ): Promise<readonly MacroRow[]> {
   const { base, session, fill } = options;
   const named = { base: literal(base), session: literal(session), fill: String(fill), ...call.more };
@@ -19,7 +30,7 @@ export async function macroRows(
     ...Object.entries(named).map(([name, value]) => `${name} := ${value}`),
   ];
   const result = await connection.runAndReadAll(
-    `SELECT account, portfolio, currency, ${call.select} FROM ${call.macro}(${args.join(", ")})`,
+    `SELECT ${call.keyless === true ? "" : "account, portfolio, currency, "}${call.select} FROM ${call.macro}(${args.join(", ")}) ${call.rest ?? ""}`,
   );
   return result.getRowObjects();
 }
@@ -38,12 +49,34 @@ export function yearArguments({ periods, rf, log }: MetricsOptions): Readonly<Re
   };
 }
 
-function doubleText(value: number): string {
+/** A number as SQL for the same double. */
+export function doubleText(value: number): string {
   return `CAST(${literal(String(value))} AS DOUBLE)`;
 }
 
 export function instantOf(value: unknown): Nanoseconds {
   return BigInt(String(value));
+}
+
+/**
+ * The figure that a row of `performance` and other macros of one figure a row is, with instants by `ns`. Where the row
+ * has an exact `amount`, as text, that is its value.
+ */
+export function figureOf({ value, amount, reason, unit, convention, n, from_ts, to_ts }: MacroRow): Figure {
+  if (value === null) return noFigure(String(reason));
+  const exact = amount === null || amount === undefined ? null : plainDecimal(String(amount));
+  return figure(exact ?? Number(value), {
+    unit: String(unit),
+    convention: String(convention),
+    n: Number(n),
+    from: instantOf(from_ts),
+    to: instantOf(to_ts),
+  });
+}
+
+/** A decimal as DuckDB prints it, without trailing zeros. */
+function plainDecimal(text: string): string {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
 /** A name for each account, portfolio and currency, and one group of rows each, in the order of the names. */

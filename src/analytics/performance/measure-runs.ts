@@ -6,10 +6,12 @@ import { formatTime } from "../../model/time.ts";
 import { Limit } from "../query/limit.ts";
 import { type OpenViews, openViews } from "../query/open-views.ts";
 import type { QueryArchive } from "../query/query-views.ts";
-import { requireProven } from "../require-proven.ts";
+import type { BooksSource } from "../reconcile/check-books.ts";
+import { findFillOrder } from "../reconcile/find-fill-order.ts";
+import { type LackingTable, refusalOf } from "../require-proven.ts";
 import { createMacros } from "../sql/macros.ts";
 import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
-import { requireOverlap, writeBenchmark } from "./benchmark-prices.ts";
+import { benchmarkBars, requireOverlap, writeBenchmark } from "./benchmark-prices.ts";
 import {
   type MetricsDocument,
   type MetricsRun,
@@ -17,7 +19,7 @@ import {
   metricsVersion,
 } from "./metrics-document.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
-import type { MeasuredRun, Section } from "./section.ts";
+import { type MeasuredRun, NothingToSay, type Section, tablesOf } from "./section.ts";
 import { sections } from "./sections.ts";
 
 export interface MeasureOptions extends MetricsOptions {
@@ -25,14 +27,20 @@ export interface MeasureOptions extends MetricsOptions {
   readonly allowIncomplete: boolean;
   readonly memoryLimitMb: number;
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Told, in place of an error, that tables are not proven which some sections need: these say so, and the others stand.
+   * What is made of the document must not look like all that was asked for.
+   */
+  readonly onRefused?: (error: RunvaultError) => void;
   /** Told of each run once its figures are there, while the views still show its rows: for what else is read of it. */
   readonly onRun?: (measured: MeasuredRun, told: MetricsRun) => Promise<void>;
 }
 
 /**
  * The figures of runs. DuckDB has one thread, so that sums of doubles come in one order and the same archive gives the
- * same document. Throws `incomplete` where a table that they need is not proven and that is not allowed, and
- * `invalid_argument` where the benchmark or the instruments do not fit a run.
+ * same document. Throws `incomplete` where a table that they need is not proven and that is not allowed, unless
+ * `onRefused` is told and some section stands; and `invalid_argument` where the benchmark or the instruments file does
+ * not fit a run. Where it is not clear without such a file what the instruments are, the sections that need them say so.
  */
 export async function measureRuns(
   archive: QueryArchive,
@@ -41,7 +49,7 @@ export async function measureRuns(
 ): Promise<MetricsDocument> {
   const { allowIncomplete, memoryLimitMb, signal } = options;
   const wanted = sections.filter((section) => section.isWanted(options));
-  const tables = [...new Set(wanted.flatMap((section) => section.tables))];
+  const tables = [...new Set(wanted.flatMap((section) => tablesOf(section, options)))];
   await using views = await openViews(archive, {
     readManifests: () => Promise.resolve(manifests),
     allowIncomplete,
@@ -49,7 +57,10 @@ export async function measureRuns(
     threads: 1,
     signal,
   });
-  if (!allowIncomplete) requireProven(views.shortfall(tables), "figures need rows that are proven");
+  const refused = allowIncomplete
+    ? null
+    : refusalOf(views.shortfall(tables), "figures need rows that are proven");
+  if (refused !== null && options.onRefused === undefined) throw refused.error;
   using limit = new Limit(views.connection, undefined, signal);
   try {
     await views.show(tables, signal);
@@ -61,14 +72,22 @@ export async function measureRuns(
       signal?.throwIfAborted();
       const run = { instanceId: manifest.instanceId, runId: manifest.runId };
       for (const table of tables) await views.showOnly(table, run);
+      const lacking = (refused?.tables ?? []).filter((table) => isOf(table, run));
+      const isCompared = !lacking.some(({ table }) => table === "bars");
       const measured: MeasuredRun = {
         ...{ run, manifest, views, connection: views.connection },
         ...{ exactTypes: archive.exactTypes, options, trades: once(() => tradesOf(measured)) },
+        benchmarkBars: isCompared ? await benchmarkBars(views.connection, run, options) : null,
       };
-      await requireOverlap(measured);
-      const told = await measureRun(measured, wanted, views);
+      if (isCompared) await requireOverlap(measured);
+      const told = await measureRun(measured, wanted, { views, lacking });
       await options.onRun?.(measured, told);
       runs.push(told);
+    }
+    if (refused !== null) {
+      const stands = runs.some((run) => run.sections.some(({ absent }) => absent === null));
+      if (!stands) throw refused.error;
+      options.onRefused?.(refused.error);
     }
     return { version: metricsVersion, options: toldOptions(options), runs };
   } catch (error) {
@@ -79,13 +98,13 @@ export async function measureRuns(
 async function measureRun(
   measured: MeasuredRun,
   wanted: readonly Section[],
-  views: OpenViews,
+  { views, lacking }: { readonly views: OpenViews; readonly lacking: readonly LackingTable[] },
 ): Promise<MetricsRun> {
-  const { manifest, run } = measured;
+  const { manifest, run, options } = measured;
   const { horizon, state } = manifest;
   const own: MetricsSection[] = [];
-  for (const section of wanted) own.push(await readSection(section, measured));
-  const { unproven, withheld } = views.shortfall([...new Set(wanted.flatMap(({ tables }) => tables))]);
+  for (const section of wanted) own.push(await readSection(section, measured, lacking));
+  const { unproven, withheld } = views.shortfall(wanted.flatMap((section) => tablesOf(section, options)));
   return {
     instance: run.instanceId,
     run: run.runId,
@@ -93,14 +112,20 @@ async function measureRun(
     until: manifest.run.final || horizon === null ? null : formatTime(BigInt(horizon)),
     unproven: [...unproven, ...withheld]
       .filter((table) => table.state !== null && isOf(table, run))
-      .map((table) => `${table.table} (${table.state})`),
+      .filter(({ table }) => !lacking.some((one) => one.table === table))
+      .map(({ table, state }) => `${table} (${state})`),
+    refused: lacking.map(({ table, state }) => `${table} (${state})`),
     sections: own,
   };
 }
 
-async function readSection(section: Section, measured: MeasuredRun): Promise<MetricsSection> {
+async function readSection(
+  section: Section,
+  measured: MeasuredRun,
+  lacking: readonly LackingTable[],
+): Promise<MetricsSection> {
   const { options, manifest, run } = measured;
-  const absent = absenceOf(manifest, section.tables[0]);
+  const absent = absenceOf(manifest, section.tables[0]) ?? unprovenOf(section, options, lacking);
   const head = { name: section.name, title: section.title, conventions: section.conventions(options) };
   if (absent !== null) return { ...head, absent, notes: [], groups: [] };
   try {
@@ -113,6 +138,7 @@ async function readSection(section: Section, measured: MeasuredRun): Promise<Met
       groups: groups.map((group) => ({ ...group, parts: [...group.parts] })),
     };
   } catch (error) {
+    if (error instanceof NothingToSay) return { ...head, absent: error.message, notes: [], groups: [] };
     throw error instanceof RunvaultError ? error.at({ instance: run.instanceId, run: run.runId }) : error;
   }
 }
@@ -126,9 +152,23 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-function tradesOf({ views, exactTypes, run, options }: MeasuredRun): Promise<RunTrades> {
-  const { instruments, group } = options;
-  return readRunTrades(views, exactTypes, run, { instruments, withOrders: group === "order" });
+/** Throws `NothingToSay` where it is not clear what the instruments are, unless a file was given that should say it. */
+async function tradesOf({ views, exactTypes, run, manifest, options }: MeasuredRun): Promise<RunTrades> {
+  const { instruments, group, fillOrder } = options;
+  try {
+    const source: BooksSource = {
+      ...{ run, exactTypes, connection: views.connection },
+      showOnly: (table, of) => views.showOnly(table, of),
+      lacking: (table) => absenceOf(manifest, table),
+    };
+    const order =
+      fillOrder === "auto" ? ((await findFillOrder(source, { instruments })) ?? "key") : fillOrder;
+    return await readRunTrades(views, exactTypes, run, { instruments, order, withOrders: group === "order" });
+  } catch (error) {
+    const isUnclear =
+      error instanceof RunvaultError && error.code === "invalid_argument" && instruments === null;
+    throw isUnclear ? new NothingToSay(`${error.message}. ${error.hint}`) : error;
+  }
 }
 
 /** Why there is nothing of a table; null where there may be rows. */
@@ -138,6 +178,17 @@ function absenceOf(manifest: Manifest, table: TableName): string | null {
   return state === "ABSENT" ? `the gateway keeps no ${table} of this run` : null;
 }
 
+/** That a section's rows are not proven; null where they are. */
+function unprovenOf(
+  section: Section,
+  options: MetricsOptions,
+  lacking: readonly LackingTable[],
+): string | null {
+  const own = lacking.filter(({ table }) => tablesOf(section, options).includes(table));
+  if (own.length === 0) return null;
+  return `needs rows that are not proven: ${own.map(({ table, state }) => `${table} (${state})`).join(", ")}`;
+}
+
 function isOf(table: { readonly instance: string; readonly run: string }, run: RunRef): boolean {
   return table.instance === run.instanceId && table.run === run.runId;
 }
@@ -145,10 +196,19 @@ function isOf(table: { readonly instance: string; readonly run: string }, run: R
 function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
   const { session, fill, periods, rf, log, base, benchmark, group, window, instruments, allowIncomplete } =
     options;
+  const { psrBenchmark, omegaReturn, fillOrder } = options;
   return {
     ...{ session, fill, periods, rf, log, base },
     benchmark:
       benchmark === null ? null : benchmark.kind === "symbol" ? benchmark.symbol : benchmark.prices.file,
-    ...{ group, window, instruments: instruments?.file ?? null, allowIncomplete },
+    ...{
+      psrBenchmark,
+      omegaReturn,
+      group,
+      fillOrder,
+      window,
+      instruments: instruments?.file ?? null,
+      allowIncomplete,
+    },
   };
 }

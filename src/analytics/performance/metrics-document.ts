@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { figureSchema } from "../figure.ts";
+import { fillOrders } from "../trades/fill-columns.ts";
 import { groupings } from "../trades/trade.ts";
 
 /** The version of the document. A key that is added does not change it; one that is gone, or means another thing, does. */
@@ -53,7 +54,13 @@ export const metricsSchema = z
         log: key(z.boolean(), "whether returns are logarithms"),
         base: key(z.enum(["deposit", "first"]), "base point that was asked for"),
         benchmark: key(z.string().nullable(), "file or symbol that runs are compared with"),
+        psrBenchmark: key(z.number(), "yearly Sharpe ratio that PSR is held against"),
+        omegaReturn: key(z.number(), "yearly return that Omega requires"),
         group: key(z.enum(groupings), "what counts as one trade"),
+        fillOrder: key(
+          z.enum(["auto", ...fillOrders]),
+          "how fills that share an instant were to be ordered; a note of the trades says what was found",
+        ),
         window: key(z.int().positive().nullable(), "returns of a rolling window; null for none"),
         instruments: key(z.string().nullable(), "file that says what rows do not say of instruments"),
         allowIncomplete: key(z.boolean(), "whether rows count that are not proven"),
@@ -71,6 +78,10 @@ export const metricsSchema = z
             "end of what is proven of a run that goes on; null once it ended",
           ),
           unproven: key(z.array(z.string()), "tables whose rows are not proven, with their state"),
+          refused: key(
+            z.array(z.string()),
+            "tables whose rows are not proven, with their state: the sections that need them are absent",
+          ),
           sections: key(z.array(sectionSchema), "its figures by subject"),
         }),
       ),

@@ -1,4 +1,5 @@
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
+import type { FillOrder } from "../trades/fill-columns.ts";
 import type { Grouping } from "../trades/trade.ts";
 import type { BenchmarkPrices } from "./read-benchmark.ts";
 
@@ -16,7 +17,13 @@ export interface MetricsOptions {
   readonly log: boolean;
   readonly base: "deposit" | "first";
   readonly benchmark: Benchmark | null;
+  /** The yearly Sharpe ratio that the probabilistic one is held against. */
+  readonly psrBenchmark: number;
+  /** The yearly return from which on Omega counts as a gain. */
+  readonly omegaReturn: number;
   readonly group: Grouping;
+  /** How fills that share an instant are ordered; `auto`: so that the run's books balance. */
+  readonly fillOrder: FillOrder | "auto";
   /** Returns of a rolling window; null for none. */
   readonly window: number | null;
   readonly instruments: InstrumentsFile | null;

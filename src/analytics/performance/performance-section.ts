@@ -1,8 +1,6 @@
-import { literal } from "../../duckdb/sql.ts";
-import { type Figure, figure, noFigure } from "../figure.ts";
-import { benchmarkNotes } from "./benchmark-prices.ts";
+import { benchmarkArguments, benchmarkNotes } from "./benchmark-prices.ts";
 import { flowNotes } from "./flow-notes.ts";
-import { groupsOf, instantOf, type MacroRow, macroRows, ns, yearArguments } from "./macro-rows.ts";
+import { doubleText, figureOf, groupsOf, macroRows, ns, yearArguments } from "./macro-rows.ts";
 import type { Section } from "./section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
@@ -10,7 +8,8 @@ import { seriesConventions, yearConventions } from "./series-conventions.ts";
 export const performanceSection: Section = {
   name: "performance",
   title: "Performance",
-  tables: ["equity", "events", "bars"],
+  tables: ["equity", "events"],
+  alsoReads: ({ benchmark }) => (benchmark?.kind === "symbol" ? ["bars"] : []),
   isWanted: () => true,
   conventions: (options) => {
     const { benchmark } = options;
@@ -21,13 +20,14 @@ export const performanceSection: Section = {
     return [seriesConventions(options), yearConventions(options), ...against].join(", ");
   },
   read: async (run) => {
-    const { benchmark } = run.options;
     const rows = await macroRows(run, {
       macro: "performance",
       select: `metric, value, reason, unit, convention, n, ${ns("from_ts")}, ${ns("to_ts")}`,
       more: {
         ...yearArguments(run.options),
-        ...(benchmark?.kind === "symbol" ? { benchmark: literal(benchmark.symbol) } : {}),
+        psr_benchmark: doubleText(run.options.psrBenchmark),
+        omega_return: doubleText(run.options.omegaReturn),
+        ...benchmarkArguments(run),
       },
     });
     const groups = groupsOf(rows, (own) => ({
@@ -37,14 +37,3 @@ export const performanceSection: Section = {
     return { groups, notes: [...(await flowNotes(run)), ...(await benchmarkNotes(run))] };
   },
 };
-
-function figureOf({ value, reason, unit, convention, n, from_ts, to_ts }: MacroRow): Figure {
-  if (value === null) return noFigure(String(reason));
-  return figure(Number(value), {
-    unit: String(unit),
-    convention: String(convention),
-    n: Number(n),
-    from: instantOf(from_ts),
-    to: instantOf(to_ts),
-  });
-}

@@ -4,6 +4,7 @@ import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Figure } from "../figure.ts";
+import type { BarSource } from "../instruments/instrument.ts";
 import type { RunTrades, RunViews } from "../trades/run-trades.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 
@@ -15,6 +16,8 @@ export interface MeasuredRun {
   readonly connection: DuckDBConnection;
   readonly exactTypes: (table: TableName) => ExactTypes;
   readonly options: MetricsOptions;
+  /** The bars that it is compared with; null where that is no symbol. */
+  readonly benchmarkBars: BarSource | null;
   /** Its fills as trades, read once however often they are asked for. Throws what `readRunTrades` throws. */
   trades(): Promise<RunTrades>;
 }
@@ -43,12 +46,22 @@ export interface SectionFigures {
   readonly notes: readonly string[];
 }
 
+/** Thrown where a section has nothing to say, with the reason that stands in its place; the other sections stand. */
+export class NothingToSay extends Error {}
+
+/** The tables that a section reads. */
+export function tablesOf(section: Section, options: MetricsOptions): readonly TableName[] {
+  return [...section.tables, ...(section.alsoReads?.(options) ?? [])];
+}
+
 /** One subject of figures. A new one is an entry of the list in `sections.ts`. */
 export interface Section {
   readonly name: string;
   readonly title: string;
   /** Tables that it reads; without the first there is nothing to say. */
   readonly tables: readonly [TableName, ...TableName[]];
+  /** Tables that it reads besides where the options ask for it. */
+  alsoReads?(options: MetricsOptions): readonly TableName[];
   /** Whether the options ask for it. */
   isWanted(options: MetricsOptions): boolean;
   /** What holds for all of its figures, in the words of a heading. */

@@ -26,7 +26,13 @@ export const tradesSection: Section = {
       ({ account, portfolio, currency, positionValue }) =>
         `${account}/${portfolio} held a position of ${positionValue} ${currency} before its first fill: its trades begin unknown`,
     );
-    return { groups, notes: [...trades.instruments.taken.map((text) => `instrument ${text}`), ...held] };
+    const order = `fills of one instant in the order of their ${orderWords[trades.order]}${
+      run.options.fillOrder === "auto" ? ", found" : ""
+    }`;
+    return {
+      groups,
+      notes: [order, ...trades.instruments.taken.map((text) => `instrument ${text}`), ...held],
+    };
   },
 };
 
@@ -35,6 +41,8 @@ const groupWords = {
   order: "by closing order",
   match: "by single match",
 } as const;
+
+const orderWords = { key: "keys", trade_id: "trade ids" } as const;
 
 /** From the first to the last of a run's equity rows and fills; null without fills. */
 async function spanOf({ connection }: MeasuredRun): Promise<{ from: Nanoseconds; to: Nanoseconds } | null> {

@@ -3,25 +3,32 @@
 CREATE OR REPLACE MACRO benchmark_prices() AS TABLE
 SELECT CAST(NULL AS TIMESTAMP_NS) AS ts, CAST(NULL AS DOUBLE) AS price WHERE false;
 
--- The prices that a run is compared with: closes of the benchmark's symbol among the bars of the run (those of the
--- shortest interval; of several venues is an error), else those of benchmark_prices.
-CREATE OR REPLACE MACRO benchmark_series(instance, run, benchmark := NULL) AS TABLE
+-- The prices that a run is compared with: closes of the benchmark's symbol among the bars of the run, else those of
+-- benchmark_prices. Bars of several venues or intervals are an error unless one is named (an interval in nanoseconds).
+CREATE OR REPLACE MACRO benchmark_series(
+  instance, run, benchmark := NULL, benchmark_venue := NULL, benchmark_interval := NULL
+) AS TABLE
 WITH bars_of AS (
   SELECT b.ts_event AS ts, b.close AS price, b.interval_ns, b.venue, b.seq
   FROM bars_f b
   WHERE benchmark IS NOT NULL AND b.instance_id = instance AND b.run_id = run AND b.symbol = benchmark
+    AND (benchmark_venue IS NULL OR b.venue = benchmark_venue)
+    AND (benchmark_interval IS NULL OR b.interval_ns = benchmark_interval)
 ),
 chosen AS (
-  SELECT b.interval_ns,
-    CASE WHEN min(b.venue) = max(b.venue) THEN min(b.venue)
-      ELSE error('the bars of the benchmark are of several venues: ' || string_agg(DISTINCT b.venue, ', ' ORDER BY b.venue))
-    END AS venue
+  SELECT
+    CASE
+      WHEN min(b.venue) < max(b.venue) THEN error('the bars of the benchmark are of several venues: '
+        || string_agg(DISTINCT b.venue, ', ' ORDER BY b.venue) || '; name one with benchmark_venue')
+      WHEN min(b.interval_ns) < max(b.interval_ns) THEN error('the bars of the benchmark are of several intervals, in ns: '
+        || string_agg(DISTINCT b.interval_ns, ', ' ORDER BY b.interval_ns) || '; name one with benchmark_interval')
+      ELSE true
+    END AS is_clear
   FROM bars_of b
-  WHERE b.interval_ns = (SELECT min(o.interval_ns) FROM bars_of o)
-  GROUP BY b.interval_ns
 )
 SELECT b.ts, max_by(b.price, b.seq) AS price
-FROM bars_of b JOIN chosen USING (interval_ns, venue)
+FROM bars_of b CROSS JOIN chosen c
+WHERE c.is_clear
 GROUP BY b.ts
 UNION ALL
 SELECT p.ts, p.price FROM benchmark_prices() p
@@ -42,7 +49,8 @@ WHERE benchmark IS NULL AND isfinite(p.price) AND p.price > 0;
 --                   its last bits
 --   benchmark_alike the same of the benchmark's
 CREATE OR REPLACE MACRO measured_points(
-  instance, run, base := 'deposit', session := 'utc', fill := false, periods := NULL, rf := 0.0, benchmark := NULL
+  instance, run, base := 'deposit', session := 'utc', fill := false, periods := NULL, rf := 0.0,
+  benchmark := NULL, benchmark_venue := NULL, benchmark_interval := NULL
 ) AS TABLE
 WITH points AS MATERIALIZED (
   FROM session_points(instance, run, base := base, session := session, fill := fill)
@@ -76,7 +84,8 @@ yearly AS (
   FROM sums s LEFT JOIN common c USING (series)
 ),
 prices AS MATERIALIZED (
-  FROM benchmark_series(instance, run, benchmark := benchmark)
+  FROM benchmark_series(instance, run, benchmark := benchmark, benchmark_venue := benchmark_venue,
+    benchmark_interval := benchmark_interval)
 ),
 last_of AS (
   SELECT max(b.ts) AS ts, 2 * (1e-9 / min(b.price) + pow(2, -50)) AS alike FROM prices b
@@ -101,9 +110,11 @@ LEFT JOIN priced e ON p.ts = e.ts;
 
 -- The returns of a run paired with those of a benchmark.
 CREATE OR REPLACE MACRO benchmark_returns(
-  instance, run, benchmark := NULL, base := 'deposit', session := 'utc', fill := false
+  instance, run, base := 'deposit', session := 'utc', fill := false,
+  benchmark := NULL, benchmark_venue := NULL, benchmark_interval := NULL
 ) AS TABLE
 SELECT p.account, p.portfolio, p.currency, p.i, p.ts, p.ret, p.benchmark_ret
-FROM measured_points(instance, run, base := base, session := session, fill := fill, benchmark := benchmark) p
+FROM measured_points(instance, run, base := base, session := session, fill := fill,
+  benchmark := benchmark, benchmark_venue := benchmark_venue, benchmark_interval := benchmark_interval) p
 WHERE p.i > 0 AND p.benchmark_ret IS NOT NULL
 ORDER BY p.series, p.i;

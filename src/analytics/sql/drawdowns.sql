@@ -11,7 +11,8 @@ WITH high AS (
 ),
 spells AS (
   SELECT h.*,
-    count(*) FILTER (WHERE h.wealth >= h.top) OVER (PARTITION BY h.series ORDER BY h.i) AS spell
+    -- no count with a filter, which DuckDB counts anew for each row
+    sum(CASE WHEN h.wealth >= h.top THEN 1 ELSE 0 END) OVER (PARTITION BY h.series ORDER BY h.i) AS spell
   FROM high h
 ),
 spans AS (

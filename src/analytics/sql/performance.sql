@@ -21,13 +21,14 @@ CREATE OR REPLACE MACRO unpaired(is_given, pairs) AS
 -- metrics' conventions. x is a return (its logarithm under log_returns), e the return less the rate without risk.
 CREATE OR REPLACE MACRO performance(
   instance, run, base := 'deposit', session := 'utc', fill := false, periods := NULL, rf := 0.0,
-  log_returns := false, psr_benchmark := 0.0, omega_return := 0.0, benchmark := NULL
+  log_returns := false, psr_benchmark := 0.0, omega_return := 0.0,
+  benchmark := NULL, benchmark_venue := NULL, benchmark_interval := NULL
 ) AS TABLE
 WITH points AS MATERIALIZED (
   SELECT p.series, p.i, p.day, p.ts, p.wealth, p.ret, p.benchmark_ret AS other, p.basis,
     CASE WHEN log_returns THEN ln(nullif(greatest(1 + p.ret, 0), 0)) ELSE p.ret END AS x
   FROM measured_points(instance, run, base := base, session := session, fill := fill, periods := periods, rf := rf,
-    benchmark := benchmark) p
+    benchmark := benchmark, benchmark_venue := benchmark_venue, benchmark_interval := benchmark_interval) p
 ),
 basis AS (
   SELECT p.series, unnest(p.basis[1]), pow(1 + omega_return, 1 / p.basis[1].P) - 1 AS target

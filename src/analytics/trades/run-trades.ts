@@ -35,6 +35,8 @@ export interface RunTrades {
   readonly run: RunRef;
   readonly instruments: RunInstruments;
   readonly fills: FillColumns;
+  /** How fills that share an instant are ordered. */
+  readonly order: FillOrder;
   /** Portfolios whose trades begin from a position that no fill of the run opened. */
   readonly heldBefore: readonly HeldBefore[];
   barsOf(position: number): BarColumns | null;
@@ -59,12 +61,13 @@ export async function readRunTrades(
   for (const table of tradedTables) await views.showOnly(table, run);
   const instruments = resolveInstruments(await readRunFacts(connection, run), options.instruments);
   const priceType = pricesTogether(exactTypes);
+  const { order = "key" } = options;
   const fills = await readFills(connection, {
     run,
     instruments,
     exactTypes: exactTypes("fills"),
     priceType,
-    order: options.order ?? "key",
+    order,
     withOrders: options.withOrders ?? false,
   });
   const read = new Map<string, BarColumns>();
@@ -82,6 +85,7 @@ export async function readRunTrades(
     run,
     instruments,
     fills,
+    order,
     heldBefore,
     barsOf,
     value: (position, quantity, price) => values[position]!(quantity, price),

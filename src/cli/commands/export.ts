@@ -126,11 +126,13 @@ File endings: ${Object.entries(exportFormats)
           .map(([format, ending]) => `.${ending}${ending === format ? "" : ` (${format})`}`)
           .join(", ")}.
 arrow is an Arrow IPC file, arrow-stream an Arrow IPC stream. duckdb is one database with the
-exported tables, runs, and <table>_f with doubles. With --views it shows the rows that the archive
-has of these runs when it is queried, and needs the archive at its present path; runs, round_trips,
-matches and positions are copies of the time of the export, some 100 bytes a fill. ndjson holds the lines as a gateway sends them.
+exported tables, runs, and <table>_f with doubles. ndjson holds the lines as a gateway sends them.
 In csv, NULL is an empty field and the empty string is "". Times are in UTC without a time zone, in
 nanoseconds.
+
+With --views, a database shows the rows that the archive has of its runs at the time of a query, and
+needs the archive at its present path. Copied at the export, as they then were: runs, and with
+--with-analytics round_trips, matches and positions, some 150 bytes a fill.
 
 Examples:
   runvault export fills --out fills.parquet

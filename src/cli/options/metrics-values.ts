@@ -1,5 +1,7 @@
 import { z } from "zod";
+import { fillOrders } from "../../analytics/trades/fill-columns.ts";
 import { groupings } from "../../analytics/trades/trade.ts";
+import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { nearestZone, zoneFault } from "../../model/text/time-zone.ts";
 import { archiveShape } from "./archive-option.ts";
@@ -53,6 +55,14 @@ export const yearlyRate = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** A ratio, such as 1 or -0.5. */
+const ratio = z.string().transform((text, context) => {
+  const number = /^-?\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN;
+  if (Number.isFinite(number)) return number === 0 ? 0 : number;
+  context.addIssue("must be a Sharpe ratio of a year, such as 1 or 0.5");
+  return z.NEVER;
+});
+
 /** The values of `runvault metrics`. */
 export const metricsSchema = z.object({
   ...archiveShape,
@@ -64,10 +74,21 @@ export const metricsSchema = z.object({
   log: z.boolean().default(false),
   base: z.enum(["deposit", "first"]),
   benchmark: nonEmpty.optional(),
+  psrBenchmark: ratio,
+  omegaReturn: yearlyRate,
   group: z.enum(groupings),
+  fillOrder: z.enum(["auto", ...fillOrders]),
   window: wholeNumber(2, 1_000_000).optional(),
   instruments: nonEmpty.optional(),
   allowIncomplete: z.boolean().default(false),
   memory: mebibytes,
 });
 export type MetricsValues = z.output<typeof metricsSchema>;
+
+/** Throws `invalid_argument` for options that do not go together. */
+export function refuseWrongFigures({ fill, session }: Pick<MetricsValues, "fill" | "session">): void {
+  if (!fill || session !== "bars") return;
+  throw new RunvaultError("invalid_argument", "--fill adds days, and --session bars has no days", {
+    hint: "Leave out one of them.",
+  });
+}

@@ -9,13 +9,13 @@ import type { Manifest } from "../../../src/archive/manifest/manifest.ts";
 import { type TableName, tableNamed } from "../../../src/model/profile/table.ts";
 import { type Row, TradeWorld, tradedRun } from "../../fixtures/trades/trade-world.ts";
 
-const tables = ["equity", "events", "bars", "fills"] as const;
+const tables = ["equity", "events", "bars", "fills", "orders", "order_book", "factors"] as const;
 const day = 86_400_000_000_000n;
 const start = 1_641_038_400_000_000_000n;
 
 const options: MetricsOptions = {
   ...{ session: "utc", fill: false, periods: null, rf: 0, log: false, base: "first", benchmark: null },
-  ...{ group: "flat", window: 3, instruments: null },
+  ...{ psrBenchmark: 0, omegaReturn: 0, group: "flat", fillOrder: "auto", window: 3, instruments: null },
 };
 
 let world: TradeWorld;
@@ -50,7 +50,7 @@ async function figuresOf(
       section.name,
       await section.read({
         ...{ run: tradedRun, manifest, views, connection: world.connection },
-        ...{ exactTypes: world.types, options, trades: () => world.read() },
+        ...{ exactTypes: world.types, options, benchmarkBars: null, trades: () => world.read() },
       }),
     ] as const;
   const told: Record<string, SectionFigures> = {};

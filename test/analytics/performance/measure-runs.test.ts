@@ -1,19 +1,33 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type MeasureOptions, measureRuns } from "../../../src/analytics/performance/measure-runs.ts";
 import type { Manifest } from "../../../src/archive/manifest/manifest.ts";
+import type { RunvaultError } from "../../../src/model/error.ts";
 import { buildArchive } from "../../fixtures/archive/query-archive.ts";
 
 const run = { instanceId: "a", runId: "1" };
 const options: MeasureOptions = {
   ...{ session: "utc", fill: false, periods: null, rf: 0, log: false, base: "first", benchmark: null },
-  ...{ group: "flat", window: null, instruments: null, allowIncomplete: false, memoryLimitMb: 512 },
+  ...{
+    psrBenchmark: 0,
+    omegaReturn: 0,
+    group: "flat",
+    fillOrder: "auto",
+    window: null,
+    instruments: null,
+    allowIncomplete: false,
+    memoryLimitMb: 512,
+  },
 };
 
 let built: Awaited<ReturnType<typeof buildArchive>>;
 let manifest: Manifest;
 beforeAll(async () => {
   const complete = { state: "COMPLETE", rows: 3 } as const;
-  built = await buildArchive([{ ...run, tables: { equity: complete, bars: complete } }]);
+  const bars = { state: "INCOMPLETE", rows: 3 } as const;
+  built = await buildArchive([
+    { ...run, tables: { equity: complete, bars: complete } },
+    { instanceId: "a", runId: "2", tables: { equity: complete, fills: complete, bars } },
+  ]);
   manifest = (await built.archive.manifest(run))!;
 });
 afterAll(() => built.dispose());
@@ -32,13 +46,49 @@ test("a section says that its table is absent, or was never archived", async () 
   const fills = { ...bars!, state: "ABSENT" as const, proven };
   const absent = { ...manifest, tables: { ...others, fills } };
   const told = await measureRuns(built.archive, [manifest, absent], options);
-  expect(told.runs.map(({ sections }) => sections.at(-1)!.absent)).toEqual([
+  expect(told.runs.map(({ sections }) => sections.find(({ name }) => name === "trades")!.absent)).toEqual([
     "fills was never archived for this run",
     "the gateway keeps no fills of this run",
   ]);
   expect(told.runs[0]!.sections[0]!).toMatchObject({
     absent: null,
     notes: ["events were never archived: deposits and withdrawals are not known, and count as returns"],
+  });
+});
+
+describe("where bars are not proven", () => {
+  const incomplete = async () => (await built.archive.manifest({ instanceId: "a", runId: "2" }))!;
+
+  test("the figures of equity stand, the trades say why they do not, and the caller is told", async () => {
+    const refused: RunvaultError[] = [];
+    const onRefused = (error: RunvaultError) => refused.push(error);
+    const { runs } = await measureRuns(built.archive, [await incomplete()], { ...options, onRefused });
+    expect(runs[0]).toMatchObject({ refused: ["bars (INCOMPLETE)"], unproven: [] });
+    const absent = runs[0]!.sections.map((section) => [section.name, section.absent]);
+    expect(Object.fromEntries(absent)).toMatchObject({
+      performance: null,
+      drawdowns: null,
+      trades: "needs rows that are not proven: bars (INCOMPLETE)",
+    });
+    expect(refused).toMatchObject([{ code: "incomplete", message: expect.stringContaining("bars of a/2") }]);
+  });
+
+  test("so do not those that are compared with a symbol", async () => {
+    const benchmark = { kind: "symbol", symbol: "BTC" } as const;
+    const onRefused = () => {};
+    const { runs } = await measureRuns(built.archive, [await incomplete()], {
+      ...options,
+      benchmark,
+      onRefused,
+    });
+    expect(runs[0]!.sections[0]!.absent).toBe("needs rows that are not proven: bars (INCOMPLETE)");
+    expect(runs[0]!.sections[1]!.absent).toBeNull();
+  });
+
+  test("all is refused where the caller does not ask for what stands", async () => {
+    await expect(measureRuns(built.archive, [await incomplete()], options)).rejects.toMatchObject({
+      code: "incomplete",
+    });
   });
 });
 

@@ -34,7 +34,7 @@ function scaled(decimal: unknown): bigint {
 
 describe.each([
   ["generated bars", { rows: 60_000 }],
-  ["many fills to an order", { fills: 20_000 }],
+  ["many fills to an order", { fills: 50_000 }],
   ...(existsSync(recorded) ? [["recorded bars", { bars: recorded }] as const] : []),
 ] as const)("a simulated run on %s", (_, options) => {
   let world: TradeWorld;

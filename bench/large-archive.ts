@@ -1,0 +1,132 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { openArchive } from "../src/archive/archive.ts";
+import { type Manifest, manifestText } from "../src/archive/manifest/manifest.ts";
+import { hashFile } from "../src/archive/storage/file-hash.ts";
+import { columnType } from "../src/duckdb/column-type.ts";
+import { openDuckDB } from "../src/duckdb/open-duckdb.ts";
+import { identifier, literal } from "../src/duckdb/sql.ts";
+import { type TableName, tableNamed } from "../src/model/profile/table.ts";
+
+/** Rows of each table that has any. */
+export type RowCounts = Partial<Record<TableName, number>>;
+
+const start = 1_420_070_400_000_000_000n;
+const minute = 60_000_000_000n;
+
+/** What a column is in row i of a table, beside what all of its kind are. */
+const values: Partial<Record<TableName, Readonly<Record<string, string>>>> = {
+  // no two moves alike, a slow wave that rises, and recoveries
+  equity: {
+    equity: "1000000 + i / 100.0 + 40000 * sin(i / 90000.0) + (hash(i) % 100000) / 97.0",
+    currency: "'USD'",
+  },
+  events: { kind: "'account.deposit'", amount: "1000000", currency: "'USD'" },
+  bars: {
+    interval_ns: `${minute}`,
+    close: "40000 + 900 * sin(i / 7000.0)",
+    high: "41000",
+    low: "39000",
+    open: "40000",
+  },
+  fills: {
+    side: "CASE WHEN hash(i) % 2 = 0 THEN 'BUY' ELSE 'SELL' END",
+    price: "40000 + 900 * sin(i / 7000.0) + (hash(i + 1) % 1000) / 10.0",
+    quantity: "(1 + hash(i + 2) % 900) / 1000.0",
+    fee: "(hash(i + 3) % 1000) / 1e6",
+    fee_currency: "'USD'",
+    trade_id: "'T' || i",
+    client_order_id: "'O' || i // 3",
+  },
+};
+
+/**
+ * An archive of one run, `large/1`, whose tables have these many rows, a minute of equity and bars each and everything
+ * else spread over the same time. Its Parquet is made by DuckDB; it has no segments, which readers do not need.
+ */
+export async function largeArchive(dir: string, counts: RowCounts): Promise<string> {
+  const archive = await openArchive(dir, { create: true });
+  const run = { instanceId: "large", runId: "1" };
+  await mkdir(archive.layout.dataDir(run), { recursive: true });
+  const { connection, close } = await openDuckDB({
+    threads: 2,
+    utc: true,
+    memoryLimitMb: 3_000,
+    tempDirectory: join(dir, "spill"),
+  });
+  const span = BigInt(Math.max(...Object.values(counts))) * minute;
+  const tables: Manifest["tables"] = {};
+  const at = "2026-01-01T00:00:00.000Z";
+  try {
+    for (const [name, rows] of Object.entries(counts) as [TableName, number][]) {
+      const step = name === "events" ? 0n : span / BigInt(rows);
+      const table = tableNamed(name);
+      const cells = table.columns.map((column) => {
+        const type = columnType(column, archive.exactTypes(name));
+        const common: Record<string, string> = {
+          ...{ instance_id: "'large'", run_id: "'1'", seq: "i", account: "'main'", portfolio: "'core'" },
+          ...{ symbol: "'BTC'", venue: "'X'" },
+        };
+        const own = values[name]?.[column.name] ?? common[column.name];
+        if (column.kind === "timestamp")
+          return `make_timestamp_ns(${start} + (i + 1) * ${step}) AS ${identifier(column.name)}`;
+        const blank = column.kind === "string" ? "''" : "0";
+        return `CAST(${own ?? blank} AS ${type}) AS ${identifier(column.name)}`;
+      });
+      const file = `${name}-all-g1.parquet`;
+      const path = join(archive.layout.dataDir(run), file);
+      await connection.run(
+        `COPY (SELECT ${cells.join(", ")} FROM range(${rows}) t(i)) TO ${literal(path)} (FORMAT parquet, COMPRESSION zstd)`,
+      );
+      const key = (row: number) => ({ ts: String(start + BigInt(row + 1) * step), seq: String(row) });
+      const proven = {
+        certificate: {
+          ...{
+            proof: "exhausted" as const,
+            ended: "clean" as const,
+            rows,
+            quarantined: 0,
+            quarantineAccepted: false,
+          },
+          ...{ gatewayRows: null, gatewayFrom: null, first: key(0), last: key(rows - 1), until: null },
+          ...{ schemaFingerprint: null, rowHash: null, restsOn: [], checkedAt: at },
+        },
+        exactTypes: { ...archive.exactTypes(name) },
+        segments: [],
+        parquet: [
+          { file, bucket: "all", rows, ...(await hashFile(path)), first: key(0), last: key(rows - 1) },
+        ],
+        ...{ quarantine: [], drift: [], storageVersion: "v1" },
+      };
+      const attempt = {
+        at,
+        error: null,
+        notes: [],
+        outcome: "ok" as const,
+        behindSince: null,
+        holding: null,
+      };
+      tables[name] = { state: "COMPLETE", grain: "all", proven: { state: "COMPLETE", ...proven }, attempt };
+    }
+  } finally {
+    close();
+  }
+  const manifest: Manifest = {
+    ...{ format: 2, ...run, generation: 1, state: "COMPLETE", source: "http://127.0.0.1/api/v1" },
+    run: { status: "FINISHED", started: String(start), ended: null, final: true, storageVersion: "v1" },
+    ...{
+      horizon: null,
+      closedAt: null,
+      tables,
+      documents: {},
+      tool: "bench",
+      startedAt: at,
+      committedAt: at,
+    },
+    ...{ durationMs: 1, retries: 0 },
+  };
+  const file = archive.layout.manifestFile(run);
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, manifestText(manifest));
+  return "large/1";
+}

@@ -1,0 +1,26 @@
+import type { MeasuredRun } from "../../analytics/performance/section.ts";
+import { literal } from "../../duckdb/sql.ts";
+
+/**
+ * Has the macros sample a run's equity once for all that is read meanwhile, and not anew for each of them. Dispose it
+ * before anything of other options, or of another run, is asked.
+ */
+export async function samplePoints({ connection, run, options }: MeasuredRun): Promise<AsyncDisposable> {
+  const { base, session, fill } = options;
+  const args = [
+    ...[literal(run.instanceId), literal(run.runId), `base := ${literal(base)}`],
+    ...[`session := ${literal(session)}`, `fill := ${fill}`],
+  ];
+  await connection.run(
+    `CREATE OR REPLACE TEMP TABLE sampled_points AS FROM session_points(${args.join(", ")})`,
+  );
+  await connection.run(`
+    CREATE OR REPLACE TEMP MACRO session_points(instance, run, base := NULL, session := NULL, fill := NULL) AS TABLE
+    FROM sampled_points`);
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await connection.run("DROP MACRO TABLE temp.session_points");
+      await connection.run("DROP TABLE temp.sampled_points");
+    },
+  };
+}
