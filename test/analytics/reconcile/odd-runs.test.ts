@@ -180,7 +180,7 @@ test("an inverse instrument balances within a billionth a fill, and breaks beyon
   };
   // what the fills come to at the marks, worked out here in doubles and cut to nine decimals
   const rebooked = (tables: EditedTables) => {
-    let [fill, bar, move, quantity, cash, close, cost] = [0, 0, 0, 0, 0, 0, 0];
+    let [fill, bar, move, quantity, cash, close] = [0, 0, 0, 0, 0, 0];
     for (const point of tables.equity) {
       const ts = BigInt(point.ts_event!);
       for (; fill < tables.fills.length && BigInt(tables.fills[fill]!.ts_event!) <= ts; fill++) {
@@ -188,7 +188,6 @@ test("an inverse instrument balances within a billionth a fill, and breaks beyon
         const signed = (side === "BUY" ? 1 : -1) * Number(size);
         cash += (signed * 100) / Number(price) - Number(fee);
         quantity = Math.round((quantity + signed) * 1e9) / 1e9;
-        cost += 0;
       }
       for (; bar < tables.bars.length && BigInt(tables.bars[bar]!.ts_event!) <= ts; bar++)
         close = Number(tables.bars[bar]!.close);
