@@ -1,5 +1,6 @@
 import type { Archive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { latestView } from "../../archive/manifest/table-view.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
@@ -28,7 +29,8 @@ export function whyLacking({ tables }: Manifest, table: TableName): string | nul
   const entry = tables[table];
   if (entry === undefined) return `${table} was not archived`;
   if (entry.proven?.state === "ABSENT") return `${table} is absent: the gateway does not have it`;
-  return null;
+  const rows = latestView(entry).parquet.reduce((sum, file) => sum + file.rows, 0);
+  return entry.proven === null && rows === 0 ? `${table} is ${entry.state}, and none of its rows came` : null;
 }
 
 /** Books of which rows may be missing do not balance, and nobody could tell why: `incomplete`. */
