@@ -32,7 +32,7 @@ const folders = {
     within: ["resolve-instruments", "run-facts"],
   },
   "analytics/performance": {
-    doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark"],
+    doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark", "read-rates"],
     within: [],
   },
   "analytics/query": {

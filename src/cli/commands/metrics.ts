@@ -72,6 +72,10 @@ export const metricsCommand = commandEntry({
           .choices(["auto", ...fillOrders])
           .default("auto"),
       )
+      .option(
+        "--rates <file>",
+        "also all currencies together: a CSV file with the columns timestamp, currency, base and rate",
+      )
       .option("--window <n>", "also the Sharpe ratio and volatility of rolling windows of N returns")
       .addOption(instrumentsOption())
       .addOption(allowIncompleteOption())

@@ -4,6 +4,7 @@ import { readInstruments } from "../../analytics/instruments/read-instruments.ts
 import { measureRuns } from "../../analytics/performance/measure-runs.ts";
 import type { Benchmark } from "../../analytics/performance/metrics-options.ts";
 import { readBenchmark } from "../../analytics/performance/read-benchmark.ts";
+import { readRates } from "../../analytics/performance/read-rates.ts";
 import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
@@ -23,7 +24,7 @@ export async function printMetrics(
 ): Promise<number> {
   const archive = await openArchive(values.archive);
   const manifests = await namedManifests(archive, runs);
-  const { periods, instruments, window, memory, benchmark, ...others } = values;
+  const { periods, instruments, window, memory, benchmark, rates, ...others } = values;
   let refused: RunvaultError | null = null;
   const document = await measureRuns(archive, manifests, {
     ...others,
@@ -31,6 +32,7 @@ export async function printMetrics(
     window: window ?? null,
     instruments: instruments === undefined ? null : await readInstruments(instruments),
     benchmark: benchmark === undefined ? null : await benchmarkOf(benchmark, session.signal),
+    rates: rates === undefined ? null : await readRates(rates, session.signal),
     memoryLimitMb: memory,
     signal: session.signal,
     onRefused: (error) => {
