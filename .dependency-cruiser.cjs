@@ -17,7 +17,10 @@ const ranks = [
  * same room may. Everything else is the folder's own. A new door is a decision: look first whether an old one can serve.
  */
 const folders = {
-  analytics: { doors: ["analysed-tables", "figure", "shortfall"], within: ["double-view-name"] },
+  analytics: {
+    doors: ["analysed-tables", "figure", "shortfall"],
+    within: ["double-view-name", "require-proven"],
+  },
   "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
   "analytics/export": {
     doors: ["export", "export-file", "export-format", "export-selection", "export-session", "parquet-forms"],
@@ -29,24 +32,33 @@ const folders = {
   },
   "analytics/instruments": {
     doors: ["instrument", "read-instruments"],
-    within: ["resolve-instruments", "run-facts"],
+    within: ["resolve-instruments", "run-facts", "write-instrument-values"],
   },
   "analytics/performance": {
-    doors: ["measure-runs", "metrics-document", "metrics-options", "read-benchmark", "read-rates"],
+    doors: [
+      "macro-rows",
+      "measure-runs",
+      "metrics-document",
+      "metrics-options",
+      "read-benchmark",
+      "read-rates",
+      "section",
+    ],
     within: [],
   },
+  "analytics/execution": { doors: [], within: ["execution-section"] },
+  "analytics/factors": { doors: [], within: ["factors-section"] },
   "analytics/query": {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
   },
   "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
   "analytics/trades": {
-    doors: ["fill-columns", "trade"],
+    doors: ["exposure", "fill-columns", "run-trades", "trade"],
     within: [
       "average-cost",
       "bar-columns",
       "fifo-position",
-      "run-trades",
       "trade-figures",
       "trade-tables",
       "traded-tables",
@@ -55,9 +67,10 @@ const folders = {
       "write-trade-tables",
     ],
   },
+  "analytics/against": { doors: ["against-report", "compare-runs", "match-runs"], within: [] },
   "analytics/reconcile": {
     doors: ["reconcile", "reconcile-report"],
-    within: ["check-books", "find-fill-order"],
+    within: ["account-rows", "check-books", "find-fill-order", "proven-tables"],
   },
   "analytics/render": {
     doors: ["aligned-table", "cell", "figure-text", "format", "render"],
@@ -269,6 +282,63 @@ const folders = {
     doors: ["kubernetes-cronjob", "print-units", "unit-kind", "unit-plan"],
     within: [],
   },
+  report: { doors: ["report-files", "report-runs"], within: [] },
+  "report/charts": {
+    doors: [],
+    within: [
+      "candles-chart",
+      "chart",
+      "chart-data",
+      "equity-chart",
+      "events-chart",
+      "excursions-chart",
+      "exposure-chart",
+      "fees-chart",
+      "funnel-chart",
+      "information-chart",
+      "latency-chart",
+      "profit-chart",
+      "quantiles-chart",
+      "returns-chart",
+      "rolling-chart",
+      "slippage-chart",
+    ],
+  },
+  "report/charts/drawing": {
+    doors: [],
+    // what is drawn is the charts' business; their words for numbers and times serve the page as well
+    within: [
+      "bar-rows",
+      "candles",
+      "column-bars",
+      "draw-chart",
+      "encodings",
+      "frame",
+      "histogram",
+      "hover-bands",
+      "inner-extent",
+      "layer",
+      "legend",
+      "line-panels",
+      "lines",
+      "number-text",
+      "readings",
+      "reduce-line",
+      "scatter-cells",
+      "text-width",
+      "time-axis",
+      "value-axis",
+    ],
+  },
+  "report/page": {
+    doors: [],
+    within: ["data-table", "drawings", "figure-cell", "figures-table", "html", "page", "time-text"],
+  },
+  "report/read": {
+    doors: [],
+    within: ["previous-run", "read-curves", "read-run", "read-trades", "reconciled"],
+  },
+  "report/sections": { doors: [], within: ["headline", "page-sections", "reported", "run-card"] },
   serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },
   "serve/auth": {
     doors: ["host-names", "token-list"],

@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 const rooms = [
   ...["model", "row", "duckdb", "gateway", "simulator", "archive", "serve"],
-  ...["extract", "analytics", "faults", "pipeline", "cli"],
+  ...["extract", "analytics", "faults", "report", "pipeline", "cli"],
 ];
 
 /**

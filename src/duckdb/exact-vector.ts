@@ -52,3 +52,9 @@ export function int32s({ chunk, rows }: RowChunk, column: number): Int32Array {
   const { data } = rawVector(chunk, column, 4);
   return new Int32Array(data.buffer, data.byteOffset, rows);
 }
+
+/** A column of doubles without NULL. */
+export function float64s({ chunk, rows }: RowChunk, column: number): Float64Array {
+  const { data } = rawVector(chunk, column, 8);
+  return new Float64Array(data.buffer, data.byteOffset, rows);
+}

@@ -17,7 +17,11 @@ export function identifier(name: string): string {
 
 /** A list of files for read_parquet and its kin. Glob characters in the paths are taken as they stand. */
 export function fileList(paths: readonly string[]): string {
-  return `[${paths.map((path) => literal(path.replace(/[*?[]/g, "[$&]"))).join(", ")}]`;
+  return `[${paths.map((path) => literal(unglobbed(path))).join(", ")}]`;
+}
+
+function unglobbed(path: string): string {
+  return path.replace(/[*?[]/g, "[$&]");
 }
 
 /**
@@ -26,4 +30,13 @@ export function fileList(paths: readonly string[]): string {
  */
 export function parquetRows(paths: readonly string[], options = ""): string {
   return `read_parquet(${fileList(paths)}, hive_partitioning = false${options})`;
+}
+
+/**
+ * The rows of the Parquet files that a glob finds below these folders, when it is read. Files of several types give the
+ * type that holds them all, where DuckDB would otherwise round to that of the first.
+ */
+export function parquetRowsBelow(folders: readonly string[], glob: string): string {
+  const globs = folders.map((folder) => literal(`${unglobbed(folder)}/${glob}`));
+  return `read_parquet([${globs.join(", ")}], hive_partitioning = false, union_by_name = true)`;
 }

@@ -121,9 +121,11 @@ it("a statement that names no macro has none made", async () => {
 });
 
 describe("a database with analytics", () => {
-  it("answers as a query does", async () => {
-    const file = join(folder, "run.duckdb");
-    const done = await runInside(["export", "--with-analytics", "--archive", dir, "--out", file, "--quiet"]);
+  it.each(["copies", "views"])("answers as a query does, with %s of the tables", async (kind) => {
+    const file = join(folder, `${kind}.duckdb`);
+    const views = kind === "views" ? ["--views"] : [];
+    const args = ["--with-analytics", ...views, "--archive", dir, "--out", file, "--quiet"];
+    const done = await runInside(["export", ...args]);
     expect(done).toMatchObject({ status: 0, stderr: "" });
     const { connection, close } = await openDuckDB({ threads: 1, utc: true });
     try {
@@ -132,6 +134,12 @@ describe("a database with analytics", () => {
       for (const sql of [
         `SELECT metric, value, reason, n::INTEGER AS n FROM performance(${run}, session := 'bars') ORDER BY metric`,
         `SELECT depth, points::INTEGER AS points, is_open FROM drawdowns(${run}, session := 'bars')`,
+        `SELECT venue, order_type, liquidity, symbol, metric, value, amount::VARCHAR AS amount, reason, n::INTEGER AS n
+         FROM execution(${run}) ORDER BY ALL`,
+        `SELECT order_type, state, orders::INTEGER AS n FROM order_funnel(${run}) ORDER BY ALL`,
+        `SELECT factor, symbol, metric, value, reason FROM factor_coverage(${run}) ORDER BY ALL`,
+        `SELECT factor, horizon::INTEGER AS horizon, metric, value, reason FROM factor_ic(${run}) ORDER BY ALL`,
+        `SELECT factor, quantile::INTEGER AS quantile, metric, value, reason FROM factor_quantiles(${run}) ORDER BY ALL`,
         "SELECT count(*)::INTEGER AS n FROM round_trips",
         "SELECT count(*)::INTEGER AS n FROM matches",
         "SELECT count(*)::INTEGER AS n FROM positions",

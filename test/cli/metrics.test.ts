@@ -70,7 +70,9 @@ describe("the figures of runs", () => {
       runs,
     );
     const names = document.runs[0].sections.map(({ name }: { name: string }) => name);
-    expect(names).toEqual(["performance", "drawdowns", "monthly", "rolling", "trades"]);
+    expect(names).toEqual([
+      ...["performance", "drawdowns", "monthly", "rolling", "trades", "execution", "factors"],
+    ]);
   });
 
   test("are the same bytes every time", async () => {
@@ -108,7 +110,7 @@ describe("the figures of runs", () => {
     const told = await Promise.all(
       (["flat", "order", "match"] as const).map((group) => documentOf(runs[0]!, "--group", group)),
     );
-    const trades = told.map(({ runs: [run] }) => run!.sections.at(-1)!);
+    const trades = told.map(({ runs: [run] }) => run!.sections.find(({ name }) => name === "trades")!);
     expect(trades.map(({ conventions }) => conventions)).toEqual([
       "grouped from flat to flat (flat), net of fees",
       "grouped by closing order (order), net of fees",
@@ -126,7 +128,7 @@ describe("the figures of runs", () => {
     expect(words).toBeDefined();
     const notesOf = async (...more: string[]) => {
       const document = await documentOf(runs[0]!, ...more);
-      return document.runs[0]!.sections.at(-1)!.notes;
+      return document.runs[0]!.sections.find(({ name }) => name === "trades")!.notes;
     };
     expect(await notesOf()).toContain(`fills of one instant in the order of their ${words}, found`);
     expect(await notesOf("--fill-order", "key")).toContain("fills of one instant in the order of their keys");

@@ -32,6 +32,10 @@ function blocks(language: string): { kind: string; code: string; name: string }[
     .filter(({ found }) => found === language);
 }
 
+/** Those of a language that are about rows; notebooks-executed.test.ts has the ones about figures. */
+const rowBlocks = (language: string) =>
+  blocks(language).filter(({ kind }) => !["analytics", "performance", "attach", "quantstats"].includes(kind));
+
 /** A row as every reader must see it: ids, seq, both times in nanoseconds, decimals with their digits, a text. */
 type SeenRow = [string, string, string, string, string, string, string, string | null, string];
 
@@ -73,7 +77,7 @@ beforeAll(async () => {
       }),
     )
     .sort();
-  for (const { code } of blocks("sh")) {
+  for (const { code } of rowBlocks("sh")) {
     const script = `set -eu\ncd '${folder}'\n${code}`;
     const { status, stderr } = spawnSync("sh", ["-c", script], { env: environment(), encoding: "utf8" });
     expect({ status, stderr }).toMatchObject({ status: 0 });
@@ -136,7 +140,7 @@ for block in json.load(sys.stdin):
         print(json.dumps({"error": repr(error)}))
 `;
 
-const pythonBlocks = blocks("python");
+const pythonBlocks = rowBlocks("python");
 
 describe.skipIf(!requires("notebook"))("every row, value and type comes into Python by", () => {
   let answers: { rows?: SeenRow[]; error?: string }[];

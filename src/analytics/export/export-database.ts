@@ -1,42 +1,71 @@
 import { identifier, literal } from "../../duckdb/sql.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
-import { createDoubleView, createRuns } from "../query/query-views.ts";
+import { createDoubleView, createRuns, createRunsView } from "../query/query-views.ts";
 import { type ExportedAnalytics, writeAnalytics } from "./export-analytics.ts";
 import type { ExportSession } from "./export-session.ts";
+import type { LinkedRuns } from "./linked-rows.ts";
+
+export interface DatabaseParts {
+  readonly onTable?: (table: TableName) => void;
+  /** Puts the tables of trades and the macros into it. */
+  readonly analytics?: ExportedAnalytics | undefined;
+  /** Has it read the files in `tables/` in place of copies of their rows. */
+  readonly views?: LinkedRuns | undefined;
+}
 
 /**
- * Writes a DuckDB database: the tables with their rows, `<table>_f` with doubles where a table has exact columns, and
- * `runs`, one row a run; with analytics also the tables of trades and the macros. Gives each table's rows. The file is closed and whole afterwards, without a log beside it.
+ * The oldest version of DuckDB that reads the file. From this one on a database and its log know each other: somebody who
+ * had the former file open, and goes on writing, makes opening the new one an error, where older ones mix the two.
+ */
+const storageVersion = "v1.4.0";
+/** The smallest there is, so that views, which are a few kilobytes of text, are a small file. */
+const smallBlocks = 16_384;
+
+/**
+ * Writes a DuckDB database: the tables with their rows, or views of them, `<table>_f` with doubles where a table has exact
+ * columns, and `runs`, one row a run; with analytics also the tables of trades and the macros. Gives each table's rows. The
+ * file is closed and whole afterwards, without a log beside it.
  */
 export async function writeDatabase(
   session: ExportSession,
   tables: readonly Table[],
   file: string,
-  onTable?: (table: TableName) => void,
-  analytics?: ExportedAnalytics,
+  { onTable, analytics, views }: DatabaseParts,
 ): Promise<bigint[]> {
   if (analytics !== undefined) await session.makeTradeTables(analytics.instruments);
+  const rowsOf = new Map<Table, string>();
+  for (const table of tables) {
+    rowsOf.set(
+      table,
+      views === undefined ? session.rowsSql(table) : await session.linkedRowsSql(table, views),
+    );
+  }
   return await session.work(async (connection) => {
-    await connection.run(`ATTACH ${literal(file)} AS exported`);
-    const rows: bigint[] = [];
+    const blocks = views === undefined ? "" : `, BLOCK_SIZE ${smallBlocks}`;
+    await connection.run(
+      `ATTACH ${literal(file)} AS exported (STORAGE_VERSION ${literal(storageVersion)}${blocks})`,
+    );
+    const counts: bigint[] = [];
     try {
       // views remember the names they were made with, so all is made as a reader of the file will see it
       await connection.run("USE exported");
-      for (const table of tables) {
+      const { manifests } = session;
+      const fewRuns = manifests.length > 0 && manifests.length <= 100;
+      await (views !== undefined && fewRuns ? createRunsView : createRuns)(connection, manifests);
+      for (const [table, rows] of rowsOf) {
         onTable?.(table.name);
-        const result = await connection.runAndReadAll(
-          `CREATE TABLE ${identifier(table.name)} AS ${session.rowsSql(table)}`,
-        );
-        rows.push(BigInt(String(result.getRows()[0]?.[0])));
+        const kind = views === undefined ? "TABLE" : "VIEW";
+        await connection.run(`CREATE ${kind} ${identifier(table.name)} AS ${rows}`);
+        const counted = await connection.runAndReadAll(`SELECT count(*) FROM ${identifier(table.name)}`);
+        counts.push(BigInt(String(counted.getRows()[0]?.[0])));
         await createDoubleView(connection, table);
       }
-      await createRuns(connection, session.manifests);
       if (analytics !== undefined) await writeAnalytics(connection);
     } finally {
       await connection.run("USE memory");
     }
     await connection.run("CHECKPOINT exported");
     await connection.run("DETACH exported");
-    return rows;
+    return counts;
   });
 }

@@ -16,21 +16,25 @@ export const exportHint = {
  */
 export class ExportFile implements AsyncDisposable {
   readonly file: string;
+  /** What a database that was here leaves beside it, which DuckDB would take for a part of the new one. */
+  readonly #logs: readonly string[];
   /** Where to write. */
   readonly aside: string;
 
-  private constructor(file: string) {
+  private constructor(file: string, logs: readonly string[]) {
     this.file = file;
+    this.#logs = logs;
     this.aside = join(dirname(file), `.${basename(file)}.${randomUUID()}.part`);
   }
 
   /**
    * Throws `invalid_argument` where the file is there already and `force` is not set, where it is in the folder `outside`,
-   * and for what is no file: a folder, a pipe, a device. A link is followed.
+   * and for what is no file: a folder, a pipe, a device. A link is followed. A database's log counts for a file that is there,
+   * also where the database itself is gone.
    */
   static async create(
     named: string,
-    { force, outside }: { readonly force: boolean; readonly outside: string },
+    { force, outside, isDatabase = false }: PlaceOptions,
   ): Promise<ExportFile> {
     const there = await kindOf(named);
     const file = there === "nothing" ? named : await storing(named, () => realpath(named));
@@ -52,9 +56,22 @@ export class ExportFile implements AsyncDisposable {
         hint: "Name another --out, or set --force to replace it.",
       });
     }
+    // one that was opened through a link has its log beside the link
+    const logs = isDatabase ? [...new Set([named, file])].flatMap(logsOf) : [];
+    for (const log of logs) {
+      if (force || (await kindOf(log)) === "nothing") continue;
+      throw new RunvaultError(
+        "invalid_argument",
+        "the log of a database that is gone lies beside the output file",
+        {
+          place: { file: log },
+          hint: "DuckDB would add what is in it to the new one. Name another --out, or set --force to remove it.",
+        },
+      );
+    }
     await refuseInside(file, outside);
     await storing(file, () => makeFolder(dirname(file)));
-    return new ExportFile(file);
+    return new ExportFile(file, logs);
   }
 
   /** Writes pieces, each as soon as it is there. */
@@ -72,6 +89,8 @@ export class ExportFile implements AsyncDisposable {
 
   async putInPlace(): Promise<void> {
     await storing(this.file, async () => {
+      // first: a kill in between loses what was never checkpointed, where the new file with an old log would be wrong
+      for (const log of this.#logs) await rm(log, { force: true });
       await rename(this.aside, this.file);
       await syncFolder(dirname(this.file));
     });
@@ -79,8 +98,22 @@ export class ExportFile implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     // DuckDB has a log beside a database that it did not close
-    for (const rest of [this.aside, `${this.aside}.wal`]) await rm(rest, { force: true });
+    for (const rest of [this.aside, ...logsOf(this.aside)]) await rm(rest, { force: true });
   }
+}
+
+interface PlaceOptions {
+  /** Replaces what is there already. */
+  readonly force: boolean;
+  /** A folder that is no place for files. */
+  readonly outside: string;
+  /** Default false. */
+  readonly isDatabase?: boolean;
+}
+
+/** Where DuckDB writes what it has not yet put into a database: usually, during a checkpoint, and while it recovers. */
+function logsOf(file: string): string[] {
+  return [".wal", ".wal.checkpoint", ".wal.recovery"].map((ending) => `${file}${ending}`);
 }
 
 /** Writes pieces into a new file, `aside`, that is to become `file`. */

@@ -10,11 +10,12 @@ import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import { Limit } from "../query/limit.ts";
 import { type OpenViews, openViews, type ViewOptions } from "../query/open-views.ts";
 import type { ResultColumn } from "../query/query.ts";
-import type { QueryArchive } from "../query/query-views.ts";
+import { noRowsSql, type QueryArchive } from "../query/query-views.ts";
 import type { Shortfall } from "../shortfall.ts";
 import { tradeTableNames } from "../trades/trade-tables.ts";
 import { exportHint } from "./export-file.ts";
 import { columnsSql, type ExportSelection, selectionSql } from "./export-selection.ts";
+import { type LinkedRuns, linkedRows, requireLinked } from "./linked-rows.ts";
 
 export interface SessionOptions extends ViewOptions {
   /** The tables that are to be exported; the others are not looked at. */
@@ -26,13 +27,13 @@ export interface SessionOptions extends ViewOptions {
 export class ExportSession implements AsyncDisposable {
   readonly #views: OpenViews;
   readonly #tables: readonly Table[];
-  readonly #exactTypes: QueryArchive["exactTypes"];
+  readonly #archive: QueryArchive;
   readonly #signal: AbortSignal | undefined;
   readonly selection: ExportSelection;
 
-  private constructor(views: OpenViews, { exactTypes }: QueryArchive, options: SessionOptions) {
+  private constructor(views: OpenViews, archive: QueryArchive, options: SessionOptions) {
     this.#views = views;
-    this.#exactTypes = exactTypes;
+    this.#archive = archive;
     this.#tables = options.tables;
     this.#signal = options.signal;
     this.selection = options.selection;
@@ -78,7 +79,7 @@ export class ExportSession implements AsyncDisposable {
     const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
     const signal = this.#signal;
     await this.work(() =>
-      writeTradeTables(this.#views, this.#exactTypes, tradeTableNames, { instruments, signal }),
+      writeTradeTables(this.#views, this.#archive.exactTypes, tradeTableNames, { instruments, signal }),
     );
   }
 
@@ -88,6 +89,20 @@ export class ExportSession implements AsyncDisposable {
    */
   rowsSql(table: Table, list = columnsSql(table, this.selection.decimals)): string {
     return `SELECT ${list} FROM memory.main.${identifier(table.name)}${selectionSql(table, this.selection)}`;
+  }
+
+  /**
+   * The same rows out of `tables/`, as it is whenever they are read. Throws `incomplete` and `archive_damaged` where that
+   * holds others now.
+   */
+  async linkedRowsSql(table: Table, runs: LinkedRuns): Promise<string> {
+    const rows = linkedRows(this.#archive, this.manifests, table, runs);
+    if (rows !== null) {
+      await this.work((connection) => requireLinked(connection, this.#archive, this.manifests, table, rows));
+    }
+    const relation = rows ?? noRowsSql(table, this.#archive.exactTypes(table.name));
+    const columns = columnsSql(table, this.selection.decimals);
+    return `SELECT ${columns} FROM (${relation})${selectionSql(table, this.selection)}`;
   }
 
   /** Name and type of the columns that a SELECT gives. */

@@ -17,6 +17,7 @@ import { ExportFile } from "./export-file.ts";
 import { type ExportFormat, exportFormats, type Partition, type StreamFormat } from "./export-format.ts";
 import { csvHeader, csvLineSql, lineText, ndjsonLineSql } from "./export-lines.ts";
 import type { ExportSession } from "./export-session.ts";
+import type { LinkedRuns } from "./linked-rows.ts";
 
 export interface ExportTarget {
   readonly format: ExportFormat;
@@ -28,6 +29,8 @@ export interface ExportTarget {
   readonly partition: Partition | null;
   /** Puts the tables of trades and the macros into a database, which has to hold the tables that they read. */
   readonly analytics?: ExportedAnalytics | undefined;
+  /** Has a database read the tables in place of copying them. */
+  readonly views?: LinkedRuns | undefined;
   /** A folder that is no place for files: that of the archive. */
   readonly outside: string;
   /** Called with a table's name before its rows are read. */
@@ -65,11 +68,13 @@ export async function exportTables(
 ): Promise<ExportedFile[]> {
   const { format, out, force, outside, onTable, onWritten, step } = target;
   await using files = new Disposables();
-  const create = async (file: string) => files.use(await ExportFile.create(file, { force, outside }));
+  const isDatabase = format === "duckdb";
+  const create = async (file: string) =>
+    files.use(await ExportFile.create(file, { force, outside, isDatabase }));
   const written: { file: ExportFile; tables: ExportedFile["tables"]; run: RunRef | null }[] = [];
-  if (format === "duckdb") {
+  if (isDatabase) {
     const file = await create(out);
-    const rows = await writeDatabase(session, tables, file.aside, onTable, target.analytics);
+    const rows = await writeDatabase(session, tables, file.aside, target);
     const counted = tables.map(({ name }, index) => ({ table: name, rows: rows[index]! }));
     written.push({ file, tables: counted, run: null });
   } else {

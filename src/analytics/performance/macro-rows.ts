@@ -1,5 +1,6 @@
 import { literal } from "../../duckdb/sql.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import { type Figure, figure, noFigure } from "../figure.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 import type { FigureGroup, MeasuredRun } from "./section.ts";
 import { overTotal } from "./total-views.ts";
@@ -59,6 +60,27 @@ export function doubleText(value: number): string {
 
 export function instantOf(value: unknown): Nanoseconds {
   return BigInt(String(value));
+}
+
+/**
+ * The figure that a row of `performance` and other macros of one figure a row is, with instants by `ns`. Where the row
+ * has an exact `amount`, as text, that is its value.
+ */
+export function figureOf({ value, amount, reason, unit, convention, n, from_ts, to_ts }: MacroRow): Figure {
+  if (value === null) return noFigure(String(reason));
+  const exact = amount === null || amount === undefined ? null : plainDecimal(String(amount));
+  return figure(exact ?? Number(value), {
+    unit: String(unit),
+    convention: String(convention),
+    n: Number(n),
+    from: instantOf(from_ts),
+    to: instantOf(to_ts),
+  });
+}
+
+/** A decimal as DuckDB prints it, without trailing zeros. */
+function plainDecimal(text: string): string {
+  return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
 /** A name for each account, portfolio and currency, and one group of rows each, in the order of the names. */

@@ -1,7 +1,6 @@
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
-import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { formatTime } from "../../model/time.ts";
 import { Limit } from "../query/limit.ts";
@@ -9,7 +8,7 @@ import { type OpenViews, openViews } from "../query/open-views.ts";
 import type { QueryArchive } from "../query/query-views.ts";
 import type { BooksSource } from "../reconcile/check-books.ts";
 import { findFillOrder } from "../reconcile/find-fill-order.ts";
-import { shortfallNotes, type TableOfRun } from "../shortfall.ts";
+import { type LackingTable, refusalOf } from "../require-proven.ts";
 import { createMacros } from "../sql/macros.ts";
 import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
 import { benchmarkBars, requireOverlap, writeBenchmark } from "./benchmark-prices.ts";
@@ -59,7 +58,9 @@ export async function measureRuns(
     threads: 1,
     signal,
   });
-  const refused = allowIncomplete ? null : refusalOf(views, tables);
+  const refused = allowIncomplete
+    ? null
+    : refusalOf(views.shortfall(tables), "figures need rows that are proven");
   if (refused !== null && options.onRefused === undefined) throw refused.error;
   using limit = new Limit(views.connection, undefined, signal);
   try {
@@ -177,31 +178,6 @@ function absenceOf(manifest: Manifest, table: TableName): string | null {
   const state = manifest.tables[table]?.state;
   if (state === undefined) return `${table} was never archived for this run`;
   return state === "ABSENT" ? `the gateway keeps no ${table} of this run` : null;
-}
-
-/** A table of a run that is needed, and of which something is not proven. */
-interface LackingTable extends TableOfRun {
-  readonly state: string;
-}
-
-/** The tables that are not proven, and that they are as an error; null where all are. */
-function refusalOf(
-  views: OpenViews,
-  tables: readonly TableName[],
-): { readonly tables: readonly LackingTable[]; readonly error: RunvaultError } | null {
-  const { withheld, behind, ...rest } = views.shortfall(tables);
-  // what was never archived is told where it is missed
-  const begun = withheld.filter(({ state }) => state !== null);
-  const lacking = [...begun, ...behind].map(({ state, ...table }) => ({ ...table, state: String(state) }));
-  const [first] = lacking;
-  if (first === undefined) return null;
-  const notes = shortfallNotes({ ...rest, runs: 1, withheld: begun, behind, setAside: [], unproven: [] });
-  const run = formatRun({ instanceId: first.instance, runId: first.run });
-  const error = new RunvaultError("incomplete", `figures need rows that are proven: ${notes.join("; ")}`, {
-    place: { instance: first.instance, run: first.run, table: first.table },
-    hint: `\`runvault archive ${run}\` tries again; --allow-incomplete computes them from what there is, and says so.`,
-  });
-  return { tables: lacking, error };
 }
 
 /** That a section's rows are not proven; null where they are. */

@@ -1,15 +1,6 @@
-import { type Figure, figure, noFigure } from "../figure.ts";
 import { benchmarkArguments, benchmarkNotes } from "./benchmark-prices.ts";
 import { flowNotes } from "./flow-notes.ts";
-import {
-  doubleText,
-  groupsOf,
-  instantOf,
-  type MacroRow,
-  macroRows,
-  ns,
-  yearArguments,
-} from "./macro-rows.ts";
+import { doubleText, figureOf, groupsOf, macroRows, ns, yearArguments } from "./macro-rows.ts";
 import type { Section } from "./section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
@@ -47,14 +38,3 @@ export const performanceSection: Section = {
     return { groups, notes: [...(await flowNotes(run)), ...(await benchmarkNotes(run))] };
   },
 };
-
-function figureOf({ value, reason, unit, convention, n, from_ts, to_ts }: MacroRow): Figure {
-  if (value === null) return noFigure(String(reason));
-  return figure(Number(value), {
-    unit: String(unit),
-    convention: String(convention),
-    n: Number(n),
-    from: instantOf(from_ts),
-    to: instantOf(to_ts),
-  });
-}

@@ -1,3 +1,5 @@
+import { executionSection } from "../execution/execution-section.ts";
+import { factorsSection } from "../factors/factors-section.ts";
 import { drawdownsSection } from "./drawdowns-section.ts";
 import { monthlySection } from "./monthly-section.ts";
 import { performanceSection } from "./performance-section.ts";
@@ -12,4 +14,6 @@ export const sections: readonly Section[] = [
   monthlySection,
   rollingSection,
   tradesSection,
+  executionSection,
+  factorsSection,
 ];

@@ -11,7 +11,7 @@ import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
 import { type MoveColumns, type PointColumns, readMoves, readPoints } from "./account-rows.ts";
 import type { BreakLog, Off } from "./break-log.ts";
 import type { Break, Finding } from "./reconcile-report.ts";
-import { type Accounting, type Books, type Costs, type Kept, walkBooks } from "./walk-books.ts";
+import { type Accounting, type Books, type Bridge, type Costs, type Kept, walkBooks } from "./walk-books.ts";
 
 export interface BooksOptions {
   readonly instruments: InstrumentsFile | null;
@@ -56,7 +56,7 @@ const names = [
   ],
   [
     "positions over all venues",
-    "position = Σ bought - Σ sold; where it is 0, position_value and unrealized are 0",
+    "position = Σ bought - Σ sold at all venues; where it is 0, so are position_value and unrealized; from point to point without a fill between them, either moves by Σ position × step of the mark × multiplier",
   ],
 ] as const;
 
@@ -70,9 +70,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   if (points.count === 0) return unread(["there are no equity points"], points, source);
   const missing = (["fills", "events", "bars"] as const).flatMap((table) => lacking(table) ?? []);
   const moves = lacking("events") === null ? await readOwnMoves(source, points) : null;
-  if (moves === null || lacking("fills") !== null || lacking("bars") !== null) {
-    return { ...unread(missing, points, source), moves };
-  }
+  if (lacking("fills") !== null) return { ...unread(missing, points, source), moves };
   const orders: readonly FillOrder[] = options.order === "auto" ? ["trade_id", "key"] : [options.order];
   let best: {
     readonly books: Books;
@@ -82,7 +80,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   } | null = null;
   for (const order of orders) {
     const read = await readBooks(source, points, moves, order, options.instruments);
-    const books = walkBooks({ ...read, points, moves, tolerance: options.tolerance });
+    const books = walkBooks({ ...read, points, moves: moves ?? noMoves, tolerance: options.tolerance });
     const kept = bestKept(books.kept, options.accounting);
     if (best === null || breaksOf(kept) < breaksOf(best.kept)) best = { books, kept, order, read };
     if (breaksOf(kept) === 0) break;
@@ -98,7 +96,15 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   ): Finding => {
     const [name, formula] = names[number - 1]!;
     const first = log.first.map((off) =>
-      breakOf(off, { points, moves, fills, read, scale: books.scale, unitOf, sumOnly: number === 1 }),
+      breakOf(off, {
+        points,
+        moves: moves ?? noMoves,
+        fills,
+        read,
+        scale: books.scale,
+        unitOf,
+        sumOnly: number === 1,
+      }),
     );
     const largest = log.breaks === 0 ? null : formatScaled(log.largest, books.scale);
     return { number, name, formula, rows: log.rows, breaks: log.breaks, largest, notes, first, unchecked };
@@ -120,32 +126,63 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
         ? []
         : [`${books.after} fills and events come after the last point, and are in none`]),
     ]),
-    finding(3, kept.parts, unknown, [
-      `${kept.accounting} accounting${options.accounting === "auto" ? ", found" : ""}`,
-      ...(others.accounting !== kept.accounting && others.parts.breaks < kept.parts.breaks
-        ? [`under ${others.accounting} accounting ${others.parts.breaks} points break`]
-        : []),
-    ]),
-    finding(4, kept.profit, unknown, [
-      kept.costs === "average"
-        ? "average cost, what is closed truncated toward zero at the ninth decimal"
-        : "first in, first out",
-      `fills in the order of ${order === "key" ? "their keys" : "their trade ids"}${options.order === "auto" ? ", found" : ""}`,
-      ...(kept.toldAbove === 0
+    finding(
+      3,
+      kept.parts,
+      unknown,
+      kept.parts.rows === 0
         ? []
         : [
-            `${kept.toldAbove} points are off by the same amount as cash or position value, which checks 1 to 3 tell`,
-          ]),
-    ]),
-    finding(
-      5,
-      books.flat,
-      books.flat.rows === 0 && unknown.length === 0 ? ["there is no point without a position"] : unknown,
-      bridge,
+            `${kept.accounting} accounting${options.accounting === "auto" ? ", found" : ""}`,
+            ...(others.accounting !== kept.accounting && others.parts.breaks < kept.parts.breaks
+              ? [`under ${others.accounting} accounting ${others.parts.breaks} points break`]
+              : []),
+          ],
     ),
+    finding(
+      4,
+      kept.profit,
+      unknown,
+      kept.profit.rows === 0
+        ? []
+        : [
+            kept.costs === "average"
+              ? "average cost, what is closed truncated toward zero at the ninth decimal"
+              : "first in, first out",
+            `fills in the order of ${order === "key" ? "their keys" : "their trade ids"}${options.order === "auto" ? ", found" : ""}`,
+            ...(kept.toldAbove === 0
+              ? []
+              : [
+                  `${kept.toldAbove} points are off by the same amount as cash or position value, which checks 1 to 3 tell`,
+                ]),
+          ],
+    ),
+    finding(5, books.bridge.log, read.unmarked, [...bridge, ...shownNotes(books.bridge, points, fills)]),
   ];
-  const { accounting, costs } = kept;
-  return { findings, points, moves, accounting, costs, order, instruments: read.trades.instruments.taken };
+  const found = kept.parts.rows === 0 ? { accounting: null, costs: null, order: null } : { ...kept, order };
+  const { accounting, costs, order: inOrder } = found;
+  const { taken } = read.trades.instruments;
+  return { findings, points, moves, accounting, costs, order: inOrder, instruments: taken };
+}
+
+/** Where nothing is known of money, none moved. */
+const noMoves: MoveColumns = {
+  ...{ count: 0, scale: 0, amount: [] },
+  ...{ ts: new BigInt64Array(0), seq: new BigInt64Array(0), key: new Int32Array(0) },
+  isTransfer: new Uint8Array(0),
+};
+
+/** What points show of positions where other checks tell that something is off. */
+function shownNotes({ toldAbove, firstTold }: Bridge, points: PointColumns, fills: FillColumns): string[] {
+  if (toldAbove === 0) return [];
+  const note = `${toldAbove} points move as another position would, of which checks 1 to 4 tell`;
+  if (firstTold === null) return [note];
+  const { point, position, shown, filled } = firstTold;
+  const { symbol } = fills.positions[position]!.instrument;
+  const [held, left] = [shown, filled].map((quantity) => formatScaled(quantity, fills.scales.quantity));
+  return [
+    `${note}: the first, equity ${points.seq[point]} at ${formatTime(points.ts[point]!)}, as ${held} ${symbol} would, and the fills leave ${left}`,
+  ];
 }
 
 async function readOwnMoves(source: BooksSource, points: PointColumns): Promise<MoveColumns> {
@@ -194,7 +231,10 @@ interface Read {
   readonly trades: RunTrades;
   readonly fills: FillColumns;
   readonly isKnown: readonly boolean[];
+  readonly isMarked: readonly boolean[];
+  /** Why money is not known, and why positions are not. */
   readonly unknown: readonly string[];
+  readonly unmarked: readonly string[];
   barsOf: RunTrades["barsOf"];
   keyOf(position: number): number;
 }
@@ -202,7 +242,7 @@ interface Read {
 async function readBooks(
   source: BooksSource,
   points: PointColumns,
-  moves: MoveColumns,
+  moves: MoveColumns | null,
   order: FillOrder,
   instruments: InstrumentsFile | null,
 ): Promise<Read> {
@@ -214,16 +254,27 @@ async function readBooks(
     ),
   );
   const unknown: string[] = [];
-  const isKnown = points.keys.map(() => true);
+  const unmarked: string[] = [];
+  const isKnown = points.keys.map(() => moves !== null);
+  const isMarked = points.keys.map(() => true);
+  if (moves === null) unknown.push(source.lacking("events")!);
   const lose = (key: number, reason: string) => {
     if (key >= 0) isKnown[key] = false;
     unknown.push(reason);
   };
+  const loseMark = (key: number, reason: string) => {
+    if (key >= 0) isMarked[key] = false;
+    unmarked.push(reason);
+    lose(key, reason);
+  };
+  const noBars = source.lacking("bars");
+  if (noBars !== null) for (const key of points.keys.keys()) loseMark(key, noBars);
   for (const [position, { instrument }] of fills.positions.entries()) {
     const key = keys[position]!;
     const text = `${instrument.symbol} at ${instrument.venues.join(", ")}`;
-    if (key < 0) lose(key, `there are no equity points in ${instrument.currency} for ${text}`);
-    if ((trades.barsOf(position)?.count ?? 0) === 0) lose(key, `there are no bars of ${text} to mark it to`);
+    if (key < 0) loseMark(key, `there are no equity points in ${instrument.currency} for ${text}`);
+    if (noBars === null && (trades.barsOf(position)?.count ?? 0) === 0)
+      loseMark(key, `there are no bars of ${text} to mark it to`);
   }
   const foreign = new Map<number, { count: number; seq: bigint }>();
   for (let fill = 0; fill < fills.count; fill++) {
@@ -242,9 +293,18 @@ async function readBooks(
     );
   }
   let strays = 0;
-  for (let move = 0; move < moves.count; move++) if (moves.key[move]! < 0) strays++;
+  for (let move = 0; move < (moves?.count ?? 0); move++) if (moves!.key[move]! < 0) strays++;
   if (strays > 0) unknown.push(`${strays} events move money of an account or currency without equity points`);
-  return { trades, fills, isKnown, unknown, barsOf: trades.barsOf, keyOf: (position) => keys[position]! };
+  return {
+    trades,
+    fills,
+    isKnown,
+    isMarked,
+    unknown,
+    unmarked,
+    barsOf: trades.barsOf,
+    keyOf: (position) => keys[position]!,
+  };
 }
 
 function breaksOf({ parts, profit }: Kept): number {

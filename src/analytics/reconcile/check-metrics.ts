@@ -1,16 +1,20 @@
 import { formatTime } from "../../model/time.ts";
-import { keySql, type MoveColumns, type PointColumns } from "./account-rows.ts";
+import { keySql, type PointColumns } from "./account-rows.ts";
 import type { BooksSource } from "./check-books.ts";
+import { type MetricWindow, windowBegin } from "./metric-windows.ts";
 import { type Break, type Finding, mostBreaks } from "./reconcile-report.ts";
-import { type FigureConvention, isSame, knownFigures, type Moments, momentsOf } from "./window-figures.ts";
+import {
+  type FigureConvention,
+  type MeasuredFigure,
+  type MeasuredWindow,
+  type SeriesConvention,
+  WindowFigures,
+  withDdofOf,
+} from "./window-figures.ts";
 
-const minutesOfYear = 525_600;
-const dayNs = 86_400_000_000_000n;
-
-interface MetricRow {
+interface MetricRow extends MetricWindow {
   readonly ts: bigint;
   readonly seq: bigint;
-  readonly key: number;
   readonly name: string;
   readonly value: number;
   readonly window: string;
@@ -18,211 +22,269 @@ interface MetricRow {
 }
 
 /**
- * Check 7: every row of `metrics` against the same figure of the equity points. How the gateway computes is found by
- * search, within what its convention says of ddof and annualising: the convention that most rows of one text agree with
- * is taken for it, and the others are breaks.
+ * Check 7: every row of `metrics` against the same figure of the equity points of its window, as `runvault metrics`
+ * computes it. How the gateway computes is found by search, within what a row's convention says of ddof and annualising.
+ * Rows of one name, kind of window and convention were computed in one way, for the convention is what they say of
+ * themselves: the one that most of them agree with is taken for it, and the others are breaks, even where another way
+ * happens to give their value.
  */
-export async function checkMetrics(
-  source: BooksSource,
-  points: PointColumns | null,
-  moves: MoveColumns | null,
-): Promise<Finding> {
+export async function checkMetrics(source: BooksSource, points: PointColumns | null): Promise<Finding> {
   const head = {
     number: 7,
     name: "reported figures",
     formula: "value = the figure of the equity points of its window",
   };
-  const missing = [
-    source.lacking("metrics") ?? [],
-    source.lacking("equity") ?? [],
-    source.lacking("events") ?? [],
-  ].flat();
-  if (missing.length > 0 || points === null || moves === null) {
+  const missing = (["metrics", "equity", "events"] as const).flatMap((table) => source.lacking(table) ?? []);
+  if (missing.length > 0 || points === null || points.count === 0) {
     const unchecked = missing.length > 0 ? missing : ["there are no equity points"];
     return { ...head, rows: 0, breaks: 0, largest: null, notes: [], first: [], unchecked };
   }
-  const rows = await readMetrics(source, points);
-  const series = points.keys.map((_, key) => seriesOf(points, moves, key));
-  const unchecked: string[] = [];
-  const strange = new Map<string, number>();
-  const known = rows.filter(({ name, key, window }) => {
-    const isKnown = knownFigures.has(name) && key >= 0 && ["run", "day", "month"].includes(window);
-    if (!isKnown) strange.set(`${name} of a ${window}`, (strange.get(`${name} of a ${window}`) ?? 0) + 1);
-    return isKnown;
+  const { rows, unchecked: odd } = await readMetrics(source, points);
+  const unchecked = [...odd];
+  const figures = new FoundFigures(new WindowFigures(source, points.keys));
+  const usual = await figures.of(rows, seriesConventions[0]!, usualPeriods[0]!);
+  const known = rows.filter((row) => {
+    const figure = usual.get(row)?.get(row.name);
+    return figure !== undefined && figure.reason !== "no benchmark";
   });
-  for (const [what, count] of strange) unchecked.push(`${count} rows of ${what} are not recomputed`);
-  const notes: string[] = [];
+  const unknown = Map.groupBy(
+    rows.filter((row) => !known.includes(row)),
+    ({ name, key }) => (key < 0 ? "an account or currency without equity points" : JSON.stringify(name)),
+  );
+  for (const [what, own] of unknown)
+    unchecked.push(`${own.length} rows of ${what} are not recomputed, the first with seq ${own[0]!.seq}`);
+  const groups = [
+    ...Map.groupBy(known, (row) => JSON.stringify([row.convention, row.name, row.window])).values(),
+  ].map((own) => new Group(own));
+  await search(groups, figures);
   const first: Break[] = [];
   let breaks = 0;
   let largest: number | null = null;
-  const figures = new WindowFigures(series);
-  for (const [text, own] of Map.groupBy(known, ({ convention }) => convention)) {
-    const all = conventions();
-    const stated = all.filter((one) => isStated(text, one));
-    if (stated.length === 0) {
+  for (const group of groups) {
+    if (group.best === null) {
+      const { name, convention } = group.rows[0]!;
       unchecked.push(
-        `the convention of ${own.length} rows is none that was searched: ${JSON.stringify(text)}`,
+        `the convention of ${group.rows.length} rows of ${name} is none that was searched: ${JSON.stringify(convention)}`,
       );
       continue;
     }
-    let best: { readonly convention: FigureConvention; readonly wrong: readonly MetricRow[] } | null = null;
-    for (const convention of stated) {
-      const wrong = own.filter((row) => !isSame(figures.of(row, convention), row.value));
-      if (best === null || wrong.length < best.wrong.length) best = { convention, wrong };
-      if (wrong.length === 0) break;
-    }
-    const { convention, wrong } = best!;
-    notes.push(
-      `${own.length - wrong.length} of ${own.length} rows agree with: ${conventionText(convention)}`,
-    );
-    breaks += wrong.length;
-    for (const row of wrong) {
-      const expected = figures.of(row, convention);
-      const off = row.value - expected;
+    for (const { row, expected } of group.best.wrong) {
+      breaks++;
+      const off = expected.value === null ? Number.NaN : row.value - expected.value;
       if (Number.isFinite(off) && (largest === null || Math.abs(off) > Math.abs(largest))) largest = off;
-      if (first.length === mostBreaks) continue;
-      const other = all.find((one) => isSame(figures.of(row, one), row.value));
-      const but = other === undefined ? "" : `; it is that with ${differenceText(other, convention)}`;
-      first.push({
-        at: formatTime(row.ts),
-        amount: Number.isFinite(off) ? String(off === 0 ? 0 : off) : null,
-        unit: "",
-        what: `${row.name} of the ${row.window} is not ${Number.isFinite(expected) ? expected : "a number by the equity points"}${but}`,
-        rows: [{ table: "metrics", seq: String(row.seq) }],
-        moreRows: 0,
-      });
+      first.push(breakOf(row, expected, off, group.others.get(row), group.best.convention));
     }
   }
+  first.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
   return {
     ...head,
     rows: known.length,
     breaks,
     largest: largest === null ? null : String(largest),
-    notes,
-    first,
+    notes: conventionNotes(groups),
+    first: first.slice(0, mostBreaks),
     unchecked,
   };
 }
 
-async function readMetrics(source: BooksSource, { keys }: PointColumns): Promise<MetricRow[]> {
+interface Wrong {
+  readonly row: MetricRow;
+  readonly expected: MeasuredFigure;
+}
+
+/** Rows that say of themselves that they were computed in one way. */
+class Group {
+  readonly rows: readonly MetricRow[];
+  best: { readonly convention: FigureConvention; readonly wrong: readonly Wrong[] } | null = null;
+  /** Of rows that are wrong: another convention that gives their value. */
+  readonly others = new Map<MetricRow, FigureConvention>();
+
+  constructor(rows: readonly MetricRow[]) {
+    this.rows = rows;
+  }
+
+  /** Whether no other convention can have more rows agree, and what else gives the wrong ones' values is known. */
+  get isSettled(): boolean {
+    if (this.best === null) return false;
+    const { wrong } = this.best;
+    return wrong.length === 0 || (this.#hasMajority && this.open.every((row) => this.others.has(row)));
+  }
+
+  get #hasMajority(): boolean {
+    return this.best !== null && this.best.wrong.length * 2 < this.rows.length;
+  }
+
+  /** Rows that it still matters to measure. */
+  get open(): readonly MetricRow[] {
+    if (!this.#hasMajority) return this.rows;
+    return this.best!.wrong.map(({ row }) => row).slice(0, mostBreaks);
+  }
+
+  /** Takes up what rows come to under a convention. */
+  take(convention: FigureConvention, measured: ReadonlyMap<MetricRow, MeasuredWindow>): void {
+    const isWhole = this.rows.every((row) => measured.has(row));
+    const wrong: Wrong[] = [];
+    for (const row of this.rows) {
+      const figure = measured.get(row)?.get(row.name);
+      if (figure === undefined) continue;
+      const expected = withDdofOf(row.name, figure, convention.ddof);
+      if (!isSame(expected.value ?? Number.NaN, row.value)) wrong.push({ row, expected });
+      else if (!this.others.has(row)) this.others.set(row, convention);
+    }
+    if (!isWhole || !isStated(this.rows[0]!.convention, convention)) return;
+    if (this.best === null || wrong.length < this.best.wrong.length) this.best = { convention, wrong };
+  }
+}
+
+/** The windows of rows measured under conventions, each window once. */
+class FoundFigures {
+  readonly #figures: WindowFigures;
+
+  constructor(figures: WindowFigures) {
+    this.#figures = figures;
+  }
+
+  async of(
+    rows: readonly MetricRow[],
+    convention: SeriesConvention,
+    periods: number,
+  ): Promise<ReadonlyMap<MetricRow, MeasuredWindow>> {
+    const own = [
+      ...Map.groupBy(
+        rows.filter(({ key }) => key >= 0),
+        ({ key, from, to }) => `${key} ${from} ${to}`,
+      ).values(),
+    ];
+    const windows = own.map(([row]) => row!);
+    const measured = await this.#figures.of(windows, convention, periods);
+    return new Map(own.flatMap((same, window) => same.map((row) => [row, measured[window]!] as const)));
+  }
+}
+
+/** Tries conventions, the usual ones first, until no row asks for another. */
+async function search(groups: readonly Group[], figures: FoundFigures): Promise<void> {
+  for (const [place, series] of seriesConventions.entries()) {
+    for (const periods of periodsOf(groups)) {
+      const open = groups.filter((group) => !group.isSettled);
+      if (open.length === 0) return;
+      const wanting = open.filter((group) => {
+        const stated = statedPeriods(group.rows[0]!.convention);
+        return (
+          stated === periods ||
+          (place === 0 || group.best === null ? stated === undefined : periods === usualPeriods[0])
+        );
+      });
+      if (wanting.length === 0) continue;
+      const measured = await figures.of(
+        wanting.flatMap((group) => group.open),
+        series,
+        periods,
+      );
+      for (const group of wanting)
+        for (const ddof of [1, 0] as const) group.take({ ...series, periods, ddof }, measured);
+    }
+  }
+}
+
+/** Periods that rows state, and the usual ones. */
+function periodsOf(groups: readonly Group[]): readonly number[] {
+  const stated = groups.flatMap(({ rows }) => statedPeriods(rows[0]!.convention) ?? []);
+  return [...new Set([...stated, ...usualPeriods])];
+}
+
+async function readMetrics(
+  source: BooksSource,
+  { keys }: PointColumns,
+): Promise<{ readonly rows: MetricRow[]; readonly unchecked: readonly string[] }> {
   await source.showOnly("metrics", source.run);
   const sql = `SELECT CAST(epoch_ns(ts_event) AS BIGINT), CAST(seq AS BIGINT), ${keySql(keys)}, name, value, "window", convention FROM metrics`;
   const result = await source.connection.runAndReadAll(sql);
-  return result.getRows().map(([ts, seq, key, name, value, window, convention]) => ({
-    ts: BigInt(String(ts)),
-    seq: BigInt(String(seq)),
-    key: Number(key),
-    name: String(name),
-    value: value === null ? Number.NaN : Number(value),
-    window: String(window),
-    convention: String(convention),
-  }));
-}
-
-/** One account's equity as doubles, with what flowed since the point before. */
-interface Series {
-  readonly ts: BigInt64Array;
-  readonly equity: Float64Array;
-  readonly flows: Float64Array;
-  /** Deposits before the first point. */
-  readonly deposited: number;
-}
-
-function seriesOf(points: PointColumns, moves: MoveColumns, key: number): Series {
-  let count = 0;
-  for (let point = 0; point < points.count; point++) if (points.key[point] === key) count++;
-  const series = {
-    ts: new BigInt64Array(count),
-    equity: new Float64Array(count),
-    flows: new Float64Array(count),
-    deposited: 0,
-  };
-  const [ofPoint, ofMove] = [10 ** points.scale, 10 ** moves.scale];
-  let [at, move] = [0, 0];
-  for (let point = 0; point < points.count; point++) {
-    if (points.key[point] !== key) continue;
-    let flow = 0n;
-    for (; move < moves.count && moves.ts[move]! <= points.ts[point]!; move++) {
-      if (moves.key[move] === key && moves.isTransfer[move] === 1) flow += moves.amount[move]!;
+  const strange = new Map<string, number>();
+  const rows = result.getRows().flatMap(([at, seq, key, name, value, named, convention]): MetricRow[] => {
+    const [ts, window] = [BigInt(String(at)), String(named)];
+    const from = windowBegin(window, ts);
+    if (from === undefined) {
+      strange.set(window, (strange.get(window) ?? 0) + 1);
+      return [];
     }
-    series.ts[at] = points.ts[point]!;
-    series.equity[at] = Number(points.equity[point]!) / ofPoint;
-    if (at === 0) series.deposited = Number(flow) / ofMove;
-    else series.flows[at] = Number(flow) / ofMove;
-    at++;
-  }
-  return series;
+    return [
+      {
+        ...{ ts, window, from, key: Number(key), to: from === null ? null : ts },
+        seq: BigInt(String(seq)),
+        name: String(name),
+        value: value === null ? Number.NaN : Number(value),
+        convention: String(convention),
+      },
+    ];
+  });
+  const unchecked = [...strange].map(
+    ([window, count]) => `${count} rows have a window that is not known: ${JSON.stringify(window)}`,
+  );
+  return { rows, unchecked };
 }
 
-/** Figures of windows, each window gone over once for each way to cut it. */
-class WindowFigures {
-  readonly #series: readonly Series[];
-  readonly #known = new Map<string, Moments>();
-
-  constructor(series: readonly Series[]) {
-    this.#series = series;
-  }
-
-  of(row: MetricRow, convention: FigureConvention): number {
-    const { edge, base, flows } = convention;
-    const name = `${row.key} ${row.window} ${row.window === "run" ? "" : row.ts} ${edge} ${base} ${flows}`;
-    const moments = this.#known.get(name) ?? this.#momentsOf(row, convention);
-    this.#known.set(name, moments);
-    return knownFigures.get(row.name)!(moments, convention);
-  }
-
-  #momentsOf({ key, ts: end, window }: MetricRow, { edge, base, flows }: FigureConvention): Moments {
-    const { ts, equity, flows: flowed, deposited } = this.#series[key]!;
-    const isBefore = (point: bigint, limit: bigint) => (edge === "(]" ? point <= limit : point < limit);
-    const cut = (limit: bigint) => {
-      let [low, high] = [0, ts.length];
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if (isBefore(ts[middle]!, limit)) low = middle + 1;
-        else high = middle;
-      }
-      return low;
-    };
-    let from = window === "run" ? 0 : cut(beginOf(end, window));
-    const to = window === "run" ? ts.length : cut(end);
-    let start = from === 0 ? deposited : equity[from - 1]!;
-    if (base === "first" && from < to) start = equity[from++]!;
-    const own = equity.subarray(from, to);
-    return momentsOf(start, own, flows ? flowed.subarray(from, to) : null);
-  }
+function breakOf(
+  row: MetricRow,
+  expected: MeasuredFigure,
+  off: number,
+  other: FigureConvention | undefined,
+  own: FigureConvention,
+): Break {
+  const is = expected.value === null ? `a figure that there is: ${expected.reason}` : String(expected.value);
+  const but = other === undefined ? "" : `; it is that with ${differenceText(other, own)}`;
+  return {
+    at: formatTime(row.ts),
+    amount: Number.isFinite(off) ? String(off === 0 ? 0 : off) : null,
+    unit: "",
+    what: `${row.name} of the ${row.window} is not ${is}${but}`,
+    rows: [{ table: "metrics", seq: String(row.seq) }],
+    moreRows: 0,
+  };
 }
 
-/** Where the window of a day or month that ends at an instant begins. */
-function beginOf(end: bigint, window: string): bigint {
-  if (window === "day") return end - dayNs;
-  const date = new Date(Number((end - 1n) / 1_000_000n));
-  return BigInt(Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1)) * 1_000_000n;
+/** The conventions that were found, with how many rows agree. */
+function conventionNotes(groups: readonly Group[]): string[] {
+  const found = groups.flatMap(({ best, rows }) => (best === null ? [] : [{ ...best, rows }]));
+  return [...Map.groupBy(found, ({ convention }) => conventionText(convention))].map(([text, own]) => {
+    const rows = own.reduce((sum, { rows: all }) => sum + all.length, 0);
+    const wrong = own.reduce((sum, one) => sum + one.wrong.length, 0);
+    return `${rows - wrong} of ${rows} rows agree with: ${text}`;
+  });
 }
 
 /** The usual one first: where several agree with the same rows, it is taken. */
-function conventions(): FigureConvention[] {
-  const found: FigureConvention[] = [];
-  for (const edge of ["(]", "[)"] as const)
-    for (const base of ["before", "first"] as const)
-      for (const flows of [true, false])
-        for (const ddof of [1, 0] as const)
-          for (const periods of [minutesOfYear, 252, 365, 8760, 252 * 390])
-            found.push({ edge, base, flows, ddof, periods });
-  return found;
+const seriesConventions: readonly SeriesConvention[] = (["bars", "utc"] as const).flatMap((session) =>
+  (["(]", "[)"] as const).flatMap((edge) =>
+    (["before", "first"] as const).flatMap((base) =>
+      [true, false].map((flows) => ({ edge, base, flows, session })),
+    ),
+  ),
+);
+
+/** Minutes of a year, trading days, days, hours, trading minutes. */
+const usualPeriods: readonly number[] = [525_600, 252, 365, 8_760, 252 * 390];
+
+function statedPeriods(text: string): number | undefined {
+  const stated = /(?:√|sqrt\(?) ?(\d+)/.exec(text)?.[1];
+  return stated === undefined ? undefined : Number(stated);
 }
 
 /** Whether a convention is none that a text speaks against. */
 function isStated(text: string, { ddof, periods }: FigureConvention): boolean {
-  const statedDdof = /\bddof ?=? ?(\d)/.exec(text)?.[1];
-  const statedPeriods = /(?:√|sqrt\(?) ?(\d+)/.exec(text)?.[1];
-  return (
-    (statedDdof === undefined || Number(statedDdof) === ddof) &&
-    (statedPeriods === undefined || Number(statedPeriods) === periods)
-  );
+  const stated = /\bddof ?=? ?(\d)/.exec(text)?.[1];
+  return (stated === undefined || Number(stated) === ddof) && (statedPeriods(text) ?? periods) === periods;
 }
 
-function conventionText({ edge, base, flows, ddof, periods }: FigureConvention): string {
-  return `window ${edge}, base ${base === "before" ? "the point before it" : "its first point"}, ${flows ? "flows taken off" : "flows left in"}, ddof ${ddof}, P ${periods}`;
+function conventionText({ edge, base, flows, ddof, periods, session }: FigureConvention): string {
+  const parts = [
+    `window ${edge}`,
+    `base ${base === "before" ? "the point before it" : "its first point"}`,
+    flows ? "flows taken off" : "flows left in",
+    `returns of ${session === "bars" ? "points" : "days"}`,
+    `ddof ${ddof}`,
+    `P ${periods}`,
+  ];
+  return parts.join(", ");
 }
 
 function differenceText(other: FigureConvention, own: FigureConvention): string {
@@ -230,8 +292,15 @@ function differenceText(other: FigureConvention, own: FigureConvention): string 
     ...(other.edge === own.edge ? [] : [`window ${other.edge}`]),
     ...(other.base === own.base ? [] : [`base ${other.base}`]),
     ...(other.flows === own.flows ? [] : [other.flows ? "flows taken off" : "flows left in"]),
+    ...(other.session === own.session ? [] : [`returns of ${other.session === "bars" ? "points" : "days"}`]),
     ...(other.ddof === own.ddof ? [] : [`ddof ${other.ddof}`]),
     ...(other.periods === own.periods ? [] : [`P ${other.periods}`]),
   ];
   return parts.join(", ");
+}
+
+/** Whether two ways of adding up the same doubles may have led to these. */
+function isSame(a: number, b: number): boolean {
+  if (Number.isNaN(a) || Number.isNaN(b)) return Number.isNaN(a) && Number.isNaN(b);
+  return a === b || Math.abs(a - b) <= Math.max(1e-9 * Math.max(Math.abs(a), Math.abs(b)), 1e-12);
 }

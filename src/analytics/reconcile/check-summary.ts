@@ -1,8 +1,10 @@
 import { z } from "zod";
 import { decimalSql } from "../../duckdb/exact-vector.ts";
+import { literal } from "../../duckdb/sql.ts";
 import { formatScaled } from "../../model/fixed-point.ts";
 import { parseJson } from "../../model/outside-json.ts";
 import { exactType } from "../../model/profile/exact-types.ts";
+import type { TableName } from "../../model/profile/table.ts";
 import { formatTime } from "../../model/time.ts";
 import { type Exact, exactOf } from "../instruments/instrument.ts";
 import type { MoveColumns, PointColumns } from "./account-rows.ts";
@@ -25,7 +27,21 @@ const summarySchema = z.object({
   fills: count,
 });
 
+/** Decimals that every amount of the summary and the tables has at most. */
 const common = 38;
+
+function atCommon({ value, scale }: Exact): bigint {
+  return value * 10n ** BigInt(common - scale);
+}
+
+/** A field of the summary beside what a table comes to, with `common` decimals. */
+interface Compared {
+  readonly field: "orders" | "fills" | "fees" | "final_equity" | "initial_equity";
+  readonly reported: bigint;
+  readonly found: bigint;
+  readonly unit: string;
+  readonly table: TableName;
+}
 
 /** Check 8: the run's summary document against its tables. */
 export async function checkSummary(
@@ -53,70 +69,42 @@ export async function checkSummary(
   const read = summaryOf(document);
   if (read === null) return nothing(["the summary document is not as the interface has it"]);
   const unchecked: string[] = [];
-  const compared: {
-    readonly field: keyof typeof read;
-    readonly reported: bigint;
-    readonly found: bigint;
-    readonly unit: string;
-    readonly table: string;
-  }[] = [];
-  const scaled = ({ value, scale }: Exact) => value * 10n ** BigInt(common - scale);
-  const one = 10n ** BigInt(common);
+  const compared: Compared[] = [];
+  const compare = (field: Compared["field"], found: Exact, unit: string, table: TableName) => {
+    compared.push({
+      field,
+      reported: atCommon(signedExact(read[field])),
+      found: atCommon(found),
+      unit,
+      table,
+    });
+  };
   const { currency } = read;
-  const counted = async (sql: string) =>
-    BigInt(String((await source.connection.runAndReadAll(sql)).getRows()[0]![0] ?? 0));
-  const lacks = (table: "orders" | "fills" | "equity" | "events") => {
+  const value = async (table: TableName, sql: string) => {
+    await source.showOnly(table, source.run);
+    const found = await source.connection.runAndReadAll(`SELECT CAST(${sql} AS VARCHAR) FROM ${table}`);
+    return signedExact(String(found.getRows()[0]![0]));
+  };
+  const lacks = (table: TableName) => {
     const why = source.lacking(table);
     if (why !== null) unchecked.push(why);
     return why !== null;
   };
-  if (!lacks("orders")) {
-    await source.showOnly("orders", source.run);
-    const found = await counted("SELECT count(*) FILTER (kind = 'SUBMITTED') FROM orders");
-    compared.push({
-      field: "orders",
-      reported: BigInt(read.orders) * one,
-      found: found * one,
-      unit: "orders",
-      table: "orders",
-    });
-  }
+  if (!lacks("orders"))
+    compare("orders", await value("orders", "count(*) FILTER (kind = 'SUBMITTED')"), "orders", "orders");
   if (!lacks("fills")) {
-    await source.showOnly("fills", source.run);
-    const found = await counted("SELECT count(*) FROM fills");
-    compared.push({
-      field: "fills",
-      reported: BigInt(read.fills) * one,
-      found: found * one,
-      unit: "fills",
-      table: "fills",
-    });
+    compare("fills", await value("fills", "count(*)"), "fills", "fills");
     const { scale } = exactType(source.exactTypes("fills"), "fee");
-    const wide = decimalSql({ precision: 38, scale });
-    const currencySql = `fee_currency = '${currency.replaceAll("'", "''")}'`;
-    const fees = await source.connection.runAndReadAll(
-      `SELECT CAST(coalesce(sum(CAST(fee AS ${wide})) FILTER (${currencySql}), 0) AS VARCHAR) FROM fills`,
-    );
-    compared.push({
-      field: "fees",
-      reported: scaled(signedExact(read.fees)),
-      found: scaled(signedExact(String(fees.getRows()[0]![0]))),
-      unit: currency,
-      table: "fills",
-    });
+    const fee = `CAST(fee AS ${decimalSql({ precision: 38, scale })})`;
+    const own = `fee_currency = ${literal(currency)}`;
+    compare("fees", await value("fills", `coalesce(sum(${fee}) FILTER (${own}), 0)`), currency, "fills");
   }
   const ends = points === null ? null : endsOf(points, read);
   if (points === null || ends === null)
     unchecked.push(`there are no equity points of ${read.account}/${read.portfolio} in ${currency}`);
   else {
-    const last = points.equity[ends.last]! * 10n ** BigInt(common - points.scale);
-    compared.push({
-      field: "final_equity",
-      reported: scaled(signedExact(read.final_equity)),
-      found: last,
-      unit: currency,
-      table: "equity",
-    });
+    const { scale } = points;
+    compare("final_equity", { value: points.equity[ends.last]!, scale }, currency, "equity");
     if (moves === null) unchecked.push("the deposits before the first point are not known");
     else {
       let deposited = 0n;
@@ -124,17 +112,10 @@ export async function checkSummary(
         if (moves.isTransfer[move] === 1 && moves.key[move] === points.key[ends.first])
           deposited += moves.amount[move]!;
       }
-      const found = deposited * 10n ** BigInt(common - moves.scale);
-      compared.push({
-        field: "initial_equity",
-        reported: scaled(signedExact(read.initial_equity)),
-        found,
-        unit: currency,
-        table: "events",
-      });
+      compare("initial_equity", { value: deposited, scale: moves.scale }, currency, "events");
     }
   }
-  const allowed = tolerance === null ? 0n : scaled(tolerance);
+  const allowed = tolerance === null ? 0n : atCommon(tolerance);
   const wrong = compared.filter(({ reported, found }) => size(reported - found) > allowed);
   const at = ends === null || points === null ? 0n : points.ts[ends.last]!;
   const first = wrong.map(

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import { plainJsonSchema } from "../../model/yaml/json-schema.ts";
 
 const amount = z
   .string()
@@ -65,11 +64,6 @@ export type Break = Readonly<z.output<typeof breakSchema>>;
 export type Check = Readonly<z.output<typeof checkSchema>>;
 export type ReconciledRun = Readonly<z.output<typeof runSchema>>;
 export type ReconcileReport = Readonly<z.output<typeof reconcileReportSchema>>;
-
-/** The JSON Schema of the report. */
-export function reconcileJsonSchema(): unknown {
-  return plainJsonSchema(reconcileReportSchema);
-}
 
 /** Breaks that a check lists. */
 export const mostBreaks = 20;

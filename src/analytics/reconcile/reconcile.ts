@@ -1,21 +1,21 @@
 import type { Archive } from "../../archive/archive.ts";
-import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { openArchiveSource } from "../../archive/read/archive-source.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { formatScaled } from "../../model/fixed-point.ts";
 import type { TableName } from "../../model/profile/table.ts";
-import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
-import { nearestName } from "../../model/text/nearest-name.ts";
 import { openViews } from "../query/open-views.ts";
 import type { Shortfall } from "../shortfall.ts";
 import { type BooksOptions, type BooksSource, checkBooks } from "./check-books.ts";
 import { checkMetrics } from "./check-metrics.ts";
 import { checkOrders } from "./check-orders.ts";
 import { checkSummary } from "./check-summary.ts";
+import { manifestOf, requireProvenBooks, whyLacking } from "./proven-tables.ts";
 import { judged, type ReconciledRun, type ReconcileReport, verdictOf } from "./reconcile-report.ts";
 
 export interface ReconcileOptions extends BooksOptions {
+  /** Rows that are not proven, in place of an error. */
+  readonly allowIncomplete?: boolean;
   readonly memoryLimitMb: number;
   readonly signal?: AbortSignal;
 }
@@ -41,12 +41,13 @@ export async function reconcile(
   options: ReconcileOptions,
 ): Promise<{ readonly report: ReconcileReport; readonly shortfall: Shortfall }> {
   const manifests = await Promise.all(runs.map((run) => manifestOf(archive, run)));
-  for (const manifest of manifests) requireProven(manifest);
+  if (!options.allowIncomplete)
+    for (const manifest of manifests) requireProvenBooks(manifest, reconciledTables);
   const { memoryLimitMb, signal } = options;
   // one thread: the pass is what takes the time, and statistics come out the same every time
   await using views = await openViews(archive, {
     readManifests: async () => manifests,
-    allowIncomplete: false,
+    allowIncomplete: options.allowIncomplete ?? false,
     memoryLimitMb,
     threads: 1,
     signal,
@@ -63,14 +64,14 @@ export async function reconcile(
         connection: views.connection,
         showOnly: (name, of) => views.showOnly(name, of),
         exactTypes: (table) => archive.exactTypes(table),
-        lacking: (table) => lacking(manifest, table),
+        lacking: (table) => whyLacking(manifest, table),
       };
       const books = await checkBooks(source, options);
       const { points, moves } = books;
       const findings = [
         ...books.findings,
         await checkOrders(source),
-        await checkMetrics(source, points, moves),
+        await checkMetrics(source, points),
         await checkSummary(
           source,
           await documents.document(run, "summary"),
@@ -99,42 +100,4 @@ export async function reconcile(
     throw await views.errorOf(error);
   }
   return { report: { version: 1, runs: reconciled }, shortfall: views.shortfall(reconciledTables) };
-}
-
-async function manifestOf(archive: Archive, run: RunRef): Promise<Manifest> {
-  const manifest = await archive.manifest(run);
-  if (manifest !== null) return manifest;
-  const names = (await archive.manifests()).map(({ instanceId, runId }) => formatRun({ instanceId, runId }));
-  const near = nearestName(formatRun(run), names);
-  throw new RunvaultError("invalid_argument", `the archive has no run ${formatRun(run)}`, {
-    place: { instance: run.instanceId, run: run.runId },
-    hint:
-      near === null
-        ? "`runvault runs` lists what it has."
-        : `Did you mean ${near}? \`runvault runs\` lists what the archive has.`,
-  });
-}
-
-/** Why a table's rows cannot be relied on; null where they can. */
-function lacking({ tables }: Manifest, table: TableName): string | null {
-  const entry = tables[table];
-  if (entry === undefined) return `${table} was not archived`;
-  return entry.proven?.state === "ABSENT" ? `${table} is absent: the gateway does not have it` : null;
-}
-
-/** Books of which rows may be missing do not balance, and nobody could tell why. */
-function requireProven({ instanceId, runId, tables }: Manifest): void {
-  const names = reconciledTables.filter(
-    (table) => tables[table] !== undefined && tables[table].proven === null,
-  );
-  const [table] = names;
-  if (table === undefined) return;
-  throw new RunvaultError(
-    "incomplete",
-    `nothing is proven of ${names.join(", ")} of ${formatRun({ instanceId, runId })}: its books cannot be reconciled`,
-    {
-      place: { instance: instanceId, run: runId, table },
-      hint: "`runvault runs` says why; archive the run again.",
-    },
-  );
 }

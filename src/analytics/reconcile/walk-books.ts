@@ -1,3 +1,4 @@
+import { divideHalfEven } from "../../model/fixed-point.ts";
 import { AverageCostPosition } from "../trades/average-cost.ts";
 import type { BarColumns } from "../trades/bar-columns.ts";
 import { FifoPosition } from "../trades/fifo-position.ts";
@@ -30,11 +31,33 @@ export interface Books {
   readonly sum: BreakLog;
   readonly equity: BreakLog;
   readonly kept: readonly Kept[];
-  readonly flat: BreakLog;
+  readonly bridge: Bridge;
   /** Points at which an open position was marked to its last fill, for its bars begin later. */
   readonly markedAtFill: number;
   /** Fills and events behind the last point, which nothing reported says anything of. */
   readonly after: number;
+}
+
+/** What the rows say of positions, without cash, costs, fees or transfers. */
+export interface Bridge {
+  /** Points without a position, and points behind another without a fill between, whose difference shows what is held. */
+  readonly log: BreakLog;
+  /** Of the points: those at which the fills leave no position. */
+  flat: number;
+  /** Points that show another position than the fills come to, where checks 1 to 4 tell already that something is off. */
+  toldAbove: number;
+  /** The first of these. */
+  firstTold: ShownPosition | null;
+}
+
+/** A position that two points show, of a series with one instrument. */
+export interface ShownPosition {
+  /** By index. */
+  readonly point: number;
+  readonly position: number;
+  /** Signed, in units of the fills' quantities, rounded half-even. */
+  readonly shown: bigint;
+  readonly filled: bigint;
 }
 
 export interface BooksWalk {
@@ -46,6 +69,8 @@ export interface BooksWalk {
   keyOf(position: number): number;
   /** By key: whether money can be told from the rows. */
   readonly isKnown: readonly boolean[];
+  /** By key: whether positions can be valued, whatever is known of money. */
+  readonly isMarked: readonly boolean[];
   /** In money; null is zero, and for inverse contracts one unit of the ninth decimal a fill. */
   readonly tolerance: { readonly value: bigint; readonly scale: number } | null;
 }
@@ -60,12 +85,14 @@ const bookedDecimals = 9;
  * - `equity`: neither equity nor cash + position_value is what the rows before it come to.
  * - `parts`: cash and position_value are both wrong. Where one alone is, so is their sum, which `equity` tells.
  * - `profit`: unrealized is off by another amount than position_value, or realized by another than cash.
- * - `flat`: a point at which the fills leave no position, and position_value or unrealized is not zero.
+ * - `bridge`: a point at which the fills leave no position, and position_value or unrealized is not zero; or that differs
+ *   from the one before, without a fill between them, by another amount than the positions from fills times the step of
+ *   their marks. Where money is known, the checks above tell the second, too, and it is only noted.
  *
  * So nothing that is off goes untold, and nothing is told by two for being the same amount.
  */
 export function walkBooks(walk: BooksWalk): Books {
-  const { points, moves, isKnown, tolerance } = walk;
+  const { points, moves, isKnown, isMarked, tolerance } = walk;
   const scale = Math.max(walk.fills.scales.money, points.scale, moves.scale, tolerance?.scale ?? 0);
   const fills = { ...walk.fills, scales: { ...walk.fills.scales, money: scale } };
   const up = (from: number) => 10n ** BigInt(scale - from);
@@ -74,6 +101,7 @@ export function walkBooks(walk: BooksWalk): Books {
   const states = points.keys.map(() => new AccountState());
   const positions = fills.positions.map(({ instrument }, position) => {
     const state = new HeldPosition(
+      position,
       fills,
       valuationOf(instrument, fills.scales),
       walk.barsOf(position),
@@ -91,7 +119,8 @@ export function walkBooks(walk: BooksWalk): Books {
       toldAbove: 0,
     })),
   );
-  const [sum, equity, flat] = [new BreakLog(), new BreakLog(), new BreakLog()];
+  const [sum, equity] = [new BreakLog(), new BreakLog()];
+  const bridge: Bridge = { log: new BreakLog(), flat: 0, toldAbove: 0, firstTold: null };
   let markedAtFill = 0;
   let [fill, move] = [0, 0];
   for (let point = 0; point < points.count; point++) {
@@ -126,7 +155,6 @@ export function walkBooks(walk: BooksWalk): Books {
     const unsummed = shown.equity - shown.cash - shown.value;
     sum.rows++;
     sum.add(name, point, off(unsummed), "equity is not cash + position_value");
-    if (!isKnown[key]) continue;
 
     let [value, flow, isFlat, isAtFill] = [0n, 0n, true, false];
     const cost = { average: 0n, fifo: 0n };
@@ -140,6 +168,32 @@ export function walkBooks(walk: BooksWalk): Books {
       isFlat = false;
       isAtFill ||= position.isMarkedAtFill;
     }
+    if (isFlat) {
+      bridge.flat++;
+      bridge.log.rows++;
+      const held = off(shown.value) === 0n ? off(shown.unrealized) : shown.value;
+      bridge.log.add(
+        name,
+        point,
+        held,
+        "the fills leave no position, and the point is worth something: was one opened before the run?",
+      );
+    } else if (isMarked[key] && state.before !== null && state.before.fills === state.fills) {
+      const { before } = state;
+      const step = value - before.value;
+      const valueOff = off(shown.value - before.shownValue - step);
+      const stepOff = valueOff === 0n ? off(shown.unrealized - before.unrealized - step) : valueOff;
+      bridge.log.rows++;
+      if (isKnown[key]) {
+        if (stepOff !== 0n) {
+          bridge.toldAbove++;
+          bridge.firstTold ??= shownPosition(state, point, step, stepOff);
+        }
+      } else
+        bridge.log.add(name, point, stepOff, "position_value or unrealized moves as another position would");
+    }
+    state.before = { fills: state.fills, value, shownValue: shown.value, unrealized: shown.unrealized };
+    if (!isKnown[key]) continue;
     if (isAtFill) markedAtFill++;
     const paid = state.transfers + state.earned + flow - state.fees;
     const expected = paid + value;
@@ -181,18 +235,27 @@ export function walkBooks(walk: BooksWalk): Books {
         profit.add(name, point, ownUnrealized, `unrealized is not that of ${costs} cost`);
       } else profit.add(name, point, ownRealized, `realized is not that of ${costs} cost`);
     }
-    if (isFlat) {
-      flat.rows++;
-      const held = off(shown.value) === 0n ? off(shown.unrealized) : shown.value;
-      flat.add(
-        name,
-        point,
-        held,
-        "the fills leave no position, and the point is worth something: was one opened before the run?",
-      );
-    }
   }
-  return { scale, sum, equity, kept, flat, markedAtFill, after: fills.count - fill + moves.count - move };
+  return { scale, sum, equity, kept, bridge, markedAtFill, after: fills.count - fill + moves.count - move };
+}
+
+/** The position that a step of a point's worth shows, where one instrument alone has moved. */
+function shownPosition(
+  { positions, before }: AccountState,
+  point: number,
+  step: bigint,
+  off: bigint,
+): ShownPosition | null {
+  const [only, ...more] = positions.filter(({ average }) => average.quantity !== 0n);
+  if (only === undefined || more.length > 0 || step === 0n || before === null) return null;
+  const filled = only.average.quantity;
+  const shown = filled * (step + off);
+  return {
+    point,
+    position: only.index,
+    filled,
+    shown: step < 0n ? divideHalfEven(-shown, -step) : divideHalfEven(shown, step),
+  };
 }
 
 /** An account in one currency, as far as the pass has come. */
@@ -202,6 +265,13 @@ class AccountState {
   earned = 0n;
   fees = 0n;
   fills = 0;
+  /** At the point before. */
+  before: {
+    readonly fills: number;
+    readonly value: bigint;
+    readonly shownValue: bigint;
+    readonly unrealized: bigint;
+  } | null = null;
 
   get hasInverse(): boolean {
     return this.positions.some(({ isLinear }) => !isLinear);
@@ -209,6 +279,8 @@ class AccountState {
 }
 
 class HeldPosition {
+  /** In the positions of the fills. */
+  readonly index: number;
   readonly average: AverageCostPosition;
   readonly fifo: FifoPosition;
   readonly isLinear: boolean;
@@ -218,7 +290,14 @@ class HeldPosition {
   #bar = -1;
   #last = -1;
 
-  constructor(fills: FillColumns, value: Valuation, bars: BarColumns | null, isLinear: boolean) {
+  constructor(
+    index: number,
+    fills: FillColumns,
+    value: Valuation,
+    bars: BarColumns | null,
+    isLinear: boolean,
+  ) {
+    this.index = index;
     this.average = new AverageCostPosition(fills, value);
     this.fifo = new FifoPosition(fills, value, isLinear);
     this.isLinear = isLinear;

@@ -3,7 +3,7 @@ import type { Figure } from "../figure.ts";
 
 /** Figures that people read as percentages. */
 const percentages =
-  /^(?:total_return|return|cagr.*|volatility.*|downside_deviation|var|var_normal|cvar|max_drawdown|depth|time_under_water|ulcer_index|best_.*|worst_.*|alpha|hit_rate|time_in_market|psr)$/;
+  /^(?:total_return|return|cagr.*|volatility.*|downside_deviation|var|var_normal|cvar|max_drawdown|depth|time_under_water|ulcer_index|best_.*|worst_.*|alpha|hit_rate|time_in_market|psr|maker_share|taker_share|share|fill_ratio_.*|coverage|mean_return|spread)$/;
 
 /** Words that are not just the name with blanks. */
 const labels: Readonly<Record<string, string>> = {
@@ -20,6 +20,25 @@ const labels: Readonly<Record<string, string>> = {
   closed_net_pnl: "Net P&L, closed",
   capture_up: "Capture, up",
   capture_down: "Capture, down",
+  fill_ratio_orders: "Fill ratio, orders",
+  fill_ratio_quantity: "Fill ratio, quantity",
+  fill_ratio_mean: "Fill ratio, mean",
+  p50: "Median",
+  p05: "5 %",
+  p95: "95 %",
+  p99: "99 %",
+  max: "Longest",
+  accept_latency_p50: "To accept, median",
+  accept_latency_p99: "To accept, 99 %",
+  fill_latency_p50: "To first fill, median",
+  fill_latency_p99: "To first fill, 99 %",
+  nan_values: "Not a number",
+  infinite_values: "Infinite",
+  ic: "IC",
+  ic_deviation: "Deviation",
+  ic_ratio: "Mean / deviation",
+  ic_t: "t",
+  ic_positive: "Above zero",
 };
 
 /** A figure's name in words. */
@@ -75,7 +94,7 @@ function groupedDigits(digits: string): string {
   return digits.startsWith("-") ? `-${grouped(BigInt(digits.slice(1)))}` : grouped(BigInt(digits));
 }
 
-/** A duration in its two largest units. */
+/** A duration in its two largest units; below a second in milliseconds. */
 export function spanText(seconds: number): string {
   const units = [
     [86_400, "d"],
@@ -83,6 +102,7 @@ export function spanText(seconds: number): string {
     [60, "min"],
   ] as const;
   const at = units.findIndex(([length]) => seconds >= length);
+  if (at < 0 && seconds > 0 && seconds < 1) return `${Number((seconds * 1_000).toPrecision(3))} ms`;
   if (at < 0) return `${Number(seconds.toPrecision(3))} s`;
   const [length, name] = units[at]!;
   const [below, belowName] = units[at + 1] ?? ([1, "s"] as const);

@@ -1,6 +1,15 @@
 import type { TableName } from "../../model/profile/table.ts";
 
 const series = ["equity", "events"] as const satisfies readonly TableName[];
+const orders = [
+  "orders",
+  "fills",
+  "factors",
+  "bars",
+  "order_book",
+  "equity",
+] as const satisfies readonly TableName[];
+const factors = ["factors", "bars", "orders", "fills", "equity"] as const satisfies readonly TableName[];
 const withBenchmark = [...series, "bars"] as const satisfies readonly TableName[];
 
 /** The macros that a statement may call, with the tables that each reads. */
@@ -12,6 +21,12 @@ export const macroNames = {
   drawdowns: series,
   monthly: series,
   rolling: series,
+  execution: orders,
+  order_funnel: ["orders"],
+  factor_ic: factors,
+  factor_ic_series: factors,
+  factor_quantiles: factors,
+  factor_coverage: factors,
 } as const satisfies Readonly<Record<string, readonly TableName[]>>;
 
 export type MacroName = keyof typeof macroNames;

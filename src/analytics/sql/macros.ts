@@ -11,6 +11,10 @@ export const macroFiles = [
   "drawdowns",
   "monthly",
   "rolling",
+  "counted-figure",
+  "instruments",
+  "execution",
+  "factors",
 ] as const;
 
 const texts = new Map<string, Promise<string>>();

@@ -28,11 +28,13 @@ export interface FillColumns {
   readonly venue: Int32Array;
   /** Index in `feeCurrencies`. */
   readonly feeCurrency: Int32Array;
-  /** A number for each client order id; null where nobody asked. */
+  /** Index in `orders`; null where nobody asked. */
   readonly order: Int32Array | null;
   readonly positions: readonly PositionKey[];
   readonly venues: readonly string[];
   readonly feeCurrencies: readonly string[];
+  /** Client order ids; none where nobody asked. */
+  readonly orders: readonly string[];
 }
 
 /**

@@ -110,6 +110,7 @@ export async function readFills(connection: DuckDBConnection, reading: FillReadi
     positions: positions.keys,
     venues: texts.venue,
     feeCurrencies: texts.fee_currency,
+    orders: [...orders.keys()],
   };
 }
 
@@ -221,7 +222,7 @@ function readOrders(
   }
 }
 
-type Columns = Omit<FillColumns, "count" | "scales" | "positions" | "venues" | "feeCurrencies">;
+type Columns = Omit<FillColumns, "count" | "scales" | "positions" | "venues" | "feeCurrencies" | "orders">;
 
 /** The same fills, those of one instant in the order of their trade ids. */
 function inTradeOrder(columns: Columns, ids: readonly string[]): Columns {

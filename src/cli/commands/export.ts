@@ -37,6 +37,7 @@ const schema = z.object({
   out: nonEmpty,
   partition: z.enum(partitions).optional(),
   withAnalytics: z.boolean().default(false),
+  views: z.boolean().default(false),
   instruments: nonEmpty.optional(),
   force: z.boolean().default(false),
   run: z.array(z.string()).default([]),
@@ -86,6 +87,10 @@ export const exportCommand = commandEntry({
         "--with-analytics",
         "duckdb: also round_trips, matches and positions, and the macros of `runvault query`, with the tables that they read",
       )
+      .option(
+        "--views",
+        "duckdb: a small file that reads the rows in the archive's tables/, as they are when it is queried",
+      )
       .addOption(instrumentsOption())
       .option("--force", "replace existing files")
       .addOption(archiveOption())
@@ -125,10 +130,15 @@ exported tables, runs, and <table>_f with doubles. ndjson holds the lines as a g
 In csv, NULL is an empty field and the empty string is "". Times are in UTC without a time zone, in
 nanoseconds.
 
+With --views, a database shows the rows that the archive has of its runs at the time of a query, and
+needs the archive at its present path. Copied at the export, as they then were: runs, and with
+--with-analytics round_trips, matches and positions, some 150 bytes a fill.
+
 Examples:
   runvault export fills --out fills.parquet
   runvault export --all-tables --run alpha-1/2022-01-01-001 --out run.duckdb
   runvault export --with-analytics --format duckdb --out run.duckdb
+  runvault export --with-analytics --views --out research.duckdb
   runvault export fills orders --partition run --format parquet --out lake
   runvault export fills orders --from 2022-01-01 --to 2022-02-01 --format arrow --out january
   runvault export fills --format csv --out - | head
@@ -145,6 +155,7 @@ async function runExport(values: Values, session: Session): Promise<number> {
   const chosen = chosenTables(values);
   const format = values.format ?? guessedFormat(values, chosen);
   if (values.withAnalytics) refuseAnalytics(values, format);
+  if (values.views) refuseViews(values, format);
   const { partition = null } = values;
   const toStdout = values.out === "-";
   if (toStdout) refuseStdout({ ...values, format }, chosen, session);
@@ -203,6 +214,7 @@ async function runExport(values: Values, session: Session): Promise<number> {
       partition,
       outside: archive.dir,
       analytics: values.withAnalytics ? { instruments } : undefined,
+      views: values.views ? (runs.length > 0 ? "named" : "all") : undefined,
       onTable: (table) => progress.on(table),
       onWritten: (rows, bytes) => progress.add(rows, bytes),
       step: killStep(session.terminal.env),
@@ -244,6 +256,24 @@ function refuseAnalytics(values: Values, format: ExportFormat): void {
     throw refuse(
       "--with-analytics needs all rows of a run",
       "Leave out --from, --to and the filters; --run chooses runs.",
+    );
+  }
+}
+
+/** Throws `invalid_argument` where rows cannot be read in `tables/`. */
+function refuseViews({ allowIncomplete }: Values, format: ExportFormat): void {
+  if (format !== "duckdb") {
+    throw new RunvaultError("invalid_argument", `--views writes a database, not ${format}`, {
+      hint: "Use --format duckdb.",
+    });
+  }
+  if (allowIncomplete) {
+    throw new RunvaultError(
+      "invalid_argument",
+      "--views shows rows of tables/, which has only what is proven",
+      {
+        hint: "Leave out --allow-incomplete, or --views.",
+      },
     );
   }
 }

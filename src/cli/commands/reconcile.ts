@@ -1,38 +1,29 @@
 import { type Command, Option } from "commander";
-import { z } from "zod";
-import { exit } from "../../model/error.ts";
+import { matchings } from "../../analytics/against/match-runs.ts";
+import { RunvaultError } from "../../model/error.ts";
 import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
-import { archiveOption, archiveShape } from "../options/archive-option.ts";
+import { archiveOption } from "../options/archive-option.ts";
 import { instrumentsOption } from "../options/instruments-option.ts";
-import { mebibytes, nonEmpty } from "../options/option-values.ts";
+import { allowIncompleteOption } from "../options/reader-options.ts";
+import {
+  accountings,
+  fillOrders,
+  type ReconcileValues,
+  reconcileSchema,
+} from "../options/reconcile-values.ts";
 import type { Session } from "../process/session.ts";
-
-const accountings = ["auto", "spot", "margin"] as const;
-const fillOrders = ["auto", "key", "trade_id"] as const;
-
-const schema = z.object({
-  ...archiveShape,
-  runs: z.array(nonEmpty).min(1),
-  tolerance: z
-    .string()
-    .regex(/^\d{1,20}(?:\.\d{1,18})?$/, "must be a decimal that is not negative, such as 0.000000001")
-    .optional(),
-  accounting: z.enum(accountings),
-  fillOrder: z.enum(fillOrders),
-  instruments: nonEmpty.optional(),
-  memory: mebibytes,
-});
 
 /** `runvault reconcile INSTANCE/RUN…` */
 export const reconcileCommand = commandEntry({
-  schema,
+  schema: reconcileSchema,
   howToGoOn: "Run the same command again.",
   declare: (command: Command) =>
     command
       .description(
         "Checks what a gateway reported of runs against the rows that it reported it by: equity against fills, money that " +
-          "moved and bars, profit, positions, orders against fills, figures, and the run's summary. Exit status 4 on a break.",
+          "moved and bars, profit, positions, orders against fills, figures, and the run's summary. With --against, compares " +
+          "two runs instead, such as a live one with its backtest. Exit status 4 on a break or a difference.",
       )
       .argument("<runs...>", runArgumentHelp)
       .addOption(archiveOption())
@@ -43,17 +34,37 @@ export const reconcileCommand = commandEntry({
       .addOption(
         new Option(
           "--accounting <which>",
-          "how cash and position_value are kept; auto says which of the two holds",
-        )
-          .choices(accountings)
-          .default("auto"),
+          "how cash and position_value are kept; auto says which of the two holds (default: auto)",
+        ).choices(accountings),
       )
       .addOption(
-        new Option("--fill-order <order>", "order of fills that share an instant; auto says which holds")
-          .choices(fillOrders)
-          .default("auto"),
+        new Option(
+          "--fill-order <order>",
+          "order of fills that share an instant; auto says which holds (default: auto)",
+        ).choices(fillOrders),
       )
       .addOption(instrumentsOption())
+      .option("--against <run>", "compare with this run, INSTANCE/RUN, in place of the checks")
+      .option("--against-archive <dir>", "the archive of the other run (default: the same)")
+      .addOption(
+        new Option(
+          "--match <by>",
+          "how fills are matched: by client order id, or the nearest in time of a symbol and side (default: order)",
+        ).choices(matchings),
+      )
+      .option(
+        "--within <time>",
+        "matched fills are no further apart in time (default: 5s where matched by time, else any)",
+      )
+      .option(
+        "--price-within <bp>",
+        "matched fills are no further apart in price, in basis points (default: any where matched by time, else 0)",
+      )
+      .option(
+        "--session <session>",
+        'where days end at which equity is compared: utc, or a time zone, such as "America/New_York 17:00" (default: utc)',
+      )
+      .addOption(allowIncompleteOption())
       .addOption(
         new Option("--memory <size>", "memory of DuckDB before it spills to disk")
           .env("RUNVAULT_MEMORY")
@@ -64,37 +75,47 @@ export const reconcileCommand = commandEntry({
         "after",
         `
 A check HOLDS, BREAKS, or is NOT CHECKED with the reason: it never holds for want of rows.
-Tables that are not proven are refused with exit status 4.
+Tables that are not proven are refused with exit status 4, unless --allow-incomplete is given.
 
 Examples:
   runvault reconcile alpha-1/2022-01-01-001
   runvault reconcile alpha-1/2022-01-01-001 --instruments instruments.yaml --json
+  runvault reconcile live/2022-01-01-001 --against backtest/2022-01-01-001
+  runvault reconcile live/2022-01-01-001 --against bt/7 --against-archive /data/backtests --match time --within 2s
 `,
       ),
   run: reconcileRuns,
 });
 
-async function reconcileRuns(values: z.output<typeof schema>, session: Session): Promise<number> {
+const ofComparison = ["againstArchive", "match", "within", "priceWithin", "session"] as const;
+const ofChecks = ["accounting", "fillOrder"] as const;
+
+async function reconcileRuns(values: ReconcileValues, session: Session): Promise<number> {
   const runs = values.runs.map(parseRun);
-  const { openArchive } = await import("../../archive/archive.ts");
-  const { exactOf } = await import("../../analytics/instruments/instrument.ts");
-  const { readInstruments } = await import("../../analytics/instruments/read-instruments.ts");
-  const { reconcile } = await import("../../analytics/reconcile/reconcile.ts");
-  const instruments = values.instruments === undefined ? null : await readInstruments(values.instruments);
-  const { report, shortfall } = await reconcile(await openArchive(values.archive), runs, {
-    instruments,
-    accounting: values.accounting,
-    order: values.fillOrder,
-    tolerance: values.tolerance === undefined ? null : exactOf(values.tolerance),
-    memoryLimitMb: values.memory,
-    signal: session.signal,
-  });
-  const { tellShortfall } = await import("../output/tell-shortfall.ts");
-  await tellShortfall(shortfall, { strict: false }, session);
-  if (session.json) await session.print(`${JSON.stringify(report, null, 2)}\n`);
-  else {
-    const { reconcileText } = await import("../output/reconcile-text.ts");
-    await session.print(reconcileText(report, session.terminal.columns));
+  const { against } = values;
+  const unwanted = (against === undefined ? ofComparison : ofChecks).find(
+    (name) => values[name] !== undefined,
+  );
+  if (unwanted !== undefined) {
+    const option = `--${unwanted.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+    throw new RunvaultError(
+      "invalid_argument",
+      `${option} means nothing ${against === undefined ? "without" : "with"} --against`,
+      {
+        hint: against === undefined ? "Give the other run by --against, or leave it out." : "Leave it out.",
+      },
+    );
   }
-  return report.runs.some(({ verdict }) => verdict === "BREAKS") ? exit.incomplete : exit.done;
+  if (against === undefined) {
+    const { tellChecks } = await import("../reconcile/tell-checks.ts");
+    return await tellChecks(runs, values, session);
+  }
+  const [run, ...more] = runs;
+  if (more.length > 0) {
+    throw new RunvaultError("invalid_argument", `--against compares one run, not ${runs.length}`, {
+      hint: "Call it once for each of them.",
+    });
+  }
+  const { tellComparison } = await import("../reconcile/tell-comparison.ts");
+  return await tellComparison(run!, parseRun(against), values, session);
 }

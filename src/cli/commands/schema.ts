@@ -48,6 +48,6 @@ async function schemaOf(kind: (typeof kinds)[number]): Promise<unknown> {
     case "metrics":
       return (await import("../../analytics/performance/metrics-document.ts")).metricsJsonSchema();
     case "reconcile":
-      return (await import("../../analytics/reconcile/reconcile-report.ts")).reconcileJsonSchema();
+      return (await import("../../analytics/against/against-report.ts")).reconcileJsonSchema();
   }
 }

@@ -47,6 +47,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/metrics.ts")).metricsCommand,
   },
   {
+    name: "report",
+    summary: "write a page of a run: figures, charts, trades",
+    load: async () => (await import("../commands/report.ts")).reportCommand,
+  },
+  {
     name: "files",
     summary: "list the committed Parquet files of a table",
     load: async () => (await import("../commands/files.ts")).filesCommand,
@@ -55,6 +60,11 @@ const listings: readonly CommandListing[] = [
     name: "export",
     summary: "write tables as Parquet, Arrow, DuckDB, NDJSON or CSV",
     load: async () => (await import("../commands/export.ts")).exportCommand,
+  },
+  {
+    name: "notebook",
+    summary: "write a Jupyter notebook on one run",
+    load: async () => (await import("../commands/notebook.ts")).notebookCommand,
   },
   {
     name: "verify",

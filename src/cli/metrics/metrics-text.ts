@@ -192,18 +192,23 @@ function partsText(by: string, columns: readonly Column[], width: number): strin
         key,
         ...names.map((one) => figureText(one, figures[one]!)),
       ]);
-      const heads = [columns.length === 1 ? by : `${by} ${name}`, ...names.map(partLabel)];
+      const words = by.replaceAll("_", " ");
+      const heads = [columns.length === 1 ? words : `${words} ${name}`, ...names.map(partLabel)];
       const table = indented(alignedTable(heads, lines, [false, ...names.map(() => true)]));
-      const reasons = new Set(
-        parts.flatMap(({ figures }) =>
-          Object.entries(figures).flatMap(([one, figure]) =>
-            figure.value === null ? [`${partLabel(one)}: ${figure.reason}`] : [],
-          ),
-        ),
-      );
-      const notes = reasons.size === 0 ? "" : noteText("", `${noValue}: ${[...reasons].join("; ")}`, width);
-      return `\n${table}${notes}`;
+      return `\n${table}${partReasons(parts, width)}`;
     })
+    .join("");
+}
+
+/** Why parts have no value, a line a reason. */
+function partReasons(parts: Group["parts"], width: number): string {
+  const byReason = new Map<string, Set<string>>();
+  for (const [name, figure] of parts.flatMap(({ figures }) => Object.entries(figures))) {
+    if (figure.value !== null) continue;
+    byReason.set(figure.reason, (byReason.get(figure.reason) ?? new Set()).add(partLabel(name)));
+  }
+  return [...byReason]
+    .map(([reason, labels]) => noteText("", `${noValue} (${reason}): ${[...labels].join("; ")}`, width))
     .join("");
 }
 

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { fillOrders } from "../../analytics/trades/fill-columns.ts";
 import { groupings } from "../../analytics/trades/trade.ts";
+import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { nearestZone, zoneFault } from "../../model/text/time-zone.ts";
 import { archiveShape } from "./archive-option.ts";
@@ -84,3 +85,11 @@ export const metricsSchema = z.object({
   memory: mebibytes,
 });
 export type MetricsValues = z.output<typeof metricsSchema>;
+
+/** Throws `invalid_argument` for options that do not go together. */
+export function refuseWrongFigures({ fill, session }: Pick<MetricsValues, "fill" | "session">): void {
+  if (!fill || session !== "bars") return;
+  throw new RunvaultError("invalid_argument", "--fill adds days, and --session bars has no days", {
+    hint: "Leave out one of them.",
+  });
+}

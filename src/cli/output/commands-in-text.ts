@@ -11,6 +11,7 @@ export const commandsOfArchives = [
   "shell",
   "files",
   "export",
+  "notebook",
   "verify",
   "accept",
   "rebuild",

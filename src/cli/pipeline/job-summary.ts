@@ -48,12 +48,13 @@ function runsText(file: JobFile): string {
 }
 
 function thenText(file: JobFile): string {
-  const { verify, exports } = file.job.after;
+  const { verify, reconcile, exports } = file.job.after;
   const exported = exports.map(
     (one, index) =>
       `export ${exportText(file, one, index)} to ${asWritten(file, "after", "exports", index, "out")}`,
   );
-  return [`verify ${listText(file, verify, "after", "verify")}`, ...exported].join("; ");
+  const reconciled = reconcile === undefined ? [] : ["reconcile what was committed"];
+  return [`verify ${listText(file, verify, "after", "verify")}`, ...reconciled, ...exported].join("; ");
 }
 
 function exportText(file: JobFile, { tables, symbols }: JobExport, index: number): string {

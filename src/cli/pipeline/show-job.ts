@@ -156,9 +156,10 @@ function textOf(record: FoundRecord, told: Told, values: Values, session: Sessio
       ...errorLines(result.error, session, "error"),
     );
   }
-  for (const { what, out, result: came, rows, seconds, error } of told.after) {
-    const name = what === "verify" ? "verified" : `exported ${out ?? ""}`;
-    const said = came === "done" ? "" : `: ${came}`;
+  for (const { what, out, result: came, rows, seconds, error, verdict } of told.after) {
+    const names = { verify: "verified", reconcile: "reconciled", export: "exported" };
+    const name = `${names[what]} ${out ?? ""}`.trimEnd();
+    const said = verdict !== undefined ? `: ${verdict}` : came === "done" ? "" : `: ${came}`;
     const of = rows === null ? "" : `, ${count(rows, "row")}`;
     lines.push(
       ["then", visible(`${name}${said}${of}, ${tookText(seconds * 1000)}`)],

@@ -48,6 +48,7 @@ import {
 } from "./job-runs.ts";
 import { expiringRuns, freeBytesOf, nightSeen } from "./night-seen.ts";
 import type { PatientGateway } from "./patient-gateway.ts";
+import { reconcileRun } from "./reconcile-run.ts";
 import { runLine } from "./run-line.ts";
 import type { StopClock } from "./stop-clock.ts";
 import { verifyChanged } from "./verify-changed.ts";
@@ -236,7 +237,7 @@ export class Execution {
   /** What is done behind the commits: nothing of it undoes them. */
   async *after(): AsyncGenerator<JobEvent, void> {
     const { file, means, archive, stop, before, record } = this.#input;
-    const { verify, exports } = file.job.after;
+    const { verify, reconcile, exports } = file.job.after;
     if (this.#runs === null) return;
     const changed = this.#lines.filter(({ result }) => result === "archived");
     if (verify !== "nothing" && changed.length > 0) {
@@ -247,6 +248,12 @@ export class Execution {
         return { error: await verifyChanged(archive, runs, options) };
       });
       means.step("verified-job");
+    }
+    for (const { instance, run } of reconcile === undefined ? [] : changed) {
+      const ref = { instanceId: instance, runId: run };
+      yield* this.#step({ what: "reconcile", out: formatRun(ref) }, () =>
+        reconcileRun(archive, ref, reconcile!, stop.signal),
+      );
     }
     const runs = this.#runs.all.filter((run) => this.#held.has(keyOf(run)));
     const began = BigInt(Date.parse(record.begin.at)) * 1_000_000n;
@@ -264,7 +271,9 @@ export class Execution {
   async *#step(
     what: Pick<AfterLine, "what" | "out">,
     action: () => Promise<
-      { readonly error: RunvaultError | null } & Partial<Pick<AfterLine, "result" | "rows" | "fingerprint">>
+      { readonly error: RunvaultError | null } & Partial<
+        Pick<AfterLine, "result" | "rows" | "fingerprint" | "verdict">
+      >
     >,
   ): AsyncGenerator<JobEvent, void> {
     const { stop, means } = this.#input;
@@ -284,6 +293,7 @@ export class Execution {
       result = error === null ? "done" : "failed",
       rows = null,
       fingerprint,
+      verdict,
     } = done as Partial<AfterLine>;
     if (error !== null) {
       const isStop = windDown.aborted && (error === tooLate || error === windDown.reason);
@@ -297,6 +307,7 @@ export class Execution {
       ...{ kind: "after", at: isoOf(means.clock()), ...what, result, rows },
       seconds: secondsSince(startedMs),
       ...(fingerprint === undefined ? {} : { fingerprint }),
+      ...(verdict === undefined ? {} : { verdict }),
       error: error === null ? null : this.#recorded(error),
     };
     this.#after.push(line);

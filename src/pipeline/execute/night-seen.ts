@@ -32,6 +32,7 @@ export function nightSeen(input: NightInput): NightSeen {
   const { grownBytes } = before.history;
   return {
     ...{ at: result.at, begin, exit: result.exit, error: result.error, runs: lines, after },
+    reconciles: job.after.reconcile !== undefined,
     looked: lookedBy(input),
     unproven: (runs?.all ?? []).flatMap((run) => unprovenOf(run, held.get(keyOf(run)), input)),
     expiring:

@@ -43,6 +43,9 @@ export const jobVersion = 1;
 /** What one execution does, as its file says: every default filled in, every path absolute, every value read. */
 export type Job = z.output<ReturnType<typeof jobSchema>>;
 
+/** How a job reconciles what it committed. */
+export type JobReconciliation = NonNullable<Job["after"]["reconcile"]>;
+
 /** One export of a job. */
 export type JobExport = Job["after"]["exports"][number];
 
@@ -254,11 +257,44 @@ export function jobSchema(place: JobPlace) {
     return { ...value, format };
   });
 
+  const reconciliation = map({
+    tolerance: key(
+      text(
+        'must be an amount that is not negative, in quotes, such as "0.000000001"',
+        /^\d{1,20}(?:\.\d{1,18})?$/,
+        (value) => value,
+      ).optional(),
+      "largest difference that is no break, exactly; without it 0, and for inverse contracts 0.000000001 a fill",
+      "0.000000001",
+    ),
+    accounting: key(
+      oneOf(["auto", "spot", "margin"]).default("auto"),
+      "how cash and position_value are kept; auto finds out which of the two holds",
+      "margin",
+    ),
+    fill_order: key(
+      oneOf(["auto", "key", "trade_id"]).default("auto"),
+      "order of fills that share an instant; auto finds out which holds",
+      "trade_id",
+    ),
+    instruments: key(
+      path.optional(),
+      "file that says what the rows do not of instruments; docs/instruments.md has its form",
+      "instruments.yaml",
+    ),
+  });
+
   const after = map({
     verify: key(
       oneOf(["nothing", "changed", "deep"]).default("changed"),
       "what is checked in the archive after the work: nothing, the files of the runs that changed, or (deep) these down to their rows",
       "deep",
+    ),
+    reconcile: key(
+      reconciliation.optional(),
+      "runs that this execution committed are reconciled: the job fails where the books of one do not balance; without it " +
+        "they are not",
+      { instruments: "instruments.yaml" },
     ),
     exports: key(
       z.array(oneExport, { error: "must be a list of exports" }).prefault([]),

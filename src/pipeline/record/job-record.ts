@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { verdicts } from "../../analytics/reconcile/reconcile-report.ts";
 import { tableStates } from "../../archive/manifest/manifest.ts";
 
 /** The version of records that is written, and the only one that is read. */
@@ -109,12 +110,12 @@ export const runLineSchema = z.strictObject({
 });
 export type RunLine = z.infer<typeof runLineSchema>;
 
-/** An export, or the verification, behind the commits. */
+/** An export, the verification, or the reconciliation of a run, behind the commits. */
 export const afterLineSchema = z.strictObject({
   kind: z.literal("after"),
   at: instant,
-  what: z.enum(["verify", "export"]),
-  /** Name of the export's file or folder, without the folders above; null for a verification. */
+  what: z.enum(["verify", "reconcile", "export"]),
+  /** Name of the export's file or folder, without the folders above; INSTANCE/RUN of a reconciliation; null for a verification. */
   out: z.string().nullable(),
   result: z.enum(["done", "unchanged", "failed"]),
   rows: count.nullable(),
@@ -124,6 +125,8 @@ export const afterLineSchema = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .optional(),
+  /** Of a reconciliation that came to its end. */
+  verdict: z.enum(verdicts).optional(),
   error: recordedErrorSchema.nullable(),
 });
 export type AfterLine = z.infer<typeof afterLineSchema>;

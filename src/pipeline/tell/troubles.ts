@@ -1,6 +1,6 @@
 import type { TableState } from "../../archive/manifest/manifest.ts";
 import { exit } from "../../model/error.ts";
-import { formatRun } from "../../model/run-argument.ts";
+import { formatRun, parseRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
 import { countText } from "../../model/text/plural.ts";
 import type {
@@ -41,8 +41,10 @@ export interface NightSeen {
   /** What ended the whole execution, if anything did. */
   readonly error: RecordedError | null;
   readonly runs: readonly RunLine[];
-  /** Exports and the verification; null where the execution did not come that far. */
+  /** Exports, the verification and reconciliations; null where the execution did not come that far. */
   readonly after: readonly AfterLine[] | null;
+  /** Whether the job reconciles the runs that it commits. */
+  readonly reconciles: boolean;
   /**
    * Whether the execution found out how a run stands: worked on it to the end, found it unchanged, or found that it is no
    * longer among those of the job. False where the list of its instance did not come, or the deadline came first.
@@ -182,6 +184,10 @@ function isJudged(
     case "after": {
       const tried = night.after?.filter(({ error }) => !isJobs(error, night));
       const keys = tried?.map((line) => afterKey(line)) ?? [];
+      // the books of a run are looked at when it was committed, and stay as they are until then
+      if (instance !== null && run !== null) {
+        return keys.includes(key) || gone.has(idOf(instance, run)) || !night.reconciles;
+      }
       // an export that is no longer in the file is over as well, once the others are made
       return keys.includes(key) || (night.after !== null && night.error === null);
     }
@@ -261,9 +267,16 @@ function afterKey({ what, out }: AfterLine): string {
 
 function afterTrouble(at: string, line: AfterLine): Trouble {
   const { what, out, error } = line;
-  const subject = what === "verify" ? "the verification" : `the export to ${out ?? "its file"}`;
+  const subjects = {
+    verify: "the verification",
+    reconcile: `the reconciliation of ${out ?? "a run"}`,
+    export: `the export to ${out ?? "its file"}`,
+  };
+  const subject = subjects[what];
+  const run = what === "reconcile" && out !== null ? parseRun(out) : null;
   return {
     ...made(at, "after", null, {
+      ...(run === null ? {} : { instance: run.instanceId, run: run.runId }),
       level: String(error?.exit ?? exit.bug),
       text: `${subject} failed${error === null ? "" : `: ${error.message}`}`,
       hint: error?.hint ?? "The next execution tries it again.",

@@ -9,7 +9,7 @@ import type { Manifest } from "../../../src/archive/manifest/manifest.ts";
 import { type TableName, tableNamed } from "../../../src/model/profile/table.ts";
 import { type Row, TradeWorld, tradedRun } from "../../fixtures/trades/trade-world.ts";
 
-const tables = ["equity", "events", "bars", "fills"] as const;
+const tables = ["equity", "events", "bars", "fills", "orders", "order_book", "factors"] as const;
 const day = 86_400_000_000_000n;
 const start = 1_641_038_400_000_000_000n;
 

@@ -43,7 +43,7 @@ function line(
 function seen(more: Partial<NightSeen> = {}): NightSeen {
   return {
     ...{ at: at(0), begin: { job: "nightly" }, exit: 0, error: null, runs: [], after: [] },
-    ...{ looked: () => true, unproven: [], expiring: [], missed: [], died: [] },
+    ...{ looked: () => true, reconciles: true, unproven: [], expiring: [], missed: [], died: [] },
     disk: { freeBytes: 1e12, nights: null },
     ...more,
   };
@@ -194,6 +194,21 @@ describe("night by night", () => {
     const gone = { runs: [line("r", "gone", {}, { plan: "gone" })] };
     expect(told(Array.from({ length: 20 }, () => gone)).flat()).toEqual(["+gone:a/r"]);
   });
+
+  test("books that do not balance are over when the run's do, and not when they were not looked at", () => {
+    const [broken, sound] = [step("reconcile", "a/r", true), step("reconcile", "a/r", false)];
+    expect(
+      told([
+        { after: [broken] },
+        { after: [] },
+        { after: [step("reconcile", "a/s", false)] },
+        { after: [sound] },
+      ]),
+    ).toEqual([["+after:reconcile:a/r"], [], [], ["-after:reconcile:a/r"]]);
+    expect(told([{ after: [broken] }, { after: [], reconciles: false }]).at(-1)).toEqual([
+      "-after:reconcile:a/r",
+    ]);
+  });
 });
 
 function unprovenOf(table: string): NightSeen["unproven"][number] {
@@ -209,7 +224,7 @@ function expiring(run: string) {
   return { instance: "a", run, forgotten: "2026-01-05T00:00:00Z" };
 }
 
-function step(what: "verify" | "export", out: string | null, failed: boolean): AfterLine {
+function step(what: AfterLine["what"], out: string | null, failed: boolean): AfterLine {
   return {
     ...{ kind: "after", at: at(0), what, out, rows: null, seconds: 1 },
     result: failed ? "failed" : "done",

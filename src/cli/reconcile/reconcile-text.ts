@@ -3,7 +3,7 @@ import { formatRun } from "../../model/run-argument.ts";
 import { grouped } from "../../model/text/number-text.ts";
 import { countText, plural } from "../../model/text/plural.ts";
 import { visible } from "../../model/text/visible-text.ts";
-import { wrapLines } from "./wrap-lines.ts";
+import { wrapLines } from "../output/wrap-lines.ts";
 
 const usualColumns = 100;
 

@@ -1,0 +1,74 @@
+import { resolve } from "node:path";
+import type { DuckDBConnection } from "@duckdb/node-api";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { linkedParquet } from "../../archive/write/commit.ts";
+import { columnType } from "../../duckdb/column-type.ts";
+import { identifier, parquetRowsBelow } from "../../duckdb/sql.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { Table } from "../../model/profile/table.ts";
+import type { QueryArchive } from "../query/query-views.ts";
+
+/** Whether the runs of which rows are linked were named, or are all that the archive had. */
+export type LinkedRuns = "named" | "all";
+
+/**
+ * The rows of a table in `tables/`, as a relation whose rows are those of the moment at which it is read, of the runs of
+ * these manifests alone: `runs` has to list them. Null where there are no files, of which a glob is an error.
+ */
+export function linkedRows(
+  { layout }: QueryArchive,
+  manifests: readonly Manifest[],
+  { name, columns }: Table,
+  runs: LinkedRuns,
+): string | null {
+  const linked = manifests.filter((manifest) => linkedParquet(manifest, name).length > 0);
+  if (linked.length === 0) return null;
+  const list = columns.map((column) => identifier(column.name)).join(", ");
+  if (runs === "named") {
+    const folders = linked.map((manifest) => resolve(layout.tableDir(name, manifest)));
+    return `SELECT ${list} FROM ${parquetRowsBelow(folders, "*.parquet")}`;
+  }
+  const rows = parquetRowsBelow([resolve(layout.tablesDir(name))], "*/*/*.parquet");
+  return `SELECT ${list} FROM ${rows} SEMI JOIN runs USING (instance_id, run_id)`;
+}
+
+/**
+ * Throws where `tables/` is not what is committed: `incomplete` while the types of columns change, `archive_damaged` where
+ * the numbers of rows differ.
+ */
+export async function requireLinked(
+  connection: DuckDBConnection,
+  { exactTypes }: QueryArchive,
+  manifests: readonly Manifest[],
+  { name, columns }: Table,
+  rows: string,
+): Promise<void> {
+  const types = exactTypes(name);
+  const prepared = await connection.prepare(rows);
+  for (const [index, column] of columns.entries()) {
+    const [is, wanted] = [String(prepared.columnType(index)), columnType(column, types)];
+    if (is === wanted) continue;
+    throw new RunvaultError(
+      "incomplete",
+      `${name}.${column.name} is ${is} in tables/, and ${wanted} elsewhere`,
+      {
+        place: { table: name },
+        hint: "Run the same `runvault rebuild --widen` again: a change of the column's type was not finished.",
+      },
+    );
+  }
+  const committed = manifests
+    .flatMap((manifest) => linkedParquet(manifest, name))
+    .reduce((sum, file) => sum + file.rows, 0);
+  const counted = await connection.runAndReadAll(`SELECT count(*) FROM (${rows})`);
+  const found = Number(counted.getRows()[0]?.[0]);
+  if (found === committed) return;
+  throw new RunvaultError(
+    "archive_damaged",
+    `tables/${name} has ${found} rows, and ${committed} are committed`,
+    {
+      place: { table: name },
+      hint: "Run it again if a job is at work; else `runvault verify` names the files, and `runvault rebuild --links` makes them again.",
+    },
+  );
+}

@@ -1,0 +1,64 @@
+import { millisecondsOf } from "../../model/text/quantity.ts";
+
+const dayNs = 86_400_000_000_000n;
+
+/**
+ * The instant at which the window of a row that ends at `end` begins: `day` and `week` are so long; `month` and `year`
+ * those of the calendar, in UTC; a time with its unit, such as `7d` or `12h`. Null for a whole `run`, and undefined for
+ * a word that says nothing of a window.
+ */
+export function windowBegin(window: string, end: bigint): bigint | null | undefined {
+  switch (window) {
+    case "run":
+      return null;
+    case "day":
+      return end - dayNs;
+    case "week":
+      return end - 7n * dayNs;
+    case "month":
+    case "year": {
+      // what ends at midnight is of the day before
+      const date = new Date(Number((end - 1n) / 1_000_000n));
+      const month = window === "month" ? date.getUTCMonth() : 0;
+      return BigInt(Date.UTC(date.getUTCFullYear(), month, 1)) * 1_000_000n;
+    }
+    default: {
+      const ms = millisecondsOf(window);
+      return ms > 0 ? end - BigInt(ms) * 1_000_000n : undefined;
+    }
+  }
+}
+
+/** A window of an account's equity points. */
+export interface MetricWindow {
+  /** Index in the keys of the points. */
+  readonly key: number;
+  /** Null where it begins with the run. */
+  readonly from: bigint | null;
+  /** Null where it ends with the run. */
+  readonly to: bigint | null;
+}
+
+/** Windows in layers: those of one layer and key do not overlap, so that a point is in one of them at most. */
+export function layersOf(windows: readonly MetricWindow[]): readonly (readonly number[])[] {
+  const layers: { readonly places: number[]; readonly ends: Map<number, bigint | null> }[] = [];
+  const order = [...windows.keys()].sort((a, b) => compare(windows[a]!.to, windows[b]!.to));
+  for (const place of order) {
+    const { key, from, to } = windows[place]!;
+    const fits = layers.find(({ ends }) => {
+      const end = ends.get(key);
+      return end === undefined || (end !== null && from !== null && from >= end);
+    });
+    const layer = fits ?? { places: [], ends: new Map<number, bigint | null>() };
+    if (fits === undefined) layers.push(layer);
+    layer.places.push(place);
+    layer.ends.set(key, to);
+  }
+  return layers.map((layer) => layer.places);
+}
+
+/** By their ends, a whole run last. */
+function compare(a: bigint | null, b: bigint | null): number {
+  if (a === null || b === null) return (a === null ? 1 : 0) - (b === null ? 1 : 0);
+  return a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,37 @@
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import { formatRun } from "../../model/run-argument.ts";
+import type { RunRef } from "../../model/source.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
+import { requireProven } from "../require-proven.ts";
+import { shortfallOf } from "../shortfall.ts";
+
+/** The manifest of a run. Throws `invalid_argument` with the nearest name for a run that the archive does not have. */
+export async function manifestOf(archive: Archive, run: RunRef): Promise<Manifest> {
+  const manifest = await archive.manifest(run);
+  if (manifest !== null) return manifest;
+  const names = (await archive.manifests()).map(({ instanceId, runId }) => formatRun({ instanceId, runId }));
+  const near = nearestName(formatRun(run), names);
+  throw new RunvaultError("invalid_argument", `the archive has no run ${formatRun(run)}`, {
+    place: { instance: run.instanceId, run: run.runId },
+    hint:
+      near === null
+        ? "`runvault runs` lists what it has."
+        : `Did you mean ${near}? \`runvault runs\` lists what the archive has.`,
+  });
+}
+
+/** Why a table's rows cannot be relied on; null where they can. */
+export function whyLacking({ tables }: Manifest, table: TableName): string | null {
+  const entry = tables[table];
+  if (entry === undefined) return `${table} was not archived`;
+  if (entry.proven?.state === "ABSENT") return `${table} is absent: the gateway does not have it`;
+  return null;
+}
+
+/** Books of which rows may be missing do not balance, and nobody could tell why: `incomplete`. */
+export function requireProvenBooks(manifest: Manifest, tables: readonly TableName[]): void {
+  requireProven(shortfallOf([manifest], tables, false), "books need rows that are proven");
+}

@@ -1,0 +1,39 @@
+import { RunvaultError } from "../model/error.ts";
+import { formatRun } from "../model/run-argument.ts";
+import { type Shortfall, shortfallNotes, type TableOfRun } from "./shortfall.ts";
+
+/** A table of a run that is needed, and of which something is not proven. */
+export interface LackingTable extends TableOfRun {
+  readonly state: string;
+}
+
+/** The tables that are not proven, and that they are as an error. */
+export interface Refusal {
+  readonly tables: readonly LackingTable[];
+  readonly error: RunvaultError;
+}
+
+/**
+ * The tables of which nothing is proven, or not as of the latest attempt, as `incomplete`; null where all are. What was
+ * never archived is told where it is missed. `need` begins the message, such as `figures need rows that are proven`.
+ */
+export function refusalOf(shortfall: Shortfall, need: string): Refusal | null {
+  const { withheld, behind, ...rest } = shortfall;
+  const begun = withheld.filter(({ state }) => state !== null);
+  const tables = [...begun, ...behind].map(({ state, ...table }) => ({ ...table, state: String(state) }));
+  const [first] = tables;
+  if (first === undefined) return null;
+  const notes = shortfallNotes({ ...rest, runs: 1, withheld: begun, behind, setAside: [], unproven: [] });
+  const run = formatRun({ instanceId: first.instance, runId: first.run });
+  const error = new RunvaultError("incomplete", `${need}: ${notes.join("; ")}`, {
+    place: { instance: first.instance, run: first.run, table: first.table },
+    hint: `\`runvault archive ${run}\` tries again; --allow-incomplete computes from what there is, and says so.`,
+  });
+  return { tables, error };
+}
+
+/** Refuses tables that are not proven: throws what `refusalOf` finds. */
+export function requireProven(shortfall: Shortfall, need: string): void {
+  const refusal = refusalOf(shortfall, need);
+  if (refusal !== null) throw refusal.error;
+}

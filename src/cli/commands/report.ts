@@ -1,0 +1,46 @@
+import type { Command } from "commander";
+import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
+import { commandEntry } from "../entry/command-entry.ts";
+import { figureOptions } from "../options/figure-options.ts";
+import { refuseWrongFigures } from "../options/metrics-values.ts";
+import { type ReportValues, reportSchema } from "../options/report-values.ts";
+import type { Session } from "../process/session.ts";
+
+/** `runvault report INSTANCE/RUN… --out FILE.html` */
+export const reportCommand = commandEntry({
+  schema: reportSchema,
+  howToGoOn: "Run the same command again: the page was not written.",
+  declare: (command: Command) =>
+    figureOptions(
+      command
+        .description(
+          "Writes a page of a run: figures, charts, trades, reconciliation, and what all of it rests on. One HTML file " +
+            "without scripts, which needs nothing beside it. Several runs are compared on the same axes.",
+        )
+        .argument("<runs...>", runArgumentHelp)
+        .requiredOption("--out <file>", "the page, such as run.html")
+        .option("--specs <dir>", "also write each chart as a Vega-Lite spec, with its data, for notebooks")
+        .option("--force", "replace files that are there already"),
+    )
+      .option("--json", "report what was written as JSON")
+      .addHelpText(
+        "after",
+        `
+Tables that are not proven are refused with exit status 4, unless --allow-incomplete: then the page says so at its top.
+The same archive and options give the same bytes, but for the last line, which says when the page was made.
+
+Examples:
+  runvault report alpha-1/2022-01-01-001 --out run.html
+  runvault report alpha-1/2022-01-01-001 alpha-1/2022-01-02-001 --out both.html --fill
+  runvault report alpha-1/2022-01-01-001 --out run.html --session bars --specs charts
+`,
+      ),
+  run: report,
+});
+
+async function report(values: ReportValues, session: Session): Promise<number> {
+  refuseWrongFigures(values);
+  const runs = values.runs.map(parseRun);
+  const { writeReport } = await import("../report/write-report.ts");
+  return await writeReport(runs, values, session);
+}

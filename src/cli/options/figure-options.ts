@@ -1,0 +1,74 @@
+import { type Command, Option } from "commander";
+import { fillOrders } from "../../analytics/trades/fill-columns.ts";
+import { groupings } from "../../analytics/trades/trade.ts";
+import { archiveOption } from "./archive-option.ts";
+import { instrumentsOption } from "./instruments-option.ts";
+import { allowIncompleteOption } from "./reader-options.ts";
+
+/** Declares what says of which archive, and how, figures are computed: the options of `metrics` and of `report`. */
+export function figureOptions(command: Command): Command {
+  return command
+    .addOption(archiveOption())
+    .addOption(
+      new Option(
+        "--session <session>",
+        'what one return is over: a day in utc, or in a time zone from one time of day to the next, such as "America/New_York 17:00"; bars: from one equity row to the next',
+      ).default("utc"),
+    )
+    .option("--fill", "repeat the last equity on days without rows, for markets that never close")
+    .option(
+      "--periods <n>",
+      "periods a year, or data to count them (default: 252 for session days, 365 with --fill)",
+    )
+    .addOption(new Option("--rf <rate>", "yearly risk-free rate, such as 0.02 or 2%").default("0"))
+    .option("--log", "logarithms of returns instead of simple returns")
+    .addOption(
+      new Option(
+        "--base <base>",
+        "where the series begins: what was deposited, or the first session's equity",
+      )
+        .choices(["deposit", "first"])
+        .default("deposit"),
+    )
+    .option(
+      "--benchmark <file|symbol>",
+      "prices to compare with: a CSV file with the columns timestamp and price, or a symbol of the run's bars",
+    )
+    .addOption(
+      new Option(
+        "--psr-benchmark <sharpe>",
+        "yearly Sharpe ratio that the probabilistic one is held against",
+      ).default("0"),
+    )
+    .addOption(
+      new Option("--omega-return <rate>", "yearly return from which on Omega counts a gain").default("0"),
+    )
+    .addOption(
+      new Option(
+        "--group <group>",
+        "what one trade is: from flat to flat, by closing order, or a single match",
+      )
+        .choices(groupings)
+        .default("flat"),
+    )
+    .addOption(
+      new Option(
+        "--fill-order <order>",
+        "order of fills that share an instant; auto takes the one in which the books balance",
+      )
+        .choices(["auto", ...fillOrders])
+        .default("auto"),
+    )
+    .option(
+      "--rates <file>",
+      "also all currencies together: a CSV file with the columns timestamp, currency, base and rate",
+    )
+    .option("--window <n>", "also the Sharpe ratio and volatility of rolling windows of N returns")
+    .addOption(instrumentsOption())
+    .addOption(allowIncompleteOption())
+    .addOption(
+      new Option("--memory <size>", "memory to use before spilling to disk")
+        .env("RUNVAULT_MEMORY")
+        .default("1GB"),
+    );
+}

@@ -1,0 +1,61 @@
+import { exactOf } from "../../analytics/instruments/instrument.ts";
+import { type InstrumentsFile, readInstruments } from "../../analytics/instruments/read-instruments.ts";
+import { reconcile } from "../../analytics/reconcile/reconcile.ts";
+import type { Archive } from "../../archive/archive.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { formatRun } from "../../model/run-argument.ts";
+import type { RunRef } from "../../model/source.ts";
+import { countText } from "../../model/text/plural.ts";
+import type { JobReconciliation } from "../file/job-schema.ts";
+import type { AfterLine } from "../record/job-record.ts";
+
+/** What a reconciliation came to, as the record keeps it. */
+export type Reconciled = Required<Pick<AfterLine, "verdict" | "rows">> & {
+  readonly error: RunvaultError | null;
+};
+
+/** Reconciles a run as `runvault reconcile` does. Books that do not balance are an error, `incomplete`; it throws what keeps them from being read. */
+export async function reconcileRun(
+  archive: Archive,
+  run: RunRef,
+  { tolerance, accounting, fill_order: order, instruments }: JobReconciliation,
+  signal: AbortSignal,
+): Promise<Reconciled> {
+  const { report } = await reconcile(archive, [run], {
+    instruments: instruments === undefined ? null : await instrumentsOf(instruments),
+    ...{ accounting, order, signal },
+    tolerance: tolerance === undefined ? null : exactOf(tolerance),
+    memoryLimitMb: 512,
+  });
+  const { verdict, checks } = report.runs[0]!;
+  const rows = checks.reduce((most, check) => Math.max(most, check.rows), 0);
+  const wrong = checks.filter(({ breaks }) => breaks > 0);
+  if (wrong.length === 0) return { verdict, rows, error: null };
+  const said = wrong.map(
+    ({ number, name, breaks }) => `check ${number}, ${name}: ${countText(breaks, "break")}`,
+  );
+  const { instanceId, runId } = run;
+  const error = new RunvaultError(
+    "incomplete",
+    `the books of ${formatRun(run)} do not balance: ${said.join("; ")}`,
+    {
+      place: { instance: instanceId, run: runId },
+      hint: `\`runvault reconcile ${formatRun(run)}\` names the rows to look at.`,
+    },
+  );
+  return { verdict, rows, error };
+}
+
+/** The record keeps what happened, not where: the message names the file. */
+async function instrumentsOf(file: string): Promise<InstrumentsFile> {
+  try {
+    return await readInstruments(file);
+  } catch (thrown) {
+    const { code, message, hint, place } = RunvaultError.from(thrown);
+    const line = place.line === undefined ? "" : `:${place.line}`;
+    throw new RunvaultError(code, `after.reconcile.instruments, ${file}${line}: ${message}`, {
+      ...{ cause: thrown, place },
+      ...(hint === undefined ? {} : { hint }),
+    });
+  }
+}

@@ -1,0 +1,51 @@
+/** The colours by their part in a chart, as they are in the light theme. A page gives each as a CSS variable: `--ink`. */
+const lightColours = {
+  ink: "#16181d",
+  muted: "#5a5f69",
+  line: "#e2dfd9",
+  accent: "#1f57c3",
+  gain: "#0a7350",
+  loss: "#b02f2a",
+  paper: "#fbfaf8",
+  "run-1": "#1f57c3",
+  "run-2": "#a85a00",
+  "run-3": "#6d3fa8",
+  "run-4": "#0b7285",
+  "run-5": "#a3195b",
+  "run-6": "#5a5f69",
+};
+
+export type Colour = keyof typeof lightColours;
+
+/** Into what a chart is drawn. */
+export interface Frame {
+  /** Of the whole drawing, px. */
+  readonly width: number;
+  readonly isNarrow: boolean;
+  /** Of labels, px. */
+  readonly fontSize: number;
+  readonly fontFamily: string;
+  /** What stands for a colour in the drawing. */
+  paint(colour: Colour): string;
+}
+
+const wide = { width: 980, isNarrow: false, fontSize: 12 };
+const narrow = { width: 330, isNarrow: true, fontSize: 11 };
+const themed = { fontFamily: "inherit", paint: (colour: Colour) => `var(--${colour})` };
+
+export const wideFrame: Frame = { ...wide, ...themed };
+export const narrowFrame: Frame = { ...narrow, ...themed };
+/** For drawings without a page around them, which have no variables to look colours up in. */
+export const plainFrame: Frame = {
+  ...wide,
+  fontFamily: "system-ui, sans-serif",
+  paint: (colour) => lightColours[colour],
+};
+
+const runColours = ["run-1", "run-2", "run-3", "run-4", "run-5", "run-6"] as const;
+
+/** How the line of a run is drawn, by its place among the runs: six colours, after these the same ones dashed. */
+export function runStroke(run: number): { readonly colour: Colour; readonly dash: readonly number[] } {
+  const round = Math.floor(run / runColours.length);
+  return { colour: runColours[run % runColours.length]!, dash: round === 0 ? [] : [4 + 2 * round, 3] };
+}

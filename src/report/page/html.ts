@@ -1,0 +1,52 @@
+import { visible } from "../../model/text/visible-text.ts";
+
+/** Text that a browser may take for HTML: what `html` made, and nothing else. */
+export class Html {
+  readonly text: string;
+
+  private constructor(text: string) {
+    this.text = text;
+  }
+
+  /** What a chart drew. The only text that no one escapes here: whoever drew it did. */
+  static drawn(svg: string): Html {
+    return new Html(svg);
+  }
+
+  /** For `html` alone. */
+  static of(text: string): Html {
+    return new Html(text);
+  }
+}
+
+/** What may stand in a template: neither null nor undefined, so that no page ever says so. */
+export type HtmlValue = string | number | bigint | Html | readonly HtmlValue[];
+
+/**
+ * HTML from a template. Whatever stands in `${}` and is no `Html` is text: escaped, so that it is shown as it is, within
+ * elements and within attributes in double quotes alike, and characters that hide or turn text are shown as escapes.
+ */
+export function html(parts: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  return Html.of(parts.map((part, index) => part + textOf(values[index] ?? "")).join(""));
+}
+
+/** No HTML. */
+export const nothing = html``;
+
+function textOf(value: HtmlValue): string {
+  if (value instanceof Html) return value.text;
+  if (Array.isArray(value)) return value.map(textOf).join("");
+  return escaped(String(value));
+}
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+function escaped(text: string): string {
+  return visible(text).replace(/[&<>"']/g, (character) => entities[character]!);
+}

@@ -1,0 +1,36 @@
+import type { MeasureOptions } from "../../analytics/performance/measure-runs.ts";
+import { measureRuns } from "../../analytics/performance/measure-runs.ts";
+import type { MetricsRun } from "../../analytics/performance/metrics-document.ts";
+import type { Archive } from "../../archive/archive.ts";
+import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { RunvaultError } from "../../model/error.ts";
+
+/** The figures of the run before. */
+export type PreviousRun = { readonly told: MetricsRun } | { readonly reason: string };
+
+/**
+ * The figures of the run of the same instance that started last before this one; where they cannot be computed, why; null
+ * where the archive has no such run.
+ */
+export async function previousRun(
+  archive: Archive,
+  { instanceId, runId, run }: Manifest,
+  options: Omit<MeasureOptions, "onRun">,
+): Promise<PreviousRun | null> {
+  if (run.started === null) return null;
+  const started = BigInt(run.started);
+  const earlier = (await archive.manifests())
+    .filter((other) => other.instanceId === instanceId && other.runId !== runId && other.run.started !== null)
+    .filter((other) => BigInt(other.run.started!) < started)
+    .sort((a, b) => Number(BigInt(b.run.started!) - BigInt(a.run.started!)) || (a.runId < b.runId ? 1 : -1));
+  const [last] = earlier;
+  if (last === undefined) return null;
+  try {
+    const { runs } = await measureRuns(archive, [last], options);
+    return { told: runs[0]! };
+  } catch (error) {
+    if (!(error instanceof RunvaultError)) throw error;
+    if (error.code !== "incomplete" && error.code !== "invalid_argument") throw error;
+    return { reason: `the run before, ${last.runId}, is not compared: ${error.message}` };
+  }
+}

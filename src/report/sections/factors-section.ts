@@ -1,0 +1,100 @@
+import { informationChart } from "../charts/information-chart.ts";
+import { quantilesChart } from "../charts/quantiles-chart.ts";
+import { type Html, html, nothing } from "../page/html.ts";
+import { absences, empty, notes, type PageParts, type PageSection } from "./page-section.ts";
+import { numberOf, type Part, partTable } from "./part-tables.ts";
+import { keyText, sectionOf } from "./reported.ts";
+
+const tables = [
+  ["factor", "Coverage", "Factor"],
+  ["distribution", "Distribution of the finite values", "Factor"],
+  ["moments", "Moments", "Factor"],
+  ["factor_symbol", "Coverage and autocorrelation by symbol", "Factor, symbol, venue"],
+  ["ic_across_symbols", "Information coefficient across symbols", "Factor, horizon"],
+  ["ic_through_time", "Information coefficient through time", "Factor, horizon, symbol, venue"],
+  ["quantiles", "Quantiles: spread and stability", "Factor, horizon"],
+  ["quantile", "Returns by quantile", "Factor, horizon, quantile"],
+] as const;
+
+/** What values factors have, and what prices did after them. */
+export const factorsSection: PageSection = {
+  id: "factors",
+  title: "Factors",
+  render: async ({ reported: { runs }, drawings }: PageParts) => {
+    const told = runs.flatMap((run) =>
+      (sectionOf(run.told, "factors")?.groups ?? []).map((group) => ({ run, group })),
+    );
+    const said = runs.flatMap((run) => sectionOf(run.told, "factors")?.notes ?? []);
+    if (told.length === 0) return empty(absences(runs, "factors")[0] ?? said[0] ?? "no factors");
+    const conventions = sectionOf(runs[0]!.told, "factors")?.conventions ?? "";
+    const body: Html[] = [];
+    for (const { run, group } of told) {
+      const words = [
+        runs.length === 1 ? "" : `${run.label} ${run.name}`,
+        told.length === runs.length ? "" : keyText(group),
+      ];
+      const of = words.filter(Boolean).join(", ");
+      body.push(of === "" ? nothing : html`<h3>${of}</h3>\n`);
+      const by = (name: string) => group.parts.filter((part) => part.by === name);
+      const information = await informationChart({ factors: coefficients(by) });
+      if (!("reason" in information)) body.push(drawings.add(information, information.title));
+      const horizons = new Set(by("quantile").flatMap((part) => quantileOf(part)?.horizon ?? []));
+      for (const horizon of horizons) {
+        const chart = await quantilesChart({ horizon, factors: quantiles(by("quantile"), horizon) });
+        if (!("reason" in chart)) body.push(drawings.add(chart, chart.title));
+      }
+      for (const [name, caption, head] of tables) body.push(partTable(caption, head, by(name)));
+    }
+    return html`${notes([conventions])}${body}${notes(said)}`;
+  },
+};
+
+type By = (name: string) => readonly Part[];
+
+/** The coefficients across symbols where there are any, else those of each symbol through time. */
+function coefficients(by: By) {
+  const across = by("ic_across_symbols").filter((part) => numberOf(part, "ic") !== null);
+  const parts = across.length > 0 ? across : by("ic_through_time");
+  const found = parts.flatMap((part) => {
+    // FACTOR, N bars, and what comes behind: the symbol
+    const match = /^(.*) (\d+) bars?(?: (.*))?$/s.exec(part.key);
+    const { ic } = part.figures;
+    if (match === null || ic === undefined) return [];
+    const [, factor = "", bars = "", of = ""] = match;
+    const value = numberOf(part, "ic");
+    const t = numberOf(part, "ic_t");
+    return [
+      {
+        factor: [factor, of].filter(Boolean).join(" "),
+        horizon: Number(bars),
+        ic: value,
+        error: value === null || t === null || t === 0 ? null : value / t,
+        n: ic.value === null ? 0 : ic.n,
+      },
+    ];
+  });
+  return [...Map.groupBy(found, ({ factor }) => factor)].map(([factor, own]) => ({
+    factor,
+    horizons: own.map(({ horizon, ic, error, n }) => ({ horizon, ic, error, n })),
+  }));
+}
+
+function quantileOf({ key }: Part) {
+  const match = /^(.*) (\d+) bars? (\d+)$/s.exec(key);
+  return match === null
+    ? null
+    : { factor: match[1] ?? "", horizon: Number(match[2]), quantile: Number(match[3]) };
+}
+
+function quantiles(parts: readonly Part[], horizon: number) {
+  const found = parts.flatMap((part) => {
+    const of = quantileOf(part);
+    const figure = part.figures.mean_return;
+    if (of === null || of.horizon !== horizon || figure === undefined) return [];
+    return [{ ...of, mean: numberOf(part, "mean_return"), n: figure.value === null ? 0 : figure.n }];
+  });
+  return [...Map.groupBy(found, ({ factor }) => factor)].map(([factor, own]) => ({
+    factor,
+    quantiles: own.map(({ quantile, mean, n }) => ({ quantile, mean, n })),
+  }));
+}

@@ -1,0 +1,89 @@
+import { figure } from "../../analytics/figure.ts";
+import { figureText } from "../../analytics/render/figure-text.ts";
+import { dataTable } from "../page/data-table.ts";
+import { type Html, html } from "../page/html.ts";
+import { absences, empty, overPanels, type PageParts, type PageSection } from "./page-section.ts";
+import { type Group, groupOf } from "./reported.ts";
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+/** Tints of a cell, from the faintest. */
+const steps = 5;
+
+/** Returns by calendar month, a row a year. */
+export const monthlySection: PageSection = {
+  id: "monthly",
+  title: "Monthly returns, %",
+  render: async ({ reported, panels }: PageParts) => {
+    const absent = absences(reported.runs, "monthly");
+    const told = panels.filter(({ members }) =>
+      members.some(({ run, key }) => (groupOf(run.told, "monthly", key)?.parts.length ?? 0) > 0),
+    );
+    if (told.length === 0) return empty(absent[0] ?? "no return in any month");
+    const body = await overPanels(told, ({ members }) => {
+      const parts = members.map(({ run, key }) => ({
+        caption: members.length === 1 ? "Monthly returns, %" : `${run.label} ${run.name}`,
+        months: groupOf(run.told, "monthly", key)?.parts ?? [],
+      }));
+      const largest = Math.max(
+        ...parts.flatMap(({ months: own }) => own.map((part) => Math.abs(returnOf(part) ?? 0))),
+      );
+      return html`${parts.map(({ caption, months: own }) => monthTable(caption, own, largest, members.length === 1))}`;
+    });
+    return html`${body}<p class="note">Compounded from the sessions' returns; years from their months. * a partial month; – no rows.</p>
+`;
+  },
+};
+
+type Part = Group["parts"][number];
+
+function returnOf({ figures }: Part): number | null {
+  const value = figures.return?.value ?? null;
+  return value === null ? null : Number(value);
+}
+
+function monthTable(
+  caption: string,
+  parts: readonly Part[],
+  largest: number,
+  isCaptionHidden: boolean,
+): Html {
+  const byYear = Map.groupBy(parts, ({ key }) => key.slice(0, 4));
+  const rows = [...byYear]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([year, own]) => {
+      const cells = months.map((_, index) => {
+        const part = own.find(({ key }) => Number(key.slice(5)) === index + 1);
+        const value = part === undefined ? null : returnOf(part);
+        if (part === undefined || value === null) return html`<span class="none">–</span>`;
+        const known = part.figures.return!;
+        const isPartial = known.value !== null && known.convention.includes("partial");
+        return cell(value, largest, isPartial ? "*" : "");
+      });
+      const values = own.flatMap((part) => returnOf(part) ?? []);
+      const whole = values.reduce((product, value) => product * (1 + value), 1) - 1;
+      const total =
+        values.length === 0
+          ? html`<span class="none">–</span>`
+          : cell(whole, Math.max(largest, Math.abs(whole)), "");
+      return [year, ...cells, total];
+    });
+  const heads = [...months, "Year"].map((title) => ({ title, isNumber: true }));
+  return dataTable({
+    caption,
+    isCaptionHidden,
+    className: "months",
+    columns: [{ title: "Year" }, ...heads],
+    rows,
+  });
+}
+
+/** A return in percent, with its sign and in a tint as strong as it is large. */
+function cell(value: number, largest: number, mark: string): Html {
+  const known = figure(value, { unit: "ratio", convention: "", n: 1, from: 0n, to: 0n });
+  const text = figureText("return", known)
+    .replace(" %", "")
+    .replaceAll(/-(?=\d)/g, "−");
+  const step = value === 0 || largest === 0 ? 0 : Math.max(1, Math.ceil((Math.abs(value) / largest) * steps));
+  const kind = step === 0 ? "flat" : `${value > 0 ? "g" : "l"}${step}`;
+  return html`<span class="tint ${kind}">${value > 0 ? "+" : ""}${text}${mark}</span>`;
+}

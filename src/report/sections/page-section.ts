@@ -1,0 +1,56 @@
+import type { Drawings } from "../page/drawings.ts";
+import { type Html, html, nothing } from "../page/html.ts";
+import { sentence } from "../page/time-text.ts";
+import type { Panel, Reported, ReportedRun } from "./reported.ts";
+
+/** One section of the page. A new one is an entry of the list in `page-sections.ts`. */
+export interface PageSection {
+  /** What links to it name. */
+  readonly id: string;
+  readonly title: string;
+  /** What stands below its heading; a section without data is one line that says why. */
+  render(page: PageParts): Promise<Html>;
+}
+
+/** What sections are made of. */
+export interface PageParts {
+  readonly reported: Reported;
+  readonly panels: readonly Panel[];
+  readonly drawings: Drawings;
+}
+
+/** The line of a section without data. */
+export function empty(reason: string): Html {
+  return html`<p class="empty">${sentence(reason)}</p>\n`;
+}
+
+/** Sentences below a table or chart. */
+export function notes(lines: readonly string[]): Html {
+  return html`${[...new Set(lines)].map((line) => html`<p class="note">${sentence(line)}</p>\n`)}`;
+}
+
+/** What a section says of each panel, under a heading where there are several. */
+export async function overPanels(
+  panels: readonly Panel[],
+  render: (panel: Panel) => Promise<Html> | Html,
+): Promise<Html> {
+  const parts: Html[] = [];
+  for (const panel of panels) {
+    parts.push(panel.name === "" ? nothing : html`<h3>${panel.name}</h3>\n`, await render(panel));
+  }
+  return html`${parts}`;
+}
+
+/** A run's name as a heading of a column: its colour and its number, or its name alone. */
+export function runHead(run: ReportedRun, isOnly: boolean): Html {
+  return isOnly ? html`${run.name}` : html`<span class="swatch run-${run.number}"></span>${run.label}`;
+}
+
+/** Why a section of figures has nothing to say, of each run: the reasons are mostly the same. */
+export function absences(runs: readonly ReportedRun[], section: string): readonly string[] {
+  const told = runs.map(({ label, told }) => {
+    const reason = told.sections.find(({ name }) => name === section)?.absent ?? null;
+    return reason === null ? null : runs.length === 1 ? reason : `${label} ${reason}`;
+  });
+  return told.filter((reason) => reason !== null);
+}

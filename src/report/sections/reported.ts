@@ -1,0 +1,89 @@
+import type { MeasureOptions } from "../../analytics/performance/measure-runs.ts";
+import type {
+  MetricsDocument,
+  MetricsRun,
+  MetricsSection,
+} from "../../analytics/performance/metrics-document.ts";
+import type { ReconciledRun } from "../../analytics/reconcile/reconcile-report.ts";
+import type { PreviousRun } from "../read/previous-run.ts";
+import type { SeriesKey } from "../read/read-curves.ts";
+import type { RunRead } from "../read/read-run.ts";
+
+/** All that is known of one run. */
+export interface ReportedRun {
+  /** INSTANCE/RUN. */
+  readonly name: string;
+  /** What its columns are headed by: `[1]`, or its name where it is the only one. */
+  readonly label: string;
+  /** From 1: its colour is `--run-N`. */
+  readonly number: number;
+  readonly told: MetricsRun;
+  readonly read: RunRead;
+  /** Or why its books were not looked at. */
+  readonly reconciled: ReconciledRun | string;
+}
+
+/** All that a page is made of. */
+export interface Reported {
+  readonly runs: readonly ReportedRun[];
+  /** Of the only run; null of several, or where there is none. */
+  readonly previous: PreviousRun | null;
+  readonly options: MeasureOptions;
+  /** The same as the document of figures tells them. */
+  readonly toldOptions: MetricsDocument["options"];
+}
+
+export type Group = MetricsSection["groups"][number];
+
+/** What stands on one pair of axes: the same series of each run. */
+export interface Panel {
+  /** Empty where it is the only one. */
+  readonly name: string;
+  readonly currency: string;
+  readonly members: readonly { readonly run: ReportedRun; readonly key: SeriesKey }[];
+}
+
+/**
+ * The series of the runs, put together for axes: where each run has one, and all are in one currency, they are compared
+ * whatever their accounts are called; else those that have account, portfolio and currency in common.
+ */
+export function panelsOf(runs: readonly ReportedRun[]): readonly Panel[] {
+  const keys = runs.flatMap((run) => seriesOf(run).map((key) => ({ run, key })));
+  const currencies = new Set(keys.map(({ key }) => key.currency));
+  if (currencies.size <= 1 && runs.every((run) => seriesOf(run).length <= 1)) {
+    return keys.length === 0 ? [] : [{ name: "", currency: keys[0]!.key.currency, members: keys }];
+  }
+  const byKey = Map.groupBy(keys, ({ key }) => keyText(key));
+  return [...byKey].map(([name, members]) => ({ name, currency: members[0]!.key.currency, members }));
+}
+
+/** Sections whose figures are of series; those of factors are of no account. */
+const ofSeries = ["performance", "trades", "execution"];
+
+/** The series of a run that figures are of: those of equity, and those that have trades or orders alone. */
+function seriesOf({ told }: ReportedRun): readonly SeriesKey[] {
+  const groups = told.sections
+    .filter(({ name }) => ofSeries.includes(name))
+    .flatMap(({ groups: own }) => own);
+  const keys = groups.map(({ account, portfolio, currency }) => ({ account, portfolio, currency }));
+  return [...new Map(keys.map((key) => [keyText(key), key])).values()];
+}
+
+/** `account / portfolio, USD`. */
+export function keyText({ account, portfolio, currency }: SeriesKey): string {
+  return [[account, portfolio].filter(Boolean).join(" / "), currency].filter(Boolean).join(", ");
+}
+
+export function isSameKey(a: SeriesKey, b: SeriesKey): boolean {
+  return a.account === b.account && a.portfolio === b.portfolio && a.currency === b.currency;
+}
+
+/** A section of a run's figures; undefined where the options did not ask for it. */
+export function sectionOf(told: MetricsRun, name: string): MetricsSection | undefined {
+  return told.sections.find((section) => section.name === name);
+}
+
+/** The figures that a section has of a series. */
+export function groupOf(told: MetricsRun, name: string, key: SeriesKey): Group | undefined {
+  return sectionOf(told, name)?.groups.find((group) => isSameKey(group, key));
+}
