@@ -35,7 +35,15 @@ const folders = {
     within: ["resolve-instruments", "run-facts", "write-instrument-values"],
   },
   "analytics/performance": {
-    doors: ["macro-rows", "measure-runs", "metrics-document", "metrics-options", "read-benchmark", "section"],
+    doors: [
+      "macro-rows",
+      "measure-runs",
+      "metrics-document",
+      "metrics-options",
+      "read-benchmark",
+      "read-rates",
+      "section",
+    ],
     within: [],
   },
   "analytics/execution": { doors: [], within: ["execution-section"] },

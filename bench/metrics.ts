@@ -1,6 +1,7 @@
 // Processor time, wall time and peak memory of `runvault metrics` over a large run, by day and by row of equity, beside
 // what quantstats' reports.html takes with pandas on the same series, and its matches held against SQL of their own.
-//   npm run bench -- metrics [--fills 1000000] [--books 10000000] [--equity 10000000] [--python python3] [--archive DIR]
+//   npm run bench -- metrics [--fills 1000000] [--books 10000000] [--equity 10000000] [--memory 1GB]
+//     [--python python3] [--archive DIR]
 // `--python` has pandas, pyarrow or duckdb, and quantstats; without it the peer is left out.
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     equity: { type: "string", default: "10000000" },
     python: { type: "string" },
     archive: { type: "string" },
+    memory: { type: "string", default: "1GB" },
   },
 });
 const runvault = `'${process.execPath}' '${join(import.meta.dirname, "..", "dist", "cli", "main.js")}'`;
@@ -37,14 +39,20 @@ try {
   for (const session of ["utc", "bars"]) {
     tell(
       `metrics --session ${session}`,
-      await timed(`${runvault} metrics ${run} --archive '${archive}' --session ${session} --json`, folder),
+      await timed(
+        `${runvault} metrics ${run} --archive '${archive}' --session ${session} --memory ${values.memory} --json`,
+        folder,
+      ),
     );
   }
   const macro = (session: string) => `FROM performance('large', '1', session := '${session}')`;
   for (const session of ["utc", "bars"]) {
     tell(
       `query performance, ${session}`,
-      await timed(`${runvault} query "${macro(session)}" --archive '${archive}' --format csv`, folder),
+      await timed(
+        `${runvault} query "${macro(session)}" --archive '${archive}' --memory ${values.memory} --format csv`,
+        folder,
+      ),
     );
   }
   const found = "SELECT entry_seq, exit_seq, side = 'LONG', quantity, gross_pnl FROM matches";

@@ -290,6 +290,108 @@ test("where bars alone are not proven, what needs none is printed, and the statu
   }
 });
 
+describe("runs in two currencies", () => {
+  let archive: string;
+  let named: string;
+  beforeAll(async () => {
+    archive = join(folder, "currencies");
+    const source = await openSimulator({
+      ...{
+        runs: 1,
+        rows: 6_000,
+        failed: 0,
+        symbols: 2,
+        currencies: ["USD", "EUR"],
+        cacheDir: join(folder, "two"),
+      },
+    });
+    const [instance] = await source.instances();
+    const run = { instanceId: instance!.instanceId, runId: instance!.runIds[0]! };
+    named = `${run.instanceId}/${run.runId}`;
+    await archiveRun({
+      ...{
+        source,
+        run,
+        settings: {},
+        clock: wallClock,
+        retry: quickRetry(),
+        tool: "test",
+        duckdb: sharedDuckDB,
+      },
+      archive: await openArchive(archive, { create: true }),
+      signal: new AbortController().signal,
+    });
+  }, 60_000);
+
+  const ratesOf = async (text: string) => {
+    const file = join(folder, "rates.csv");
+    await writeFile(file, text);
+    return file;
+  };
+  const asked = (...more: string[]) => runInside(["metrics", "--archive", archive, named, ...more]);
+
+  test("are added only with rates, at those of each instant", async () => {
+    const apart = await asked("--json", "--session", "bars");
+    expect(apart.status, apart.stderr).toBe(0);
+    const currencies = ({ stdout }: { readonly stdout: string }) =>
+      (JSON.parse(stdout) as MetricsDocument).runs[0]!.sections[0]!.groups.map(({ account, currency }) => [
+        account,
+        currency,
+      ]);
+    expect(currencies(apart).map(([, currency]) => currency)).toEqual(["EUR", "USD"]);
+    const file = await ratesOf("timestamp,currency,base,rate\n2021-12-31,EUR,USD,1.25\n");
+    const together = await asked("--json", "--session", "bars", "--rates", file);
+    expect(together.status, together.stderr).toBe(0);
+    expect(currencies(together)).toContainEqual(["all accounts", "USD"]);
+    const groups = (JSON.parse(together.stdout) as MetricsDocument).runs[0]!.sections[0]!.groups;
+    expect(groups.filter(({ account }) => account !== "all accounts")).toEqual(
+      (JSON.parse(apart.stdout) as MetricsDocument).runs[0]!.sections[0]!.groups,
+    );
+    // at a rate that does not change, the total return is that of the sums
+    const sums = await runInside([
+      ...["query", "--archive", archive, "--format", "json"],
+      `SELECT sum(value * if(currency = 'EUR', 1.25, 1)) FILTER (WHERE i = (SELECT max(i) FROM p q WHERE q.currency = p.currency))
+         / sum(value * if(currency = 'EUR', 1.25, 1)) FILTER (WHERE i = 0) - 1 AS ret
+       FROM session_points('${named.replace("/", "', '")}', session := 'bars') p`.replace(
+        /FROM p q/,
+        `FROM session_points('${named.replace("/", "', '")}', session := 'bars') q`,
+      ),
+    ]);
+    const total = groups.find(({ account }) => account === "all accounts")!;
+    expect(Number(total.figures.total_return!.value)).toBeCloseTo(JSON.parse(sums.stdout)[0].ret, 12);
+    expect(together.stdout).toContain("EUR of 2021-12-31T00:00:00.000000000Z");
+  });
+
+  test.each([
+    [
+      "timestamp,currency,base,rate\n2030-01-01,EUR,USD,1.25\n",
+      "there is no rate of EUR at or before 2022-01-01T",
+      "",
+    ],
+    [
+      "timestamp,currency,base,rate\n2021-01-01,EUR,USD,1.25\n2021-01-01,GBP,EUR,1.25\n",
+      "one base currency: USD, not EUR",
+      "line 3",
+    ],
+    ["timestamp,currency,base,rate\n2021-01-01,EUR,USD,-1\n", "not a rate above zero", "line 2"],
+    [
+      "timestamp,currency,base,rate\n2021-01-02,EUR,USD,1\n2021-01-01,EUR,USD,1\n",
+      "not later than the one before",
+      "line 3",
+    ],
+    ["timestamp,curency,base,rate\n", 'did you mean "curency"', "line 1"],
+    ["timestamp,currency,base,rate,note\n", 'a column "note"', "line 1"],
+    ["timestamp,currency,base,rate\n", "no rates", ""],
+  ])("rates that cannot be used: %j", async (text, message, place) => {
+    const file = await ratesOf(text);
+    const { status, stderr } = await asked("--rates", file);
+    expect(status).toBe(2);
+    expect(stderr).toContain(message);
+    expect(stderr).toContain(place);
+    expect(stderr.replaceAll("\n", "")).toContain("rates.csv");
+  });
+});
+
 test("docs/metrics.md names every figure", async () => {
   const text = await readFile(inProject("docs/metrics.md"), "utf8");
   const document = await documentOf(runs[0]!, "--window", "5");

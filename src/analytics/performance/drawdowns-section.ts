@@ -16,6 +16,7 @@ export const drawdownsSection: Section = {
     const instants = ["peak_ts", "trough_ts", "recovery_ts"].map(ns).join(", ");
     const rows = await macroRows(run, {
       macro: "drawdowns",
+      withTotal: true,
       select: `rank, depth, ${instants}, seconds, points, is_open`,
     });
     const groups = groupsOf(rows, (own) => ({

@@ -3,6 +3,7 @@ import type { Nanoseconds } from "../../model/time.ts";
 import { type Figure, figure, noFigure } from "../figure.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 import type { FigureGroup, MeasuredRun } from "./section.ts";
+import { overTotal } from "./total-views.ts";
 
 /** Rows of a macro, by column. Instants are nanoseconds, integers BigInts. */
 export type MacroRow = Readonly<Record<string, unknown>>;
@@ -20,6 +21,8 @@ export async function macroRows(
     readonly rest?: string;
     /** Leaves out account, portfolio and currency: for what is of all series together. */
     readonly keyless?: boolean;
+    /** Adds those of all accounts in the base currency, where there are rates. */
+    readonly withTotal?: boolean;
   },
 ): Promise<readonly MacroRow[]> {
   const { base, session, fill } = options;
@@ -29,10 +32,11 @@ export async function macroRows(
     literal(run.runId),
     ...Object.entries(named).map(([name, value]) => `${name} := ${value}`),
   ];
-  const result = await connection.runAndReadAll(
-    `SELECT ${call.keyless === true ? "" : "account, portfolio, currency, "}${call.select} FROM ${call.macro}(${args.join(", ")}) ${call.rest ?? ""}`,
-  );
-  return result.getRowObjects();
+  const read = async () => (await connection.runAndReadAll(sql)).getRowObjects();
+  const sql = `SELECT ${call.keyless === true ? "" : "account, portfolio, currency, "}${call.select} FROM ${call.macro}(${args.join(", ")}) ${call.rest ?? ""}`;
+  const own = await read();
+  const isTotal = call.withTotal === true && options.rates !== null && own.length > 0;
+  return isTotal ? [...own, ...(await overTotal(connection, read))] : own;
 }
 
 /** An instant as a BigInt of nanoseconds. */

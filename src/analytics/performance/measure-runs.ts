@@ -21,6 +21,7 @@ import {
 import type { MetricsOptions } from "./metrics-options.ts";
 import { type MeasuredRun, NothingToSay, type Section, tablesOf } from "./section.ts";
 import { sections } from "./sections.ts";
+import { createTotalViews } from "./total-views.ts";
 
 export interface MeasureOptions extends MetricsOptions {
   /** Rows that are not proven, in place of an error. */
@@ -67,6 +68,7 @@ export async function measureRuns(
     await createMacros(views.connection);
     if (options.benchmark?.kind === "prices")
       await writeBenchmark(views.connection, options.benchmark.prices);
+    if (options.rates !== null) await createTotalViews(views.connection, options.rates);
     const runs: MetricsRun[] = [];
     for (const manifest of manifests) {
       signal?.throwIfAborted();
@@ -196,9 +198,10 @@ function isOf(table: { readonly instance: string; readonly run: string }, run: R
 function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
   const { session, fill, periods, rf, log, base, benchmark, group, window, instruments, allowIncomplete } =
     options;
-  const { psrBenchmark, omegaReturn, fillOrder } = options;
+  const { psrBenchmark, omegaReturn, fillOrder, rates } = options;
   return {
     ...{ session, fill, periods, rf, log, base },
+    rates: rates?.file ?? null,
     benchmark:
       benchmark === null ? null : benchmark.kind === "symbol" ? benchmark.symbol : benchmark.prices.file,
     ...{

@@ -54,6 +54,7 @@ export const metricsSchema = z
         log: key(z.boolean(), "whether returns are logarithms"),
         base: key(z.enum(["deposit", "first"]), "base point that was asked for"),
         benchmark: key(z.string().nullable(), "file or symbol that runs are compared with"),
+        rates: key(z.string().nullable(), "file of the rates at which currencies are added; null for none"),
         psrBenchmark: key(z.number(), "yearly Sharpe ratio that PSR is held against"),
         omegaReturn: key(z.number(), "yearly return that Omega requires"),
         group: key(z.enum(groupings), "what counts as one trade"),

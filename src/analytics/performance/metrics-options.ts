@@ -2,6 +2,7 @@ import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import type { FillOrder } from "../trades/fill-columns.ts";
 import type { Grouping } from "../trades/trade.ts";
 import type { BenchmarkPrices } from "./read-benchmark.ts";
+import type { Rates } from "./read-rates.ts";
 
 /** How figures are computed: what the conventions leave open. */
 export interface MetricsOptions {
@@ -17,6 +18,8 @@ export interface MetricsOptions {
   readonly log: boolean;
   readonly base: "deposit" | "first";
   readonly benchmark: Benchmark | null;
+  /** Rates at which what is in several currencies is added; without them nothing is. */
+  readonly rates: Rates | null;
   /** The yearly Sharpe ratio that the probabilistic one is held against. */
   readonly psrBenchmark: number;
   /** The yearly return from which on Omega counts as a gain. */

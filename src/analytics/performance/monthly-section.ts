@@ -14,6 +14,7 @@ export const monthlySection: Section = {
   read: async (run) => {
     const rows = await macroRows(run, {
       macro: "monthly",
+      withTotal: true,
       select: `year, month, ret, n, is_partial, ${ns("from_ts")}, ${ns("to_ts")}`,
     });
     return { groups: groupsOf(rows, (own) => ({ figures: {}, parts: own.map(partOf) })), notes: [] };

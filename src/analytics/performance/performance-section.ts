@@ -22,6 +22,7 @@ export const performanceSection: Section = {
   read: async (run) => {
     const rows = await macroRows(run, {
       macro: "performance",
+      withTotal: true,
       select: `metric, value, reason, unit, convention, n, ${ns("from_ts")}, ${ns("to_ts")}`,
       more: {
         ...yearArguments(run.options),

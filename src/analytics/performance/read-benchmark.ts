@@ -1,9 +1,6 @@
-import { createReadStream } from "node:fs";
-import { pipeline } from "node:stream/promises";
-import { parse } from "csv-parse";
 import { RunvaultError } from "../../model/error.ts";
-import { nearestName } from "../../model/text/nearest-name.ts";
-import { type Nanoseconds, parseTime, timestampMax, timestampMin } from "../../model/time.ts";
+import type { Nanoseconds } from "../../model/time.ts";
+import { timedRows } from "./timed-rows.ts";
 
 /** The prices of a benchmark, in the order of time. */
 export interface BenchmarkPrices {
@@ -15,8 +12,12 @@ export interface BenchmarkPrices {
   readonly price: readonly number[];
 }
 
-const columns = ["timestamp", "price"];
-const hint = "Provide a CSV file with the columns timestamp and price, in the order of time.";
+const benchmarkFile = {
+  what: "the benchmark",
+  columns: ["timestamp", "price"],
+  isStrict: false,
+  hint: "Provide a CSV file with the columns timestamp and price, in the order of time.",
+} as const;
 
 /**
  * Reads a CSV file with the columns `timestamp` (RFC 3339, UTC where it has no offset, or UNIX nanoseconds) and `price`;
@@ -26,66 +27,22 @@ export async function readBenchmark(file: string, signal?: AbortSignal): Promise
   const ts: Nanoseconds[] = [];
   const price: number[] = [];
   let first = 0;
-  const parser = parse({ columns: headerOf(file), bom: true, skip_empty_lines: true, info: true });
-  const piped = pipeline(createReadStream(file), parser, { signal });
-  // a failure of the file reaches the reader below through the parser; this only keeps it from being unhandled
-  piped.catch(() => undefined);
-  try {
-    for await (const { record, info } of parser as AsyncIterable<Item>) {
-      const { lines: line } = info;
-      const at = timeOf(record.timestamp ?? "", file, line);
-      if (ts.length > 0 && at <= ts.at(-1)!) {
-        throw refusal("a price is not later than the one before it", file, line);
-      }
-      if (ts.length === 0) first = line;
-      ts.push(at);
-      price.push(priceOf(record.price ?? "", file, line));
-    }
-  } catch (thrown) {
-    if (thrown instanceof RunvaultError) throw thrown;
-    signal?.throwIfAborted();
-    const { message, lines } = thrown as Error & { readonly lines?: number };
-    throw refusal(`the benchmark cannot be read: ${message}`, file, lines, thrown);
-  } finally {
-    parser.destroy();
+  for await (const { at, line, cells, refusal } of timedRows(file, benchmarkFile, signal)) {
+    if (ts.length > 0 && at <= ts.at(-1)!) throw refusal("a price is not later than the one before it");
+    if (ts.length === 0) first = line;
+    const text = cells.price ?? "";
+    const value = /^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN;
+    if (!(value > 0 && Number.isFinite(value)))
+      throw refusal(`not a price above zero: ${JSON.stringify(text)}`);
+    ts.push(at);
+    price.push(value);
   }
-  if (ts.length < 2) throw refusal("the benchmark has fewer than two prices", file);
+  if (ts.length < 2) {
+    const { hint } = benchmarkFile;
+    throw new RunvaultError("invalid_argument", "the benchmark has fewer than two prices", {
+      place: { file },
+      hint,
+    });
+  }
   return { file, line: first, ts, price };
-}
-
-interface Item {
-  readonly record: Readonly<Record<string, string>>;
-  readonly info: { readonly lines: number };
-}
-
-function headerOf(file: string): (names: string[]) => string[] {
-  return (names) => {
-    const trimmed = names.map((name) => name.trim());
-    const missing = columns.find((column) => !trimmed.includes(column));
-    if (missing === undefined) return trimmed;
-    const near = nearestName(missing, trimmed);
-    const meant = near === null ? "" : `; did you mean ${JSON.stringify(near)} to be it?`;
-    throw refusal(`the benchmark has no column ${missing}${meant}`, file, 1);
-  };
-}
-
-function timeOf(text: string, file: string, line: number): Nanoseconds {
-  try {
-    const at = parseTime(text.trim());
-    if (at >= timestampMin && at <= timestampMax) return at;
-  } catch (thrown) {
-    throw RunvaultError.from(thrown).at({ file, line });
-  }
-  throw refusal(`not a time that rows can have: ${JSON.stringify(text)}`, file, line);
-}
-
-function priceOf(text: string, file: string, line: number): number {
-  const price = /^\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN;
-  if (price > 0 && Number.isFinite(price)) return price;
-  throw refusal(`not a price above zero: ${JSON.stringify(text)}`, file, line);
-}
-
-function refusal(message: string, file: string, line?: number, cause?: unknown): RunvaultError {
-  const place = line === undefined ? { file } : { file, line };
-  return new RunvaultError("invalid_argument", message, { place, hint, cause });
 }

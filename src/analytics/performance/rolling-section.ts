@@ -15,6 +15,7 @@ export const rollingSection: Section = {
     const { window } = run.options;
     const rows = await macroRows(run, {
       macro: "rolling",
+      withTotal: true,
       select: "sharpe, volatility, epoch_ns(ts) AS ts",
       more: { ...yearArguments(run.options), window_size: String(window) },
     });

@@ -1,9 +1,15 @@
 import type { MetricsOptions } from "./metrics-options.ts";
+import { ratesText } from "./read-rates.ts";
 
 /** How the return series is sampled, in the words of a heading. */
-export function seriesConventions({ session, fill, base }: MetricsOptions): string {
+export function seriesConventions({ session, fill, base, rates }: MetricsOptions): string {
   const sampled = session === "bars" ? "a period for each equity row" : `sessions ${session}`;
-  return [sampled, ...(fill ? ["days without rows filled"] : []), `base ${base}`].join(", ");
+  return [
+    sampled,
+    ...(fill ? ["days without rows filled"] : []),
+    `base ${base}`,
+    ...(rates === null ? [] : [ratesText(rates)]),
+  ].join(", ");
 }
 
 /** How figures of a year come from it. */

@@ -4,6 +4,7 @@ import { readInstruments } from "../../analytics/instruments/read-instruments.ts
 import type { MeasureOptions } from "../../analytics/performance/measure-runs.ts";
 import type { Benchmark } from "../../analytics/performance/metrics-options.ts";
 import { readBenchmark } from "../../analytics/performance/read-benchmark.ts";
+import { readRates } from "../../analytics/performance/read-rates.ts";
 import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";
@@ -32,7 +33,7 @@ export async function askedFigures(
 ): Promise<AskedFigures> {
   const archive = await openArchive(values.archive);
   const manifests = await namedManifests(archive, runs);
-  const { archive: _, runs: __, periods, instruments, window, memory, benchmark, ...others } = values;
+  const { archive: _, runs: __, periods, instruments, window, memory, benchmark, rates, ...others } = values;
   return {
     archive,
     manifests,
@@ -42,6 +43,7 @@ export async function askedFigures(
       window: window ?? null,
       instruments: instruments === undefined ? null : await readInstruments(instruments),
       benchmark: benchmark === undefined ? null : await benchmarkOf(benchmark, session.signal),
+      rates: rates === undefined ? null : await readRates(rates, session.signal),
       memoryLimitMb: memory,
       signal: session.signal,
     },

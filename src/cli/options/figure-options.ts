@@ -59,6 +59,10 @@ export function figureOptions(command: Command): Command {
         .choices(["auto", ...fillOrders])
         .default("auto"),
     )
+    .option(
+      "--rates <file>",
+      "also all currencies together: a CSV file with the columns timestamp, currency, base and rate",
+    )
     .option("--window <n>", "also the Sharpe ratio and volatility of rolling windows of N returns")
     .addOption(instrumentsOption())
     .addOption(allowIncompleteOption())

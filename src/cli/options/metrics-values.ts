@@ -74,6 +74,7 @@ export const metricsSchema = z.object({
   log: z.boolean().default(false),
   base: z.enum(["deposit", "first"]),
   benchmark: nonEmpty.optional(),
+  rates: nonEmpty.optional(),
   psrBenchmark: ratio,
   omegaReturn: yearlyRate,
   group: z.enum(groupings),

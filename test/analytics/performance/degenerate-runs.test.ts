@@ -15,7 +15,15 @@ const start = 1_641_038_400_000_000_000n;
 
 const options: MetricsOptions = {
   ...{ session: "utc", fill: false, periods: null, rf: 0, log: false, base: "first", benchmark: null },
-  ...{ psrBenchmark: 0, omegaReturn: 0, group: "flat", fillOrder: "auto", window: 3, instruments: null },
+  ...{
+    rates: null,
+    psrBenchmark: 0,
+    omegaReturn: 0,
+    group: "flat",
+    fillOrder: "auto",
+    window: 3,
+    instruments: null,
+  },
 };
 
 let world: TradeWorld;

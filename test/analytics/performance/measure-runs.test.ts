@@ -8,6 +8,7 @@ const run = { instanceId: "a", runId: "1" };
 const options: MeasureOptions = {
   ...{ session: "utc", fill: false, periods: null, rf: 0, log: false, base: "first", benchmark: null },
   ...{
+    rates: null,
     psrBenchmark: 0,
     omegaReturn: 0,
     group: "flat",
