@@ -27,9 +27,9 @@ export const reportCommand = commandEntry({
       .addHelpText(
         "after",
         `
-Tables that are not proven are refused with exit status 4, unless --allow-incomplete: then the page says
-so at its top. The same archive and options give the same bytes, but for the last line, which says when
-the page was made.
+Tables that are not proven are refused with exit status 4, unless --allow-incomplete: then the page
+says so at its top. The same archive and options give the same bytes, but for the last line, which
+says when the page was made.
 
 Examples:
   runvault report alpha-1/2022-01-01-001 --out run.html
