@@ -74,14 +74,16 @@ export const reconcileCommand = commandEntry({
       .addHelpText(
         "after",
         `
-A check HOLDS, BREAKS, or is NOT CHECKED with the reason: it never holds for want of rows.
-Tables that are not proven are refused with exit status 4, unless --allow-incomplete is given.
+A check HOLDS, BREAKS, or is NOT CHECKED with the reason: it never holds for
+want of rows. Tables that are not proven are refused with exit status 4, unless
+--allow-incomplete is given.
 
 Examples:
   runvault reconcile alpha-1/2022-01-01-001
   runvault reconcile alpha-1/2022-01-01-001 --instruments instruments.yaml --json
   runvault reconcile live/2022-01-01-001 --against backtest/2022-01-01-001
-  runvault reconcile live/2022-01-01-001 --against bt/7 --against-archive /data/backtests --match time --within 2s
+  runvault reconcile live/1 --against bt/7 --against-archive /data/bt
+  runvault reconcile live/1 --against bt/7 --match time --within 2s
 `,
       ),
   run: reconcileRuns,
