@@ -23,7 +23,8 @@ test("a locked DuckDB touches the files that it was opened for and no others, an
     () => read(other),
     () => duckdb.connection.run(`COPY (SELECT 1) TO ${literal(join(folder, "new.csv"))}`),
     () => duckdb.connection.run("SET enable_external_access = true"),
-    () => duckdb.connection.run("SET threads = 2"),
+    () => duckdb.connection.run("SET memory_limit = '99GB'"),
+    () => duckdb.connection.run("SET allowed_configs = ['enable_external_access']"),
   ]) {
     await expect(refused()).rejects.toThrow(/Permission Error|locked|has been disabled/);
   }
