@@ -262,6 +262,13 @@ describe("what cannot be told is not said to hold:", () => {
     });
   });
 
+  test("a window that is longer than all time, which reaches back to the run's first point", async () => {
+    const checks = await checksOf(({ metrics }) => {
+      metrics[3]!.window = "999999999999d";
+    });
+    expect(checks[6]!.rows).toBeGreaterThan(0);
+  });
+
   test("a window that nobody knows", async () => {
     const checks = await checksOf(({ metrics }) => {
       metrics[3]!.window = "fortnight";
