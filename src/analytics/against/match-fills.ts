@@ -132,7 +132,11 @@ function nearestOf(sides: readonly [Side, Side], side: 0 | 1, place: number, lim
     const otherPrice = columns.price[index.fills[other]!]!;
     return isNear(side === 0 ? price : otherPrice, side === 0 ? otherPrice : price, priceWithin);
   };
-  const [first, end] = [index.starts[group]!, index.starts[group + 1]!];
+  // what lies outside the window is not looked at, whatever its prices
+  const [first, end] =
+    withinNs === null
+      ? [index.starts[group]!, index.starts[group + 1]!]
+      : [index.from(group, ts - withinNs), index.from(group, ts + withinNs + 1n)];
   const forward = (from: number) => {
     let found = index.next(from, end, lowest, highest);
     while (found >= 0 && !isWithin(found)) found = index.next(found + 1, end, lowest, highest);
@@ -151,7 +155,6 @@ function nearestOf(sides: readonly [Side, Side], side: 0 | 1, place: number, lim
   if (awayAfter === null && awayBefore === null) return -1;
   const nearest =
     awayAfter === null || (awayBefore !== null && awayBefore < awayAfter) ? awayBefore! : awayAfter;
-  if (withinNs !== null && nearest > withinNs) return -1;
   let best = -1;
   const consider = (from: number, step: (at: number) => number) => {
     const instant = tsOf(from);

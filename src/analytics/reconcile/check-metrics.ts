@@ -43,12 +43,13 @@ export async function checkMetrics(source: BooksSource, points: PointColumns | n
   const unchecked = [...odd];
   const figures = new FoundFigures(new WindowFigures(source, points.keys));
   const usual = await figures.of(rows, seriesConventions[0]!, usualPeriods[0]!);
-  const known = rows.filter((row) => {
+  const isKnown = (row: MetricRow) => {
     const figure = usual.get(row)?.get(row.name);
     return figure !== undefined && figure.reason !== "no benchmark";
-  });
+  };
+  const known = rows.filter(isKnown);
   const unknown = Map.groupBy(
-    rows.filter((row) => !known.includes(row)),
+    rows.filter((row) => !isKnown(row)),
     ({ name, key }) => (key < 0 ? "an account or currency without equity points" : JSON.stringify(name)),
   );
   for (const [what, own] of unknown)

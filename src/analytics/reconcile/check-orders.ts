@@ -100,7 +100,11 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
     copyExact(chunk, 10, prices, 0);
     for (let row = 0; row < chunk.rows; row++) {
       if (begins[row] === 1) lives.end();
-      const at = { ts: ts[row]!, seq: seq[row]! };
+      const at = {
+        table: isFill[row] === 1 ? "fills" : "orders",
+        ts: ts[row]!,
+        seq: seq[row]!,
+      } as const;
       const isForeign = begins[row] === 0 && isOther[row] === 1;
       if (isFill[row] === 1)
         lives.fill(at, quantities[row]!, prices[row]!, isForeign, isBackwards[row] === 1);
@@ -117,9 +121,12 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
 }
 
 interface Row {
+  readonly table: "orders" | "fills";
   readonly ts: bigint;
   readonly seq: bigint;
 }
+
+type OwnRow = Pick<Row, "table" | "seq">;
 
 interface Step {
   readonly kind: Kind | null;
@@ -130,19 +137,15 @@ interface Step {
 
 class OrderLog {
   rows = 0;
-  /** Averages between fills of one instant whose order is not clear. */
+  /** Quantities and averages between fills of one instant whose order is not clear. */
   unsure = 0;
   #breaks = 0;
   #largest: { readonly size: bigint; readonly text: string } | null = null;
   readonly #first: Break[] = [];
   readonly #kinds = new Map<string, number>();
 
-  add(
-    what: string,
-    { ts }: Row,
-    rows: readonly { table: string; seq: bigint }[],
-    difference: Difference | null,
-  ): void {
+  /** `own` are the rows of the order, of which the one at fault is listed last. */
+  add(what: string, at: Row, own: readonly OwnRow[], difference: Difference | null): void {
     this.#breaks++;
     this.#kinds.set(what, (this.#kinds.get(what) ?? 0) + 1);
     const amount = difference === null ? null : formatScaled(difference.value, difference.scale);
@@ -152,10 +155,12 @@ class OrderLog {
         this.#largest = { size: common, text: amount! };
     }
     if (this.#first.length === mostBreaks) return;
+    const others = own.filter(({ table, seq }) => table !== at.table || seq !== at.seq);
+    const rows = [...others, at];
     const listed = rows.slice(-12).map(({ table, seq }) => ({ table, seq: String(seq) }));
     const unit = difference?.unit ?? "";
     this.#first.push({
-      at: formatTime(ts),
+      at: formatTime(at.ts),
       amount,
       unit,
       what,
@@ -167,7 +172,9 @@ class OrderLog {
   finding(unchecked: readonly string[]): Finding {
     const notes = [...this.#kinds].map(([what, count]) => `${count} × ${what}`);
     if (this.unsure > 0)
-      notes.push(`${this.unsure} average prices between fills of one instant are in no order that is known`);
+      notes.push(
+        `${this.unsure} filled quantities and average prices between fills of one instant are in no order that is known`,
+      );
     const largest = this.#largest?.text ?? null;
     const found = { rows: this.rows, breaks: this.#breaks, largest, notes, first: this.#first, unchecked };
     return { number: 6, name: "orders against fills", formula, ...found };
@@ -183,12 +190,19 @@ interface Difference {
 /** More decimals than a price × quantity has. */
 const commonScale = 90;
 
+interface Instant {
+  readonly ts: bigint;
+  fills: number;
+  /** What its last fill left filled. */
+  filled: bigint;
+}
+
 /** One order at a time, by its rows in key order. */
 class OrderLife {
   readonly #log: OrderLog;
   readonly #quantityScale: number;
   readonly #priceScale: number;
-  #rows: { table: string; seq: bigint }[] = [];
+  #rows: OwnRow[] = [];
   #lastStep: (Row & Step) | null = null;
   #accepted: Row | null = null;
   #ended: Row | null = null;
@@ -197,9 +211,9 @@ class OrderLife {
   #turnover = 0n;
   /** For what a quantity was filled, by the fills so far: averages on the way are held to these. */
   #steps: (Row & Step)[] = [];
-  readonly #turnovers = new Map<bigint, { readonly turnover: bigint; readonly ts: bigint }>();
-  /** By instant: what its last fill left filled. */
-  readonly #ends = new Map<bigint, bigint>();
+  readonly #turnovers = new Map<bigint, { readonly turnover: bigint; readonly instant: Instant }>();
+  /** The instants at which it was filled, in their order, with what the last fill of each left filled. */
+  #instants: Instant[] = [];
 
   constructor(log: OrderLog, quantityScale: number, priceScale: number) {
     this.#log = log;
@@ -208,18 +222,22 @@ class OrderLife {
   }
 
   fill(at: Row, quantity: bigint, price: bigint, isForeign: boolean, isBackwards: boolean): void {
-    this.#take("fills", at, isBackwards);
+    this.#take(at, isBackwards);
     if (isForeign) this.#tell("account, portfolio, symbol or side is not that of the order's other rows", at);
     if (this.#ended !== null && at.ts > this.#ended.ts) this.#tell("fill after the order ended", at);
     this.#firstFill ??= at;
     this.#traded += quantity;
     this.#turnover += quantity * price;
-    this.#turnovers.set(this.#traded, { turnover: this.#turnover, ts: at.ts });
-    this.#ends.set(at.ts, this.#traded);
+    const last = this.#instants.at(-1);
+    const instant = last?.ts === at.ts ? last : { ts: at.ts, fills: 0, filled: 0n };
+    if (instant !== last) this.#instants.push(instant);
+    instant.fills++;
+    instant.filled = this.#traded;
+    this.#turnovers.set(this.#traded, { turnover: this.#turnover, instant });
   }
 
   step(at: Row, step: Step, isOdd: boolean, isBackwards: boolean): void {
-    this.#take("orders", at, isBackwards);
+    this.#take(at, isBackwards);
     const { kind, filled } = step;
     const before = this.#lastStep;
     if (kind === null) this.#tell("kind of step that the interface does not have", at);
@@ -258,28 +276,31 @@ class OrderLife {
       if (this.#accepted !== null && this.#firstFill !== null && this.#firstFill.ts < this.#accepted.ts) {
         this.#tell("fill before acceptance", this.#firstFill);
       }
-      for (const step of this.#steps) this.#averageOf(step);
+      for (const step of this.#steps) this.#averageOf(step, last.filled === this.#traded);
     }
     this.#rows = [];
     this.#steps = [];
     this.#turnovers.clear();
-    this.#ends.clear();
+    this.#instants = [];
     this.#lastStep = this.#accepted = this.#ended = this.#firstFill = null;
     this.#traded = this.#turnover = 0n;
   }
 
-  #averageOf(step: Row & Step): void {
+  #averageOf(step: Row & Step, isWhole: boolean): void {
     if (step.filled === 0n) {
       if (step.average !== 0n) this.#tell("average price with nothing filled", step);
       return;
     }
-    // of quantities that the fills do not come to, filled_quantity is told already
     const sum = this.#turnovers.get(step.filled);
-    if (sum === undefined) return;
+    if (sum === undefined) {
+      // where the order's own end is not that of the fills, that is told, and may be why
+      if (isWhole) this.#tellFilled(step);
+      return;
+    }
     const off = step.average * step.filled - sum.turnover;
     if (size(off) * 10n ** 10n > step.filled * 5n * 10n ** BigInt(this.#priceScale)) {
       // between fills of one instant, their order decides, and trade ids need not give it
-      if (this.#ends.get(sum.ts) !== step.filled) {
+      if (sum.instant.filled !== step.filled) {
         this.#log.unsure++;
         return;
       }
@@ -292,8 +313,26 @@ class OrderLife {
     }
   }
 
-  #take(table: string, at: Row, isBackwards: boolean): void {
-    this.#rows.push({ table, seq: at.seq });
+  /** A quantity on the way that the fills never come to, unless they might in another order. */
+  #tellFilled(step: Row & Step): void {
+    let [from, to] = [0, this.#instants.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if (this.#instants[middle]!.filled < step.filled) from = middle + 1;
+      else to = middle;
+    }
+    const instant = this.#instants[from];
+    if (instant !== undefined && instant.fills > 1) this.#log.unsure++;
+    else
+      this.#tell(
+        "filled_quantity is none that the fills come to",
+        step,
+        instant === undefined ? null : this.#quantity(step.filled - instant.filled),
+      );
+  }
+
+  #take(at: Row, isBackwards: boolean): void {
+    this.#rows.push({ table: at.table, seq: at.seq });
     if (isBackwards) this.#tell("ts_init before ts_event", at);
   }
 
@@ -302,10 +341,6 @@ class OrderLife {
   }
 
   #tell(what: string, at: Row, difference: Difference | null = null): void {
-    // the row at fault last
-    const own = this.#rows.findIndex(({ seq }) => seq === at.seq);
-    const rows =
-      own < 0 ? this.#rows : [...this.#rows.slice(0, own), ...this.#rows.slice(own + 1), this.#rows[own]!];
-    this.#log.add(what, at, rows, difference);
+    this.#log.add(what, at, this.#rows, difference);
   }
 }

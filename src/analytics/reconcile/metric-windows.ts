@@ -1,4 +1,5 @@
 import { millisecondsOf } from "../../model/text/quantity.ts";
+import { timestampMin } from "../../model/time.ts";
 
 const dayNs = 86_400_000_000_000n;
 
@@ -24,7 +25,10 @@ export function windowBegin(window: string, end: bigint): bigint | null | undefi
     }
     default: {
       const ms = millisecondsOf(window);
-      return ms > 0 ? end - BigInt(ms) * 1_000_000n : undefined;
+      if (!(ms > 0)) return undefined;
+      const begin = end - BigInt(ms) * 1_000_000n;
+      // of a length that reaches back beyond all time there is
+      return begin < timestampMin ? timestampMin : begin;
     }
   }
 }

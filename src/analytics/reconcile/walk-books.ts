@@ -83,7 +83,8 @@ const bookedDecimals = 9;
  *
  * - `sum`: equity is not cash + position_value.
  * - `equity`: neither equity nor cash + position_value is what the rows before it come to.
- * - `parts`: cash and position_value are both wrong. Where one alone is, so is their sum, which `equity` tells.
+ * - `parts`: cash and position_value are both wrong. Where one alone is, so is their sum, which `equity` tells, unless a
+ *   tolerance takes it.
  * - `profit`: unrealized is off by another amount than position_value, or realized by another than cash.
  * - `bridge`: a point at which the fills leave no position, and position_value or unrealized is not zero; or that differs
  *   from the one before, without a fill between them, by another amount than the positions from fills times the step of
@@ -200,8 +201,11 @@ export function walkBooks(walk: BooksWalk): Books {
     const whole = off(shown.equity - expected);
     const summed = off(shown.cash + shown.value - expected);
     equity.rows++;
-    // a point whose parts come to what is expected is off in its sum alone, and the other way round
-    const isOff = whole !== 0n && summed !== 0n;
+    // a point whose parts come to what is expected is off in its sum alone, and the other way round; what a tolerance
+    // takes for a sum need not be told there
+    const isSummed = off(unsummed) === 0n;
+    const isOff = whole !== 0n && (summed !== 0n || isSummed);
+    const isTotalTold = isOff || !isSummed;
     const spotParts = { cash: off(shown.cash - paid), value: off(shown.value - value) };
     equity.add(
       name,
@@ -216,10 +220,12 @@ export function walkBooks(walk: BooksWalk): Books {
       const valueOff = isSpot ? spotParts.value : off(shown.value - value + open);
       const cashOff = isSpot ? spotParts.cash : off(shown.cash - paid - open);
       parts.rows++;
+      const areBothOff = valueOff !== 0n && cashOff !== 0n;
+      const partOff = valueOff === 0n ? cashOff : valueOff;
       parts.add(
         name,
         point,
-        valueOff !== 0n && cashOff !== 0n ? valueOff : 0n,
+        areBothOff || !isTotalTold ? partOff : 0n,
         `position_value and cash are not those of ${accounting} accounting`,
       );
       const unrealizedOff = off(shown.unrealized - (value - open));

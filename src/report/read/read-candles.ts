@@ -63,6 +63,7 @@ export async function readBusiestDay(run: MeasuredRun): Promise<BusiestDay | str
   const [symbol, day, fillsOfDay, opens, closes] = busiest.getRows()[0]!;
   const bars = source.get(String(symbol))!;
   const [from, to] = [instantOf(opens), instantOf(closes)];
+  if (bars.intervalNs <= 0n) return `the bars of ${String(symbol)} have no length`;
   const ownIntervalMs = Number(bars.intervalNs) / 1e6;
   const ofBars = [
     `symbol = ${literal(bars.symbol)} AND venue = ${literal(bars.venue)} AND interval_ns = ${bars.intervalNs}`,

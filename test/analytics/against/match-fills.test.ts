@@ -159,6 +159,22 @@ describe("fills matched by nearness", () => {
     expect(matched(run(10_000n), run(10_100n), { withinNs: null, priceWithin: exactOf("50") })).toEqual([]);
     expect(process.cpuUsage().user - began).toBeLessThan(10_000_000);
   });
+
+  test("take seconds, not hours, where prices out of reach lie above and below, and few fills in the window", () => {
+    const run = (priceOf: (seq: number) => bigint) =>
+      Array.from({ length: 40_000 }, (_, seq) => ({
+        ts: BigInt(seq) * 10n,
+        seq: BigInt(seq + 1),
+        price: priceOf(seq),
+        quantity: 1n,
+        fee: 0n,
+        group: 0,
+      }));
+    const [here, there] = [run(() => 10_000n), run((seq) => (seq % 2 === 0 ? 9_900n : 10_100n))];
+    const began = process.cpuUsage().user;
+    expect(matched(here, there, { withinNs: 50n, priceWithin: exactOf("50") })).toEqual([]);
+    expect(process.cpuUsage().user - began).toBeLessThan(5_000_000);
+  });
 });
 
 /** Whether two seqs are of fills that are equal in all else. */

@@ -2,11 +2,18 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { exactOf } from "../../../src/analytics/instruments/instrument.ts";
 import type { ReconcileOptions } from "../../../src/analytics/reconcile/reconcile.ts";
 import type { Check } from "../../../src/analytics/reconcile/reconcile-report.ts";
 import type { RunRef } from "../../../src/model/source.ts";
 import { openSimulator, type Simulator } from "../../../src/simulator/simulator.ts";
-import { add, double, type EditedTables, editedWorld } from "../../fixtures/archive/edited-world.ts";
+import {
+  add,
+  double,
+  type EditedRow,
+  type EditedTables,
+  editedWorld,
+} from "../../fixtures/archive/edited-world.ts";
 import { currenciesOf, reconciled } from "../../fixtures/archive/reconciled-world.ts";
 
 type Edit = (tables: EditedTables, summary: Record<string, string>) => void;
@@ -159,6 +166,62 @@ describe("books that are wrong break a check that can tell:", () => {
   });
 });
 
+/** An order that was filled in part first, and its step of then. */
+function partStep({ orders, fills }: EditedTables): EditedRow {
+  return orders.find(({ kind, client_order_id }) => {
+    const own = fills.filter((fill) => fill.client_order_id === client_order_id);
+    return kind === "PARTIALLY_FILLED" && new Set(own.map(({ ts_event }) => ts_event)).size === own.length;
+  })!;
+}
+
+test("a quantity on the way to an order's end that its fills never come to is told, with the step last", async () => {
+  let seq = "";
+  const [, , , , , orders] = await checksOf((tables) => {
+    const step = partStep(tables);
+    seq = step.seq!;
+    add(step, "filled_quantity", -1n);
+    // a fill of the same seq is another row
+    const fill = tables.fills.find(({ client_order_id }) => client_order_id === step.client_order_id)!;
+    tables.fills.find((other) => other.seq === seq)!.seq = fill.seq!;
+    fill.seq = seq;
+  });
+  expect(orders).toMatchObject({
+    verdict: "BREAKS",
+    breaks: 1,
+    first: [{ what: "filled_quantity is none that the fills come to", amount: "-0.000000001" }],
+  });
+  expect(orders!.first[0]!.rows.at(-1)).toEqual({ table: "orders", seq });
+  expect(orders!.first[0]!.rows).toContainEqual({ table: "fills", seq });
+});
+
+test("an order of very many fills that all came early is told of in seconds", async () => {
+  const began = process.cpuUsage().user;
+  const [, , , , , orders] = await checksOf((tables) => {
+    const fill = tables.fills.at(-1)!;
+    for (let more = 0; more < 60_000; more++)
+      tables.fills.push({ ...fill, seq: String(1_000_000 + more), ts_init: "1", trade_id: `more-${more}` });
+  });
+  expect(orders!.breaks).toBeGreaterThan(60_000);
+  expect(process.cpuUsage().user - began).toBeLessThan(20_000_000);
+});
+
+describe("what is off by more than the tolerance breaks, though its sum is within it:", () => {
+  test.each<[string, Readonly<Record<string, bigint>>, number]>([
+    ["equity", { equity: 12n, cash: 5n }, 2],
+    ["position_value, with cash off the other way", { position_value: 12n, cash: -8n, equity: 4n }, 3],
+    ["cash, with position_value off the other way", { position_value: -8n, cash: 12n, equity: 4n }, 3],
+  ])("%s", async (_, amounts, number) => {
+    const checks = await checksOf(
+      ({ equity }) => {
+        for (const [column, amount] of Object.entries(amounts)) add(equity[90]!, column, amount);
+      },
+      { tolerance: exactOf("0.00000001") },
+    );
+    expect(breaking(checks)).toEqual([number]);
+    expect(checks[number - 1]).toMatchObject({ breaks: 1, largest: "0.000000012" });
+  });
+});
+
 describe("what cannot be told is not said to hold:", () => {
   test("a fee in another currency", async () => {
     const checks = await checksOf(({ fills }) => {
@@ -197,6 +260,13 @@ describe("what cannot be told is not said to hold:", () => {
       verdict: "NOT CHECKED",
       reason: `1 rows of "sharp_ratio" are not recomputed, the first with seq ${await seqOf(3)}`,
     });
+  });
+
+  test("a window that is longer than all time, which reaches back to the run's first point", async () => {
+    const checks = await checksOf(({ metrics }) => {
+      metrics[3]!.window = "999999999999d";
+    });
+    expect(checks[6]!.rows).toBeGreaterThan(0);
   });
 
   test("a window that nobody knows", async () => {

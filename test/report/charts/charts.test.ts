@@ -341,3 +341,13 @@ describe("a chart of odd data", () => {
     expectSound(chartOf(await make()));
   });
 });
+
+test("characters that hide, turn or end text are shown as escapes in a drawing", async () => {
+  const venue = "a\u0001\u001b[31m\u202eb\u2028";
+  const chart = await feesChart({ groups: [{ venue, currency: "USD", fees: 2, rebates: 1 }] });
+  if (!("wide" in chart)) throw new Error("there is no chart");
+  for (const svg of [chart.wide, chart.narrow]) {
+    expect(svg).toContain("\\u001b[31m\\u202eb");
+    expect(svg).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u);
+  }
+});

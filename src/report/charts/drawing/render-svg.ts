@@ -1,5 +1,6 @@
 import { parse, type Spec, View } from "vega";
 import { compile, type TopLevelSpec } from "vega-lite";
+import { visibleLines } from "../../../model/text/visible-text.ts";
 
 /** How much room a plot has around it, px. */
 export interface Margin {
@@ -47,12 +48,13 @@ export async function renderSvg(spec: TopLevelSpec, size: SvgSize, label: string
 
 /**
  * By the tags alone: vega escapes `<`, `>` and `"` in text and in attributes, so that no text of the data looks like one.
+ * Characters that hide or turn text, which it leaves as they are, are shown as escapes, as elsewhere on a page.
  */
 function tidy(svg: string, size: string, label: string): string {
-  return svg
+  return visibleLines(svg)
     .replace(
       /^<svg[^>]*>/,
-      `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" aria-label="${escaped(label)}" style="font-variant-numeric:tabular-nums">`,
+      `<svg xmlns="http://www.w3.org/2000/svg" ${size} role="img" aria-label="${escaped(visibleLines(label))}" style="font-variant-numeric:tabular-nums">`,
     )
     .replace(/<path class="foreground"[^>]*\/>/g, "")
     .replace(/<path class="background"(?![^>]*(?:fill|stroke)=)[^>]*\/>/g, "")
