@@ -1,4 +1,4 @@
-import { type MeasureOptions, measureRuns } from "../analytics/performance/measure-runs.ts";
+import { type MeasureOptions, measureRuns } from "../analytics/metrics/measure-runs.ts";
 import type { Archive } from "../archive/archive.ts";
 import type { Manifest } from "../archive/manifest/manifest.ts";
 import { RunvaultError } from "../model/error.ts";

@@ -7,7 +7,7 @@ import {
   type MetricsDocument,
   metricsJsonSchema,
   metricsSchema,
-} from "../../src/analytics/performance/metrics-document.ts";
+} from "../../src/analytics/metrics/metrics-document.ts";
 import { openArchive } from "../../src/archive/archive.ts";
 import { archiveRun } from "../../src/extract/run/archive-run.ts";
 import { wallClock } from "../../src/model/time.ts";

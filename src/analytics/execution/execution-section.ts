@@ -1,8 +1,8 @@
 import { literal } from "../../duckdb/sql.ts";
 import { type Figure, figure } from "../figure.ts";
 import { writeInstrumentValues } from "../instruments/write-instrument-values.ts";
-import { figureOf, groupsOf, type MacroRow, ns } from "../performance/macro-rows.ts";
-import type { FigurePart, MeasuredRun, Section } from "../performance/section.ts";
+import { figureOf, groupsOf, type MacroRow, ns } from "../section/macro-rows.ts";
+import type { FigurePart, MeasuredRun, Section } from "../section/section.ts";
 
 /** What became of orders, how long it took, and what it cost against what prices were when they were submitted. */
 export const executionSection: Section = {

@@ -1,7 +1,7 @@
 import { literal } from "../../duckdb/sql.ts";
 import { writeInstrumentValues } from "../instruments/write-instrument-values.ts";
-import { figureOf, groupsOf, type MacroRow, ns } from "../performance/macro-rows.ts";
-import type { FigurePart, MeasuredRun, Section } from "../performance/section.ts";
+import { figureOf, groupsOf, type MacroRow, ns } from "../section/macro-rows.ts";
+import type { FigurePart, MeasuredRun, Section } from "../section/section.ts";
 
 const horizons = [1, 5, 20];
 

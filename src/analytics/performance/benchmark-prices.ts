@@ -8,10 +8,10 @@ import { formatTime } from "../../model/time.ts";
 import type { BarSource } from "../instruments/instrument.ts";
 import { barsOfSymbol } from "../instruments/resolve-instruments.ts";
 import { readBarFacts } from "../instruments/run-facts.ts";
-import { instantOf, macroRows } from "./macro-rows.ts";
-import type { MetricsOptions } from "./metrics-options.ts";
-import type { BenchmarkPrices } from "./read-benchmark.ts";
-import type { MeasuredRun } from "./section.ts";
+import { instantOf, macroRows } from "../section/macro-rows.ts";
+import type { MetricsOptions } from "../section/metrics-options.ts";
+import type { BenchmarkPrices } from "../section/read-benchmark.ts";
+import type { MeasuredRun } from "../section/section.ts";
 
 const batch = 2_000;
 

@@ -1,7 +1,7 @@
 import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
-import { instantOf, macroRows } from "./macro-rows.ts";
-import type { MeasuredRun } from "./section.ts";
+import { instantOf, macroRows } from "../section/macro-rows.ts";
+import type { MeasuredRun } from "../section/section.ts";
 
 /** Most flows that are listed one by one. */
 const most = 5;

@@ -1,6 +1,6 @@
 import { figure, noFigure } from "../figure.ts";
-import { groupsOf, instantOf, type MacroRow, macroRows, ns } from "./macro-rows.ts";
-import type { FigurePart, Section } from "./section.ts";
+import { groupsOf, instantOf, type MacroRow, macroRows, ns } from "../section/macro-rows.ts";
+import type { FigurePart, Section } from "../section/section.ts";
 import { seriesConventions } from "./series-conventions.ts";
 
 /** The return of each calendar month of the sessions. */

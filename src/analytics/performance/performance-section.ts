@@ -1,7 +1,7 @@
+import { doubleText, figureOf, groupsOf, macroRows, ns, yearArguments } from "../section/macro-rows.ts";
+import type { Section } from "../section/section.ts";
 import { benchmarkArguments, benchmarkNotes } from "./benchmark-prices.ts";
 import { flowNotes } from "./flow-notes.ts";
-import { doubleText, figureOf, groupsOf, macroRows, ns, yearArguments } from "./macro-rows.ts";
-import type { Section } from "./section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
 /** The figures of the return series, and those against a benchmark. */

@@ -1,6 +1,6 @@
 import { type Figure, figure, noFigure } from "../figure.ts";
-import { groupsOf, instantOf, type MacroRow, macroRows, yearArguments } from "./macro-rows.ts";
-import type { Section } from "./section.ts";
+import { groupsOf, instantOf, type MacroRow, macroRows, yearArguments } from "../section/macro-rows.ts";
+import type { Section } from "../section/section.ts";
 import { seriesConventions, yearConventions } from "./series-conventions.ts";
 
 /** What Sharpe ratio and volatility came to over windows of returns; the macro `rolling` has every window. */

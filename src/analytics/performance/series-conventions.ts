@@ -1,5 +1,5 @@
-import type { MetricsOptions } from "./metrics-options.ts";
-import { ratesText } from "./read-rates.ts";
+import type { MetricsOptions } from "../section/metrics-options.ts";
+import { ratesText } from "../section/read-rates.ts";
 
 /** How the return series is sampled, in the words of a heading. */
 export function seriesConventions({ session, fill, base, rates }: MetricsOptions): string {

@@ -1,7 +1,7 @@
 import type { Nanoseconds } from "../../model/time.ts";
+import { instantOf } from "../section/macro-rows.ts";
+import type { MeasuredRun, Section } from "../section/section.ts";
 import { breakdowns, tradeFigures } from "../trades/trade-figures.ts";
-import { instantOf } from "./macro-rows.ts";
-import type { MeasuredRun, Section } from "./section.ts";
 
 /** The figures of trades, all together and by symbol, venue, side, hour and weekday. */
 export const tradesSection: Section = {

@@ -46,7 +46,7 @@ async function schemaOf(kind: (typeof kinds)[number]): Promise<unknown> {
     case "message":
       return (await import("../../pipeline/tell/message.ts")).messageJsonSchema();
     case "metrics":
-      return (await import("../../analytics/performance/metrics-document.ts")).metricsJsonSchema();
+      return (await import("../../analytics/metrics/metrics-document.ts")).metricsJsonSchema();
     case "reconcile":
       return (await import("../../analytics/against/against-report.ts")).reconcileJsonSchema();
   }

@@ -1,10 +1,10 @@
 import { access } from "node:fs/promises";
 import { extname } from "node:path";
 import { readInstruments } from "../../analytics/instruments/read-instruments.ts";
-import type { MeasureOptions } from "../../analytics/performance/measure-runs.ts";
-import type { Benchmark } from "../../analytics/performance/metrics-options.ts";
-import { readBenchmark } from "../../analytics/performance/read-benchmark.ts";
-import { readRates } from "../../analytics/performance/read-rates.ts";
+import type { MeasureOptions } from "../../analytics/metrics/measure-runs.ts";
+import type { Benchmark } from "../../analytics/section/metrics-options.ts";
+import { readBenchmark } from "../../analytics/section/read-benchmark.ts";
+import { readRates } from "../../analytics/section/read-rates.ts";
 import { type Archive, openArchive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";

@@ -3,7 +3,7 @@ import type {
   MetricsDocument,
   MetricsRun,
   MetricsSection,
-} from "../../analytics/performance/metrics-document.ts";
+} from "../../analytics/metrics/metrics-document.ts";
 import { alignedTable } from "../../analytics/render/aligned-table.ts";
 import { figureLabel, figureText, noValue } from "../../analytics/render/figure-text.ts";
 import { formatRun } from "../../model/run-argument.ts";

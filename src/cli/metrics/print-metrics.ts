@@ -1,4 +1,4 @@
-import { measureRuns } from "../../analytics/performance/measure-runs.ts";
+import { measureRuns } from "../../analytics/metrics/measure-runs.ts";
 import { exit, type RunvaultError } from "../../model/error.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { MetricsValues } from "../options/metrics-values.ts";

@@ -1,6 +1,6 @@
-import type { MeasureOptions } from "../../analytics/performance/measure-runs.ts";
-import { measureRuns } from "../../analytics/performance/measure-runs.ts";
-import type { MetricsRun } from "../../analytics/performance/metrics-document.ts";
+import type { MeasureOptions } from "../../analytics/metrics/measure-runs.ts";
+import { measureRuns } from "../../analytics/metrics/measure-runs.ts";
+import type { MetricsRun } from "../../analytics/metrics/metrics-document.ts";
 import type { Archive } from "../../archive/archive.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { RunvaultError } from "../../model/error.ts";

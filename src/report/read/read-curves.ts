@@ -1,5 +1,5 @@
-import { instantOf, macroRows, ns } from "../../analytics/performance/macro-rows.ts";
-import type { MeasuredRun } from "../../analytics/performance/section.ts";
+import { instantOf, macroRows, ns } from "../../analytics/section/macro-rows.ts";
+import type { MeasuredRun } from "../../analytics/section/section.ts";
 import { float64s, int64s } from "../../duckdb/exact-vector.ts";
 import { literal } from "../../duckdb/sql.ts";
 import { countedStream } from "../../duckdb/whole-stream.ts";

@@ -1,5 +1,5 @@
-import { instantOf } from "../../analytics/performance/macro-rows.ts";
-import type { MeasuredRun } from "../../analytics/performance/section.ts";
+import { instantOf } from "../../analytics/section/macro-rows.ts";
+import type { MeasuredRun } from "../../analytics/section/section.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 
 export interface ToldEvent {

@@ -1,5 +1,5 @@
-import { instantOf, macroRows, yearArguments } from "../../analytics/performance/macro-rows.ts";
-import type { MeasuredRun } from "../../analytics/performance/section.ts";
+import { instantOf, macroRows, yearArguments } from "../../analytics/section/macro-rows.ts";
+import type { MeasuredRun } from "../../analytics/section/section.ts";
 import { columns, milliseconds, type SeriesKey } from "./read-curves.ts";
 import { ReducedLines } from "./reduced-lines.ts";
 

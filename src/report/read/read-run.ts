@@ -1,5 +1,5 @@
-import type { MetricsRun } from "../../analytics/performance/metrics-document.ts";
-import type { MeasuredRun } from "../../analytics/performance/section.ts";
+import type { MetricsRun } from "../../analytics/metrics/metrics-document.ts";
+import type { MeasuredRun } from "../../analytics/section/section.ts";
 import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { type BusiestDay, readBusiestDay } from "./read-candles.ts";
 import { type Curve, readCurves } from "./read-curves.ts";

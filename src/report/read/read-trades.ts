@@ -1,4 +1,4 @@
-import type { MeasuredRun } from "../../analytics/performance/section.ts";
+import type { MeasuredRun } from "../../analytics/section/section.ts";
 import { exposureOver } from "../../analytics/trades/exposure.ts";
 import type { RunTrades } from "../../analytics/trades/run-trades.ts";
 import type { Trade } from "../../analytics/trades/trade.ts";

@@ -1,4 +1,4 @@
-import type { MeasuredRun } from "../../analytics/performance/section.ts";
+import type { MeasuredRun } from "../../analytics/section/section.ts";
 import { literal } from "../../duckdb/sql.ts";
 
 /**

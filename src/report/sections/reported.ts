@@ -1,9 +1,9 @@
-import type { MeasureOptions } from "../../analytics/performance/measure-runs.ts";
+import type { MeasureOptions } from "../../analytics/metrics/measure-runs.ts";
 import type {
   MetricsDocument,
   MetricsRun,
   MetricsSection,
-} from "../../analytics/performance/metrics-document.ts";
+} from "../../analytics/metrics/metrics-document.ts";
 import type { ReconciledRun } from "../../analytics/reconcile/reconcile-report.ts";
 import type { PreviousRun } from "../read/previous-run.ts";
 import type { SeriesKey } from "../read/read-curves.ts";

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { figureSchema } from "../../../src/analytics/figure.ts";
-import type { MetricsOptions } from "../../../src/analytics/performance/metrics-options.ts";
-import type { SectionFigures } from "../../../src/analytics/performance/section.ts";
-import { sections } from "../../../src/analytics/performance/sections.ts";
+import { sections } from "../../../src/analytics/metrics/sections.ts";
 import { createDoubleView, createRuns } from "../../../src/analytics/query/query-views.ts";
+import type { MetricsOptions } from "../../../src/analytics/section/metrics-options.ts";
+import type { SectionFigures } from "../../../src/analytics/section/section.ts";
 import { createMacros } from "../../../src/analytics/sql/macros.ts";
 import type { Manifest } from "../../../src/archive/manifest/manifest.ts";
 import { type TableName, tableNamed } from "../../../src/model/profile/table.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type MeasureOptions, measureRuns } from "../../../src/analytics/performance/measure-runs.ts";
+import { type MeasureOptions, measureRuns } from "../../../src/analytics/metrics/measure-runs.ts";
 import type { Manifest } from "../../../src/archive/manifest/manifest.ts";
 import type { RunvaultError } from "../../../src/model/error.ts";
 import { buildArchive } from "../../fixtures/archive/query-archive.ts";

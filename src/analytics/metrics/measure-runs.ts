@@ -3,25 +3,25 @@ import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { formatTime } from "../../model/time.ts";
+import { benchmarkBars, requireOverlap, writeBenchmark } from "../performance/benchmark-prices.ts";
 import { Limit } from "../query/limit.ts";
 import { type OpenViews, openViews } from "../query/open-views.ts";
 import type { QueryArchive } from "../query/query-views.ts";
 import type { BooksSource } from "../reconcile/check-books.ts";
 import { findFillOrder } from "../reconcile/find-fill-order.ts";
 import { type LackingTable, refusalOf } from "../require-proven.ts";
+import type { MetricsOptions } from "../section/metrics-options.ts";
+import { type MeasuredRun, NothingToSay, type Section, tablesOf } from "../section/section.ts";
+import { createTotalViews } from "../section/total-views.ts";
 import { createMacros } from "../sql/macros.ts";
 import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
-import { benchmarkBars, requireOverlap, writeBenchmark } from "./benchmark-prices.ts";
 import {
   type MetricsDocument,
   type MetricsRun,
   type MetricsSection,
   metricsVersion,
 } from "./metrics-document.ts";
-import type { MetricsOptions } from "./metrics-options.ts";
-import { type MeasuredRun, NothingToSay, type Section, tablesOf } from "./section.ts";
 import { sections } from "./sections.ts";
-import { createTotalViews } from "./total-views.ts";
 
 export interface MeasureOptions extends MetricsOptions {
   /** Rows that are not proven, in place of an error. */
