@@ -1,4 +1,5 @@
 import type { Manifest } from "../../archive/manifest/manifest.ts";
+import { Disposables } from "../../model/disposables.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
@@ -21,6 +22,7 @@ import {
   type MetricsSection,
   metricsVersion,
 } from "./metrics-document.ts";
+import { samplePoints } from "./sampled-points.ts";
 import { sections } from "./sections.ts";
 
 export interface MeasureOptions extends MetricsOptions {
@@ -81,8 +83,14 @@ export async function measureRuns(
         ...{ exactTypes: archive.exactTypes, options, trades: once(() => tradesOf(measured)) },
         benchmarkBars: isCompared ? await benchmarkBars(views.connection, run, options) : null,
       };
+      const hasSeries = !lacking.some(({ table }) => table === "equity" || table === "events");
+      await using sampled = new Disposables();
+      // with rates, sections read the series of all accounts together, too
+      if (hasSeries && options.rates === null) sampled.use(await samplePoints(measured));
       if (isCompared) await requireOverlap(measured);
       const told = await measureRun(measured, wanted, { views, lacking });
+      if (hasSeries && options.rates !== null && options.onRun !== undefined)
+        sampled.use(await samplePoints(measured));
       await options.onRun?.(measured, told);
       runs.push(told);
     }

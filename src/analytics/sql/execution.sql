@@ -46,6 +46,8 @@ WITH touches AS (
   SELECT b.symbol, b.venue, b.ts_event AS ts, b.snapshot_id,
     max(CASE WHEN b.side = 'BID' THEN b.price END) AS bid, min(CASE WHEN b.side = 'ASK' THEN b.price END) AS ask
   FROM order_book_f b
+  -- nothing is looked up where there are no orders
+  CROSS JOIN (SELECT true AS has_orders FROM orders o WHERE o.instance_id = instance AND o.run_id = run LIMIT 1) any_order
   WHERE b.instance_id = instance AND b.run_id = run AND b.level = 0
   GROUP BY ALL
 )
@@ -77,6 +79,7 @@ closes AS (
   SELECT b.symbol AS bar_symbol, b.venue AS bar_venue, b.interval_ns AS bar_interval, b.ts_event AS bar_ts,
     max_by(b.close, b.seq) AS bar
   FROM bars_f b
+  CROSS JOIN (SELECT true AS has_orders FROM orders o WHERE o.instance_id = instance AND o.run_id = run LIMIT 1) any_order
   WHERE b.instance_id = instance AND b.run_id = run
   GROUP BY ALL
 ),

@@ -15,10 +15,14 @@ CREATE OR REPLACE MACRO session_cut(session) AS
 -- Sessions are (open, close]: a row at the cut belongs to the session that ends. Named after the day that most of it
 -- lies in, so that 17:00 in New York ends the day and begins the next.
 CREATE OR REPLACE MACRO session_day(moment, session) AS
-  CAST(
-    timezone(session_zone(session), timezone('UTC', make_timestamp((epoch_ns(moment) - 1) // 1000)))
-      - to_minutes(session_cut(session)) AS DATE
-  ) + CASE WHEN session_cut(session) > 720 THEN 1 ELSE 0 END;
+  CASE
+    -- without the zone's calendar, which costs more than all else that is done with a row
+    WHEN lower(session) IN ('utc', 'bars') THEN CAST(make_timestamp((epoch_ns(moment) - 1) // 1000) AS DATE)
+    ELSE CAST(
+      timezone(session_zone(session), timezone('UTC', make_timestamp((epoch_ns(moment) - 1) // 1000)))
+        - to_minutes(session_cut(session)) AS DATE
+    ) + CASE WHEN session_cut(session) > 720 THEN 1 ELSE 0 END
+  END;
 
 -- The instant at which a session ends.
 CREATE OR REPLACE MACRO session_close(day, session) AS
@@ -53,16 +57,29 @@ WITH names AS (
     WHERE e.instance_id = instance AND e.run_id = run
   ) n
 ),
-instants AS (
-  SELECT n.series, e.ts_event AS ts, max_by(e.equity, e.seq) AS value
+-- a row a session, under 'bars' a row an instant; of several rows at one instant the last counts
+spells AS MATERIALIZED (
+  SELECT n.series, session_day(e.ts_event, session) AS day, CASE WHEN session = 'bars' THEN e.ts_event END AS instant,
+    min(e.ts_event) AS first_ts, max(e.ts_event) AS ts, max_by(e.equity, (e.ts_event, e.seq)) AS value
   FROM equity e JOIN names n USING (account, portfolio, currency)
   WHERE e.instance_id = instance AND e.run_id = run
   GROUP BY ALL
 ),
-ends AS (
-  SELECT i.series, min(i.ts) AS first_ts, min(i.ts) FILTER (WHERE i.value <= 0) AS zero_ts
-  FROM instants i
+-- mostly there is none, and no instant is looked at by itself
+zeros AS (
+  SELECT i.series, min(i.ts) AS ts, min_by(i.value, i.ts) AS value
+  FROM (
+    SELECT n.series, e.ts_event AS ts, max_by(e.equity, e.seq) AS value
+    FROM equity e JOIN names n USING (account, portfolio, currency)
+    WHERE e.instance_id = instance AND e.run_id = run AND e.ts_event IN (
+      SELECT z.ts_event FROM equity z WHERE z.instance_id = instance AND z.run_id = run AND z.equity <= 0)
+    GROUP BY ALL
+  ) i
+  WHERE i.value <= 0
   GROUP BY ALL
+),
+ends AS (
+  SELECT s.series, min(s.first_ts) AS first_ts FROM spells s GROUP BY ALL
 ),
 portfolios AS (
   SELECT n.account, n.currency, CASE WHEN count(*) = 1 THEN min(n.series) END AS series
@@ -100,18 +117,11 @@ starts AS (
     (SELECT min(r.started) FROM runs r WHERE r.instance_id = instance AND r.run_id = run) AS started
   FROM ends s LEFT JOIN deposits d USING (series)
 ),
-dated AS (
-  SELECT i.*, session_day(i.ts, session) AS day
-  FROM instants i JOIN ends s USING (series)
-  WHERE s.zero_ts IS NULL OR i.ts <= s.zero_ts
-),
 closes AS (
-  SELECT d.series, d.day, d.ts, d.value FROM dated d WHERE session = 'bars'
-  UNION ALL
-  SELECT d.series, d.day, max(d.ts), max_by(d.value, d.ts)
-  FROM dated d
-  WHERE session <> 'bars'
-  GROUP BY d.series, d.day
+  SELECT s.series, s.day, CASE WHEN s.ts >= z.ts THEN z.ts ELSE s.ts END AS ts,
+    CASE WHEN s.ts >= z.ts THEN z.value ELSE s.value END AS value
+  FROM spells s LEFT JOIN zeros z USING (series)
+  WHERE z.ts IS NULL OR s.first_ts <= z.ts
 ),
 bases AS (
   SELECT s.series, s.is_deposit,

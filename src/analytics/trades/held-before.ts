@@ -18,7 +18,7 @@ export async function readHeldBefore(connection: DuckDBConnection): Promise<read
     SELECT account, portfolio, currency, CAST(value AS VARCHAR)
     FROM (
       SELECT account, portfolio, currency, min(ts_event) AS ts,
-             first(position_value ORDER BY ts_event, seq) AS value
+             arg_min_null(position_value, (ts_event, seq)) AS value
       FROM equity GROUP BY ALL
     )
     LEFT JOIN (SELECT account, portfolio, min(ts_event) AS first_fill FROM fills GROUP BY ALL)

@@ -6,7 +6,6 @@ import { type Curve, readCurves } from "./read-curves.ts";
 import { type EventsRead, readEvents } from "./read-events.ts";
 import { type RollingRead, readRolling, usualWindow } from "./read-rolling.ts";
 import { readTrades, type TradesRead } from "./read-trades.ts";
-import { samplePoints } from "./sampled-points.ts";
 
 /** What is read of a run beside its figures: what charts are drawn of. */
 export interface RunRead {
@@ -50,7 +49,6 @@ export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<
 
 /** What is read of a run's returns. */
 async function readSeries(measured: MeasuredRun): Promise<Pick<RunRead, "curves" | "window" | "rolling">> {
-  await using _ = await samplePoints(measured);
   const curves = await readCurves(measured);
   const returns = Math.max(0, ...curves.map((curve) => curve.returns.length));
   const window = measured.options.window ?? usualWindow(returns);

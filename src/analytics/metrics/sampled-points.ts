@@ -1,9 +1,9 @@
-import type { MeasuredRun } from "../../analytics/section/section.ts";
 import { literal } from "../../duckdb/sql.ts";
+import type { MeasuredRun } from "../section/section.ts";
 
 /**
  * Has the macros sample a run's equity once for all that is read meanwhile, and not anew for each of them. Dispose it
- * before anything of other options, or of another run, is asked.
+ * before anything of other options, of another run, or of views in the place of the run's own is asked.
  */
 export async function samplePoints({ connection, run, options }: MeasuredRun): Promise<AsyncDisposable> {
   const { base, session, fill } = options;
