@@ -198,7 +198,7 @@ async function readMetrics(
   { keys }: PointColumns,
 ): Promise<{ readonly rows: MetricRow[]; readonly unchecked: readonly string[] }> {
   await source.showOnly("metrics", source.run);
-  const sql = `SELECT CAST(epoch_ns(ts_event) AS BIGINT), CAST(seq AS BIGINT), ${keySql(keys)}, name, value, "window", convention FROM metrics`;
+  const sql = `SELECT CAST(epoch_ns(ts_event) AS BIGINT), seq, ${keySql(keys)}, name, value, "window", convention FROM metrics`;
   const result = await source.connection.runAndReadAll(sql);
   const strange = new Map<string, number>();
   const rows = result.getRows().flatMap(([at, seq, key, name, value, named, convention]): MetricRow[] => {

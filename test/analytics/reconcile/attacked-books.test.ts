@@ -269,6 +269,14 @@ describe("what cannot be told is not said to hold:", () => {
     expect(checks[6]!.rows).toBeGreaterThan(0);
   });
 
+  test("a figure with the greatest seq there is", async () => {
+    const checks = await checksOf(({ metrics }) => {
+      metrics.at(-1)!.seq = "18446744073709551615";
+      metrics.at(-1)!.name = "sharp_ratio";
+    });
+    expect(checks[6]!.reason).toContain("the first with seq 18446744073709551615");
+  });
+
   test("a window that nobody knows", async () => {
     const checks = await checksOf(({ metrics }) => {
       metrics[3]!.window = "fortnight";
