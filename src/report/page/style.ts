@@ -83,6 +83,7 @@ ${tints}
 .eight .value.long{font-size:16px;line-height:1.77}.eight.several .value.long{font-size:14px;line-height:1.54}
 .eight .before,.eight .reason{display:block;color:var(--muted);font-size:12.5px;line-height:1.35}
 .eight.several .value{font-size:16px}
+.eight .value.longest,.eight.several .value.longest{font-size:12px;line-height:1.8;white-space:normal;overflow-wrap:anywhere}
 .chart{margin:0 0 26px}
 .chart svg{display:block;width:100%;height:auto;overflow:visible}
 .chart .narrow{display:none}

@@ -57,7 +57,7 @@ function grid(panel: Panel, { previous }: Reported): Html {
       name === "fees" ? told.flatMap(({ figure }) => (figure.value === null ? [] : figure.unit)) : [];
     const values = told.map(({ run, figure, text }) => {
       const swatch = isOnly ? nothing : html`<span class="swatch run-${run.number}"></span>`;
-      const long = text.length > (isOnly ? 9 : 11) ? " long" : "";
+      const long = text.length > 11 ? " longest" : text.length > 8 ? " long" : "";
       const shown = html`<span class="value${long}">${swatch}${text}</span>`;
       return figure.value === null && isOnly
         ? html`${shown}<span class="reason">${withInstants(figure.reason)}</span>`
