@@ -35,7 +35,11 @@ function tableUnder(heading: string): string[][] {
 
 /** Runs a program with its standard input; resolves when it ended. */
 async function execute(program: string, args: string[], env: Record<string, string>, input = "") {
-  const child = spawn(program, args, { env: { PATH: process.env.PATH ?? "", HOME: folder, ...env } });
+  // what is written to a name alone is left there
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? "", HOME: folder, ...env },
+  });
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (chunk) => {
