@@ -41,6 +41,18 @@ function breaking(checks: readonly Check[]): number[] {
   return checks.filter(({ verdict }) => verdict === "BREAKS").map(({ number }) => number);
 }
 
+test("rows with the greatest seqs there are, which are told by them", async () => {
+  const least = 2n ** 64n - 1_000_000n;
+  const checks = await checksOf(({ orders }) => {
+    for (const row of orders) row.seq = String(least + BigInt(row.seq!));
+    add(orders.find(({ kind }) => kind === "FILLED")!, "filled_quantity", 1_000_000n);
+  });
+  expect(breaking(checks)).toEqual([6]);
+  const told = checks[5]!.first.flatMap(({ rows }) => rows).filter(({ table }) => table === "orders");
+  expect(told.length).toBeGreaterThan(0);
+  for (const { seq } of told) expect(BigInt(seq)).toBeGreaterThanOrEqual(least);
+});
+
 test("rows that nobody touched balance", async () => {
   const checks = await checksOf(() => {});
   expect(checks.map(({ verdict, reason }) => [verdict, reason])).toEqual(Array(8).fill(["HOLDS", null]));
