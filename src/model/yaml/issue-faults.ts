@@ -45,14 +45,21 @@ function unknownKey(path: KeyPath, key: string, tree: TreeNode, { name, schema }
       ? `Did you mean ${near}?`
       : elsewhere.length === 1
         ? `Did you mean ${elsewhere[0]}?`
-        : `The keys ${path.length === 0 ? `of ${name}` : `of ${keyText(path)}`} are ${keys.join(", ")}.`;
+        : `The keys ${path.length === 0 ? `of ${name}` : `of ${whereText(path)}`} are ${keys.join(", ")}.`;
   return {
     place: keyPlaceAt(tree, [...path, key]),
     key: keyText([...path, key]),
     text: shownText(key),
-    message: `there is no key ${shownText(key)}${path.length === 0 ? "" : ` in ${keyText(path)}`}`,
+    message: `there is no key ${shownText(key)}${path.length === 0 ? "" : ` in ${whereText(path)}`}`,
     hint,
   };
+}
+
+/** A key as messages name it: `kind of entry 1` in a file that is a list, as people count. */
+function whereText(path: KeyPath): string {
+  const [first, ...inside] = path;
+  if (typeof first !== "number") return keyText(path);
+  return `${inside.length === 0 ? "" : `${keyText(inside)} of `}entry ${first + 1}`;
 }
 
 function keysAt(schema: JsonSchema, path: KeyPath): Readonly<Record<string, JsonSchema>> {
@@ -71,7 +78,7 @@ function valueFault(path: KeyPath, issue: Issue, tree: TreeNode, kind: FileKind)
   const { schema } = kind;
   const node = nodeAt(tree, path);
   const key = keyText(path);
-  const where = path.length === 0 ? "the file" : key;
+  const where = path.length === 0 ? "the file" : whereText(path);
   const known = schemaAt(schema, path);
   const { hint: told, near } = (issue.code === "custom" ? (issue.params ?? {}) : {}) as {
     hint?: string;

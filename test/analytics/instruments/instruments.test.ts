@@ -51,24 +51,36 @@ describe("an instruments file", () => {
   });
 
   test.each([
-    ["- symbol: BTC\n  multplier: 5\n", 2, 3, "there is no key multplier in 0", "Did you mean multiplier?"],
+    [
+      "- symbol: BTC\n  multplier: 5\n",
+      2,
+      3,
+      "there is no key multplier in entry 1",
+      "Did you mean multiplier?",
+    ],
     [
       "- symbol: BTC\n  kind: invers\n",
       2,
       9,
-      "0.kind must be linear or inverse, not invers",
+      "kind of entry 1 must be linear or inverse, not invers",
       "Did you mean inverse?",
     ],
-    ["- symbol: BTC\n  multiplier: 0\n", 2, 15, "0.multiplier must be a decimal number above zero", ""],
+    [
+      "- symbol: BTC\n  multiplier: 0\n",
+      2,
+      15,
+      "multiplier of entry 1 must be a decimal number above zero",
+      "",
+    ],
     [
       "- symbol: BTC\n  multiplier: 1e-7\n",
       2,
       15,
-      "0.multiplier must be a decimal number above zero",
+      "multiplier of entry 1 must be a decimal number above zero",
       "in quotes",
     ],
-    ["- symbol: BTC\n  bars: { interval: 1 }\n", 2, 21, "0.bars.interval must be", ""],
-    ["- venue: X\n", 1, 3, "0.symbol is missing", "symbol: BTCUSD-PERP"],
+    ["- symbol: BTC\n  bars: { interval: 1 }\n", 2, 21, "bars.interval of entry 1 must be", ""],
+    ["- venue: X\n", 1, 3, "symbol of entry 1 is missing", "symbol: BTCUSD-PERP"],
     ["- symbol: '[a]'\n", 1, 11, "has more than * and ?", ""],
     ["symbol: BTC\n", 1, 1, "the file must be a list of instruments", ""],
     ["", 1, 1, "the file is empty", "docs/instruments.md"],
