@@ -83,7 +83,9 @@ function refuseUnknownInstances({ faults, bookFaults, instances }: SimulatorOpti
     throw new RunvaultError(
       "invalid_argument",
       `invalid fault ${JSON.stringify(text)}: there is no instance ${target}`,
-      near === null ? {} : { hint: `Did you mean ${near}?` },
+      {
+        hint: `${near === null ? "" : `Did you mean ${near}? `}The instances are ${ids.slice(0, 12).join(", ")}${ids.length > 12 ? ", …" : ""}.`,
+      },
     );
   }
   for (const id of ids) bookFaultOf(bookFaults, id);

@@ -84,6 +84,7 @@ test("runvault simulate has both kinds, and refuses a fault in an instance that 
       status: 2,
       stderr: expect.stringContaining("there is no instance alpha-2"),
     });
+    expect(refused.stderr).toContain("The instances are alpha-1.");
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
