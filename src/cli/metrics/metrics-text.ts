@@ -188,12 +188,15 @@ function partsText(by: string, columns: readonly Column[], width: number): strin
     .map(({ name, group }) => {
       const parts = partsOf(group);
       if (parts.length === 0) return "";
+      const words = by.replaceAll("_", " ");
+      const heads = [columns.length === 1 ? words : `${words} ${name}`, ...names.map(partLabel)];
+      const isEmpty = parts.every(({ figures }) => names.every((one) => figures[one]!.value === null));
+      // a table without a value says no more than why there is none
+      if (isEmpty) return `\n  ${visible(heads[0]!)}\n${partReasons(parts, width)}`;
       const lines = parts.map(({ key, figures }) => [
         key,
         ...names.map((one) => figureText(one, figures[one]!)),
       ]);
-      const words = by.replaceAll("_", " ");
-      const heads = [columns.length === 1 ? words : `${words} ${name}`, ...names.map(partLabel)];
       const table = indented(alignedTable(heads, lines, [false, ...names.map(() => true)]));
       return `\n${table}${partReasons(parts, width)}`;
     })
