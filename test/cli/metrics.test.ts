@@ -169,11 +169,15 @@ describe("wrong usage is refused with what is right", () => {
     [["--session", "utcc"], "did you mean utc?"],
     [["--session", "America/New_Yrk 17:00"], "did you mean America/New_York 17:00?"],
     [["--session", "America/New_York 25:00"], 'not at "25:00"'],
+    [["--session", "utc 17:00"], "did you mean UTC 17:00?"],
+    [["--session", "bar"], '"bar" is no time zone that is known (did you mean bars?)'],
     [["--periods", "dat"], "did you mean data?"],
     [["--periods", "0"], "--periods must be a number"],
     [["--rf", "much"], "--rf must be a yearly rate"],
+    [["--rf", "2"], "(did you mean 2%?)"],
     [["--window", "1"], "--window must be a whole number from 2"],
     [["--group", "flt"], "flat, order, match"],
+    [["--group", "flt"], "Did you mean flat?"],
     [["--fill-order", "trade"], "auto, key, trade_id"],
     [["--psr-benchmark", "high"], "--psr-benchmark must be a Sharpe ratio"],
     [["--omega-return", "x"], "--omega-return must be a yearly rate"],
@@ -194,6 +198,8 @@ describe("wrong usage is refused with what is right", () => {
 
   test.each([
     ["timestamp,prise\n2022-01-01,1\n", 'did you mean "prise"', "line 1"],
+    ["time;close\n2022-01-01;1\n", 'its first line names "time;close"', "line 1"],
+    ["timestamp,price\n1640995200,1\n1641081600,2\n", "a number is UNIX nanoseconds", "line 2"],
     ["timestamp,price\n2022-01-01,1\nsoon,2\n", "not a time", "line 3"],
     ["timestamp,price\n2022-01-01,1\n2022-01-02,-2\n", "not a price above zero", "line 3"],
     ["timestamp,price\n2022-01-02,1\n2022-01-01,2\n", "not later than the one before", "line 3"],
@@ -366,7 +372,7 @@ describe("runs in two currencies", () => {
     [
       "timestamp,currency,base,rate\n2030-01-01,EUR,USD,1.25\n",
       "there is no rate of EUR at or before 2022-01-01T",
-      "",
+      "hint: Add one",
     ],
     [
       "timestamp,currency,base,rate\n2021-01-01,EUR,USD,1.25\n2021-01-01,GBP,EUR,1.25\n",

@@ -67,6 +67,9 @@ export function benchmarkArguments({ benchmarkBars: source }: MeasuredRun): Read
       };
 }
 
+/** Seconds and milliseconds that are taken for nanoseconds are before it. */
+const year1971 = 31_536_000_000_000_000n;
+
 /** Throws `invalid_argument` where no period of a run that has returns lies within the benchmark's prices. */
 export async function requireOverlap(measured: MeasuredRun): Promise<void> {
   const { run, options } = measured;
@@ -94,7 +97,10 @@ export async function requireOverlap(measured: MeasuredRun): Promise<void> {
   throw new RunvaultError(
     "invalid_argument",
     `the benchmark${its} does not overlap the returns of the run, ${returns}`,
-    { place: file === undefined ? place : { file, line: line! }, hint: "Give prices of the run's time." },
+    {
+      place: file === undefined ? place : { file, line: line! },
+      hint: `Give prices of the run's time.${ts.length > 0 && ts.at(-1)! < year1971 ? " A timestamp that is a number is UNIX nanoseconds." : ""}`,
+    },
   );
 }
 

@@ -43,7 +43,10 @@ export async function* timedRows(
     const missing = columns.find((column) => !trimmed.includes(column));
     if (missing !== undefined) {
       const near = nearestName(missing, trimmed);
-      const meant = near === null ? "" : `; did you mean ${JSON.stringify(near)} to be it?`;
+      const meant =
+        near === null
+          ? `; its first line names ${trimmed.slice(0, 8).map(short).join(", ")}`
+          : `; did you mean ${JSON.stringify(near)} to be it?`;
       throw refuse(`${what} has no column ${missing}${meant}`, 1);
     }
     const other = isStrict ? trimmed.find((name) => !columns.includes(name)) : undefined;
@@ -65,10 +68,19 @@ export async function* timedRows(
     if (thrown instanceof RunvaultError) throw thrown;
     signal?.throwIfAborted();
     const { message, lines } = thrown as Error & { readonly lines?: number };
-    throw refuse(`${what} cannot be read: ${message}`, lines, thrown);
+    throw refuse(
+      `${what} cannot be read: ${message.length > 200 ? `${message.slice(0, 200)} …` : message}`,
+      lines,
+      thrown,
+    );
   } finally {
     parser.destroy();
   }
+}
+
+/** A cell as it may stand in a message, however long it is. */
+function short(cell: string): string {
+  return JSON.stringify(cell.length > 30 ? `${cell.slice(0, 30)}…` : cell);
 }
 
 interface Item {

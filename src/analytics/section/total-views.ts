@@ -1,5 +1,6 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { literal } from "../../duckdb/sql.ts";
+import { RunvaultError } from "../../model/error.ts";
 import type { Rates } from "./read-rates.ts";
 
 /** In place of an account, for the series of all accounts together. */
@@ -70,7 +71,20 @@ export async function overTotal<T>(connection: DuckDBConnection, read: () => Pro
   await connection.run("SET search_path = 'total,main'");
   try {
     return await read();
+  } catch (thrown) {
+    throw asMissingRate(thrown);
   } finally {
     await connection.run("RESET search_path");
   }
+}
+
+/** What a view said of a rate that it lacks, as our own error; anything else as it is. */
+function asMissingRate(thrown: unknown): unknown {
+  const message = thrown instanceof Error ? thrown.message : "";
+  const [, missing, file] = /(there is no rate of .* at or before \S+Z) in (.*)$/s.exec(message) ?? [];
+  if (missing === undefined || file === undefined) return thrown;
+  return new RunvaultError("invalid_argument", missing, {
+    ...{ place: { file }, cause: thrown },
+    hint: "Add one: each currency but the base needs a rate from the first equity row on, as the rows write its name.",
+  });
 }

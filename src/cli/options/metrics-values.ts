@@ -15,11 +15,9 @@ export const sessionText = z.string().transform((text, context) => {
   const [, zone = "", cut] = /^(\S*)(?:\s+(.*))?$/.exec(text.trim()) ?? [];
   const fault = zoneFault(zone);
   if (fault !== null) {
-    const near = nearestName(zone, words) ?? nearestZone(zone);
-    const meant =
-      near === null
-        ? ""
-        : ` (did you mean ${[near, ...(words.includes(near) ? [] : [cut ?? []].flat())].join(" ")}?)`;
+    const word = cut === undefined ? nearestName(zone, words) : null;
+    const near = word ?? nearestZone(zone);
+    const meant = near === null ? "" : ` (did you mean ${[near, ...[cut ?? []].flat()].join(" ")}?)`;
     context.addIssue(
       `must be utc, bars, or a time zone with the end of its day, such as "America/New_York 17:00": ${JSON.stringify(zone)} ${fault}${meant}`,
     );
@@ -46,12 +44,13 @@ export const periodsOfYear = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** A yearly rate, `0.02` or `2%`, above -100 %. */
+/** A yearly rate, `0.02` or `2%`, above -100 %; above 100 % only with the sign, as `2` is what people write for 2 %. */
 export const yearlyRate = z.string().transform((text, context) => {
   const [, digits, percent] = /^(-?\d+(?:\.\d+)?)(%?)$/.exec(text) ?? [];
   const rate = digits === undefined ? Number.NaN : Number(digits) / (percent === "%" ? 100 : 1);
-  if (rate > -1 && rate <= 10) return rate === 0 ? 0 : rate;
-  context.addIssue("must be a yearly rate above -100%, such as 0.02 or 2%");
+  if (rate > -1 && rate <= (percent === "%" ? 10 : 1)) return rate === 0 ? 0 : rate;
+  const meant = rate > 1 ? ` (did you mean ${digits}%?)` : "";
+  context.addIssue(`must be a yearly rate above -100%, such as 0.02 or 2%${meant}`);
   return z.NEVER;
 });
 

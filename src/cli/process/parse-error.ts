@@ -1,5 +1,6 @@
 import { CommanderError } from "commander";
 import { RunvaultError } from "../../model/error.ts";
+import { nearestName } from "../../model/text/nearest-name.ts";
 
 /**
  * What the parser of command lines says, as our own error; anything else as it is. `command` is the one that the line
@@ -12,8 +13,21 @@ export function parseError(thrown: unknown, command: string | undefined): unknow
   const [suggestion = "", near] = /\n\((Did you mean [^\n]*)\)$/.exec(message) ?? [];
   return new RunvaultError("invalid_argument", message.slice(0, message.length - suggestion.length), {
     cause: thrown,
-    hint: near ?? (thrown.code === "commander.unknownCommand" ? helpHint(undefined) : helpHint(command)),
+    hint:
+      near ??
+      meantChoice(message) ??
+      helpHint(thrown.code === "commander.unknownCommand" ? undefined : command),
   });
+}
+
+/** The nearest of the words that an option or an argument may have, where it was given another. */
+function meantChoice(message: string): string | null {
+  const [, given, choices] =
+    /(?:argument|command-argument value) '(.*)' is invalid.*\. Allowed choices are (.*)\.$/s.exec(message) ??
+    [];
+  if (given === undefined || choices === undefined) return null;
+  const near = nearestName(given, choices.split(", "));
+  return near === null ? null : `Did you mean ${near}?`;
 }
 
 function helpHint(command: string | undefined): string {

@@ -4,13 +4,13 @@ import { nearestName } from "./nearest-name.ts";
 export function zoneFault(name: string): string | null {
   // an offset is taken by the language, too, but knows no summer time
   if (!/^[A-Za-z]/.test(name) || /^(?:GMT|UTC)[+-]/i.test(name)) return "is no name of a time zone";
-  // the old names are not in the list of names below, but are written like the others
-  if (!/^[A-Z]/.test(name)) return "is not how the time zone is written";
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
   } catch {
     return "is no time zone that is known";
   }
+  // the old names are not in the list of names below, but are written like the others
+  if (!/^[A-Z]/.test(name)) return "is not how the time zone is written";
   const rightCase = zoneNames().find((known) => known.toLowerCase() === name.toLowerCase());
   return rightCase === undefined || rightCase === name ? null : "is not how the time zone is written";
 }
