@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { wallClock } from "../../src/model/time.ts";
 import { openSimulator } from "../../src/simulator/simulator.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
+import { inProject } from "../fixtures/command/project.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
 
 let folder: string;
@@ -64,6 +66,18 @@ function rounded(row: unknown): unknown {
     values.map(([name, value]) => [name, typeof value === "number" ? value.toPrecision(11) : value]),
   );
 }
+
+const documented =
+  readFileSync(inProject("docs", "metrics.md"), "utf8").match(/^\w+\(instance, run\b.*\)$/gm) ?? [];
+
+it("docs/metrics.md has macros", () => {
+  expect(documented.length).toBeGreaterThan(10);
+});
+
+it.each(documented)("docs/metrics.md has the arguments of %s", async (signature) => {
+  const name = signature.slice(0, signature.indexOf("("));
+  await expect(answer(`FROM ${name}(1)`)).rejects.toThrow(signature);
+});
 
 describe("a statement that names a macro", () => {
   it("has it, over the tables that it reads", async () => {
@@ -154,6 +168,7 @@ describe("a database with analytics", () => {
 
   it.each([
     [["--format", "csv"], "--with-analytics writes a database, not csv"],
+    [["--out", join(tmpdir(), "refused.csv")], "--with-analytics writes a database, not csv"],
     [["--format", "duckdb", "--from", "2022-01-01"], "--with-analytics needs all rows of a run"],
     [["--format", "duckdb", "--account", "main"], "--with-analytics needs all rows of a run"],
   ])("is refused with %j", async (args, message) => {

@@ -66,6 +66,10 @@ round_trips (from a flat position to the next flat one; what is open at the end 
 matches (what one fill closed of another, first in, first out) and positions (at the end of each
 run). --instruments says what the rows do not say of instruments: docs/instruments.md.
 
+Macros compute the figures of a run: performance, session_returns, session_points, drawdowns,
+monthly, rolling, benchmark_returns, execution, order_funnel, factor_coverage, factor_ic,
+factor_ic_series and factor_quantiles. docs/metrics.md has their arguments.
+
 Only proven rows are shown. A warning on standard error says if a table has none, if its latest
 attempt failed, if rows were set aside or, with --allow-incomplete, are not proven; with --json it
 is one object, {"runs", "withheld": […], "behind": […], "unproven": […], "setAside": […]}.
@@ -74,6 +78,7 @@ Examples:
   runvault query "SELECT symbol, sum(price * quantity) AS turnover FROM fills GROUP BY symbol"
   runvault query -o equity.parquet "SELECT * FROM equity WHERE run_id = '2022-01-01-001'"
   runvault query "SELECT symbol, sum(net_pnl) FROM round_trips GROUP BY symbol"
+  runvault query "FROM performance('alpha-1', '2022-01-01-001', session := 'bars')"
   runvault query --file turnover.sql --format csv | head
 `,
     ),

@@ -65,8 +65,10 @@ export function placeText(place: ErrorPlace): string {
 
 /** Text of several lines in which only the first begins a line, so that what is quoted in it is not taken for ours. */
 function continued(text: string): string {
-  const [first = "", ...rest] = text.split("\n").map(visible);
-  return [first, ...rest.map((line) => `  | ${line}`.trimEnd())].join("\n");
+  const [first = "", ...rest] = text.split("\n");
+  // a database indents its lines by tabs
+  const indented = rest.map((line) => `  | ${visible(line.replaceAll("\t", "  "))}`.trimEnd());
+  return [visible(first), ...indented].join("\n");
 }
 
 function stackOf(error: Error): string {
