@@ -46,7 +46,7 @@ export class ReportFiles implements AsyncDisposable {
     const files = [{ file: this.#page, text: html }];
     for (const { id, spec } of specs === null ? [] : charts) {
       const file = this.#files.use(
-        await ExportFile.create(join(specs ?? "", `${id}.vl.json`), { force, outside }),
+        await ExportFile.create(join(specs ?? "", `${id}.vl.json`), { force, outside, option: "--specs" }),
       );
       files.push({ file, text: `${JSON.stringify(spec, null, 1)}\n` });
     }

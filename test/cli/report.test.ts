@@ -125,6 +125,8 @@ describe("what is written", () => {
     expect(written.specs.map(({ file }: { file: string }) => file).sort()).toEqual(
       files.map((file) => join(specs, file)),
     );
+    const again = await report(join(folder, "again.html"), runs[0]!, "--specs", specs);
+    expect(again.stderr).toContain("Name another --specs, or set --force to replace it.");
     const spec = JSON.parse(await readFile(join(specs, "equity.vl.json"), "utf8"));
     expect(spec.$schema).toContain("vega-lite");
   });

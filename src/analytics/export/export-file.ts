@@ -34,14 +34,14 @@ export class ExportFile implements AsyncDisposable {
    */
   static async create(
     named: string,
-    { force, outside, isDatabase = false }: PlaceOptions,
+    { force, outside, isDatabase = false, option = "--out" }: PlaceOptions,
   ): Promise<ExportFile> {
     const there = await kindOf(named);
     const file = there === "nothing" ? named : await storing(named, () => realpath(named));
     if (there === "folder" || /[/\\]$/.test(named)) {
       throw new RunvaultError("invalid_argument", "--out names a folder, but a file is needed here", {
         place: { file },
-        hint: "Name a file for one table or a database; only several tables go to a folder.",
+        hint: "Name a file, such as one in that folder.",
       });
     }
     if (there === "other") {
@@ -53,7 +53,7 @@ export class ExportFile implements AsyncDisposable {
     if (there === "file" && !force) {
       throw new RunvaultError("invalid_argument", "the output file exists already", {
         place: { file },
-        hint: "Name another --out, or set --force to replace it.",
+        hint: `Name another ${option}, or set --force to replace it.`,
       });
     }
     // one that was opened through a link has its log beside the link
@@ -109,6 +109,8 @@ interface PlaceOptions {
   readonly outside: string;
   /** Default false. */
   readonly isDatabase?: boolean;
+  /** The option that names the place; `--out` unless given. */
+  readonly option?: string;
 }
 
 /** Where DuckDB writes what it has not yet put into a database: usually, during a checkpoint, and while it recovers. */

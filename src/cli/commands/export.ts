@@ -279,9 +279,11 @@ function refuseViews({ allowIncomplete }: Values, format: ExportFormat): void {
 }
 
 /** By the name of the file. A folder's name tells nothing. */
-function guessedFormat({ out, partition }: Values, chosen: readonly Table[]): ExportFormat {
+function guessedFormat(values: Values, chosen: readonly Table[]): ExportFormat {
+  const { out, partition, withAnalytics, views } = values;
   const guessed = exportFormatOf(out);
-  const isFile = partition === undefined && (chosen.length === 1 || guessed === "duckdb");
+  const isFile =
+    partition === undefined && (chosen.length === 1 || guessed === "duckdb" || withAnalytics || views);
   if (isFile && guessed !== null) return guessed;
   const why =
     out === "-"
