@@ -7,6 +7,7 @@ import { openArchive } from "runvault/archive";
 import { openQuery } from "runvault/query";
 
 const [folder = "archive", instance, id] = process.argv.slice(2);
+if (instance !== undefined && id === undefined) throw new Error("name a run by two words, INSTANCE RUN");
 
 /** The run that was named, else the newest that has ended. */
 async function chosenRun(): Promise<{ readonly instanceId: string; readonly runId: string }> {
@@ -25,10 +26,13 @@ const literal = (text: string) => `'${text.replaceAll("'", "''")}'`;
 
 const run = await chosenRun();
 const archive = await openArchive(folder);
+let isThere = false;
 for await (const { runId, state, tables } of archive.runs(run.instanceId)) {
-  if (runId === run.runId)
-    console.log(`${run.instanceId}/${runId}  ${state}, ${tables.fills?.rows ?? 0} fills`);
+  if (runId !== run.runId) continue;
+  isThere = true;
+  console.log(`${run.instanceId}/${runId}  ${state}, ${tables.fills?.rows ?? 0} fills`);
 }
+if (!isThere) throw new Error(`${folder} has no run ${run.instanceId}/${run.runId}`);
 
 // one thread: sums of doubles come in one order, and so with the same digits every time
 await using query = await openQuery(folder, { threads: 1 });
