@@ -140,6 +140,24 @@ describe("runvault check --connect", () => {
     expect(stdout).toMatch(/job.yaml: 1 error\n$/);
   });
 
+  it("reads the file of instruments, which would fail each night that commits a run", async () => {
+    await writeFile(join(folder, "right.yaml"), '- symbol: "*"\n  currency: USD\n');
+    await writeFile(join(folder, "wrong.yaml"), '- symbol: "*"\n  curency: USD\n');
+    const instruments = (file: string) => faultsOf({ after: { reconcile: { instruments: file } } });
+    expect(await instruments("right.yaml")).toMatchObject({
+      ...{ status: 0, faults: [] },
+      connect: { targets: [{ key: "after.reconcile.instruments", ok: true }] },
+    });
+    const { status, faults } = await instruments("wrong.yaml");
+    expect({ status, faults }).toEqual({
+      status: 2,
+      faults: ["error: after.reconcile.instruments: line 2: there is no key curency in entry 1"],
+    });
+    expect((await instruments("none.yaml")).faults).toEqual([
+      "error: after.reconcile.instruments: the file does not exist",
+    ]);
+  });
+
   it("connects to those who are told, and sends them nothing", async () => {
     const before = connections;
     const { status, connect } = await faultsOf(

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
+import { readInstruments } from "../../analytics/instruments/read-instruments.ts";
 import { exit, RunvaultError } from "../../model/error.ts";
 import { type KeyPath, keyText } from "../../model/yaml/tree.ts";
 import type { JobFile } from "../file/job-files.ts";
@@ -9,7 +10,7 @@ import { type Finding, wrong } from "./finding.ts";
 import { lookAtFolder } from "./look-at-folder.ts";
 import { reachAddress } from "./reach-address.ts";
 
-/** Something that a job writes to or tells, beside its archive. */
+/** Something that a job writes to, tells, or reads beside its gateway and archive. */
 export interface Target {
   /** Such as `after.exports.0.out`. */
   readonly key: string;
@@ -23,7 +24,7 @@ export interface TargetMeans {
   readonly signal: AbortSignal;
 }
 
-/** Looks whether everything that a job writes to or tells is there and can be used. Nothing is written or sent. */
+/** Looks whether everything that a job writes to, tells or reads is there and can be used. Nothing is written or sent. */
 export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<readonly Target[]> {
   const { after, notify, metrics } = file.job;
   const { heartbeat, webhook, command } = notify;
@@ -37,6 +38,8 @@ export async function lookAtTargets(file: JobFile, means: TargetMeans): Promise<
   address(["notify", "heartbeat", "url_env"], heartbeat && env[heartbeat.url_env]);
   address(["notify", "webhook", "url_env"], webhook && env[webhook.url_env]);
   if (command !== undefined) looks.push(lookAtCommand(file, command[0] ?? "", means));
+  const instruments = after.reconcile?.instruments;
+  if (instruments !== undefined) looks.push(lookAtInstruments(file, instruments));
   if (metrics?.textfile !== undefined) looks.push(lookAtTextfile(file, metrics.textfile));
   address(["metrics", "pushgateway"], metrics?.pushgateway);
   return await Promise.all(looks);
@@ -80,6 +83,23 @@ async function kindOf(path: string): Promise<"file" | "folder" | "pipe or device
   } catch {
     // what else is wrong with it, its folder tells
     return null;
+  }
+}
+
+/** It is read, as a mistake in it would fail each night that commits a run. */
+async function lookAtInstruments(file: JobFile, instruments: string): Promise<Target> {
+  const path: KeyPath = ["after", "reconcile", "instruments"];
+  try {
+    const { entries } = await readInstruments(instruments);
+    return target(
+      path,
+      `is there, and ${entries.length === 1 ? "1 entry" : `${entries.length} entries`} can be read`,
+    );
+  } catch (thrown) {
+    const error = RunvaultError.from(thrown);
+    const { line } = error.place;
+    const fault = `${line === undefined ? "" : `line ${line}: `}${error.message}`;
+    return target(path, fault, wrong(file, path, fault, error.hint ?? accessHint, error.exit));
   }
 }
 
