@@ -28,7 +28,10 @@ export function resolveInstruments(facts: RunFacts, file: InstrumentsFile | null
     const index = (file?.entries ?? []).findIndex((entry) => matches(entry, symbol, venue));
     const entry = file?.entries[index];
     const one = {
-      currency: entry?.currency ?? onlyCurrency(facts, symbol),
+      currency:
+        entry?.currency === undefined
+          ? onlyCurrency(facts, symbol)
+          : rightCase(facts, symbol, entry.currency),
       multiplier: exactOf(entry?.multiplier ?? "1"),
       kind: entry?.kind ?? "linear",
       bars: barsOf(facts, symbol, entry),
@@ -76,6 +79,21 @@ function marketKey(symbol: string, venue: string): string {
 
 function matches(entry: InstrumentEntry, symbol: string, venue: string): boolean {
   return glob(entry.symbol).matches(symbol) && glob(entry.venue).matches(venue);
+}
+
+/** A currency that no equity row has is one of its own, unless it is only written otherwise. */
+function rightCase({ run, currencies }: RunFacts, symbol: string, currency: string): string {
+  if (currencies.some((one) => one.currency === currency)) return currency;
+  const meant = currencies.find((one) => one.currency.toLowerCase() === currency.toLowerCase());
+  if (meant === undefined) return currency;
+  throw new RunvaultError(
+    "invalid_argument",
+    `the instruments file has ${symbol} traded in ${currency}, and the equity rows are in ${meant.currency}`,
+    {
+      place: { instance: run.instanceId, run: run.runId, table: "equity" },
+      hint: `Did you mean ${meant.currency}? Correct \`currency\` of ${symbol} in the file of --instruments.`,
+    },
+  );
 }
 
 function onlyCurrency({ run, currencies }: RunFacts, symbol: string): string {

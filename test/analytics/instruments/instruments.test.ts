@@ -125,6 +125,13 @@ describe("the instruments of a run", () => {
     expect(run.of("BTC", "X")).toBe(run.instruments[1]);
   });
 
+  test("have no currency that is one of the equity's in other letters", async () => {
+    const file = await read("- symbol: BTC\n  currency: usd\n");
+    expect(() => resolveInstruments(facts, file)).toThrow(
+      "the instruments file has BTC traded in usd, and the equity rows are in USD",
+    );
+  });
+
   const other = { symbol: "BTC", venue: "Y", intervalNs: minute, rows: 5n, firstSeq: 7n };
   const currencies = [...facts.currencies, { currency: "EUR", rows: 1n, firstSeq: 9n }];
   test.each([
