@@ -55,6 +55,14 @@ async function documentOf(...more: string[]): Promise<MetricsDocument> {
 }
 
 describe("the figures of runs", () => {
+  test("have no table where no row has a value, but the reason", async () => {
+    const { stdout } = await metrics(runs[0]!);
+    expect(stdout).toContain(
+      "\n  quantiles\n  n/a (at no instant do 5 symbols have the factor and the return): ",
+    );
+    expect(stdout).not.toMatch(/^ {2}signal 1 bar Q1 /m);
+  });
+
   test("are a document that the published schema accepts, with no number that is none", async () => {
     const { status, stdout } = await metrics(...runs, "--session", "bars", "--window", "20", "--json");
     const document = JSON.parse(stdout);
