@@ -216,7 +216,7 @@ const messages: readonly Sent[] = [
 
 const ns = (date: Date) => BigInt(date.getTime()) * 1_000_000n;
 
-test.concurrent.each([
+test.each([
   ["autumn", "2025-10-19T12:00:00Z"],
   ["spring", "2026-03-22T12:00:00Z"],
 ])("a fortnight in %s, over the change of clocks", { timeout: 600_000 }, async (season, first) => {
