@@ -71,24 +71,38 @@ try {
   if (values.python !== undefined) {
     const series = join(folder, "series.csv");
     const page = join(folder, "page.html");
-    // of ten million points it draws pages of half a gigabyte
-    for (const session of counts.equity > 1_000_000 ? ["utc"] : ["utc", "bars"]) {
+    for (const [session, statement, returns] of [
+      ["utc", "SELECT ts, ret AS value FROM session_returns('large', '1', session := 'utc')", "series"],
+      // of as many points as do not fit into `--memory` by session
+      [
+        "bars",
+        "SELECT ts_event AS ts, equity AS value FROM equity_f ORDER BY ts_event",
+        "series.pct_change().dropna()",
+      ],
+    ] as const) {
       await timed(
-        `${runvault} query "SELECT ts, ret FROM session_returns('large', '1', session := '${session}')" --archive '${archive}' -o '${series}' --force`,
+        `${runvault} query "${statement}" --archive '${archive}' --memory ${values.memory} --timeout 10m -o '${series}' --force`,
         folder,
       );
       const program = [
         "import matplotlib; matplotlib.use('Agg')",
         "import pandas as pd, quantstats as qs",
-        `r = pd.read_csv('${series}', parse_dates=['ts'], index_col='ts')['ret'].tz_localize(None)`,
-        `qs.reports.html(r, output='${page}')`,
+        `series = pd.read_csv('${series}', parse_dates=['ts'], index_col='ts')['value'].tz_localize(None)`,
+        `qs.reports.html(${returns}, output='${page}')`,
       ].join("\n");
       await writeFile(join(folder, "peer.py"), program);
+      await rm(page, { force: true });
+      // with no more memory and time than this, and whether it comes to an end or not
+      const bounded = `ulimit -v ${12 * 2 ** 20}; timeout 15m '${values.python}' '${join(folder, "peer.py")}'`;
       tell(
         `quantstats reports.html, ${session}`,
-        await timed(`'${values.python}' '${join(folder, "peer.py")}' > /dev/null 2>&1`, folder),
+        await timed(`(${bounded}) > /dev/null 2>&1 || true`, folder),
       );
-      process.stdout.write(`  a page of ${((await stat(page)).size / 1e3).toFixed(0)} kB\n`);
+      const size = await stat(page).then(
+        ({ size: bytes }) => `a page of ${(bytes / 1e3).toFixed(0)} kB`,
+        () => "no page",
+      );
+      process.stdout.write(`  ${size}\n`);
     }
   }
 } finally {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { tableNames } from "../../src/model/profile/table.ts";
 import { parquetLines, segmentLines } from "../fixtures/archive/archived-lines.ts";
+import { runInside } from "../fixtures/command/command-inside.ts";
 import { run } from "../fixtures/command/command-process.ts";
 import { requires } from "../fixtures/command/requirement.ts";
 import {
@@ -93,7 +94,7 @@ class Archived implements AsyncDisposable {
   /** Runs `archive`; what became of each run, by id. */
   async archive(...args: string[]) {
     const where = ["--gateway", this.gateway.url, "--archive", this.dir, "--retries", "0", "--json"];
-    const { status, stdout, stderr } = await run(["archive", ...args, ...where]);
+    const { status, stdout, stderr } = await runInside(["archive", ...args, ...where]);
     const { runs } = JSON.parse(stdout) as {
       runs: { runId: string; state: string; tables: Record<string, { state: string; proof: string }> }[];
     };
@@ -150,7 +151,7 @@ describe.each(Object.entries(gateways))("a gateway that shares no code, with %s"
     archived.gateway.drop("run-2");
     expect(await archived.archive(...finished)).toMatchObject({ status: 0 });
     expect(await archived.held("run-2")).toEqual(whole);
-    const verified = await run(["verify", "--deep", "--archive", archived.dir]);
+    const verified = await runInside(["verify", "--deep", "--archive", archived.dir]);
     expect([verified.status, verified.stdout]).toEqual([0, verified.stdout]);
   });
 

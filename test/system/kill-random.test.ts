@@ -6,7 +6,8 @@ import { KillDriver, KillWorld } from "../fixtures/command/kill-driver.ts";
 import type { LoggedGateway } from "../fixtures/command/logged-gateway.ts";
 
 const seed = process.env.KILL_SEED ?? String(randomInt(1_000_000_000));
-const kills = 20;
+/** Two archives a transport, with five kills each; `KILL_N=20` for more. */
+const kills = Number(process.env.KILL_N ?? 10);
 /** The most that a timer takes: nearly a month. */
 const never = 2 ** 31 - 1;
 

@@ -1,7 +1,6 @@
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openArchive } from "../../src/archive/archive.ts";
 import { tableNames } from "../../src/model/profile/table.ts";
@@ -17,6 +16,7 @@ import {
   queriedBars,
   recordedBars,
   simulate,
+  writeFirstBars,
 } from "../fixtures/source/recorded-bars.ts";
 
 let folder: string;
@@ -63,10 +63,7 @@ describe.skipIf(!requires("recordings"))("a week of recorded bars, and all that 
     timeout: 300_000,
   }, async () => {
     const week = inside("week.csv.gz");
-    const [head, ...lines] = gunzipSync(await readFile(btc))
-      .toString("utf8")
-      .split("\n");
-    await writeFile(week, gzipSync([head, ...lines.slice(0, 7 * 24 * 60), ""].join("\n")));
+    writeFirstBars(btc, 7 * 24 * 60, week);
     const world = ["--bars", week, "--runs", "1", "--cache", inside("cache")];
     await using simulators = new AsyncDisposableStack();
     const counted = await simulatedFor(simulators, ...world);

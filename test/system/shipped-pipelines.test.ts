@@ -9,7 +9,13 @@ import { exit } from "../../src/model/error.ts";
 import { type Finished, run, start } from "../fixtures/command/command-process.ts";
 import { inProject } from "../fixtures/command/project.ts";
 import { requires } from "../fixtures/command/requirement.ts";
-import { btc, globbedBars, recordedBars, simulate } from "../fixtures/source/recorded-bars.ts";
+import {
+  btc,
+  globbedBars,
+  recordedBars,
+  simulate,
+  writeFirstBars,
+} from "../fixtures/source/recorded-bars.ts";
 
 const shipped = (name: string) => inProject(`pipelines/${name}.yaml`);
 
@@ -53,9 +59,12 @@ async function execute(
 
 describe.skipIf(!requires("recordings"))("the pipelines that are shipped, on recorded bars", () => {
   test("archive a night, one run, a mirror and an extract for research", { timeout: 300_000 }, async () => {
+    // ten days: whole months are what real-bars.test.ts archives
+    const tenDays = inside("ten-days.csv.gz");
+    writeFirstBars(btc, 10 * 24 * 60, tenDays);
     const gateway = await simulate(
       "--bars",
-      btc,
+      tenDays,
       "--runs",
       "2",
       "--cache",
@@ -63,7 +72,7 @@ describe.skipIf(!requires("recordings"))("the pipelines that are shipped, on rec
       "--token-file",
       inside("token"),
     );
-    const bars = recordedBars(btc).join("\n");
+    const bars = recordedBars(tenDays).join("\n");
     try {
       const night = [
         `gateway.token.file=${inside("token")}`,
