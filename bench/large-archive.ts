@@ -37,6 +37,33 @@ const values: Partial<Record<TableName, Readonly<Record<string, string>>>> = {
     fee_currency: "'USD'",
     trade_id: "'T' || i",
     client_order_id: "'O' || i // 3",
+    liquidity: "CASE WHEN hash(i + 4) % 3 = 0 THEN 'MAKER' ELSE 'TAKER' END",
+  },
+  // what was submitted, accepted and filled of the order of three fills
+  orders: {
+    client_order_id: "'O' || i // 3",
+    kind: "['SUBMITTED', 'ACCEPTED', 'FILLED'][1 + i % 3]",
+    status: "['SUBMITTED', 'ACCEPTED', 'FILLED'][1 + i % 3]",
+    side: "CASE WHEN hash(i // 3) % 2 = 0 THEN 'BUY' ELSE 'SELL' END",
+    type: "CASE WHEN hash(i // 3 + 1) % 2 = 0 THEN 'MARKET' ELSE 'LIMIT' END",
+    quantity: "(3 + hash(i // 3 + 2) % 900) / 1000.0",
+    filled_quantity: "CASE WHEN i % 3 = 2 THEN (3 + hash(i // 3 + 2) % 900) / 1000.0 ELSE 0 END",
+    price: "40000 + 900 * sin(i / 7000.0)",
+    arrival_price: "40000 + 900 * sin(i / 7000.0)",
+  },
+  // each side of a book with one level
+  order_book: {
+    snapshot_id: "i // 2",
+    side: "CASE WHEN i % 2 = 0 THEN 'BID' ELSE 'ASK' END",
+    price: "40000 + 900 * sin((i // 2) / 35000.0) + (i % 2)",
+    quantity: "1",
+  },
+  // two factors of six symbols, of which one has bars, with gaps
+  factors: {
+    symbol: "CASE WHEN i % 6 = 0 THEN 'BTC' ELSE 'S' || i % 6 END",
+    factor: "CASE WHEN i // 6 % 2 = 0 THEN 'momentum' ELSE 'carry' END",
+    value:
+      "CASE WHEN hash(i) % 1000 = 0 THEN 'NaN'::DOUBLE ELSE sin(i / 900.0) + (hash(i + 5) % 1000) / 500.0 END",
   },
 };
 
