@@ -88,6 +88,8 @@ export async function largeArchive(dir: string, counts: RowCounts): Promise<stri
     for (const [name, rows] of Object.entries(counts) as [TableName, number][]) {
       const step = name === "events" ? 0n : span / BigInt(rows);
       const table = tableNamed(name);
+      // both sides of a book are of one instant
+      const nth = name === "order_book" ? "(i - i % 2)" : "i";
       const cells = table.columns.map((column) => {
         const type = columnType(column, archive.exactTypes(name));
         const common: Record<string, string> = {
@@ -96,7 +98,7 @@ export async function largeArchive(dir: string, counts: RowCounts): Promise<stri
         };
         const own = values[name]?.[column.name] ?? common[column.name];
         if (column.kind === "timestamp")
-          return `make_timestamp_ns(${start} + (i + 1) * ${step}) AS ${identifier(column.name)}`;
+          return `make_timestamp_ns(${start} + (${nth} + 1) * ${step}) AS ${identifier(column.name)}`;
         const blank = column.kind === "string" ? "''" : "0";
         return `CAST(${own ?? blank} AS ${type}) AS ${identifier(column.name)}`;
       });
@@ -105,7 +107,10 @@ export async function largeArchive(dir: string, counts: RowCounts): Promise<stri
       await connection.run(
         `COPY (SELECT ${cells.join(", ")} FROM range(${rows}) t(i)) TO ${literal(path)} (FORMAT parquet, COMPRESSION zstd)`,
       );
-      const key = (row: number) => ({ ts: String(start + BigInt(row + 1) * step), seq: String(row) });
+      const key = (row: number) => {
+        const at = name === "order_book" ? row - (row % 2) : row;
+        return { ts: String(start + BigInt(at + 1) * step), seq: String(row) };
+      };
       const proven = {
         certificate: {
           ...{
