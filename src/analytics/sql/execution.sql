@@ -48,7 +48,12 @@ ORDER BY ALL;
 -- is that of the order's venue, or else of the only venue that has books of the symbol.
 CREATE OR REPLACE MACRO order_references(instance, run, max_age := '1 minute') AS TABLE
 WITH book_venues AS (
-  SELECT DISTINCT b.symbol, b.venue FROM order_book b WHERE b.instance_id = instance AND b.run_id = run
+  SELECT DISTINCT b.symbol, b.venue
+  FROM order_book b
+  -- no book is looked at where there are no orders
+  SEMI JOIN (SELECT DISTINCT o.symbol FROM orders o WHERE o.instance_id = instance AND o.run_id = run) o
+    ON o.symbol = b.symbol
+  WHERE b.instance_id = instance AND b.run_id = run
 ),
 -- with small numbers for their bars and books, which are matched faster than names
 markets AS (
