@@ -37,6 +37,33 @@ const values: Partial<Record<TableName, Readonly<Record<string, string>>>> = {
     fee_currency: "'USD'",
     trade_id: "'T' || i",
     client_order_id: "'O' || i // 3",
+    liquidity: "CASE WHEN hash(i + 4) % 3 = 0 THEN 'MAKER' ELSE 'TAKER' END",
+  },
+  // what was submitted, accepted and filled of the order of three fills
+  orders: {
+    client_order_id: "'O' || i // 3",
+    kind: "['SUBMITTED', 'ACCEPTED', 'FILLED'][1 + i % 3]",
+    status: "['SUBMITTED', 'ACCEPTED', 'FILLED'][1 + i % 3]",
+    side: "CASE WHEN hash(i // 3) % 2 = 0 THEN 'BUY' ELSE 'SELL' END",
+    type: "CASE WHEN hash(i // 3 + 1) % 2 = 0 THEN 'MARKET' ELSE 'LIMIT' END",
+    quantity: "(3 + hash(i // 3 + 2) % 900) / 1000.0",
+    filled_quantity: "CASE WHEN i % 3 = 2 THEN (3 + hash(i // 3 + 2) % 900) / 1000.0 ELSE 0 END",
+    price: "40000 + 900 * sin(i / 7000.0)",
+    arrival_price: "40000 + 900 * sin(i / 7000.0)",
+  },
+  // each side of a book with one level
+  order_book: {
+    snapshot_id: "i // 2",
+    side: "CASE WHEN i % 2 = 0 THEN 'BID' ELSE 'ASK' END",
+    price: "40000 + 900 * sin((i // 2) / 35000.0) + (i % 2)",
+    quantity: "1",
+  },
+  // two factors of six symbols, of which one has bars, with gaps
+  factors: {
+    symbol: "CASE WHEN i % 6 = 0 THEN 'BTC' ELSE 'S' || i % 6 END",
+    factor: "CASE WHEN i // 6 % 2 = 0 THEN 'momentum' ELSE 'carry' END",
+    value:
+      "CASE WHEN hash(i) % 1000 = 0 THEN 'NaN'::DOUBLE ELSE sin(i / 900.0) + (hash(i + 5) % 1000) / 500.0 END",
   },
 };
 
@@ -61,6 +88,8 @@ export async function largeArchive(dir: string, counts: RowCounts): Promise<stri
     for (const [name, rows] of Object.entries(counts) as [TableName, number][]) {
       const step = name === "events" ? 0n : span / BigInt(rows);
       const table = tableNamed(name);
+      // both sides of a book are of one instant
+      const nth = name === "order_book" ? "(i - i % 2)" : "i";
       const cells = table.columns.map((column) => {
         const type = columnType(column, archive.exactTypes(name));
         const common: Record<string, string> = {
@@ -69,7 +98,7 @@ export async function largeArchive(dir: string, counts: RowCounts): Promise<stri
         };
         const own = values[name]?.[column.name] ?? common[column.name];
         if (column.kind === "timestamp")
-          return `make_timestamp_ns(${start} + (i + 1) * ${step}) AS ${identifier(column.name)}`;
+          return `make_timestamp_ns(${start} + (${nth} + 1) * ${step}) AS ${identifier(column.name)}`;
         const blank = column.kind === "string" ? "''" : "0";
         return `CAST(${own ?? blank} AS ${type}) AS ${identifier(column.name)}`;
       });
@@ -78,7 +107,10 @@ export async function largeArchive(dir: string, counts: RowCounts): Promise<stri
       await connection.run(
         `COPY (SELECT ${cells.join(", ")} FROM range(${rows}) t(i)) TO ${literal(path)} (FORMAT parquet, COMPRESSION zstd)`,
       );
-      const key = (row: number) => ({ ts: String(start + BigInt(row + 1) * step), seq: String(row) });
+      const key = (row: number) => {
+        const at = name === "order_book" ? row - (row % 2) : row;
+        return { ts: String(start + BigInt(at + 1) * step), seq: String(row) };
+      };
       const proven = {
         certificate: {
           ...{

@@ -1,7 +1,7 @@
 // Processor time, wall time and peak memory of `runvault metrics` over a large run, by day and by row of equity, beside
 // what quantstats' reports.html takes with pandas on the same series, and its matches held against SQL of their own.
-//   npm run bench -- metrics [--fills 1000000] [--books 10000000] [--equity 10000000] [--memory 1GB]
-//     [--python python3] [--archive DIR]
+//   npm run bench -- metrics [--fills 1000000] [--books 10000000] [--equity 10000000] [--orders 0] [--factors 0]
+//     [--memory 1GB] [--python python3] [--archive DIR]
 // `--python` has pandas, pyarrow or duckdb, and quantstats; without it the peer is left out.
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -17,6 +17,8 @@ const { values } = parseArgs({
     fills: { type: "string", default: "1000000" },
     books: { type: "string", default: "10000000" },
     equity: { type: "string", default: "10000000" },
+    orders: { type: "string", default: "0" },
+    factors: { type: "string", default: "0" },
     python: { type: "string" },
     archive: { type: "string" },
     memory: { type: "string", default: "1GB" },
@@ -29,6 +31,8 @@ try {
   const counts = {
     ...{ fills: Number(values.fills), order_book: Number(values.books), equity: Number(values.equity) },
     ...{ bars: Number(values.equity), events: 1 },
+    ...(Number(values.orders) > 0 ? { orders: Number(values.orders) } : {}),
+    ...(Number(values.factors) > 0 ? { factors: Number(values.factors) } : {}),
   };
   if (values.archive === undefined) await largeArchive(archive, counts);
   const run = "large/1";
@@ -45,6 +49,13 @@ try {
       ),
     );
   }
+  tell(
+    "report --no-reconcile",
+    await timed(
+      `${runvault} report ${run} --archive '${archive}' --no-reconcile --memory ${values.memory} --out '${join(folder, "report.html")}'`,
+      folder,
+    ),
+  );
   const macro = (session: string) => `FROM performance('large', '1', session := '${session}')`;
   for (const session of ["utc", "bars"]) {
     tell(

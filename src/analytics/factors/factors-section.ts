@@ -2,6 +2,7 @@ import { literal } from "../../duckdb/sql.ts";
 import { writeInstrumentValues } from "../instruments/write-instrument-values.ts";
 import { figureOf, groupsOf, type MacroRow, ns } from "../section/macro-rows.ts";
 import type { FigurePart, MeasuredRun, Section } from "../section/section.ts";
+import { sampleFactors } from "./sampled-factors.ts";
 
 const horizons = [1, 5, 20];
 
@@ -16,6 +17,7 @@ export const factorsSection: Section = {
   read: async (run) => {
     const { instruments } = run.options;
     if (instruments !== null) await writeInstrumentValues(run.connection, run.run, instruments);
+    await using _sampled = await sampleFactors(run);
     const coverage = await macro(run, "factor_coverage", "symbol, venue");
     if (coverage.length === 0) return { groups: [], notes: ["no factors"] };
     const given = `, horizons := [${horizons.join(", ")}]`;

@@ -1,3 +1,7 @@
+-- (ts_event, seq) as one number, which is compared faster than a row of two. The rows before an instant are those below
+-- place_of(instant, 0).
+CREATE OR REPLACE MACRO place_of(ts, seq) AS CAST(epoch_ns(ts) AS HUGEINT) * 18446744073709551616 + seq;
+
 -- The orders of a run, one row each: what its latest row says, and when it was submitted and accepted. The rows of one
 -- client_order_id in key order are an order's life.
 --
@@ -5,8 +9,7 @@
 CREATE OR REPLACE MACRO run_orders(instance, run) AS TABLE
 WITH steps AS (
   SELECT o.client_order_id AS order_id, o.ts_event AS ts, o.kind,
-    -- (ts_event, seq) as one number, which is compared faster than a row of two
-    CAST(epoch_ns(o.ts_event) AS HUGEINT) * 18446744073709551616 + o.seq AS place,
+    place_of(o.ts_event, o.seq) AS place,
     {
       'account': o.account, 'portfolio': o.portfolio, 'symbol': o.symbol, 'venue': o.venue, 'side': o.side,
       'order_type': o.type, 'status': o.status, 'quantity': o.quantity, 'filled_quantity': o.filled_quantity,
@@ -40,62 +43,80 @@ FROM run_orders(instance, run) o
 GROUP BY ALL
 ORDER BY ALL;
 
--- The middle between best bid and ask of each snapshot that has both; of several at one instant the last.
-CREATE OR REPLACE MACRO book_mids(instance, run) AS TABLE
-WITH touches AS (
-  SELECT b.symbol, b.venue, b.ts_event AS ts, b.snapshot_id,
-    max(CASE WHEN b.side = 'BID' THEN b.price END) AS bid, min(CASE WHEN b.side = 'ASK' THEN b.price END) AS ask
-  FROM order_book_f b
-  -- nothing is looked up where there are no orders
-  CROSS JOIN (SELECT true AS has_orders FROM orders o WHERE o.instance_id = instance AND o.run_id = run LIMIT 1) any_order
-  WHERE b.instance_id = instance AND b.run_id = run AND b.level = 0
-  GROUP BY ALL
-)
-SELECT t.symbol, t.venue, t.ts, max_by((t.bid + t.ask) / 2, t.snapshot_id) AS mid
-FROM touches t
-WHERE t.bid IS NOT NULL AND t.ask IS NOT NULL
-GROUP BY t.symbol, t.venue, t.ts;
-
 -- What each order is compared with, all as of its SUBMITTED row: the arrival price that it says itself, the close of the
--- last bar closed before, and the middle of the last book at or before, no older than max_age. The book is that of the
--- order's venue, or else of the only venue that has books of the symbol.
+-- last bar closed before, and the middle of the last book at or before that has both sides, no older than max_age. The book
+-- is that of the order's venue, or else of the only venue that has books of the symbol.
 CREATE OR REPLACE MACRO order_references(instance, run, max_age := '1 minute') AS TABLE
 WITH book_venues AS (
-  SELECT DISTINCT b.symbol, b.venue FROM order_book b WHERE b.instance_id = instance AND b.run_id = run
+  SELECT DISTINCT b.symbol, b.venue
+  FROM order_book b
+  -- no book is looked at where there are no orders
+  SEMI JOIN (SELECT DISTINCT o.symbol FROM orders o WHERE o.instance_id = instance AND o.run_id = run) o
+    ON o.symbol = b.symbol
+  WHERE b.instance_id = instance AND b.run_id = run
 ),
+-- with small numbers for their bars and books, which are matched faster than names
 markets AS (
-  SELECT m.*, coalesce(own.venue, any_venue.venue) AS book_venue
+  SELECT m.*, coalesce(own.venue, any_venue.venue) AS book_venue,
+    CASE WHEN m.bar_symbol IS NOT NULL THEN dense_rank() OVER (ORDER BY m.bar_symbol, m.bar_venue, m.bar_interval) END AS bar_nr,
+    dense_rank() OVER (ORDER BY m.symbol, coalesce(own.venue, any_venue.venue)) AS book_nr
   FROM run_markets(instance, run) m
   LEFT JOIN book_venues own ON own.symbol = m.symbol AND own.venue = m.venue
   LEFT JOIN (
     SELECT b.symbol, min(b.venue) AS venue FROM book_venues b GROUP BY b.symbol HAVING count(*) = 1
   ) any_venue ON any_venue.symbol = m.symbol
 ),
-placed AS (
-  SELECT o.*, m.currency, m.currencies, m.bar_symbol, m.bar_venue, m.bar_interval, m.sources, m.book_venue
+placed AS MATERIALIZED (
+  SELECT o.*, m.currency, m.currencies, m.sources, m.book_venue, m.bar_nr, m.book_nr
   FROM run_orders(instance, run) o JOIN markets m USING (symbol, venue)
 ),
+-- of several bars or books at one instant the last counts, which needs no grouping where the order of all is looked up
 closes AS (
-  SELECT b.symbol AS bar_symbol, b.venue AS bar_venue, b.interval_ns AS bar_interval, b.ts_event AS bar_ts,
-    max_by(b.close, b.seq) AS bar
+  SELECT m.bar_nr, place_of(b.ts_event, b.seq) AS place, b.close AS bar
   FROM bars_f b
-  CROSS JOIN (SELECT true AS has_orders FROM orders o WHERE o.instance_id = instance AND o.run_id = run LIMIT 1) any_order
+  JOIN (
+    SELECT DISTINCT m.bar_symbol, m.bar_venue, m.bar_interval, m.bar_nr FROM markets m SEMI JOIN placed p USING (bar_nr)
+  ) m ON m.bar_symbol = b.symbol AND m.bar_venue = b.venue AND m.bar_interval = b.interval_ns
   WHERE b.instance_id = instance AND b.run_id = run
-  GROUP BY ALL
 ),
 with_bars AS (
   SELECT p.*, c.bar
-  FROM placed p ASOF LEFT JOIN closes c
-    ON p.bar_symbol = c.bar_symbol AND p.bar_venue = c.bar_venue AND p.bar_interval = c.bar_interval
-    AND p.submitted_ts > c.bar_ts
+  FROM placed p ASOF LEFT JOIN closes c ON p.bar_nr = c.bar_nr AND place_of(p.submitted_ts, 0) > c.place
+),
+-- stretches of a little more than max_age: a book that is young enough is of its order's stretch or of the one before
+ages AS (
+  SELECT CAST(least(epoch(CAST(max_age AS INTERVAL)) * 1.001 + 1, 9.2e9) * 1e9 AS BIGINT) AS stretch
+),
+wanted AS MATERIALIZED (
+  SELECT DISTINCT unnest([epoch_ns(p.submitted_ts) // a.stretch, epoch_ns(p.submitted_ts) // a.stretch - 1]) AS nth
+  FROM placed p CROSS JOIN ages a
+  WHERE p.book_venue IS NOT NULL
+),
+touches AS (
+  SELECT m.book_nr, b.ts_event AS ts, b.snapshot_id,
+    max(CASE WHEN b.side = 'BID' THEN b.price END) AS bid, min(CASE WHEN b.side = 'ASK' THEN b.price END) AS ask
+  FROM (
+    SELECT b.symbol, b.venue, b.ts_event, b.snapshot_id, b.side, b.price,
+      epoch_ns(b.ts_event) // (SELECT a.stretch FROM ages a) AS nth
+    FROM order_book_f b
+    WHERE b.instance_id = instance AND b.run_id = run AND b.level = 0
+  ) b
+  SEMI JOIN wanted w USING (nth)
+  JOIN (SELECT DISTINCT m.symbol, m.book_venue, m.book_nr FROM markets m) m ON m.symbol = b.symbol AND m.book_venue = b.venue
+  GROUP BY ALL
+),
+mids AS (
+  SELECT t.book_nr, t.ts, place_of(t.ts, t.snapshot_id) AS place, (t.bid + t.ask) / 2 AS mid
+  FROM touches t
+  WHERE t.bid IS NOT NULL AND t.ask IS NOT NULL
 ),
 with_books AS (
   SELECT p.*, k.mid,
     CAST(epoch_ns(p.submitted_ts) - epoch_ns(k.ts) AS DOUBLE) / 1e9 AS age
-  FROM with_bars p ASOF LEFT JOIN book_mids(instance, run) k
-    ON p.symbol = k.symbol AND p.book_venue = k.venue AND p.submitted_ts >= k.ts
+  FROM with_bars p ASOF LEFT JOIN mids k
+    ON p.book_nr = k.book_nr AND place_of(p.submitted_ts, 18446744073709551615) >= k.place
 )
-SELECT b.* EXCLUDE (mid, age, bar_symbol, bar_venue, bar_interval),
+SELECT b.* EXCLUDE (mid, age, bar_nr, book_nr),
   CASE WHEN b.age <= epoch(CAST(max_age AS INTERVAL)) THEN b.mid END AS mid, CASE WHEN b.age <= epoch(CAST(max_age AS INTERVAL)) THEN b.age END AS book_age
 FROM with_books b;
 
@@ -111,7 +132,7 @@ WITH placed AS (
 executed AS (
   SELECT f.account, f.portfolio, f.symbol, f.venue, f.client_order_id AS order_id, f.ts_event AS ts, f.liquidity,
     CASE f.side WHEN 'BUY' THEN 1 WHEN 'SELL' THEN -1 END AS sign, f.price, m.currency, m.currencies,
-    CAST(epoch_ns(f.ts_event) AS HUGEINT) * 18446744073709551616 + f.seq AS place,
+    place_of(f.ts_event, f.seq) AS place,
     CASE WHEN m.is_inverse THEN f.quantity * m.multiplier / nullif(f.price, 0) ELSE abs(f.price) * f.quantity * m.multiplier
     END AS notional
   FROM fills_f f JOIN run_markets(instance, run) m USING (symbol, venue)

@@ -1,5 +1,5 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
-import { copyExact, decimalSql, exactValues, int64s } from "../../duckdb/exact-vector.ts";
+import { copyExact, decimalSql, type ExactValues, exactValues, int64s } from "../../duckdb/exact-vector.ts";
 import { literal } from "../../duckdb/sql.ts";
 import { countedStream } from "../../duckdb/whole-stream.ts";
 import type { DecimalType } from "../../model/profile/exact-types.ts";
@@ -11,7 +11,7 @@ import { RangeExtremum } from "./range-extremum.ts";
 export interface BarColumns {
   readonly count: number;
   /** UNIX nanoseconds. */
-  readonly close: { readonly ts: BigInt64Array; readonly price: ArrayLike<bigint> };
+  readonly close: { readonly ts: BigInt64Array; readonly price: ExactValues };
   /** The lowest and the highest price of the bars that lie whole between two instants; null where none does. */
   within(from: Nanoseconds, to: Nanoseconds): { readonly low: bigint; readonly high: bigint } | null;
 }
@@ -34,7 +34,11 @@ export async function readBars(
   const counted = await connection.runAndReadAll(`SELECT count(*) FROM bars WHERE ${where}`);
   const count = Number(counted.getRows()[0]![0]);
   const [opened, closed] = [new BigInt64Array(count), new BigInt64Array(count)];
-  const [low, high, close] = [0, 1, 2].map(() => exactValues(priceType, count)) as [Prices, Prices, Prices];
+  const [low, high, close] = [0, 1, 2].map(() => exactValues(priceType, count)) as [
+    ExactValues,
+    ExactValues,
+    ExactValues,
+  ];
   const prices = ["low", "high", "close"].map((column) => `CAST(${column} AS ${decimalSql(priceType)})`);
   const sql = `SELECT ts_open, ts_event, ${prices.join(", ")} FROM bars WHERE ${where}`;
   let at = 0;
@@ -44,6 +48,7 @@ export async function readBars(
     for (const [column, to] of [low, high, close].entries()) copyExact(chunk, 2 + column, to, at);
     at += chunk.rows;
   }
+  const opensFrom = openings(opened, closed);
   const lowest = new RangeExtremum(low, "smallest");
   const highest = new RangeExtremum(high, "largest");
   return {
@@ -51,7 +56,7 @@ export async function readBars(
     close: { ts: closed, price: close },
     within: (from, to) => {
       // bars of one length open in the order in which they close
-      const first = firstWhere(opened, (ts) => ts >= from);
+      const first = opensFrom(from);
       const end = firstWhere(closed, (ts) => ts > to);
       if (first >= end) return null;
       return { low: lowest.over(first, end), high: highest.over(first, end) };
@@ -59,7 +64,18 @@ export async function readBars(
   };
 }
 
-type Prices = ReturnType<typeof exactValues>;
+/**
+ * Gives the first bar that opens at an instant or later. Where all are as long as each other, as they mostly are, it holds
+ * no column of when they open.
+ */
+function openings(opened: BigInt64Array, closed: BigInt64Array): (from: Nanoseconds) => number {
+  const length = opened.length === 0 ? 0n : closed[0]! - opened[0]!;
+  for (let bar = 0; bar < opened.length; bar++) {
+    if (BigInt.asIntN(64, closed[bar]! - opened[bar]!) !== length)
+      return (from) => firstWhere(opened, (ts) => ts >= from);
+  }
+  return (from) => firstWhere(closed, (ts) => ts - length >= from);
+}
 
 /** The first place in a rising column where a condition holds, and its length where it never does. */
 function firstWhere(column: BigInt64Array, holds: (value: bigint) => boolean): number {

@@ -1,6 +1,9 @@
+import { differenceAt, doubleAt } from "../../duckdb/exact-vector.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import type { BarColumns } from "./bar-columns.ts";
+import type { FillColumns } from "./fill-columns.ts";
 import type { RunTrades } from "./run-trades.ts";
-import { type Valuation, valuationOf } from "./valuation.ts";
+import { doubleValuationOf } from "./valuation.ts";
 
 /** What was held over a stretch of time, all positions together; statistics, in doubles. */
 export interface Exposure {
@@ -16,42 +19,58 @@ class HeldPosition {
   quantity = 0n;
   #gross = 0;
   #net = 0;
-  readonly #trades: RunTrades;
-  readonly #position: number;
-  readonly #value: Valuation;
-  readonly #unit: number;
+  readonly #fills: FillColumns;
+  readonly #closes: BarColumns["close"] | null;
+  readonly #priceOf: (bar: number) => number;
+  /** Nanoseconds from the close of a bar to that of another. */
+  readonly #lasted: (bar: number, before: number) => number;
+  readonly #value: (quantity: number, price: number) => number;
   #since: Nanoseconds;
+  #held = 0;
   #worth = 0;
   #bar = 0;
 
-  constructor(trades: RunTrades, position: number, from: Nanoseconds) {
-    const { positions, scales } = trades.fills;
-    this.#trades = trades;
-    this.#position = position;
-    this.#value = valuationOf(positions[position]!.instrument, scales);
-    this.#unit = 10 ** scales.money;
+  constructor({ fills, barsOf }: RunTrades, position: number, from: Nanoseconds) {
+    const closes = barsOf(position)?.close ?? null;
+    this.#fills = fills;
+    this.#closes = closes;
+    this.#priceOf = doubleAt(closes?.price ?? []);
+    this.#lasted = differenceAt(closes?.ts ?? new BigInt64Array(0));
+    this.#value = doubleValuationOf(fills.positions[position]!.instrument, fills.scales);
     this.#since = from;
   }
 
   add(fill: number): void {
-    const { ts, price, quantity, isBuy } = this.#trades.fills;
+    const { ts, price, quantity, isBuy } = this.#fills;
     this.advance(ts[fill]!);
     this.quantity += isBuy[fill] === 1 ? quantity[fill]! : -quantity[fill]!;
-    this.#mark(price[fill]!);
+    this.#held = Number(this.quantity);
+    this.#mark(Number(price[fill]!));
   }
 
   /** Lets time pass, past the bars that close meanwhile. */
   advance(to: Nanoseconds): void {
-    const bars = this.#trades.barsOf(this.#position);
-    if (bars !== null) {
-      const { ts, price } = bars.close;
-      for (; this.#bar < bars.count && ts[this.#bar]! <= to; this.#bar++) {
-        if (this.quantity === 0n) continue;
-        this.#pass(ts[this.#bar]!);
-        this.#mark(price[this.#bar]!);
-      }
+    if (this.#closes !== null) {
+      const { ts } = this.#closes;
+      const end = firstAfter(ts, to, this.#bar);
+      if (this.#held !== 0 && this.#bar < end) this.#advancePast(ts, this.#bar, end);
+      this.#bar = end;
     }
     this.#pass(to);
+  }
+
+  #advancePast(ts: BigInt64Array, bar: number, end: number): void {
+    // those that closed before time began say what the position was worth then
+    const first = Math.min(firstAfter(ts, this.#since, bar), end);
+    if (first > bar) this.#mark(this.#priceOf(first - 1));
+    if (first === end) return;
+    this.#pass(ts[first]!);
+    this.#mark(this.#priceOf(first));
+    for (let next = first + 1; next < end; next++) {
+      this.#hold(this.#lasted(next, next - 1));
+      this.#mark(this.#priceOf(next));
+    }
+    this.#since = ts[end - 1]!;
   }
 
   /** Value × nanoseconds since it was asked last. */
@@ -61,17 +80,40 @@ class HeldPosition {
     return taken;
   }
 
-  #mark(price: bigint): void {
-    this.#worth = this.quantity === 0n ? 0 : Number(this.#value(this.quantity, price)) / this.#unit;
+  #mark(price: number): void {
+    this.#worth = this.#held === 0 ? 0 : this.#value(this.#held, price);
   }
 
   #pass(to: Nanoseconds): void {
     if (to <= this.#since) return;
-    const held = Number(to - this.#since) * this.#worth;
-    this.#net += held;
-    this.#gross += Math.abs(held);
+    this.#hold(Number(to - this.#since));
     this.#since = to;
   }
+
+  #hold(ns: number): void {
+    const held = ns * this.#worth;
+    this.#net += held;
+    this.#gross += Math.abs(held);
+  }
+}
+
+/** The first place from `start` on in a rising column that is above a value; its length where none is. */
+function firstAfter(column: BigInt64Array, value: bigint, start: number): number {
+  // of 64 bits, as the column's, so that no BigInt is made of any of them
+  const limit = BigInt.asIntN(64, value);
+  // it is near, as a rule
+  let [from, step] = [start, 1];
+  while (from + step <= column.length && column[from + step - 1]! <= limit) {
+    from += step;
+    step *= 2;
+  }
+  let to = Math.min(from + step - 1, column.length);
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (column[middle]! > limit) to = middle;
+    else from = middle + 1;
+  }
+  return from;
 }
 
 /** The exposure of these positions between two instants; null where no time lies between them. */

@@ -17,9 +17,11 @@ export async function readHeldBefore(connection: DuckDBConnection): Promise<read
   const result = await connection.runAndReadAll(`
     SELECT account, portfolio, currency, CAST(value AS VARCHAR)
     FROM (
-      SELECT account, portfolio, currency, min(ts_event) AS ts,
-             arg_min_null(position_value, (ts_event, seq)) AS value
-      FROM equity GROUP BY ALL
+      SELECT account, portfolio, currency, ts, arg_min_null(position_value, seq) AS value
+      FROM (SELECT account, portfolio, currency, seq, ts_event AS ts, position_value FROM equity)
+      SEMI JOIN (SELECT account, portfolio, currency, min(ts_event) AS ts FROM equity GROUP BY ALL)
+        USING (account, portfolio, currency, ts)
+      GROUP BY ALL
     )
     LEFT JOIN (SELECT account, portfolio, min(ts_event) AS first_fill FROM fills GROUP BY ALL)
       USING (account, portfolio)

@@ -1,10 +1,10 @@
 /** Values in a block: those of a block are looked at one by one. */
-const blockSize = 16;
+const blockSize = 64;
 
 /**
  * The smallest, or largest, of any stretch of a column in constant time: a sparse table over blocks of it, which holds
  * where in the column the extreme of two, four, eight … blocks stands (M. A. Bender and M. Farach-Colton, The LCA Problem
- * Revisited, 2000). Takes the column's length / 16 × its logarithm in 32-bit integers.
+ * Revisited, 2000). Takes the column's length / 64 × its logarithm in 32-bit integers.
  */
 export class RangeExtremum {
   readonly #values: ArrayLike<bigint>;
@@ -46,8 +46,16 @@ export class RangeExtremum {
   }
 
   #scan(from: number, to: number): number {
+    const values = this.#values;
     let place = from;
-    for (let at = from + 1; at < to; at++) place = this.#better(place, at);
+    let extreme = values[from]!;
+    for (let at = from + 1; at < to; at++) {
+      const value = values[at]!;
+      // of equal ones the first
+      if (this.#isLargest ? value <= extreme : value >= extreme) continue;
+      place = at;
+      extreme = value;
+    }
     return place;
   }
 

@@ -53,6 +53,26 @@ export function valuationOf({ symbol, multiplier, kind }: Instrument, scales: Sc
   };
 }
 
+/** The same in doubles, in the currency: for means over many prices, which are statistics. */
+export function doubleValuationOf(
+  instrument: Instrument,
+  scales: Scales,
+): (quantity: number, price: number) => number {
+  const { multiplier, kind } = instrument;
+  const unit = Number(multiplier.value) / 10 ** multiplier.scale / 10 ** scales.quantity;
+  if (kind === "linear") {
+    const factor = unit / 10 ** scales.price;
+    return (quantity, price) => quantity * price * factor;
+  }
+  const exact = valuationOf(instrument, scales);
+  const factor = unit * 10 ** scales.price;
+  return (quantity, price) => {
+    // which says what is wrong
+    if (price <= 0) exact(1n, BigInt(price));
+    return (-quantity / price) * factor;
+  };
+}
+
 /** The price at which a quantity, which is not zero, is worth so much: rounded half-even; null where none is. */
 export function priceAt(
   { multiplier, kind }: Instrument,

@@ -46,9 +46,21 @@ interface Point {
 export async function readCurves(run: MeasuredRun): Promise<readonly Curve[]> {
   const points = await sessionPoints(run);
   const asked = await run.connection.runAndReadAll(`
-    SELECT account, portfolio, currency, count(*), epoch_ns(min(ts_event)), epoch_ns(max(ts_event)),
+    WITH spans AS (
+      SELECT account, portfolio, currency, count(*) AS points, min(ts_event) AS from_ts, max(ts_event) AS to_ts
+      FROM equity WHERE equity IS NOT NULL GROUP BY ALL
+    ),
+    -- of the rows, only those of the two instants are sorted
+    ends AS (
+      SELECT account, portfolio, currency, ts_event, seq, equity
+      FROM equity SEMI JOIN (
+        SELECT account, portfolio, currency, unnest([from_ts, to_ts]) AS ts_event FROM spans
+      ) s USING (account, portfolio, currency, ts_event)
+      WHERE equity IS NOT NULL
+    )
+    SELECT account, portfolio, currency, points, epoch_ns(from_ts), epoch_ns(to_ts),
       CAST(arg_min(equity, (ts_event, seq)) AS VARCHAR), CAST(arg_max(equity, (ts_event, seq)) AS VARCHAR)
-    FROM equity WHERE equity IS NOT NULL GROUP BY ALL ORDER BY ALL`);
+    FROM ends JOIN spans USING (account, portfolio, currency) GROUP BY ALL ORDER BY ALL`);
   const curves: Curve[] = [];
   const rows = asked.getRows();
   for (const [account, portfolio, currency, count, from, to, first, last] of rows) {

@@ -1,0 +1,25 @@
+import { literal } from "../../duckdb/sql.ts";
+import type { MeasuredRun } from "../section/section.ts";
+
+/** What the macros of factors read of one another that has no arguments but the run. */
+const shared = ["factor_names", "factor_closes", "factor_at_bars"] as const;
+
+/**
+ * Has the macros of factors place a run's values on its bars once for all that is read meanwhile, and not anew for each of
+ * them. Dispose it before anything of another run is asked.
+ */
+export async function sampleFactors({ connection, run }: MeasuredRun): Promise<AsyncDisposable> {
+  const args = `${literal(run.instanceId)}, ${literal(run.runId)}`;
+  for (const name of shared) {
+    await connection.run(`CREATE OR REPLACE TEMP TABLE sampled_${name} AS FROM ${name}(${args})`);
+    await connection.run(`CREATE OR REPLACE TEMP MACRO ${name}(instance, run) AS TABLE FROM sampled_${name}`);
+  }
+  return {
+    [Symbol.asyncDispose]: async () => {
+      for (const name of shared) {
+        await connection.run(`DROP MACRO TABLE temp.${name}`);
+        await connection.run(`DROP TABLE temp.sampled_${name}`);
+      }
+    },
+  };
+}
