@@ -47,6 +47,12 @@ export function int64s({ chunk, rows }: RowChunk, column: number): BigInt64Array
   return new BigInt64Array(data.buffer, data.byteOffset, rows);
 }
 
+/** A column of unsigned 64-bit integers without NULL. */
+export function uint64s({ chunk, rows }: RowChunk, column: number): BigUint64Array {
+  const { data } = rawVector(chunk, column, 8);
+  return new BigUint64Array(data.buffer, data.byteOffset, rows);
+}
+
 /** A column of 32-bit integers without NULL. */
 export function int32s({ chunk, rows }: RowChunk, column: number): Int32Array {
   const { data } = rawVector(chunk, column, 4);

@@ -1,6 +1,7 @@
 import { formatTime } from "../../model/time.ts";
-import { keySql, type PointColumns } from "./account-rows.ts";
-import type { BooksSource } from "./check-books.ts";
+import { keySql } from "./account-rows.ts";
+import type { BooksSource } from "./books-source.ts";
+import type { EquityPoints } from "./equity-points.ts";
 import { type MetricWindow, windowBegin } from "./metric-windows.ts";
 import { type Break, type Finding, mostBreaks } from "./reconcile-report.ts";
 import {
@@ -28,7 +29,7 @@ interface MetricRow extends MetricWindow {
  * themselves: the one that most of them agree with is taken for it, and the others are breaks, even where another way
  * happens to give their value.
  */
-export async function checkMetrics(source: BooksSource, points: PointColumns | null): Promise<Finding> {
+export async function checkMetrics(source: BooksSource, points: EquityPoints | null): Promise<Finding> {
   const head = {
     number: 7,
     name: "reported figures",
@@ -195,7 +196,7 @@ function periodsOf(groups: readonly Group[]): readonly number[] {
 
 async function readMetrics(
   source: BooksSource,
-  { keys }: PointColumns,
+  { keys }: EquityPoints,
 ): Promise<{ readonly rows: MetricRow[]; readonly unchecked: readonly string[] }> {
   await source.showOnly("metrics", source.run);
   const sql = `SELECT CAST(epoch_ns(ts_event) AS BIGINT), seq, ${keySql(keys)}, name, value, "window", convention FROM metrics`;

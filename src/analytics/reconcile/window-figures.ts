@@ -4,7 +4,7 @@ import type { RunRef } from "../../model/source.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { createMacros } from "../sql/macros.ts";
 import { type AccountKey, keySql } from "./account-rows.ts";
-import type { BooksSource } from "./check-books.ts";
+import type { BooksSource } from "./books-source.ts";
 import { layersOf, type MetricWindow } from "./metric-windows.ts";
 
 /** How the series of a window may have been made. */
