@@ -14,21 +14,19 @@ export class AccountSums {
   paid = 0n;
   /** What the open positions are worth, and what they cost. */
   value = 0n;
-  readonly cost = { average: 0n, fifo: 0n };
+  averageCost = 0n;
+  fifoCost = 0n;
   fills = 0;
   /** Open positions, and those of them that are marked to a fill. */
   open = 0;
   openAtFill = 0;
   hasInverse = false;
-  /** What the point before was off by, were all of this right; null before the first. */
-  before: PointBefore | null = null;
-}
-
-export interface PointBefore {
-  readonly fills: number;
-  readonly value: bigint;
-  readonly valueOff: bigint;
-  readonly unrealizedOff: bigint;
+  // of the point before: the fills until then, -1 where there is none; what the positions were worth; and by how much
+  // position_value and unrealized were another amount
+  fillsBefore = -1;
+  valueBefore = 0n;
+  valueOffBefore = 0n;
+  unrealizedOffBefore = 0n;
 }
 
 /** A position of an account, which keeps its part of the account's sums up to date. */
@@ -66,8 +64,8 @@ export class HeldPosition {
     average.add(fill);
     fifo.add(fill);
     account.paid += average.flow - flow - fee;
-    account.cost.average += average.cost - averageCost;
-    account.cost.fifo += fifo.cost - fifoCost;
+    account.averageCost += average.cost - averageCost;
+    account.fifoCost += fifo.cost - fifoCost;
     account.fills++;
     this.#last = fill;
   }

@@ -118,8 +118,10 @@ class BooksPass {
   #bar = 0;
   readonly #sum = new BreakLog();
   readonly #equity = new BreakLog();
-  readonly #spot = new BreakLog();
-  readonly #kept: readonly Kept[];
+  readonly #spotAverage: Kept;
+  readonly #spotFifo: Kept;
+  readonly #marginAverage: Kept;
+  readonly #marginFifo: Kept;
   readonly #bridge: Bridge = { log: new BreakLog(), flat: 0, toldAbove: 0, firstTold: null };
   #markedAtFill = 0;
 
@@ -143,22 +145,19 @@ class BooksPass {
     for (const [position, source] of sources.entries()) bySource[source]?.push(position);
     this.#bySource = bySource;
     this.#bars = new Int32Array(bySource.length).fill(-1);
-    this.#kept = accountings.flatMap((accounting) =>
-      (["average", "fifo"] as const).map((costs) => ({
-        accounting,
-        costs,
-        // a position's cost is in neither part under spot
-        parts: accounting === "spot" ? this.#spot : new BreakLog(),
-        profit: new BreakLog(),
-        toldAbove: 0,
-      })),
-    );
+    // a position's cost is in neither part under spot
+    const spotParts = new BreakLog();
+    this.#spotAverage = newKept("spot", "average", spotParts);
+    this.#spotFifo = newKept("spot", "fifo", spotParts);
+    this.#marginAverage = newKept("margin", "average", new BreakLog());
+    this.#marginFifo = newKept("margin", "fifo", new BreakLog());
   }
 
   books(): Books {
     const { fills, moves } = this.#walk;
+    const kept = [this.#spotAverage, this.#spotFifo, this.#marginAverage, this.#marginFifo];
     return {
-      ...{ scale: this.#scale, sum: this.#sum, equity: this.#equity, kept: this.#kept, bridge: this.#bridge },
+      ...{ scale: this.#scale, sum: this.#sum, equity: this.#equity, kept, bridge: this.#bridge },
       markedAtFill: this.#markedAtFill,
       after: fills.count - this.#fill + moves.count - this.#move,
     };
@@ -213,69 +212,80 @@ class BooksPass {
     const { isKnown, isMarked } = this.#walk;
     const up = this.#ofPoint;
     const { paid, value } = account;
-    const cash = chunk.cash[row]! * up;
-    const positionValue = chunk.positionValue[row]! * up;
-    const equity = chunk.equity[row]! * up;
+    const shownCash = chunk.cash[row]!;
+    const shownValue = chunk.positionValue[row]!;
+    const unsummedOff = (chunk.equity[row]! - shownCash - shownValue) * up;
+    const positionValue = shownValue * up;
     const unrealized = chunk.unrealized[row]! * up;
-    const allowed =
-      this.#given ??
-      (account.hasInverse ? BigInt(account.fills) * 10n ** BigInt(this.#scale - bookedDecimals) : 0n);
-    const unsummed = beyond(equity - cash - positionValue, allowed);
+    const allowed = account.hasInverse ? this.#allowedOf(account) : this.#given;
+    const unsummed = beyond(unsummedOff, allowed);
     this.#sum.rows++;
     this.#sum.add(at, unsummed, said.sum);
     const valueOff = positionValue - value;
     const unrealizedOff = unrealized - value;
     const isKnownHere = isKnown[at.series]!;
     if (account.open === 0) this.#checkFlat(at, positionValue, unrealized, allowed);
-    else if (isMarked[at.series] && account.before?.fills === account.fills) {
-      const { before } = account;
-      const moved = beyond(valueOff - before.valueOff, allowed);
-      const off = moved === 0n ? beyond(unrealizedOff - before.unrealizedOff, allowed) : moved;
+    else if (isMarked[at.series] && account.fillsBefore === account.fills) {
+      const moved = beyond(valueOff - account.valueOffBefore, allowed);
+      const off = moved === 0n ? beyond(unrealizedOff - account.unrealizedOffBefore, allowed) : moved;
       this.#bridge.log.rows++;
       if (!isKnownHere) this.#bridge.log.add(at, off, said.step);
       else if (off !== 0n) {
         this.#bridge.toldAbove++;
-        this.#bridge.firstTold ??= this.#shownPosition(at, account, value - before.value, off);
+        this.#bridge.firstTold ??= this.#shownPosition(at, account, off);
       }
     }
-    account.before = { fills: account.fills, value, valueOff, unrealizedOff };
+    account.fillsBefore = account.fills;
+    account.valueBefore = value;
+    account.valueOffBefore = valueOff;
+    account.unrealizedOffBefore = unrealizedOff;
     if (!isKnownHere) return;
     if (account.openAtFill > 0) this.#markedAtFill++;
-    const cashOff = cash - paid;
-    const whole = beyond(equity - paid - value, allowed);
-    const summed = beyond(cashOff + valueOff, allowed);
+    const cashOff = shownCash * up - paid;
+    const summedOff = cashOff + valueOff;
+    const whole = beyond(summedOff + unsummedOff, allowed);
     // a point whose parts come to what is expected is off in its sum alone, and the other way round; what a tolerance
     // takes for a sum need not be told there
-    const isOff = whole !== 0n && (summed !== 0n || unsummed === 0n);
+    const isOff = whole !== 0n && (unsummed === 0n || beyond(summedOff, allowed) !== 0n);
     const isTotalTold = isOff || unsummed !== 0n;
     this.#equity.rows++;
     this.#equity.add(at, isOff ? whole : 0n, said.equity);
-    // what is earned, had nothing of it been spent on positions
-    const realizedOff = chunk.realized[row]! * up - (paid - account.transfers);
-    const { average, fifo } = account.cost;
-    const [averageUnrealized, averageRealized] = [unrealizedOff + average, realizedOff - average];
-    const [fifoUnrealized, fifoRealized] = [unrealizedOff + fifo, realizedOff - fifo];
-    const [spotAverage, spotFifo, marginAverage, marginFifo] = this.#kept as readonly [
-      Kept,
-      Kept,
-      Kept,
-      Kept,
-    ];
+    // as if nothing of what was earned had been spent on positions
+    const realizedOff = chunk.realized[row]! * up - paid + account.transfers;
+    const { averageCost, fifoCost } = account;
     const [spotValue, spotCash] = [beyond(valueOff, allowed), beyond(cashOff, allowed)];
-    checkParts(spotAverage, at, spotValue, spotCash, isTotalTold);
-    checkProfit(spotAverage, at, spotValue, spotCash, averageUnrealized, averageRealized, allowed);
-    checkProfit(spotFifo, at, spotValue, spotCash, fifoUnrealized, fifoRealized, allowed);
-    for (const [kept, cost, unrealizedOf, realizedOf] of [
-      [marginAverage, average, averageUnrealized, averageRealized],
-      [marginFifo, fifo, fifoUnrealized, fifoRealized],
-    ] as const) {
-      const [marginValue, marginCash] = [beyond(valueOff + cost, allowed), beyond(cashOff - cost, allowed)];
-      checkParts(kept, at, marginValue, marginCash, isTotalTold);
-      checkProfit(kept, at, marginValue, marginCash, unrealizedOf, realizedOf, allowed);
-    }
+    this.#parts(this.#spotAverage, at, spotValue, spotCash, isTotalTold);
+    const averageUnrealized = beyond(unrealizedOff + averageCost, allowed);
+    const averageRealized = beyond(realizedOff - averageCost, allowed);
+    this.#profit(this.#spotAverage, at, spotValue, spotCash, averageUnrealized, averageRealized, allowed);
+    const [averageValue, averageCash] = [
+      beyond(valueOff + averageCost, allowed),
+      beyond(cashOff - averageCost, allowed),
+    ];
+    this.#parts(this.#marginAverage, at, averageValue, averageCash, isTotalTold);
+    this.#profit(
+      this.#marginAverage,
+      at,
+      averageValue,
+      averageCash,
+      averageUnrealized,
+      averageRealized,
+      allowed,
+    );
+    const fifoUnrealized = beyond(unrealizedOff + fifoCost, allowed);
+    const fifoRealized = beyond(realizedOff - fifoCost, allowed);
+    this.#profit(this.#spotFifo, at, spotValue, spotCash, fifoUnrealized, fifoRealized, allowed);
+    const [fifoValue, fifoCash] = [beyond(valueOff + fifoCost, allowed), beyond(cashOff - fifoCost, allowed)];
+    this.#parts(this.#marginFifo, at, fifoValue, fifoCash, isTotalTold);
+    this.#profit(this.#marginFifo, at, fifoValue, fifoCash, fifoUnrealized, fifoRealized, allowed);
   }
 
-  #checkFlat(at: RowPlace, positionValue: bigint, unrealized: bigint, allowed: bigint): void {
+  /** What an inverse contract's value may be off by, as it divides. */
+  #allowedOf({ fills }: AccountSums): bigint | null {
+    return this.#given ?? BigInt(fills) * 10n ** BigInt(this.#scale - bookedDecimals);
+  }
+
+  #checkFlat(at: RowPlace, positionValue: bigint, unrealized: bigint, allowed: bigint | null): void {
     this.#bridge.flat++;
     this.#bridge.log.rows++;
     const held = beyond(positionValue, allowed);
@@ -283,7 +293,8 @@ class BooksPass {
   }
 
   /** The position that a step of a point's worth shows, where one instrument alone has moved. */
-  #shownPosition(at: RowPlace, account: AccountSums, step: bigint, off: bigint): ShownPosition | null {
+  #shownPosition(at: RowPlace, account: AccountSums, off: bigint): ShownPosition | null {
+    const step = account.value - account.valueBefore;
     if (account.open !== 1 || step === 0n) return null;
     const position = this.#positions.findIndex((one) => one.account === account && one.isOpen);
     const filled = this.#positions[position]!.average.quantity;
@@ -293,6 +304,38 @@ class BooksPass {
       shown: step < 0n ? divideHalfEven(-shown, -step) : divideHalfEven(shown, step),
     };
   }
+
+  #parts(kept: Kept, at: Place, valueOff: bigint, cashOff: bigint, isTotalTold: boolean): void {
+    const { accounting, parts } = kept;
+    parts.rows++;
+    const areBothOff = valueOff !== 0n && cashOff !== 0n;
+    const off = valueOff === 0n ? cashOff : valueOff;
+    parts.add(at, areBothOff || !isTotalTold ? off : 0n, said[accounting]);
+  }
+
+  #profit(
+    kept: Kept,
+    at: Place,
+    valueOff: bigint,
+    cashOff: bigint,
+    unrealizedOff: bigint,
+    realizedOff: bigint,
+    allowed: bigint | null,
+  ): void {
+    const { costs, profit } = kept;
+    const isUnrealizedTold = isTold(unrealizedOff, valueOff, allowed);
+    const isRealizedTold = isTold(realizedOff, cashOff, allowed);
+    if (isUnrealizedTold || isRealizedTold) kept.toldAbove++;
+    profit.rows++;
+    // a row counts once
+    if (unrealizedOff !== 0n && !isUnrealizedTold) profit.add(at, unrealizedOff, said.unrealized[costs]);
+    else if (realizedOff !== 0n && !isRealizedTold) profit.add(at, realizedOff, said.realized[costs]);
+    else profit.add(at, 0n, "");
+  }
+}
+
+function newKept(accounting: Accounting, costs: Costs, parts: BreakLog): Kept {
+  return { accounting, costs, parts, profit: new BreakLog(), toldAbove: 0 };
 }
 
 /** What is wrong with a point, for people. */
@@ -310,49 +353,15 @@ const said = {
   realized: { average: "realized is not that of average cost", fifo: "realized is not that of fifo cost" },
 } as const;
 
-function checkParts(
-  { accounting, parts }: Kept,
-  at: Place,
-  valueOff: bigint,
-  cashOff: bigint,
-  isTotalTold: boolean,
-): void {
-  parts.rows++;
-  const areBothOff = valueOff !== 0n && cashOff !== 0n;
-  const off = valueOff === 0n ? cashOff : valueOff;
-  parts.add(at, areBothOff || !isTotalTold ? off : 0n, said[accounting]);
-}
-
-function checkProfit(
-  kept: Kept,
-  at: Place,
-  valueOff: bigint,
-  cashOff: bigint,
-  unrealized: bigint,
-  realized: bigint,
-  allowed: bigint,
-): void {
-  const { costs, profit } = kept;
-  const [unrealizedOff, realizedOff] = [beyond(unrealized, allowed), beyond(realized, allowed)];
-  const isUnrealizedTold = isTold(unrealizedOff, valueOff, allowed);
-  const isRealizedTold = isTold(realizedOff, cashOff, allowed);
-  if (isUnrealizedTold || isRealizedTold) kept.toldAbove++;
-  profit.rows++;
-  const ownUnrealized = isUnrealizedTold ? 0n : unrealizedOff;
-  const ownRealized = isRealizedTold ? 0n : realizedOff;
-  // a row counts once
-  if (ownUnrealized !== 0n || ownRealized === 0n) profit.add(at, ownUnrealized, said.unrealized[costs]);
-  else profit.add(at, ownRealized, said.realized[costs]);
-}
-
 /** Whether an amount that is off is so for what another is off by. */
-function isTold(amount: bigint, told: bigint, allowed: bigint): boolean {
-  return amount !== 0n && told !== 0n && (amount === told || beyond(amount - told, allowed) === 0n);
+function isTold(amount: bigint, told: bigint, allowed: bigint | null): boolean {
+  if (amount === 0n || told === 0n) return false;
+  return allowed === null ? amount === told : beyond(amount - told, allowed) === 0n;
 }
 
-/** What is off by more than is allowed; 0 otherwise. */
-function beyond(amount: bigint, allowed: bigint): bigint {
-  return allowed === 0n || amount > allowed || amount < -allowed ? amount : 0n;
+/** What is off by more than is allowed; 0 otherwise. Null allows nothing. */
+function beyond(amount: bigint, allowed: bigint | null): bigint {
+  return allowed === null || amount > allowed || amount < -allowed ? amount : 0n;
 }
 
 /** A row of a chunk, of which nothing is read that nobody asks for. */
