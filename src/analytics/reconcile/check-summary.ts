@@ -102,10 +102,13 @@ export async function checkSummary(
   }
   const ends = points === null ? null : await endsOf(source, points, read);
   if (ends === null)
-    unchecked.push(`there are no equity points of ${read.account}/${read.portfolio} in ${currency}`);
+    unchecked.push(
+      source.lacking("equity") ??
+        `there are no equity points of ${read.account}/${read.portfolio} in ${currency}`,
+    );
   else {
     compare("final_equity", ends.equity, currency, "equity");
-    if (moves === null) unchecked.push("the deposits before the first point are not known");
+    if (moves === null) unchecked.push(source.lacking("events") ?? "deposits are not known");
     else {
       let deposited = 0n;
       for (let move = 0; move < moves.count && moves.ts[move]! <= ends.firstTs; move++) {
