@@ -5,6 +5,7 @@ import {
   exactValues,
   int32s,
   int64s,
+  uint64s,
 } from "../../duckdb/exact-vector.ts";
 import { countedStream } from "../../duckdb/whole-stream.ts";
 import { formatScaled } from "../../model/fixed-point.ts";
@@ -86,7 +87,7 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
     FROM (${rows}) WINDOW w AS (ORDER BY ${order}) ORDER BY ${order}`;
   const lives = new OrderLife(log, quantityType.scale, priceType.scale);
   for await (const chunk of countedStream(await connection.stream(sql), count)) {
-    const [ts, seq] = [int64s(chunk, 0), int64s(chunk, 1)];
+    const [ts, seq] = [int64s(chunk, 0), uint64s(chunk, 1)];
     const [isFill, kind, isStatus, isBackwards, begins, isOther] = [2, 3, 4, 5, 6, 7].map((column) =>
       int32s(chunk, column),
     ) as [Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array];
