@@ -63,6 +63,7 @@ const folders = {
       "average-cost",
       "bar-columns",
       "fifo-position",
+      "read-fills",
       "trade-figures",
       "trade-tables",
       "traded-tables",
@@ -74,7 +75,7 @@ const folders = {
   "analytics/against": { doors: ["against-report", "compare-runs", "match-runs"], within: [] },
   "analytics/reconcile": {
     doors: ["reconcile", "reconcile-report"],
-    within: ["account-rows", "check-books", "find-fill-order", "proven-tables"],
+    within: ["account-rows", "books-source", "find-fill-order", "proven-tables"],
   },
   "analytics/render": {
     doors: ["aligned-table", "cell", "figure-text", "format", "render"],

@@ -101,8 +101,13 @@ function compareSides(here: RunSide, there: RunSide, options: AgainstOptions): A
   };
 }
 
-function reasonsOf({ lacking }: RunSide, where: "here" | "there"): string[] {
-  return Object.values(lacking).flatMap((why) => (why === null ? [] : [`${where}, ${why}`]));
+function reasonsOf({ lacking, shortfall }: RunSide, where: "here" | "there"): string[] {
+  const absent = Object.values(lacking).flatMap((why) => (why === null ? [] : [`${where}, ${why}`]));
+  // where that is allowed
+  const doubtful = shortfall.unproven.map(
+    ({ table, state }) => `${where}, ${table} is ${state}: rows may be missing`,
+  );
+  return [...absent, ...doubtful];
 }
 
 function booksOfSide({ series, trades }: RunSide): Book[] {

@@ -8,7 +8,7 @@ import { benchmarkBars, requireOverlap, writeBenchmark } from "../performance/be
 import { Limit } from "../query/limit.ts";
 import { type OpenViews, openViews } from "../query/open-views.ts";
 import type { QueryArchive } from "../query/query-views.ts";
-import type { BooksSource } from "../reconcile/check-books.ts";
+import type { BooksSource } from "../reconcile/books-source.ts";
 import { findFillOrder } from "../reconcile/find-fill-order.ts";
 import { type LackingTable, refusalOf } from "../require-proven.ts";
 import type { MetricsOptions } from "../section/metrics-options.ts";

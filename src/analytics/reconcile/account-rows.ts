@@ -7,12 +7,11 @@ import {
   exactValues,
   int32s,
   int64s,
+  uint64s,
 } from "../../duckdb/exact-vector.ts";
 import { literal } from "../../duckdb/sql.ts";
 import { countedStream } from "../../duckdb/whole-stream.ts";
-import { RunvaultError } from "../../model/error.ts";
 import { type DecimalType, type ExactTypes, exactType } from "../../model/profile/exact-types.ts";
-import type { RunRef } from "../../model/source.ts";
 
 /** One series of equity points. */
 export interface AccountKey {
@@ -21,83 +20,17 @@ export interface AccountKey {
   readonly currency: string;
 }
 
-/** Equity points in key order, a column each. */
-export interface PointColumns {
-  readonly count: number;
-  /** Decimals of the amounts. */
-  readonly scale: number;
-  readonly keys: readonly AccountKey[];
-  readonly ts: BigInt64Array;
-  readonly seq: BigInt64Array;
-  /** Index in `keys`. */
-  readonly key: Int32Array;
-  readonly cash: ExactValues;
-  readonly positionValue: ExactValues;
-  readonly equity: ExactValues;
-  readonly realized: ExactValues;
-  readonly unrealized: ExactValues;
-}
-
 /** Money that events tell of, in key order. */
 export interface MoveColumns {
   readonly count: number;
   readonly scale: number;
   readonly ts: BigInt64Array;
-  readonly seq: BigInt64Array;
+  readonly seq: BigUint64Array;
   /** Index in the keys of the points; -1 where there are no points of its account, portfolio and currency. */
   readonly key: Int32Array;
   readonly amount: ExactValues;
   /** 1 for what comes from outside or goes there, 0 for what is profit or loss. */
   readonly isTransfer: Uint8Array;
-}
-
-const amounts = ["cash", "position_value", "equity", "realized", "unrealized"] as const;
-
-/** Reads the view `equity`, which has to show one run alone. Throws `malformed_row` for a point that lacks an amount. */
-export async function readPoints(
-  connection: DuckDBConnection,
-  types: ExactTypes,
-  run: RunRef,
-): Promise<PointColumns> {
-  const type = commonDecimal(amounts.map((name) => exactType(types, name)));
-  const found = await connection.runAndReadAll(
-    "SELECT DISTINCT account, portfolio, currency FROM equity ORDER BY ALL",
-  );
-  const keys = found.getRows().map(([account, portfolio, currency]) => ({
-    account: String(account),
-    portfolio: String(portfolio),
-    currency: String(currency),
-  }));
-  const lacking = amounts.map((name) => `${name} IS NULL`).join(" OR ");
-  const counted = await connection.runAndReadAll(`SELECT count(*), min(seq) FILTER (${lacking}) FROM equity`);
-  const [total, wrong] = counted.getRows()[0]!;
-  if (wrong !== null) {
-    throw new RunvaultError("malformed_row", `the equity point with seq ${wrong} lacks an amount`, {
-      place: { instance: run.instanceId, run: run.runId, table: "equity" },
-      hint: "Look at the row with `runvault query`; books cannot be reconciled without it.",
-    });
-  }
-  const count = Number(total);
-  const columns = amounts.map(() => exactValues(type, count));
-  const points = { ts: new BigInt64Array(count), seq: new BigInt64Array(count), key: new Int32Array(count) };
-  const selected = amounts.map((name) => `CAST(${name} AS ${decimalSql(type)})`).join(", ");
-  const result = await connection.stream(`SELECT ts_event, seq, ${keySql(keys)}, ${selected} FROM equity`);
-  let at = 0;
-  for await (const chunk of countedStream(result, count)) {
-    points.ts.set(int64s(chunk, 0), at);
-    points.seq.set(int64s(chunk, 1), at);
-    points.key.set(int32s(chunk, 2), at);
-    for (const [index, column] of columns.entries()) copyExact(chunk, 3 + index, column, at);
-    at += chunk.rows;
-  }
-  const [cash, positionValue, equity, realized, unrealized] = columns as [
-    ExactValues,
-    ExactValues,
-    ExactValues,
-    ExactValues,
-    ExactValues,
-  ];
-  return { count, scale: type.scale, keys, ...points, cash, positionValue, equity, realized, unrealized };
 }
 
 /** Reads what the view `events`, which has to show one run alone, says of money. */
@@ -112,7 +45,7 @@ export async function readMoves(
   const count = Number(counted.getRows()[0]![0]);
   const moves = {
     ts: new BigInt64Array(count),
-    seq: new BigInt64Array(count),
+    seq: new BigUint64Array(count),
     key: new Int32Array(count),
     amount: exactValues(type, count),
     isTransfer: new Uint8Array(count),
@@ -122,7 +55,7 @@ export async function readMoves(
   let at = 0;
   for await (const chunk of countedStream(await connection.stream(sql), count)) {
     moves.ts.set(int64s(chunk, 0), at);
-    moves.seq.set(int64s(chunk, 1), at);
+    moves.seq.set(uint64s(chunk, 1), at);
     moves.key.set(int32s(chunk, 2), at);
     moves.isTransfer.set(int32s(chunk, 3), at);
     copyExact(chunk, 4, moves.amount, at);

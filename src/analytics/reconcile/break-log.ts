@@ -1,40 +1,60 @@
 import { mostBreaks } from "./reconcile-report.ts";
 
+/** A point of a series of them, as the pass stands at it. */
+export interface Place {
+  /** By index; small. */
+  readonly series: number;
+  /** UNIX nanoseconds. */
+  readonly ts: bigint;
+  readonly seq: bigint;
+}
+
 /** A place from which on a series of points is off by an amount. */
-export interface Off {
-  /** Points by index; the one before is that of the same series, -1 where there is none. */
-  readonly point: number;
-  readonly before: number;
+export interface Off extends Place {
+  /** The instant of the point before it of the same series; null where there is none. */
+  readonly before: bigint | null;
   readonly amount: bigint;
   readonly what: string;
 }
 
 /**
  * What is off in series of points. A point that is off by as much as the point before it adds to the count, and is not
- * listed again: whatever went wrong, it was before.
+ * listed again: whatever went wrong, it was before. Once as many are listed as are shown, a point costs two comparisons.
  */
 export class BreakLog {
   rows = 0;
   breaks = 0;
-  largest = 0n;
   readonly first: Off[] = [];
-  readonly #latest = new Map<string, { point: number; amount: bigint }>();
+  #most = 0n;
+  #least = 0n;
+  // of the latest point by series, while breaks are listed
+  readonly #amounts: bigint[] = [];
+  readonly #instants: bigint[] = [];
+
+  /** The largest amount by its size; the first of two of one size. */
+  get largest(): bigint {
+    return this.#largest;
+  }
+  #largest = 0n;
 
   /** A point of a series, off by an amount; 0 where it is not. */
-  add(series: string, point: number, amount: bigint, what: string): void {
-    const latest = this.#latest.get(series);
+  add(at: Place, amount: bigint, what: string): void {
     if (amount !== 0n) {
       this.breaks++;
-      if (size(amount) > size(this.largest)) this.largest = amount;
-      if (latest?.amount !== amount && this.first.length < mostBreaks) {
-        this.first.push({ point, before: latest?.point ?? -1, amount, what });
+      if (amount > this.#most || amount < this.#least) {
+        this.#largest = amount;
+        this.#most = size(amount);
+        this.#least = -this.#most;
       }
     }
-    if (latest === undefined) this.#latest.set(series, { point, amount });
-    else {
-      latest.point = point;
-      latest.amount = amount;
-    }
+    if (this.first.length < mostBreaks) this.#list(at, amount, what);
+  }
+
+  #list({ series, ts, seq }: Place, amount: bigint, what: string): void {
+    if (amount !== 0n && this.#amounts[series] !== amount)
+      this.first.push({ series, ts, seq, before: this.#instants[series] ?? null, amount, what });
+    this.#amounts[series] = amount;
+    this.#instants[series] = ts;
   }
 }
 

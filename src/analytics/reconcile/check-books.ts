@@ -1,15 +1,17 @@
-import type { DuckDBConnection } from "@duckdb/node-api";
 import { formatScaled } from "../../model/fixed-point.ts";
-import type { ExactTypes } from "../../model/profile/exact-types.ts";
-import type { TableName } from "../../model/profile/table.ts";
-import type { RunRef } from "../../model/source.ts";
 import { formatTime } from "../../model/time.ts";
-import type { Exact } from "../instruments/instrument.ts";
+import type { BarSource, Exact } from "../instruments/instrument.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
+import { resolveInstruments } from "../instruments/resolve-instruments.ts";
+import { readRunFacts } from "../instruments/run-facts.ts";
 import type { FillColumns, FillOrder } from "../trades/fill-columns.ts";
-import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
-import { type MoveColumns, type PointColumns, readMoves, readPoints } from "./account-rows.ts";
-import type { BreakLog, Off } from "./break-log.ts";
+import { readFills } from "../trades/read-fills.ts";
+import { pricesTogether, tradedTables } from "../trades/traded-tables.ts";
+import { type MoveColumns, readMoves } from "./account-rows.ts";
+import { type BarCloses, readCloses } from "./bar-closes.ts";
+import type { BooksSource } from "./books-source.ts";
+import { BreakLog, type Off } from "./break-log.ts";
+import { type EquityPoints, openPoints } from "./equity-points.ts";
 import type { Break, Finding } from "./reconcile-report.ts";
 import { type Accounting, type Books, type Bridge, type Costs, type Kept, walkBooks } from "./walk-books.ts";
 
@@ -20,19 +22,9 @@ export interface BooksOptions {
   readonly tolerance: Exact | null;
 }
 
-/** The rows of a run that its books are made of. */
-export interface BooksSource {
-  readonly run: RunRef;
-  readonly connection: DuckDBConnection;
-  showOnly(name: TableName, run: RunRef): Promise<void>;
-  exactTypes(table: TableName): ExactTypes;
-  /** Why the rows of a table cannot be relied on; null where they can. */
-  lacking(table: TableName): string | null;
-}
-
 export interface CheckedBooks {
   readonly findings: readonly Finding[];
-  readonly points: PointColumns | null;
+  readonly points: EquityPoints | null;
   readonly moves: MoveColumns | null;
   readonly accounting: Accounting | null;
   readonly costs: Costs | null;
@@ -62,16 +54,16 @@ const names = [
 
 /** Checks 1 to 5: equity points against fills, money that moved, and bars. */
 export async function checkBooks(source: BooksSource, options: BooksOptions): Promise<CheckedBooks> {
-  const { run, connection, lacking, exactTypes } = source;
+  const { lacking } = source;
   const noPoints = lacking("equity");
-  if (noPoints !== null) return unread([noPoints], null, source);
-  await source.showOnly("equity", run);
-  const points = await readPoints(connection, exactTypes("equity"), run);
-  if (points.count === 0) return unread(["there are no equity points"], points, source);
+  if (noPoints !== null) return await unread([noPoints], null);
+  const points = await openPoints(source);
+  if (points.count === 0) return await unread(["there are no equity points"], points);
   const missing = (["fills", "events", "bars"] as const).flatMap((table) => lacking(table) ?? []);
   const moves = lacking("events") === null ? await readOwnMoves(source, points) : null;
-  if (lacking("fills") !== null) return { ...unread(missing, points, source), moves };
+  if (lacking("fills") !== null) return { ...(await unread(missing, points)), moves };
   const orders: readonly FillOrder[] = options.order === "auto" ? ["trade_id", "key"] : [options.order];
+  const own = new BookRows(source, points, moves, options.instruments);
   let best: {
     readonly books: Books;
     readonly kept: Kept;
@@ -79,15 +71,16 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
     readonly read: Read;
   } | null = null;
   for (const order of orders) {
-    const read = await readBooks(source, points, moves, order, options.instruments);
-    const books = walkBooks({ ...read, points, moves: moves ?? noMoves, tolerance: options.tolerance });
+    // the rows of one order at a time
+    if (best !== null && areInKeyOrder(best.read.fills)) break;
+    const read = await own.read(order);
+    const books = await walkBooks({ ...read, points, moves: moves ?? noMoves, tolerance: options.tolerance });
     const kept = bestKept(books.kept, options.accounting);
     if (best === null || breaksOf(kept) < breaksOf(best.kept)) best = { books, kept, order, read };
     if (breaksOf(kept) === 0) break;
   }
   const { books, kept, order, read } = best!;
   const { fills } = read;
-  const unitOf = (point: number) => points.keys[points.key[point]!]!.currency;
   const finding = (
     number: 1 | 2 | 3 | 4 | 5,
     log: BreakLog,
@@ -96,22 +89,14 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   ): Finding => {
     const [name, formula] = names[number - 1]!;
     const first = log.first.map((off) =>
-      breakOf(off, {
-        points,
-        moves: moves ?? noMoves,
-        fills,
-        read,
-        scale: books.scale,
-        unitOf,
-        sumOnly: number === 1,
-      }),
+      breakOf(off, { points, moves: moves ?? noMoves, read, scale: books.scale, sumOnly: number === 1 }),
     );
     const largest = log.breaks === 0 ? null : formatScaled(log.largest, books.scale);
     return { number, name, formula, rows: log.rows, breaks: log.breaks, largest, notes, first, unchecked };
   };
   const { unknown } = read;
   const others = bestKept(books.kept, "auto");
-  const bridge = read.trades.walk("match").map(({ position, quantity, fills: count }) => {
+  const bridge = finalQuantities(fills).map(({ quantity, count }, position) => {
     const { instrument } = fills.positions[position]!;
     const held = formatScaled(quantity, fills.scales.quantity);
     return `${instrument.symbol} at ${instrument.venues.join(", ")}: ${count} fills leave ${held}`;
@@ -157,125 +142,201 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
                 ]),
           ],
     ),
-    finding(5, books.bridge.log, read.unmarked, [...bridge, ...shownNotes(books.bridge, points, fills)]),
+    finding(5, books.bridge.log, read.unmarked, [...bridge, ...shownNotes(books.bridge, fills)]),
   ];
   const found = kept.parts.rows === 0 ? { accounting: null, costs: null, order: null } : { ...kept, order };
   const { accounting, costs, order: inOrder } = found;
-  const { taken } = read.trades.instruments;
-  return { findings, points, moves, accounting, costs, order: inOrder, instruments: taken };
+  return { findings, points, moves, accounting, costs, order: inOrder, instruments: read.taken };
 }
 
 /** Where nothing is known of money, none moved. */
 const noMoves: MoveColumns = {
   ...{ count: 0, scale: 0, amount: [] },
-  ...{ ts: new BigInt64Array(0), seq: new BigInt64Array(0), key: new Int32Array(0) },
+  ...{ ts: new BigInt64Array(0), seq: new BigUint64Array(0), key: new Int32Array(0) },
   isTransfer: new Uint8Array(0),
 };
 
 /** What points show of positions where other checks tell that something is off. */
-function shownNotes({ toldAbove, firstTold }: Bridge, points: PointColumns, fills: FillColumns): string[] {
+function shownNotes({ toldAbove, firstTold }: Bridge, fills: FillColumns): string[] {
   if (toldAbove === 0) return [];
   const note = `${toldAbove} points move as another position would, of which checks 1 to 4 tell`;
   if (firstTold === null) return [note];
-  const { point, position, shown, filled } = firstTold;
+  const { ts, seq, position, shown, filled } = firstTold;
   const { symbol } = fills.positions[position]!.instrument;
   const [held, left] = [shown, filled].map((quantity) => formatScaled(quantity, fills.scales.quantity));
   return [
-    `${note}: the first, equity ${points.seq[point]} at ${formatTime(points.ts[point]!)}, as ${held} ${symbol} would, and the fills leave ${left}`,
+    `${note}: the first, equity ${seq} at ${formatTime(ts)}, as ${held} ${symbol} would, and the fills leave ${left}`,
   ];
 }
 
-async function readOwnMoves(source: BooksSource, points: PointColumns): Promise<MoveColumns> {
+/** What the fills of each position leave. */
+function finalQuantities({ count, position, quantity, isBuy, positions }: FillColumns) {
+  const left = positions.map(() => ({ quantity: 0n, count: 0 }));
+  for (let fill = 0; fill < count; fill++) {
+    const own = left[position[fill]!]!;
+    own.quantity += isBuy[fill] === 1 ? quantity[fill]! : -quantity[fill]!;
+    own.count++;
+  }
+  return left;
+}
+
+/** Whether fills in the order of their trade ids are in that of their keys, too. */
+function areInKeyOrder({ count, ts, seq }: FillColumns): boolean {
+  for (let fill = 1; fill < count; fill++)
+    if (ts[fill] === ts[fill - 1] && seq[fill]! < seq[fill - 1]!) return false;
+  return true;
+}
+
+async function readOwnMoves(source: BooksSource, points: EquityPoints): Promise<MoveColumns> {
   await source.showOnly("events", source.run);
   return await readMoves(source.connection, source.exactTypes("events"), points.keys);
 }
 
 /** Only the first check needs the points alone. */
-function unread(reasons: readonly string[], points: PointColumns | null, _: BooksSource): CheckedBooks {
+async function unread(reasons: readonly string[], points: EquityPoints | null): Promise<CheckedBooks> {
+  const unchecked = reasons.length === 0 ? ["rows are missing"] : reasons;
+  const none = { rows: 0, breaks: 0, largest: null, notes: [], first: [], unchecked };
   const findings = names.map(([name, formula], index): Finding => {
-    const unchecked = reasons.length === 0 ? ["rows are missing"] : reasons;
-    const none = { rows: 0, breaks: 0, largest: null, notes: [], first: [], unchecked };
-    if (index > 0 || points === null || points.count === 0)
-      return { number: index + 1, name, formula, ...none };
-    return { number: 1, name, formula, ...sumsOf(points) };
+    return { number: index + 1, name, formula, ...none };
   });
+  if (points !== null && points.count > 0) findings[0] = { ...findings[0]!, ...(await sumsOf(points)) };
   return { findings, points, moves: null, accounting: null, costs: null, order: null, instruments: [] };
 }
 
 /** The first check where there is nothing but the points. */
-function sumsOf(
-  points: PointColumns,
-): Pick<Finding, "rows" | "breaks" | "largest" | "notes" | "first" | "unchecked"> {
-  const first: Break[] = [];
-  let [breaks, largest] = [0, 0n];
-  for (let point = 0; point < points.count; point++) {
-    const off = points.equity[point]! - points.cash[point]! - points.positionValue[point]!;
-    if (off === 0n) continue;
-    breaks++;
-    if (off * off > largest * largest) largest = off;
-    if (first.length === 20) continue;
-    first.push({
-      at: formatTime(points.ts[point]!),
-      amount: formatScaled(off, points.scale),
-      unit: points.keys[points.key[point]!]!.currency,
-      what: "equity is not cash + position_value",
-      rows: [{ table: "equity", seq: String(points.seq[point]) }],
-      moreRows: 0,
-    });
+async function sumsOf(
+  points: EquityPoints,
+): Promise<Pick<Finding, "rows" | "breaks" | "largest" | "first" | "unchecked">> {
+  const log = new BreakLog();
+  for await (const { rows, ts, seq, key, ...amounts } of points.chunks()) {
+    for (let row = 0; row < rows; row++) {
+      const off = amounts.equity[row]! - amounts.cash[row]! - amounts.positionValue[row]!;
+      const at = { series: key[row]!, ts: ts[row]!, seq: seq[row]! };
+      log.add(at, off, "equity is not cash + position_value");
+    }
   }
-  const shown = breaks === 0 ? null : formatScaled(largest, points.scale);
-  return { rows: points.count, breaks, largest: shown, notes: [], first, unchecked: [] };
+  const { scale } = points;
+  const first = log.first.map((off) =>
+    breakOf(off, { points, moves: noMoves, read: null, scale, sumOnly: true }),
+  );
+  const largest = log.breaks === 0 ? null : formatScaled(log.largest, scale);
+  return { rows: points.count, breaks: log.breaks, largest, first, unchecked: [] };
 }
 
+/** What the pass needs beside points and moves. */
 interface Read {
-  readonly trades: RunTrades;
   readonly fills: FillColumns;
+  readonly closes: BarCloses;
+  readonly sources: readonly number[];
+  readonly keys: readonly number[];
   readonly isKnown: readonly boolean[];
   readonly isMarked: readonly boolean[];
   /** Why money is not known, and why positions are not. */
   readonly unknown: readonly string[];
   readonly unmarked: readonly string[];
-  barsOf: RunTrades["barsOf"];
-  keyOf(position: number): number;
+  /** What was taken for the instruments. */
+  readonly taken: readonly string[];
 }
 
-async function readBooks(
-  source: BooksSource,
-  points: PointColumns,
-  moves: MoveColumns | null,
-  order: FillOrder,
-  instruments: InstrumentsFile | null,
-): Promise<Read> {
-  const trades = await readRunTrades(source, source.exactTypes, source.run, { instruments, order });
-  const { fills } = trades;
-  const keys = fills.positions.map(({ account, portfolio, instrument: { currency } }) =>
-    points.keys.findIndex(
-      (key) => key.account === account && key.portfolio === portfolio && key.currency === currency,
-    ),
-  );
-  const unknown: string[] = [];
-  const unmarked: string[] = [];
-  const isKnown = points.keys.map(() => moves !== null);
-  const isMarked = points.keys.map(() => true);
-  if (moves === null) unknown.push(source.lacking("events")!);
-  const lose = (key: number, reason: string) => {
-    if (key >= 0) isKnown[key] = false;
-    unknown.push(reason);
-  };
-  const loseMark = (key: number, reason: string) => {
-    if (key >= 0) isMarked[key] = false;
-    unmarked.push(reason);
-    lose(key, reason);
-  };
-  const noBars = source.lacking("bars");
-  if (noBars !== null) for (const key of points.keys.keys()) loseMark(key, noBars);
-  for (const [position, { instrument }] of fills.positions.entries()) {
-    const key = keys[position]!;
-    const text = `${instrument.symbol} at ${instrument.venues.join(", ")}`;
-    if (key < 0) loseMark(key, `there are no equity points in ${instrument.currency} for ${text}`);
-    if (noBars === null && (trades.barsOf(position)?.count ?? 0) === 0)
-      loseMark(key, `there are no bars of ${text} to mark it to`);
+/** Reads a run's fills in one order or another; its bars and instruments, which have none, once. */
+class BookRows {
+  readonly #source: BooksSource;
+  readonly #points: EquityPoints;
+  readonly #moves: MoveColumns | null;
+  readonly #file: InstrumentsFile | null;
+  #instruments: ReturnType<typeof resolveInstruments> | null = null;
+  #closes: { readonly closes: BarCloses; readonly sources: readonly number[] } | null = null;
+
+  constructor(
+    source: BooksSource,
+    points: EquityPoints,
+    moves: MoveColumns | null,
+    file: InstrumentsFile | null,
+  ) {
+    this.#source = source;
+    this.#points = points;
+    this.#moves = moves;
+    this.#file = file;
   }
+
+  async read(order: FillOrder): Promise<Read> {
+    const { run, connection, exactTypes } = this.#source;
+    for (const table of tradedTables) await this.#source.showOnly(table, run);
+    this.#instruments ??= resolveInstruments(await readRunFacts(connection, run), this.#file);
+    const instruments = this.#instruments;
+    const fills = await readFills(connection, {
+      ...{ run, instruments, exactTypes: exactTypes("fills"), priceType: pricesTogether(exactTypes) },
+      ...{ order, withOrders: false },
+    });
+    this.#closes ??= await this.#readCloses(fills);
+    return { fills, ...this.#closes, ...this.#judge(fills), taken: instruments.taken };
+  }
+
+  async #readCloses(fills: FillColumns) {
+    const found = new Map<string, number>();
+    const wanted: BarSource[] = [];
+    const sources = fills.positions.map(({ instrument: { bars } }) => {
+      if (bars === null) return -1;
+      const name = JSON.stringify([bars.symbol, bars.venue, `${bars.intervalNs}`]);
+      const source = found.get(name) ?? wanted.push(bars) - 1;
+      found.set(name, source);
+      return source;
+    });
+    const { connection, exactTypes } = this.#source;
+    return { closes: await readCloses(connection, wanted, pricesTogether(exactTypes)), sources };
+  }
+
+  /** What can be told of which keys, and why not of the others. */
+  #judge(fills: FillColumns): Pick<Read, "keys" | "isKnown" | "isMarked" | "unknown" | "unmarked"> {
+    const [source, points, moves] = [this.#source, this.#points, this.#moves];
+    const { closes, sources } = this.#closes!;
+    const keys = fills.positions.map(({ account, portfolio, instrument: { currency } }) =>
+      points.keys.findIndex(
+        (key) => key.account === account && key.portfolio === portfolio && key.currency === currency,
+      ),
+    );
+    const unknown: string[] = [];
+    const unmarked: string[] = [];
+    const isKnown = points.keys.map(() => moves !== null);
+    const isMarked = points.keys.map(() => true);
+    if (moves === null) unknown.push(source.lacking("events")!);
+    const lose = (key: number, reason: string) => {
+      if (key >= 0) isKnown[key] = false;
+      unknown.push(reason);
+    };
+    const loseMark = (key: number, reason: string) => {
+      if (key >= 0) isMarked[key] = false;
+      unmarked.push(reason);
+      lose(key, reason);
+    };
+    const noBars = source.lacking("bars");
+    if (noBars !== null) for (const key of points.keys.keys()) loseMark(key, noBars);
+    for (const [position, { instrument }] of fills.positions.entries()) {
+      const key = keys[position]!;
+      const text = `${instrument.symbol} at ${instrument.venues.join(", ")}`;
+      if (key < 0) loseMark(key, `there are no equity points in ${instrument.currency} for ${text}`);
+      if (noBars === null && (closes.counts[sources[position]!] ?? 0) === 0)
+        loseMark(key, `there are no bars of ${text} to mark it to`);
+    }
+    for (const [position, { count, seq }] of foreignFees(fills)) {
+      const { symbol, currency } = fills.positions[position]!.instrument;
+      lose(
+        keys[position]!,
+        `${count} fills of ${symbol} have fees in another currency than ${currency}, the first with seq ${seq}`,
+      );
+    }
+    let strays = 0;
+    for (let move = 0; move < (moves?.count ?? 0); move++) if (moves!.key[move]! < 0) strays++;
+    if (strays > 0)
+      unknown.push(`${strays} events move money of an account or currency without equity points`);
+    return { keys, isKnown, isMarked, unknown, unmarked };
+  }
+}
+
+/** By position: the fills whose fee is in another currency than the instrument's, and the first of them. */
+function foreignFees(
+  fills: FillColumns,
+): ReadonlyMap<number, { readonly count: number; readonly seq: bigint }> {
   const foreign = new Map<number, { count: number; seq: bigint }>();
   for (let fill = 0; fill < fills.count; fill++) {
     const position = fills.position[fill]!;
@@ -285,26 +346,7 @@ async function readBooks(
     seen.count++;
     foreign.set(position, seen);
   }
-  for (const [position, { count, seq }] of foreign) {
-    const { instrument } = fills.positions[position]!;
-    lose(
-      keys[position]!,
-      `${count} fills of ${instrument.symbol} have fees in another currency than ${instrument.currency}, the first with seq ${seq}`,
-    );
-  }
-  let strays = 0;
-  for (let move = 0; move < (moves?.count ?? 0); move++) if (moves!.key[move]! < 0) strays++;
-  if (strays > 0) unknown.push(`${strays} events move money of an account or currency without equity points`);
-  return {
-    trades,
-    fills,
-    isKnown,
-    isMarked,
-    unknown,
-    unmarked,
-    barsOf: trades.barsOf,
-    keyOf: (position) => keys[position]!,
-  };
+  return foreign;
 }
 
 function breaksOf({ parts, profit }: Kept): number {
@@ -320,41 +362,38 @@ function bestKept(kept: readonly Kept[], accounting: Accounting | "auto"): Kept 
 const mostRows = 12;
 
 interface Around {
-  readonly points: PointColumns;
+  readonly points: EquityPoints;
   readonly moves: MoveColumns;
-  readonly fills: FillColumns;
-  readonly read: Read;
+  /** Null where only the points were read. */
+  readonly read: Pick<Read, "fills" | "keys"> | null;
   readonly scale: number;
   readonly sumOnly: boolean;
-  unitOf(point: number): string;
 }
 
 /** A break with the rows between the last good point and it. */
-function breakOf({ point, before, amount, what }: Off, around: Around): Break {
-  const { points, moves, fills, read, scale, unitOf, sumOnly } = around;
-  const to = points.ts[point]!;
-  const key = points.key[point]!;
+function breakOf({ series, ts, seq, before, amount, what }: Off, around: Around): Break {
+  const { points, moves, read, scale, sumOnly } = around;
   const rows: { table: string; seq: string }[] = [];
   let found = 0;
-  const take = (table: string, seq: bigint) => {
+  const take = (table: string, of: bigint) => {
     found++;
-    if (rows.length < mostRows - 1) rows.push({ table, seq: String(seq) });
+    if (rows.length < mostRows - 1) rows.push({ table, seq: String(of) });
   };
-  const from = before < 0 ? null : points.ts[before]!;
-  if (!sumOnly) {
-    for (let fill = firstAfter(fills.ts, from); fill < fills.count && fills.ts[fill]! <= to; fill++) {
-      if (read.keyOf(fills.position[fill]!) === key) take("fills", fills.seq[fill]!);
+  if (!sumOnly && read !== null) {
+    const { fills, keys } = read;
+    for (let fill = firstAfter(fills.ts, before); fill < fills.count && fills.ts[fill]! <= ts; fill++) {
+      if (keys[fills.position[fill]!] === series) take("fills", fills.seq[fill]!);
     }
-    for (let move = firstAfter(moves.ts, from); move < moves.count && moves.ts[move]! <= to; move++) {
-      if (moves.key[move] === key) take("events", moves.seq[move]!);
+    for (let move = firstAfter(moves.ts, before); move < moves.count && moves.ts[move]! <= ts; move++) {
+      if (moves.key[move] === series) take("events", moves.seq[move]!);
     }
   }
   const moreRows = found - rows.length;
-  rows.push({ table: "equity", seq: String(points.seq[point]) });
+  rows.push({ table: "equity", seq: String(seq) });
   return {
-    at: formatTime(to),
+    at: formatTime(ts),
     amount: formatScaled(amount, scale),
-    unit: unitOf(point),
+    unit: points.keys[series]!.currency,
     what,
     rows,
     moreRows,

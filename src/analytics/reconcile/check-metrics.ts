@@ -1,15 +1,16 @@
 import { formatTime } from "../../model/time.ts";
-import { keySql, type PointColumns } from "./account-rows.ts";
-import type { BooksSource } from "./check-books.ts";
+import { keySql } from "./account-rows.ts";
+import type { BooksSource } from "./books-source.ts";
+import type { EquityPoints } from "./equity-points.ts";
 import { type MetricWindow, windowBegin } from "./metric-windows.ts";
 import { type Break, type Finding, mostBreaks } from "./reconcile-report.ts";
 import {
   type FigureConvention,
+  figureUnder,
   type MeasuredFigure,
   type MeasuredWindow,
   type SeriesConvention,
   WindowFigures,
-  withDdofOf,
 } from "./window-figures.ts";
 
 interface MetricRow extends MetricWindow {
@@ -28,7 +29,7 @@ interface MetricRow extends MetricWindow {
  * themselves: the one that most of them agree with is taken for it, and the others are breaks, even where another way
  * happens to give their value.
  */
-export async function checkMetrics(source: BooksSource, points: PointColumns | null): Promise<Finding> {
+export async function checkMetrics(source: BooksSource, points: EquityPoints | null): Promise<Finding> {
   const head = {
     number: 7,
     name: "reported figures",
@@ -41,10 +42,12 @@ export async function checkMetrics(source: BooksSource, points: PointColumns | n
   }
   const { rows, unchecked: odd } = await readMetrics(source, points);
   const unchecked = [...odd];
-  const figures = new FoundFigures(new WindowFigures(source, points.keys));
-  const usual = await figures.of(rows, seriesConventions[0]!, usualPeriods[0]!);
+  await using measuring = new WindowFigures(source, points.keys);
+  const figures = new FoundFigures(measuring);
+  const [usual] = seriesConventions;
+  await figures.measure(rows, [usual!]);
   const isKnown = (row: MetricRow) => {
-    const figure = usual.get(row)?.get(row.name);
+    const figure = figures.of(usual!, [row]).get(row)?.get(row.name);
     return figure !== undefined && figure.reason !== "no benchmark";
   };
   const known = rows.filter(isKnown);
@@ -126,9 +129,9 @@ class Group {
     const isWhole = this.rows.every((row) => measured.has(row));
     const wrong: Wrong[] = [];
     for (const row of this.rows) {
-      const figure = measured.get(row)?.get(row.name);
-      if (figure === undefined) continue;
-      const expected = withDdofOf(row.name, figure, convention.ddof);
+      const window = measured.get(row);
+      const expected = window === undefined ? undefined : figureUnder(window, row.name, convention);
+      if (expected === undefined) continue;
       if (!isSame(expected.value ?? Number.NaN, row.value)) wrong.push({ row, expected });
       else if (!this.others.has(row)) this.others.set(row, convention);
     }
@@ -140,16 +143,13 @@ class Group {
 /** The windows of rows measured under conventions, each window once. */
 class FoundFigures {
   readonly #figures: WindowFigures;
+  readonly #found = new Map<SeriesConvention, Map<MetricRow, MeasuredWindow>>();
 
   constructor(figures: WindowFigures) {
     this.#figures = figures;
   }
 
-  async of(
-    rows: readonly MetricRow[],
-    convention: SeriesConvention,
-    periods: number,
-  ): Promise<ReadonlyMap<MetricRow, MeasuredWindow>> {
+  async measure(rows: readonly MetricRow[], conventions: readonly SeriesConvention[]): Promise<void> {
     const own = [
       ...Map.groupBy(
         rows.filter(({ key }) => key >= 0),
@@ -157,32 +157,47 @@ class FoundFigures {
       ).values(),
     ];
     const windows = own.map(([row]) => row!);
-    const measured = await this.#figures.of(windows, convention, periods);
-    return new Map(own.flatMap((same, window) => same.map((row) => [row, measured[window]!] as const)));
+    for (const [convention, measured] of await this.#figures.of(windows, conventions)) {
+      const found = own.flatMap((same, window) => same.map((row) => [row, measured[window]!] as const));
+      this.#found.set(convention, new Map(found));
+    }
+  }
+
+  /** What was measured of rows. */
+  of(convention: SeriesConvention, rows: readonly MetricRow[]): ReadonlyMap<MetricRow, MeasuredWindow> {
+    const found = this.#found.get(convention);
+    return new Map(
+      rows.flatMap((row) => {
+        const window = found?.get(row);
+        return window === undefined ? [] : [[row, window] as const];
+      }),
+    );
   }
 }
 
-/** Tries conventions, the usual ones first, until no row asks for another. */
+/** Tries conventions, the usual ones first, until no row asks for another. The usual series has been measured. */
 async function search(groups: readonly Group[], figures: FoundFigures): Promise<void> {
   for (const [place, series] of seriesConventions.entries()) {
+    const open = groups.filter((group) => !group.isSettled);
+    if (open.length === 0) return;
+    if (place === 1)
+      await figures.measure(
+        open.flatMap((group) => group.open),
+        seriesConventions.slice(1),
+      );
     for (const periods of periodsOf(groups)) {
-      const open = groups.filter((group) => !group.isSettled);
-      if (open.length === 0) return;
       const wanting = open.filter((group) => {
+        if (group.isSettled) return false;
         const stated = statedPeriods(group.rows[0]!.convention);
         return (
           stated === periods ||
           (place === 0 || group.best === null ? stated === undefined : periods === usualPeriods[0])
         );
       });
-      if (wanting.length === 0) continue;
-      const measured = await figures.of(
-        wanting.flatMap((group) => group.open),
-        series,
-        periods,
-      );
-      for (const group of wanting)
+      for (const group of wanting) {
+        const measured = figures.of(series, group.open);
         for (const ddof of [1, 0] as const) group.take({ ...series, periods, ddof }, measured);
+      }
     }
   }
 }
@@ -195,7 +210,7 @@ function periodsOf(groups: readonly Group[]): readonly number[] {
 
 async function readMetrics(
   source: BooksSource,
-  { keys }: PointColumns,
+  { keys }: EquityPoints,
 ): Promise<{ readonly rows: MetricRow[]; readonly unchecked: readonly string[] }> {
   await source.showOnly("metrics", source.run);
   const sql = `SELECT CAST(epoch_ns(ts_event) AS BIGINT), seq, ${keySql(keys)}, name, value, "window", convention FROM metrics`;

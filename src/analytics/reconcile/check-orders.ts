@@ -11,8 +11,8 @@ import { countedStream } from "../../duckdb/whole-stream.ts";
 import { formatScaled } from "../../model/fixed-point.ts";
 import { exactType } from "../../model/profile/exact-types.ts";
 import { formatTime } from "../../model/time.ts";
+import type { BooksSource } from "./books-source.ts";
 import { size } from "./break-log.ts";
-import type { BooksSource } from "./check-books.ts";
 import { type Break, type Finding, mostBreaks } from "./reconcile-report.ts";
 
 const kinds = [

@@ -7,9 +7,10 @@ import { exactType } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import { formatTime } from "../../model/time.ts";
 import { type Exact, exactOf } from "../instruments/instrument.ts";
-import type { MoveColumns, PointColumns } from "./account-rows.ts";
+import { keySql, type MoveColumns } from "./account-rows.ts";
+import type { BooksSource } from "./books-source.ts";
 import { size } from "./break-log.ts";
-import type { BooksSource } from "./check-books.ts";
+import type { EquityPoints } from "./equity-points.ts";
 import type { Break, Finding } from "./reconcile-report.ts";
 
 const exact = z.string().regex(/^-?\d+(?:\.\d+)?$/);
@@ -48,7 +49,7 @@ export async function checkSummary(
   source: BooksSource,
   document: Uint8Array | null,
   isFinal: boolean,
-  points: PointColumns | null,
+  points: EquityPoints | null,
   moves: MoveColumns | null,
   tolerance: Exact | null,
 ): Promise<Finding> {
@@ -99,32 +100,33 @@ export async function checkSummary(
     const own = `fee_currency = ${literal(currency)}`;
     compare("fees", await value("fills", `coalesce(sum(${fee}) FILTER (${own}), 0)`), currency, "fills");
   }
-  const ends = points === null ? null : endsOf(points, read);
-  if (points === null || ends === null)
-    unchecked.push(`there are no equity points of ${read.account}/${read.portfolio} in ${currency}`);
+  const ends = points === null ? null : await endsOf(source, points, read);
+  if (ends === null)
+    unchecked.push(
+      source.lacking("equity") ??
+        `there are no equity points of ${read.account}/${read.portfolio} in ${currency}`,
+    );
   else {
-    const { scale } = points;
-    compare("final_equity", { value: points.equity[ends.last]!, scale }, currency, "equity");
-    if (moves === null) unchecked.push("the deposits before the first point are not known");
+    compare("final_equity", ends.equity, currency, "equity");
+    if (moves === null) unchecked.push(source.lacking("events") ?? "deposits are not known");
     else {
       let deposited = 0n;
-      for (let move = 0; move < moves.count && moves.ts[move]! <= points.ts[ends.first]!; move++) {
-        if (moves.isTransfer[move] === 1 && moves.key[move] === points.key[ends.first])
-          deposited += moves.amount[move]!;
+      for (let move = 0; move < moves.count && moves.ts[move]! <= ends.firstTs; move++) {
+        if (moves.isTransfer[move] === 1 && moves.key[move] === ends.key) deposited += moves.amount[move]!;
       }
       compare("initial_equity", { value: deposited, scale: moves.scale }, currency, "events");
     }
   }
   const allowed = tolerance === null ? 0n : atCommon(tolerance);
   const wrong = compared.filter(({ reported, found }) => size(reported - found) > allowed);
-  const at = ends === null || points === null ? 0n : points.ts[ends.last]!;
+  const at = ends?.lastTs ?? 0n;
   const first = wrong.map(
     ({ field, reported, found, unit, table }): Break => ({
       at: formatTime(at),
       amount: formatScaled(reported - found, common),
       unit,
       what: `${field} is ${formatScaled(reported, common)}, and ${formatScaled(found, common)} by the rows of ${table}`,
-      rows: table === "equity" ? [{ table, seq: String(points!.seq[ends!.last]) }] : [],
+      rows: table === "equity" ? [{ table, seq: String(ends!.lastSeq) }] : [],
       moreRows: 0,
     }),
   );
@@ -158,13 +160,25 @@ function signedExact(text: string): Exact {
   return { value: -value, scale };
 }
 
-function endsOf(
-  { count, key, keys }: PointColumns,
+/** The first and the last point of the account and currency that the summary is of; null where there is none. */
+async function endsOf(
+  { connection, showOnly, run }: BooksSource,
+  { keys }: EquityPoints,
   { account, portfolio, currency }: z.output<typeof summarySchema>,
-): { readonly first: number; readonly last: number } | null {
-  const own = keys.findIndex(
+) {
+  const key = keys.findIndex(
     (one) => one.account === account && one.portfolio === portfolio && one.currency === currency,
   );
-  const first = own < 0 ? -1 : key.indexOf(own);
-  return first < 0 ? null : { first, last: key.subarray(0, count).lastIndexOf(own) };
+  if (key < 0) return null;
+  await showOnly("equity", run);
+  const found = await connection.runAndReadAll(`
+    SELECT min(epoch_ns(ts_event)), max(epoch_ns(ts_event)), arg_max(seq, (ts_event, seq)),
+           CAST(arg_max(equity, (ts_event, seq)) AS VARCHAR)
+    FROM equity WHERE ${keySql(keys)} = ${key}`);
+  const [first, last, seq, equity] = found.getRows()[0]!.map(String) as [string, string, string, string];
+  return {
+    key,
+    ...{ firstTs: BigInt(first), lastTs: BigInt(last), lastSeq: BigInt(seq) },
+    equity: signedExact(equity),
+  };
 }

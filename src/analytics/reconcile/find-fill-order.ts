@@ -1,5 +1,6 @@
 import type { FillOrder } from "../trades/fill-columns.ts";
-import { type BooksOptions, type BooksSource, checkBooks } from "./check-books.ts";
+import type { BooksSource } from "./books-source.ts";
+import { type BooksOptions, checkBooks } from "./check-books.ts";
 
 /**
  * The order of a run's fills in which its books balance, or come nearest to it. Null where that cannot be told: for want

@@ -40,6 +40,9 @@ const runSchema = z.strictObject({
   instance: z.string(),
   run: z.string(),
   verdict: z.enum(verdicts).describe("BREAKS where one check does, HOLDS where all hold"),
+  unproven: z
+    .array(z.string())
+    .describe("tables whose rows are not proven, with their state; none unless --allow-incomplete is given"),
   tolerance: amount,
   accounting: z
     .enum(["spot", "margin"])

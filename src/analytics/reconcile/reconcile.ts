@@ -4,9 +4,11 @@ import { RunvaultError } from "../../model/error.ts";
 import { formatScaled } from "../../model/fixed-point.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
+import { countText } from "../../model/text/plural.ts";
 import { openViews } from "../query/open-views.ts";
-import type { Shortfall } from "../shortfall.ts";
-import { type BooksOptions, type BooksSource, checkBooks } from "./check-books.ts";
+import type { Shortfall, TableOfRun } from "../shortfall.ts";
+import type { BooksSource } from "./books-source.ts";
+import { type BooksOptions, checkBooks } from "./check-books.ts";
 import { checkMetrics } from "./check-metrics.ts";
 import { checkOrders } from "./check-orders.ts";
 import { checkSummary } from "./check-summary.ts";
@@ -81,11 +83,16 @@ export async function reconcile(
           options.tolerance,
         ),
       ];
-      const checks = findings.map(judged);
+      const { unproven, doubts } = doubtsOf(views.shortfall(reconciledTables), run);
+      const checks = findings.map((finding) => {
+        const own = restsOn[finding.number]!.flatMap((table) => doubts.get(table) ?? []);
+        return judged({ ...finding, unchecked: [...finding.unchecked, ...own] });
+      });
       reconciled.push({
         instance: run.instanceId,
         run: run.runId,
         verdict: verdictOf(checks),
+        unproven: [...unproven],
         tolerance:
           options.tolerance === null ? "0" : formatScaled(options.tolerance.value, options.tolerance.scale),
         accounting: books.accounting,
@@ -100,4 +107,28 @@ export async function reconcile(
     throw await views.errorOf(error);
   }
   return { report: { version: 1, runs: reconciled }, shortfall: views.shortfall(reconciledTables) };
+}
+
+/** The tables that each check, by its number, rests on. */
+const restsOn: Readonly<Record<number, readonly (typeof reconciledTables)[number][]>> = {
+  1: ["equity"],
+  2: ["equity", "fills", "events", "bars"],
+  3: ["equity", "fills", "events", "bars"],
+  4: ["equity", "fills", "events", "bars"],
+  5: ["equity", "fills", "bars"],
+  6: ["orders", "fills"],
+  7: ["metrics", "equity", "events"],
+  8: ["orders", "fills", "equity", "events"],
+};
+
+/** Tables of a run of which rows may be missing: what holds for the others may not for these. */
+function doubtsOf({ unproven, withheld, setAside }: Shortfall, run: RunRef) {
+  const isOwn = ({ instance, run: of }: TableOfRun) => instance === run.instanceId && of === run.runId;
+  const notProven = [...unproven, ...withheld].filter((table) => isOwn(table) && table.state !== null);
+  const doubts = new Map<TableName, string>();
+  for (const { table, rows } of setAside.filter(isOwn))
+    doubts.set(table, `${countText(rows, "row")} of ${table} ${rows === 1 ? "was" : "were"} set aside`);
+  for (const { table, state } of notProven)
+    if (!doubts.has(table)) doubts.set(table, `${table} is ${state}: rows may be missing`);
+  return { unproven: notProven.map(({ table, state }) => `${table} (${state})`), doubts };
 }

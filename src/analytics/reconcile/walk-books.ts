@@ -1,11 +1,11 @@
 import { divideHalfEven } from "../../model/fixed-point.ts";
-import { AverageCostPosition } from "../trades/average-cost.ts";
-import type { BarColumns } from "../trades/bar-columns.ts";
-import { FifoPosition } from "../trades/fifo-position.ts";
 import type { FillColumns } from "../trades/fill-columns.ts";
-import { type Valuation, valuationOf } from "../trades/valuation.ts";
-import type { MoveColumns, PointColumns } from "./account-rows.ts";
-import { BreakLog, size } from "./break-log.ts";
+import { valuationOf } from "../trades/valuation.ts";
+import type { MoveColumns } from "./account-rows.ts";
+import { AccountSums, HeldPosition } from "./account-sums.ts";
+import type { BarCloses } from "./bar-closes.ts";
+import { BreakLog, type Place } from "./break-log.ts";
+import type { EquityPoints, PointChunk } from "./equity-points.ts";
 
 /** How an account tells of what it holds, as the interface's equity points have it. */
 export const accountings = ["spot", "margin"] as const;
@@ -46,14 +46,13 @@ export interface Bridge {
   flat: number;
   /** Points that show another position than the fills come to, where checks 1 to 4 tell already that something is off. */
   toldAbove: number;
-  /** The first of these. */
+  /** The first of these at which one position alone is open. */
   firstTold: ShownPosition | null;
 }
 
 /** A position that two points show, of a series with one instrument. */
-export interface ShownPosition {
+export interface ShownPosition extends Place {
   /** By index. */
-  readonly point: number;
   readonly position: number;
   /** Signed, in units of the fills' quantities, rounded half-even. */
   readonly shown: bigint;
@@ -61,12 +60,14 @@ export interface ShownPosition {
 }
 
 export interface BooksWalk {
-  readonly points: PointColumns;
+  readonly points: EquityPoints;
   readonly moves: MoveColumns;
   readonly fills: FillColumns;
-  barsOf(position: number): BarColumns | null;
-  /** Index in the keys of the points; -1 where there are none of its account, portfolio and currency. */
-  keyOf(position: number): number;
+  readonly closes: BarCloses;
+  /** By position: index in the sources of the closes; -1 where it has no bars. */
+  readonly sources: readonly number[];
+  /** By position: index in the keys of the points; -1 where there are none of its account, portfolio and currency. */
+  readonly keys: readonly number[];
   /** By key: whether money can be told from the rows. */
   readonly isKnown: readonly boolean[];
   /** By key: whether positions can be valued, whatever is known of money. */
@@ -92,249 +93,295 @@ const bookedDecimals = 9;
  *
  * So nothing that is off goes untold, and nothing is told by two for being the same amount.
  */
-export function walkBooks(walk: BooksWalk): Books {
-  const { points, moves, isKnown, isMarked, tolerance } = walk;
-  const scale = Math.max(walk.fills.scales.money, points.scale, moves.scale, tolerance?.scale ?? 0);
-  const fills = { ...walk.fills, scales: { ...walk.fills.scales, money: scale } };
-  const up = (from: number) => 10n ** BigInt(scale - from);
-  const [ofPoint, ofMove, ofFee] = [up(points.scale), up(moves.scale), up(fills.scales.fee)];
-  const given = tolerance === null ? null : tolerance.value * up(tolerance.scale);
-  const states = points.keys.map(() => new AccountState());
-  const positions = fills.positions.map(({ instrument }, position) => {
-    const state = new HeldPosition(
-      position,
-      fills,
-      valuationOf(instrument, fills.scales),
-      walk.barsOf(position),
-      instrument.kind === "linear",
-    );
-    states[walk.keyOf(position)]?.positions.push(state);
-    return state;
-  });
-  const kept = accountings.flatMap((accounting) =>
-    (["average", "fifo"] as const).map((costs) => ({
-      accounting,
-      costs,
-      parts: new BreakLog(),
-      profit: new BreakLog(),
-      toldAbove: 0,
-    })),
-  );
-  const [sum, equity] = [new BreakLog(), new BreakLog()];
-  const bridge: Bridge = { log: new BreakLog(), flat: 0, toldAbove: 0, firstTold: null };
-  let markedAtFill = 0;
-  let [fill, move] = [0, 0];
-  for (let point = 0; point < points.count; point++) {
-    const ts = points.ts[point]!;
-    for (; fill < fills.count && fills.ts[fill]! <= ts; fill++) {
-      const position = fills.position[fill]!;
-      positions[position]!.add(fill);
-      const state = states[walk.keyOf(position)];
-      if (state === undefined) continue;
-      state.fees += fills.fee[fill]! * ofFee;
-      state.fills++;
-    }
-    for (; move < moves.count && moves.ts[move]! <= ts; move++) {
-      const state = states[moves.key[move]!];
-      if (state === undefined) continue;
-      if (moves.isTransfer[move] === 1) state.transfers += moves.amount[move]! * ofMove;
-      else state.earned += moves.amount[move]! * ofMove;
-    }
-    const key = points.key[point]!;
-    const state = states[key]!;
-    const name = String(key);
-    const shown = {
-      cash: points.cash[point]! * ofPoint,
-      value: points.positionValue[point]! * ofPoint,
-      equity: points.equity[point]! * ofPoint,
-      realized: points.realized[point]! * ofPoint,
-      unrealized: points.unrealized[point]! * ofPoint,
-    };
-    const allowed =
-      given ?? (state.hasInverse ? BigInt(state.fills) * 10n ** BigInt(scale - bookedDecimals) : 0n);
-    const off = (amount: bigint) => (size(amount) > allowed ? amount : 0n);
-    const unsummed = shown.equity - shown.cash - shown.value;
-    sum.rows++;
-    sum.add(name, point, off(unsummed), "equity is not cash + position_value");
+export async function walkBooks(walk: BooksWalk): Promise<Books> {
+  const pass = new BooksPass(walk);
+  for await (const chunk of walk.points.chunks()) pass.take(chunk);
+  return pass.books();
+}
 
-    let [value, flow, isFlat, isAtFill] = [0n, 0n, true, false];
-    const cost = { average: 0n, fifo: 0n };
-    for (const position of state.positions) {
-      position.markAt(ts);
-      value += position.worth;
-      flow += position.average.flow;
-      cost.average += position.average.cost;
-      cost.fifo += position.fifo.cost;
-      if (position.average.quantity === 0n) continue;
-      isFlat = false;
-      isAtFill ||= position.isMarkedAtFill;
+class BooksPass {
+  readonly #walk: BooksWalk;
+  readonly #scale: number;
+  // what makes money of an amount
+  readonly #ofPoint: bigint;
+  readonly #ofMove: bigint;
+  readonly #ofFee: bigint;
+  readonly #given: bigint | null;
+  readonly #accounts: readonly AccountSums[];
+  readonly #positions: readonly HeldPosition[];
+  readonly #stale: number[] = [];
+  /** Positions by the source of their bars, and the last bar of each that has closed. */
+  readonly #bySource: readonly (readonly number[])[];
+  readonly #bars: Int32Array;
+  #fill = 0;
+  #move = 0;
+  #bar = 0;
+  readonly #sum = new BreakLog();
+  readonly #equity = new BreakLog();
+  readonly #spotAverage: Kept;
+  readonly #spotFifo: Kept;
+  readonly #marginAverage: Kept;
+  readonly #marginFifo: Kept;
+  readonly #bridge: Bridge = { log: new BreakLog(), flat: 0, toldAbove: 0, firstTold: null };
+  #markedAtFill = 0;
+
+  constructor(walk: BooksWalk) {
+    const { points, moves, tolerance, sources } = walk;
+    const scale = Math.max(walk.fills.scales.money, points.scale, moves.scale, tolerance?.scale ?? 0);
+    const fills = { ...walk.fills, scales: { ...walk.fills.scales, money: scale } };
+    const up = (from: number) => 10n ** BigInt(scale - from);
+    this.#walk = walk;
+    this.#scale = scale;
+    [this.#ofPoint, this.#ofMove, this.#ofFee] = [up(points.scale), up(moves.scale), up(fills.scales.fee)];
+    this.#given = tolerance === null ? null : tolerance.value * up(tolerance.scale);
+    this.#accounts = points.keys.map(() => new AccountSums());
+    this.#positions = fills.positions.map(({ instrument }, position) => {
+      // what no point tells of has sums of its own
+      const account = this.#accounts[walk.keys[position]!] ?? new AccountSums();
+      const value = valuationOf(instrument, fills.scales);
+      return new HeldPosition(account, fills, value, instrument.kind === "linear");
+    });
+    const bySource = walk.closes.counts.map((): number[] => []);
+    for (const [position, source] of sources.entries()) bySource[source]?.push(position);
+    this.#bySource = bySource;
+    this.#bars = new Int32Array(bySource.length).fill(-1);
+    // a position's cost is in neither part under spot
+    const spotParts = new BreakLog();
+    this.#spotAverage = newKept("spot", "average", spotParts);
+    this.#spotFifo = newKept("spot", "fifo", spotParts);
+    this.#marginAverage = newKept("margin", "average", new BreakLog());
+    this.#marginFifo = newKept("margin", "fifo", new BreakLog());
+  }
+
+  books(): Books {
+    const { fills, moves } = this.#walk;
+    const kept = [this.#spotAverage, this.#spotFifo, this.#marginAverage, this.#marginFifo];
+    return {
+      ...{ scale: this.#scale, sum: this.#sum, equity: this.#equity, kept, bridge: this.#bridge },
+      markedAtFill: this.#markedAtFill,
+      after: fills.count - this.#fill + moves.count - this.#move,
+    };
+  }
+
+  take(chunk: PointChunk): void {
+    const { rows, ts, key } = chunk;
+    const at = new RowPlace(chunk);
+    for (let row = 0; row < rows; row++) {
+      at.row = row;
+      this.#advance(ts[row]!);
+      this.#check(at, chunk, row, this.#accounts[key[row]!]!);
     }
-    if (isFlat) {
-      bridge.flat++;
-      bridge.log.rows++;
-      const held = off(shown.value) === 0n ? off(shown.unrealized) : shown.value;
-      bridge.log.add(
-        name,
-        point,
-        held,
-        "the fills leave no position, and the point is worth something: was one opened before the run?",
-      );
-    } else if (isMarked[key] && state.before !== null && state.before.fills === state.fills) {
-      const { before } = state;
-      const step = value - before.value;
-      const valueOff = off(shown.value - before.shownValue - step);
-      const stepOff = valueOff === 0n ? off(shown.unrealized - before.unrealized - step) : valueOff;
-      bridge.log.rows++;
-      if (isKnown[key]) {
-        if (stepOff !== 0n) {
-          bridge.toldAbove++;
-          bridge.firstTold ??= shownPosition(state, point, step, stepOff);
-        }
-      } else
-        bridge.log.add(name, point, stepOff, "position_value or unrealized moves as another position would");
+  }
+
+  /** Takes in all that happened up to an instant, and at it. */
+  #advance(ts: bigint): void {
+    const { fills, moves, closes, keys, sources } = this.#walk;
+    for (; this.#bar < closes.count && closes.ts[this.#bar]! <= ts; this.#bar++) {
+      const source = closes.source[this.#bar]!;
+      this.#bars[source] = this.#bar;
+      for (const position of this.#bySource[source]!)
+        if (this.#positions[position]!.isOpen) this.#unsettle(position);
     }
-    state.before = { fills: state.fills, value, shownValue: shown.value, unrealized: shown.unrealized };
-    if (!isKnown[key]) continue;
-    if (isAtFill) markedAtFill++;
-    const paid = state.transfers + state.earned + flow - state.fees;
-    const expected = paid + value;
-    const whole = off(shown.equity - expected);
-    const summed = off(shown.cash + shown.value - expected);
-    equity.rows++;
+    for (; this.#fill < fills.count && fills.ts[this.#fill]! <= ts; this.#fill++) {
+      const position = fills.position[this.#fill]!;
+      this.#positions[position]!.add(this.#fill, fills.fee[this.#fill]! * this.#ofFee);
+      this.#unsettle(position);
+    }
+    for (; this.#move < moves.count && moves.ts[this.#move]! <= ts; this.#move++) {
+      const account = this.#accounts[moves.key[this.#move]!];
+      if (account === undefined) continue;
+      const amount = moves.amount[this.#move]! * this.#ofMove;
+      account.paid += amount;
+      if (moves.isTransfer[this.#move] === 1) account.transfers += amount;
+    }
+    for (let position = this.#stale.pop(); position !== undefined; position = this.#stale.pop()) {
+      // what no point tells of need not have a worth
+      const bar = keys[position]! < 0 ? -1 : (this.#bars[sources[position]!] ?? -1);
+      this.#positions[position]!.settle(bar < 0 ? null : closes.price[bar]!);
+    }
+  }
+
+  #unsettle(position: number): void {
+    const held = this.#positions[position]!;
+    if (held.isStale) return;
+    held.isStale = true;
+    this.#stale.push(position);
+  }
+
+  #check(at: RowPlace, chunk: PointChunk, row: number, account: AccountSums): void {
+    const { isKnown, isMarked } = this.#walk;
+    const up = this.#ofPoint;
+    const { paid, value } = account;
+    const shownCash = chunk.cash[row]!;
+    const shownValue = chunk.positionValue[row]!;
+    const unsummedOff = (chunk.equity[row]! - shownCash - shownValue) * up;
+    const positionValue = shownValue * up;
+    const unrealized = chunk.unrealized[row]! * up;
+    const allowed = account.hasInverse ? this.#allowedOf(account) : this.#given;
+    const unsummed = beyond(unsummedOff, allowed);
+    this.#sum.rows++;
+    this.#sum.add(at, unsummed, said.sum);
+    const valueOff = positionValue - value;
+    const unrealizedOff = unrealized - value;
+    const isKnownHere = isKnown[at.series]!;
+    if (account.open === 0) this.#checkFlat(at, positionValue, unrealized, allowed);
+    else if (isMarked[at.series] && account.fillsBefore === account.fills) {
+      const moved = beyond(valueOff - account.valueOffBefore, allowed);
+      const off = moved === 0n ? beyond(unrealizedOff - account.unrealizedOffBefore, allowed) : moved;
+      this.#bridge.log.rows++;
+      if (!isKnownHere) this.#bridge.log.add(at, off, said.step);
+      else if (off !== 0n) {
+        this.#bridge.toldAbove++;
+        this.#bridge.firstTold ??= this.#shownPosition(at, account, off);
+      }
+    }
+    account.fillsBefore = account.fills;
+    account.valueBefore = value;
+    account.valueOffBefore = valueOff;
+    account.unrealizedOffBefore = unrealizedOff;
+    if (!isKnownHere) return;
+    if (account.openAtFill > 0) this.#markedAtFill++;
+    const cashOff = shownCash * up - paid;
+    const summedOff = cashOff + valueOff;
+    const whole = beyond(summedOff + unsummedOff, allowed);
     // a point whose parts come to what is expected is off in its sum alone, and the other way round; what a tolerance
     // takes for a sum need not be told there
-    const isSummed = off(unsummed) === 0n;
-    const isOff = whole !== 0n && (summed !== 0n || isSummed);
-    const isTotalTold = isOff || !isSummed;
-    const spotParts = { cash: off(shown.cash - paid), value: off(shown.value - value) };
-    equity.add(
-      name,
-      point,
-      isOff ? whole : 0n,
-      "equity is not what transfers, fills, fees and marks come to",
+    const isOff = whole !== 0n && (unsummed === 0n || beyond(summedOff, allowed) !== 0n);
+    const isTotalTold = isOff || unsummed !== 0n;
+    this.#equity.rows++;
+    this.#equity.add(at, isOff ? whole : 0n, said.equity);
+    // as if nothing of what was earned had been spent on positions
+    const realizedOff = chunk.realized[row]! * up - paid + account.transfers;
+    const { averageCost, fifoCost } = account;
+    const [spotValue, spotCash] = [beyond(valueOff, allowed), beyond(cashOff, allowed)];
+    this.#parts(this.#spotAverage, at, spotValue, spotCash, isTotalTold);
+    const averageUnrealized = beyond(unrealizedOff + averageCost, allowed);
+    const averageRealized = beyond(realizedOff - averageCost, allowed);
+    this.#profit(this.#spotAverage, at, spotValue, spotCash, averageUnrealized, averageRealized, allowed);
+    const [averageValue, averageCash] = [
+      beyond(valueOff + averageCost, allowed),
+      beyond(cashOff - averageCost, allowed),
+    ];
+    this.#parts(this.#marginAverage, at, averageValue, averageCash, isTotalTold);
+    this.#profit(
+      this.#marginAverage,
+      at,
+      averageValue,
+      averageCash,
+      averageUnrealized,
+      averageRealized,
+      allowed,
     );
-    for (const keeping of kept) {
-      const { accounting, costs, parts, profit } = keeping;
-      const open = cost[costs];
-      const isSpot = accounting === "spot";
-      const valueOff = isSpot ? spotParts.value : off(shown.value - value + open);
-      const cashOff = isSpot ? spotParts.cash : off(shown.cash - paid - open);
-      parts.rows++;
-      const areBothOff = valueOff !== 0n && cashOff !== 0n;
-      const partOff = valueOff === 0n ? cashOff : valueOff;
-      parts.add(
-        name,
-        point,
-        areBothOff || !isTotalTold ? partOff : 0n,
-        `position_value and cash are not those of ${accounting} accounting`,
-      );
-      const unrealizedOff = off(shown.unrealized - (value - open));
-      const realizedOff = off(shown.realized - (flow + open - state.fees + state.earned));
-      const isTold = (amount: bigint, told: bigint) =>
-        amount !== 0n && off(amount - told) === 0n && told !== 0n;
-      if (isTold(unrealizedOff, valueOff) || isTold(realizedOff, cashOff)) keeping.toldAbove++;
-      profit.rows++;
-      const ownUnrealized = isTold(unrealizedOff, valueOff) ? 0n : unrealizedOff;
-      const ownRealized = isTold(realizedOff, cashOff) ? 0n : realizedOff;
-      // a row counts once
-      if (ownUnrealized !== 0n || ownRealized === 0n) {
-        profit.add(name, point, ownUnrealized, `unrealized is not that of ${costs} cost`);
-      } else profit.add(name, point, ownRealized, `realized is not that of ${costs} cost`);
-    }
+    const fifoUnrealized = beyond(unrealizedOff + fifoCost, allowed);
+    const fifoRealized = beyond(realizedOff - fifoCost, allowed);
+    this.#profit(this.#spotFifo, at, spotValue, spotCash, fifoUnrealized, fifoRealized, allowed);
+    const [fifoValue, fifoCash] = [beyond(valueOff + fifoCost, allowed), beyond(cashOff - fifoCost, allowed)];
+    this.#parts(this.#marginFifo, at, fifoValue, fifoCash, isTotalTold);
+    this.#profit(this.#marginFifo, at, fifoValue, fifoCash, fifoUnrealized, fifoRealized, allowed);
   }
-  return { scale, sum, equity, kept, bridge, markedAtFill, after: fills.count - fill + moves.count - move };
-}
 
-/** The position that a step of a point's worth shows, where one instrument alone has moved. */
-function shownPosition(
-  { positions, before }: AccountState,
-  point: number,
-  step: bigint,
-  off: bigint,
-): ShownPosition | null {
-  const [only, ...more] = positions.filter(({ average }) => average.quantity !== 0n);
-  if (only === undefined || more.length > 0 || step === 0n || before === null) return null;
-  const filled = only.average.quantity;
-  const shown = filled * (step + off);
-  return {
-    point,
-    position: only.index,
-    filled,
-    shown: step < 0n ? divideHalfEven(-shown, -step) : divideHalfEven(shown, step),
-  };
-}
+  /** What an inverse contract's value may be off by, as it divides. */
+  #allowedOf({ fills }: AccountSums): bigint | null {
+    return this.#given ?? BigInt(fills) * 10n ** BigInt(this.#scale - bookedDecimals);
+  }
 
-/** An account in one currency, as far as the pass has come. */
-class AccountState {
-  readonly positions: HeldPosition[] = [];
-  transfers = 0n;
-  earned = 0n;
-  fees = 0n;
-  fills = 0;
-  /** At the point before. */
-  before: {
-    readonly fills: number;
-    readonly value: bigint;
-    readonly shownValue: bigint;
-    readonly unrealized: bigint;
-  } | null = null;
+  #checkFlat(at: RowPlace, positionValue: bigint, unrealized: bigint, allowed: bigint | null): void {
+    this.#bridge.flat++;
+    this.#bridge.log.rows++;
+    const held = beyond(positionValue, allowed);
+    this.#bridge.log.add(at, held === 0n ? beyond(unrealized, allowed) : held, said.flat);
+  }
 
-  get hasInverse(): boolean {
-    return this.positions.some(({ isLinear }) => !isLinear);
+  /** The position that a step of a point's worth shows, where one instrument alone has moved. */
+  #shownPosition(at: RowPlace, account: AccountSums, off: bigint): ShownPosition | null {
+    const step = account.value - account.valueBefore;
+    if (account.open !== 1 || step === 0n) return null;
+    const position = this.#positions.findIndex((one) => one.account === account && one.isOpen);
+    const filled = this.#positions[position]!.average.quantity;
+    const shown = filled * (step + off);
+    return {
+      ...{ series: at.series, ts: at.ts, seq: at.seq, position, filled },
+      shown: step < 0n ? divideHalfEven(-shown, -step) : divideHalfEven(shown, step),
+    };
+  }
+
+  #parts(kept: Kept, at: Place, valueOff: bigint, cashOff: bigint, isTotalTold: boolean): void {
+    const { accounting, parts } = kept;
+    parts.rows++;
+    const areBothOff = valueOff !== 0n && cashOff !== 0n;
+    const off = valueOff === 0n ? cashOff : valueOff;
+    parts.add(at, areBothOff || !isTotalTold ? off : 0n, said[accounting]);
+  }
+
+  #profit(
+    kept: Kept,
+    at: Place,
+    valueOff: bigint,
+    cashOff: bigint,
+    unrealizedOff: bigint,
+    realizedOff: bigint,
+    allowed: bigint | null,
+  ): void {
+    const { costs, profit } = kept;
+    const isUnrealizedTold = isTold(unrealizedOff, valueOff, allowed);
+    const isRealizedTold = isTold(realizedOff, cashOff, allowed);
+    if (isUnrealizedTold || isRealizedTold) kept.toldAbove++;
+    profit.rows++;
+    // a row counts once
+    if (unrealizedOff !== 0n && !isUnrealizedTold) profit.add(at, unrealizedOff, said.unrealized[costs]);
+    else if (realizedOff !== 0n && !isRealizedTold) profit.add(at, realizedOff, said.realized[costs]);
+    else profit.add(at, 0n, "");
   }
 }
 
-class HeldPosition {
-  /** In the positions of the fills. */
-  readonly index: number;
-  readonly average: AverageCostPosition;
-  readonly fifo: FifoPosition;
-  readonly isLinear: boolean;
-  readonly #fills: FillColumns;
-  readonly #value: Valuation;
-  readonly #bars: BarColumns | null;
-  #bar = -1;
-  #last = -1;
+function newKept(accounting: Accounting, costs: Costs, parts: BreakLog): Kept {
+  return { accounting, costs, parts, profit: new BreakLog(), toldAbove: 0 };
+}
 
-  constructor(
-    index: number,
-    fills: FillColumns,
-    value: Valuation,
-    bars: BarColumns | null,
-    isLinear: boolean,
-  ) {
-    this.index = index;
-    this.average = new AverageCostPosition(fills, value);
-    this.fifo = new FifoPosition(fills, value, isLinear);
-    this.isLinear = isLinear;
-    this.#fills = fills;
-    this.#value = value;
-    this.#bars = bars;
+/** What is wrong with a point, for people. */
+const said = {
+  sum: "equity is not cash + position_value",
+  equity: "equity is not what transfers, fills, fees and marks come to",
+  flat: "the fills leave no position, and the point is worth something: was one opened before the run?",
+  step: "position_value or unrealized moves as another position would",
+  spot: "position_value and cash are not those of spot accounting",
+  margin: "position_value and cash are not those of margin accounting",
+  unrealized: {
+    average: "unrealized is not that of average cost",
+    fifo: "unrealized is not that of fifo cost",
+  },
+  realized: { average: "realized is not that of average cost", fifo: "realized is not that of fifo cost" },
+} as const;
+
+/** Whether an amount that is off is so for what another is off by. */
+function isTold(amount: bigint, told: bigint, allowed: bigint | null): boolean {
+  if (amount === 0n || told === 0n) return false;
+  return allowed === null ? amount === told : beyond(amount - told, allowed) === 0n;
+}
+
+/** What is off by more than is allowed; 0 otherwise. Null allows nothing. */
+function beyond(amount: bigint, allowed: bigint | null): bigint {
+  return allowed === null || amount > allowed || amount < -allowed ? amount : 0n;
+}
+
+/** A row of a chunk, of which nothing is read that nobody asks for. */
+class RowPlace implements Place {
+  row = 0;
+  readonly #chunk: PointChunk;
+
+  constructor(chunk: PointChunk) {
+    this.#chunk = chunk;
   }
 
-  add(fill: number): void {
-    this.average.add(fill);
-    this.fifo.add(fill);
-    this.#last = fill;
+  get series(): number {
+    return this.#chunk.key[this.row]!;
   }
 
-  /** Takes the last bar that has closed by then. */
-  markAt(ts: bigint): void {
-    const bars = this.#bars;
-    if (bars === null) return;
-    while (this.#bar + 1 < bars.count && bars.close.ts[this.#bar + 1]! <= ts) this.#bar++;
+  get ts(): bigint {
+    return this.#chunk.ts[this.row]!;
   }
 
-  get isMarkedAtFill(): boolean {
-    return this.#bar < 0;
-  }
-
-  get worth(): bigint {
-    const { quantity } = this.average;
-    if (quantity === 0n) return 0n;
-    return this.#value(
-      quantity,
-      this.#bar < 0 ? this.#fills.price[this.#last]! : this.#bars!.close.price[this.#bar]!,
-    );
+  get seq(): bigint {
+    return this.#chunk.seq[this.row]!;
   }
 }

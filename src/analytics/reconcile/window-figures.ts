@@ -1,10 +1,11 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
+import { decimalSql } from "../../duckdb/exact-vector.ts";
 import { squareRoot } from "../../model/fixed-point.ts";
-import type { RunRef } from "../../model/source.ts";
+import { exactType } from "../../model/profile/exact-types.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { createMacros } from "../sql/macros.ts";
 import { type AccountKey, keySql } from "./account-rows.ts";
-import type { BooksSource } from "./check-books.ts";
+import type { BooksSource } from "./books-source.ts";
 import { layersOf, type MetricWindow } from "./metric-windows.ts";
 
 /** How the series of a window may have been made. */
@@ -37,28 +38,53 @@ export interface MeasuredFigure {
 /** Figures that a window has by name. */
 export type MeasuredWindow = ReadonlyMap<string, MeasuredFigure>;
 
+/** Of figures of one period a year: what they are multiplied by for more. */
+const perRootYear: ReadonlySet<string> = new Set(["volatility", "downside_deviation", "sharpe", "sortino"]);
 /** Figures of which deviations divide by n - ddof, and whether ddof is in the divisor. */
-const withDdof = new Map([
+const withDdof: ReadonlyMap<string, "above" | "below"> = new Map([
   ["volatility", "above"],
   ["sharpe", "below"],
-] as const);
+]);
 
-/** The same figure with deviations that divide by n - ddof; `performance` has 1. */
-export function withDdofOf(name: string, { value, reason, n }: MeasuredFigure, ddof: 0 | 1): MeasuredFigure {
-  const where = withDdof.get(name as "volatility");
-  if (ddof === 1 || value === null || where === undefined) return { value, reason, n };
+/**
+ * A figure of a window under a convention, from what was measured with one period a year and ddof 1, for these two come
+ * last in every formula: deviations and their ratios grow by √P, and CAGR is (1 + total return)^(P / n) - 1. Undefined
+ * for a name that `runvault metrics` does not have.
+ */
+export function figureUnder(
+  window: MeasuredWindow,
+  name: string,
+  { periods, ddof }: Pick<FigureConvention, "periods" | "ddof">,
+): MeasuredFigure | undefined {
+  const measured = window.get(name);
+  if (measured === undefined) return undefined;
+  const { reason, n } = measured;
+  const cagr = () => (1 + window.get("total_return")!.value!) ** (periods / n) - 1;
+  if (measured.value === null) return measured;
+  let { value } = measured;
+  if (perRootYear.has(name)) value *= squareRoot(periods);
+  if (name === "cagr") value = cagr();
+  if (name === "calmar") value = cagr() / -window.get("max_drawdown")!.value!;
+  const where = ddof === 0 ? withDdof.get(name) : undefined;
   const factor = squareRoot((n - 1) / n);
-  return { value: where === "above" ? value * factor : value / factor, reason, n };
+  if (where !== undefined) value = where === "above" ? value * factor : value / factor;
+  return Number.isFinite(value) ? { value, reason, n } : { value: null, reason: "not a finite number", n };
 }
+
+/** Points that are measured by one statement, about: of more, a convention each has its own. */
+const mostAtOnce = 4_000_000;
 
 /**
  * Figures of windows of a run's equity points, by the macro `performance` that `runvault metrics` prints from. A window
- * becomes a series of its own: its points behind the one that its first return is against, and the money that moved.
- * While it measures, the views `equity` and `events` are of these; afterwards they show the run again.
+ * under a convention becomes a series of its own: its points behind the one that its first return is against, and the
+ * money that moved. All of them are measured by one statement, as most of its time goes into planning it, unless there
+ * are very many. While it measures, the views `equity` and `events` are of these; afterwards they show the run again.
  */
 export class WindowFigures {
   readonly #source: BooksSource;
   readonly #keys: readonly AccountKey[];
+  /** Of the run. */
+  #points = 0;
   #isReady = false;
 
   constructor(source: BooksSource, keys: readonly AccountKey[]) {
@@ -66,45 +92,87 @@ export class WindowFigures {
     this.#keys = keys;
   }
 
-  /** The figures of each window, in their order. */
+  /** The figures of each window, in their order, under each convention, with one period a year and ddof 1. */
   async of(
     windows: readonly MetricWindow[],
-    convention: SeriesConvention,
-    periods: number,
-  ): Promise<readonly MeasuredWindow[]> {
-    const { connection, run } = this.#source;
-    const measured = windows.map(() => new Map<string, MeasuredFigure>());
+    conventions: readonly SeriesConvention[],
+  ): Promise<ReadonlyMap<SeriesConvention, readonly MeasuredWindow[]>> {
+    const measured = new Map(
+      conventions.map((one) => [one, windows.map(() => new Map<string, MeasuredFigure>())]),
+    );
     if (windows.length === 0) return measured;
     await this.#prepare();
-    await showRun(this.#source, run);
+    const layers = layersOf(windows);
+    const together = Math.max(1, Math.floor(mostAtOnce / (this.#points * layers.length || 1)));
     try {
-      await this.#cut(windows, convention);
+      await writeWindows(this.#source.connection, windows, layers);
+      for (const own of Map.groupBy(conventions, ({ session }) => session).values()) {
+        for (let first = 0; first < own.length; first += together)
+          await this.#measure(own.slice(first, first + together), windows.length, measured);
+      }
+    } finally {
+      await showRun(this.#source);
+      await this.#source.connection.run("DROP TABLE IF EXISTS measured_windows");
+    }
+    return measured;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#source.connection.run(
+      "DROP TABLE IF EXISTS measured_rows; DROP TABLE IF EXISTS measured_moves",
+    );
+  }
+
+  /** Conventions of one kind of session. */
+  async #measure(
+    conventions: readonly SeriesConvention[],
+    windows: number,
+    to: ReadonlyMap<SeriesConvention, readonly Map<string, MeasuredFigure>[]>,
+  ): Promise<void> {
+    const { connection } = this.#source;
+    try {
+      const columns = `w INTEGER, key INTEGER, ts TIMESTAMP_NS`;
+      const type = this.#amountType();
+      await connection.run(`CREATE TEMP TABLE measured_points (${columns}, equity ${type})`);
+      await connection.run(`CREATE TEMP TABLE measured_flows (${columns}, amount ${type})`);
+      for (const [place, convention] of conventions.entries()) {
+        await connection.run(pointsSql(convention, place * windows));
+        if (convention.flows) await connection.run(flowsSql(place * windows, windows));
+      }
+      await showMeasured(connection);
       const result = await connection.runAndReadAll(`
         SELECT CAST(portfolio AS INTEGER), metric, value, reason, CAST(n AS INTEGER)
-        FROM performance('', '', base := 'first', session := '${convention.session}', periods := CAST(${periods} AS DOUBLE))`);
-      for (const [window, metric, value, reason, n] of result.getRows()) {
-        measured[Number(window)]!.set(String(metric), {
+        FROM performance('', '', base := 'first', session := '${conventions[0]!.session}', periods := 1.0)`);
+      for (const [series, metric, value, reason, n] of result.getRows()) {
+        const place = Math.floor(Number(series) / windows);
+        to.get(conventions[place]!)![Number(series) % windows]!.set(String(metric), {
           value: value === null ? null : Number(value),
           reason: reason === null ? null : String(reason),
           n: Number(n),
         });
       }
     } finally {
-      await showRun(this.#source, run);
+      await showRun(this.#source);
       await connection.run("DROP TABLE IF EXISTS measured_points; DROP TABLE IF EXISTS measured_flows");
     }
-    return measured;
   }
 
+  /** A type for equity and for what deposits come to. */
+  #amountType(): string {
+    const { exactTypes } = this.#source;
+    const [equity, amount] = [
+      exactType(exactTypes("equity"), "equity"),
+      exactType(exactTypes("events"), "amount"),
+    ];
+    return decimalSql({ precision: 38, scale: Math.max(equity.scale, amount.scale) });
+  }
+
+  /** The run's own points and moves, once: a row an instant. */
   async #prepare(): Promise<void> {
     if (this.#isReady) return;
-    await createMacros(this.#source.connection);
-    this.#isReady = true;
-  }
-
-  /** Has the views `equity` and `events` show the windows' series, a portfolio each. */
-  async #cut(windows: readonly MetricWindow[], convention: SeriesConvention): Promise<void> {
     const { connection } = this.#source;
+    await showRun(this.#source);
+    await createMacros(connection);
     const key = keySql(this.#keys);
     await connection.run(`
       CREATE TEMP TABLE measured_rows AS
@@ -113,53 +181,58 @@ export class WindowFigures {
       CREATE TEMP TABLE measured_moves AS
         SELECT ${key} AS key, ts_event AS ts, sum(amount) AS amount FROM events
         WHERE kind IN ('account.deposit', 'account.withdrawal') AND amount IS NOT NULL GROUP BY ALL ORDER BY key, ts`);
-    await connection.run(
-      "CREATE TEMP TABLE measured_windows (layer INTEGER, w INTEGER, key INTEGER, begins TIMESTAMP_NS, ends TIMESTAMP_NS)",
-    );
-    try {
-      await writeWindows(connection, windows);
-      await connection.run(pointsSql(convention));
-      await connection.run(flowsSql(convention));
-    } finally {
-      await connection.run(
-        "DROP TABLE measured_rows; DROP TABLE measured_moves; DROP TABLE measured_windows",
-      );
-    }
-    await connection.run(`
-      CREATE OR REPLACE VIEW equity AS
-        SELECT '' AS instance_id, '' AS run_id, '' AS account, CAST(w AS VARCHAR) AS portfolio, '' AS currency,
-               ts AS ts_event, 0 AS seq, equity FROM measured_points`);
-    await connection.run(`
-      CREATE OR REPLACE VIEW events AS
-        SELECT '' AS instance_id, '' AS run_id, '' AS account, CAST(w AS VARCHAR) AS portfolio, '' AS currency,
-               ts AS ts_event, 0 AS seq, 'account.deposit' AS kind, amount FROM measured_flows`);
+    const counted = await connection.runAndReadAll("SELECT count(*) FROM measured_rows");
+    this.#points = Number(counted.getRows()[0]![0]);
+    this.#isReady = true;
   }
 }
 
-async function showRun(source: BooksSource, run: RunRef): Promise<void> {
-  await source.showOnly("equity", run);
-  await source.showOnly("events", run);
+/** Has the views `equity` and `events` show the windows' series, a portfolio each. */
+async function showMeasured(connection: DuckDBConnection): Promise<void> {
+  await connection.run(`
+    CREATE OR REPLACE VIEW equity AS
+      SELECT '' AS instance_id, '' AS run_id, '' AS account, CAST(w AS VARCHAR) AS portfolio, '' AS currency,
+             ts AS ts_event, 0 AS seq, equity FROM measured_points`);
+  await connection.run(`
+    CREATE OR REPLACE VIEW events AS
+      SELECT '' AS instance_id, '' AS run_id, '' AS account, CAST(w AS VARCHAR) AS portfolio, '' AS currency,
+             ts AS ts_event, 0 AS seq, 'account.deposit' AS kind, amount FROM measured_flows`);
+}
+
+async function showRun({ showOnly, run }: BooksSource): Promise<void> {
+  await showOnly("equity", run);
+  await showOnly("events", run);
 }
 
 /** Behind any point: the end of a window that ends with the run. */
 const forever = `make_timestamp_ns(${timestampMax})`;
 const never = `make_timestamp_ns(${timestampMin})`;
 
-async function writeWindows(connection: DuckDBConnection, windows: readonly MetricWindow[]): Promise<void> {
+async function writeWindows(
+  connection: DuckDBConnection,
+  windows: readonly MetricWindow[],
+  layers: readonly (readonly number[])[],
+): Promise<void> {
   const instant = (ns: bigint | null, otherwise: string) =>
     ns === null ? otherwise : `make_timestamp_ns(${ns})`;
-  const rows = layersOf(windows).flatMap((places, layer) =>
+  const rows = layers.flatMap((places, layer) =>
     places.map((place) => {
       const { key, from, to } = windows[place]!;
       return `(${layer}, ${place}, ${key}, ${instant(from, never)}, ${instant(to, forever)})`;
     }),
   );
+  await connection.run(
+    "CREATE TEMP TABLE measured_windows (layer INTEGER, w INTEGER, key INTEGER, begins TIMESTAMP_NS, ends TIMESTAMP_NS)",
+  );
   for (let first = 0; first < rows.length; first += 1000)
     await connection.run(`INSERT INTO measured_windows VALUES ${rows.slice(first, first + 1000).join(", ")}`);
 }
 
-/** The points of each window; with the base `before`, behind the point before it, or what was deposited until then. */
-function pointsSql({ edge, base, session }: SeriesConvention): string {
+/**
+ * The points of each window, numbered from `offset`; with the base `before`, behind the point before it, or what was
+ * deposited until then.
+ */
+function pointsSql({ edge, base, session }: SeriesConvention, offset: number): string {
   const isBefore = edge === "(]" ? "<=" : "<";
   const isBehind = edge === "(]" ? ">" : ">=";
   // under `utc` the base has to be of a day of its own
@@ -168,13 +241,13 @@ function pointsSql({ edge, base, session }: SeriesConvention): string {
       ? "make_timestamp_ns(epoch_ns(f.ts) - 1)"
       : "make_timestamp_ns((epoch_ns(f.ts) - 1) // 86400000000000 * 86400000000000)";
   const inside = `
-    SELECT w.w, w.key, r.ts, r.equity
+    SELECT w.w + ${offset} AS w, w.key, r.ts, r.equity
     FROM (SELECT r.*, l.layer FROM measured_rows r CROSS JOIN (SELECT DISTINCT layer FROM measured_windows) l) r
     ASOF JOIN measured_windows w ON r.layer = w.layer AND r.key = w.key AND r.ts ${isBefore} w.ends
     WHERE r.ts ${isBehind} w.begins`;
-  if (base === "first") return `CREATE TEMP TABLE measured_points AS ${inside}`;
+  if (base === "first") return `INSERT INTO measured_points ${inside}`;
   return `
-    CREATE TEMP TABLE measured_points AS
+    INSERT INTO measured_points
     WITH inside AS MATERIALIZED (${inside}),
     firsts AS (SELECT i.w, i.key, min(i.ts) AS ts FROM inside i GROUP BY ALL)
     FROM inside
@@ -185,11 +258,18 @@ function pointsSql({ edge, base, session }: SeriesConvention): string {
     WHERE r.equity IS NOT NULL OR EXISTS (FROM measured_moves m WHERE m.key = f.key AND m.ts <= f.ts)`;
 }
 
-/** The money that moved between the points of each window; what came before a run's first point is its base. */
-function flowsSql({ flows }: SeriesConvention): string {
+/**
+ * The money that moved between the points of each of so many windows from `offset` on; what came before a run's first
+ * point is its base.
+ */
+function flowsSql(offset: number, windows: number): string {
   return `
-    CREATE TEMP TABLE measured_flows AS
-    WITH ends AS (SELECT p.w, p.key, min(p.ts) AS first_ts, max(p.ts) AS last_ts FROM measured_points p GROUP BY ALL),
+    INSERT INTO measured_flows
+    WITH ends AS (
+      SELECT p.w, p.key, min(p.ts) AS first_ts, max(p.ts) AS last_ts FROM measured_points p
+      WHERE p.w >= ${offset} AND p.w < ${offset + windows}
+      GROUP BY ALL
+    ),
     opened AS (SELECT r.key, min(r.ts) AS ts FROM measured_rows r GROUP BY ALL),
     -- a move counts at the point at or after it
     moved AS (
@@ -199,5 +279,5 @@ function flowsSql({ flows }: SeriesConvention): string {
     )
     SELECT e.w, e.key, m.ts, m.amount
     FROM ends e JOIN moved m ON e.key = m.key JOIN opened o ON e.key = o.key
-    WHERE ${flows} AND m.ts > o.ts AND m.ts > e.first_ts AND m.ts <= e.last_ts`;
+    WHERE m.ts > o.ts AND m.ts > e.first_ts AND m.ts <= e.last_ts`;
 }

@@ -22,6 +22,7 @@ const words = {
 function runText(run: ReconciledRun): string {
   const name = formatRun({ instanceId: run.instance, runId: run.run });
   const lines = [`${name}  ${run.verdict}: ${words[run.verdict]}`];
+  if (run.unproven.length > 0) lines.push(`  NOT PROVEN, rows may be missing: ${run.unproven.join(", ")}`);
   for (const taken of run.instruments) lines.push(`  instrument ${taken}`);
   for (const check of run.checks) lines.push(checkLine(check));
   for (const { number, notes, breaks } of run.checks) {

@@ -1,0 +1,114 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
+import {
+  copyExact,
+  decimalSql,
+  type ExactValues,
+  exactValues,
+  int32s,
+  int64s,
+} from "../../duckdb/exact-vector.ts";
+import { literal } from "../../duckdb/sql.ts";
+import { countedStream } from "../../duckdb/whole-stream.ts";
+import type { DecimalType } from "../../model/profile/exact-types.ts";
+import type { BarSource } from "../instruments/instrument.ts";
+
+/** What the bars of several sources closed at, in the order in which they closed. */
+export interface BarCloses {
+  readonly count: number;
+  /** UNIX nanoseconds. */
+  readonly ts: BigInt64Array;
+  readonly price: ExactValues;
+  /** Index in the sources. */
+  readonly source: Int32Array;
+  /** Bars by source. */
+  readonly counts: readonly number[];
+}
+
+/**
+ * Reads the closes of all sources at once from the view `bars`, which has to show one run alone: a query for each of a
+ * thousand would take far longer. Bars without a low, a high or a close are left out, as they are for trades.
+ */
+export async function readCloses(
+  connection: DuckDBConnection,
+  sources: readonly BarSource[],
+  priceType: DecimalType,
+): Promise<BarCloses> {
+  const counts = sources.map(() => 0);
+  const isPriced = "low IS NOT NULL AND high IS NOT NULL AND close IS NOT NULL";
+  const symbols = distinct(sources.map(({ symbol }) => symbol));
+  const venues = distinct(sources.map(({ venue }) => venue));
+  const intervals = distinct(sources.map(({ intervalNs }) => String(intervalNs)));
+  const where = [
+    isIn("symbol", symbols.map(literal)),
+    isIn("venue", venues.map(literal)),
+    isIn("interval_ns", intervals),
+    isPriced,
+  ].join(" AND ");
+  // sources by the places of what names them, and the other way round
+  const codeOf = (symbol: number, venue: number, interval: number) =>
+    (symbol * venues.length + venue) * intervals.length + interval;
+  const bySource = new Map(
+    sources.map(({ symbol, venue, intervalNs }, source) => [
+      codeOf(symbols.indexOf(symbol), venues.indexOf(venue), intervals.indexOf(String(intervalNs))),
+      source,
+    ]),
+  );
+  const code = [
+    codeSql("symbol", symbols),
+    codeSql("venue", venues),
+    codeSql("CAST(interval_ns AS VARCHAR)", intervals),
+  ];
+  const grouped = await connection.runAndReadAll(
+    `SELECT ${code.join(", ")}, count(*) FROM bars WHERE ${where} GROUP BY ALL`,
+  );
+  let seen = 0;
+  for (const [symbol, venue, interval, rows] of grouped.getRows().map((row) => row.map(Number))) {
+    seen += rows!;
+    const source = bySource.get(codeOf(symbol!, venue!, interval!));
+    if (source !== undefined) counts[source] = rows!;
+  }
+  const count = counts.reduce((sum, rows) => sum + rows, 0);
+  const closes = {
+    ts: new BigInt64Array(count),
+    price: exactValues(priceType, count),
+    source: new Int32Array(count),
+  };
+  const result = await connection.stream(
+    `SELECT ts_event, CAST(close AS ${decimalSql(priceType)}), ${code.join(", ")} FROM bars WHERE ${where}`,
+  );
+  let at = 0;
+  for await (const chunk of countedStream(result, seen)) {
+    const ts = int64s(chunk, 0);
+    const price = exactValues(priceType, chunk.rows);
+    copyExact(chunk, 1, price, 0);
+    const [symbol, venue, interval] = [2, 3, 4].map((column) => int32s(chunk, column)) as [
+      Int32Array,
+      Int32Array,
+      Int32Array,
+    ];
+    for (let row = 0; row < chunk.rows; row++) {
+      const source = bySource.get(codeOf(symbol[row]!, venue[row]!, interval[row]!));
+      // of a market and an interval that are wanted each, and not together
+      if (source === undefined) continue;
+      closes.ts[at] = ts[row]!;
+      closes.price[at] = price[row]!;
+      closes.source[at] = source;
+      at++;
+    }
+  }
+  return { count, ...closes, counts };
+}
+
+function distinct(texts: readonly string[]): string[] {
+  return [...new Set(texts)];
+}
+
+function isIn(column: string, values: readonly string[]): string {
+  return values.length === 0 ? "false" : `${column} IN (${values.join(", ")})`;
+}
+
+/** The place of a column's text among these, from 0; -1 where it is none of them. */
+function codeSql(column: string, texts: readonly string[]): string {
+  if (texts.length <= 1) return "CAST(0 AS INTEGER)";
+  return `CAST(coalesce(enum_code(TRY_CAST(${column} AS ENUM(${texts.map(literal).join(", ")}))), -1) AS INTEGER)`;
+}

@@ -1,0 +1,88 @@
+import {
+  commonDecimal,
+  copyExact,
+  decimalSql,
+  type ExactValues,
+  exactValues,
+  int32s,
+  int64s,
+  uint64s,
+} from "../../duckdb/exact-vector.ts";
+import { countedStream } from "../../duckdb/whole-stream.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { exactType } from "../../model/profile/exact-types.ts";
+import { type AccountKey, keySql } from "./account-rows.ts";
+import type { BooksSource } from "./books-source.ts";
+
+/** A run's equity points, which are read as often as they are gone over: they need no memory of their own. */
+export interface EquityPoints {
+  readonly count: number;
+  /** Decimals of the amounts. */
+  readonly scale: number;
+  readonly keys: readonly AccountKey[];
+  /** The points in key order. While it goes on, nothing else may be asked of the connection. */
+  chunks(): AsyncGenerator<PointChunk>;
+}
+
+/** Some equity points, a column each. */
+export interface PointChunk {
+  readonly rows: number;
+  readonly ts: BigInt64Array;
+  readonly seq: BigUint64Array;
+  /** Index in the keys. */
+  readonly key: Int32Array;
+  readonly cash: ExactValues;
+  readonly positionValue: ExactValues;
+  readonly equity: ExactValues;
+  readonly realized: ExactValues;
+  readonly unrealized: ExactValues;
+}
+
+const amounts = ["cash", "position_value", "equity", "realized", "unrealized"] as const;
+
+/** Counts a run's equity points. Throws `malformed_row` for a point that lacks an amount. */
+export async function openPoints({
+  run,
+  connection,
+  exactTypes,
+  showOnly,
+}: BooksSource): Promise<EquityPoints> {
+  const types = exactTypes("equity");
+  const type = commonDecimal(amounts.map((name) => exactType(types, name)));
+  await showOnly("equity", run);
+  const lacking = amounts.map((name) => `${name} IS NULL`).join(" OR ");
+  const found = await connection.runAndReadAll(
+    `SELECT account, portfolio, currency, count(*), min(seq) FILTER (${lacking}) FROM equity GROUP BY ALL ORDER BY ALL`,
+  );
+  const keys: AccountKey[] = [];
+  let count = 0;
+  for (const [account, portfolio, currency, rows, wrong] of found.getRows()) {
+    if (wrong !== null) {
+      throw new RunvaultError("malformed_row", `the equity point with seq ${wrong} lacks an amount`, {
+        place: { instance: run.instanceId, run: run.runId, table: "equity" },
+        hint: "Look at the row with `runvault query`; books cannot be reconciled without it.",
+      });
+    }
+    keys.push({ account: String(account), portfolio: String(portfolio), currency: String(currency) });
+    count += Number(rows);
+  }
+  // a row of one series alone need not be asked which it is of
+  const key = keys.length === 1 ? "CAST(0 AS INTEGER)" : keySql(keys);
+  const selected = amounts.map((name) => `CAST(${name} AS ${decimalSql(type)})`).join(", ");
+  async function* chunks(): AsyncGenerator<PointChunk> {
+    await showOnly("equity", run);
+    const result = await connection.stream(`SELECT ts_event, seq, ${key}, ${selected} FROM equity`);
+    for await (const chunk of countedStream(result, count)) {
+      const [cash, positionValue, equity, realized, unrealized] = amounts.map((_, index) => {
+        const column = exactValues(type, chunk.rows);
+        copyExact(chunk, 3 + index, column, 0);
+        return column;
+      }) as [ExactValues, ExactValues, ExactValues, ExactValues, ExactValues];
+      yield {
+        ...{ rows: chunk.rows, ts: int64s(chunk, 0), seq: uint64s(chunk, 1), key: int32s(chunk, 2) },
+        ...{ cash, positionValue, equity, realized, unrealized },
+      };
+    }
+  }
+  return { count, scale: type.scale, keys, chunks };
+}
