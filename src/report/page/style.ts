@@ -61,6 +61,11 @@ td,tbody th{white-space:nowrap}
 .card tbody th{color:var(--muted);width:1%;padding-right:36px}
 .card.one thead{display:none}
 .card.one tr:first-child>*{border-top:1px solid var(--line)}
+.of{display:block;color:var(--muted);font-size:12px;line-height:1.35}
+.compared td,.compared th{padding-right:14px}
+.long{margin:16px 0 6px}
+.long>summary{font-weight:600;font-size:14px}
+.verdict{margin:0 0 8px}
 .trades{font-size:13px}
 .trades th,.trades td{padding-right:13px}
 .list{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));column-gap:44px;margin:0 0 8px}
