@@ -111,7 +111,7 @@ function draw(frame: Frame, runs: readonly Run[], factors: readonly string[], is
   const points = panels.flatMap(({ lines }) => lines.flatMap((line) => line.points));
   const y = valueAxis([0, ...extentOf(points.flatMap(({ low, high }) => [low, high]))], {
     fontSize,
-    ticks: panels.length > 1 ? 3 : isNarrow ? 4 : 5,
+    ticks: isNarrow || panels.length > 1 ? 4 : 5,
   });
   const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
   const right = isNarrow ? 10 : 16;

@@ -124,7 +124,7 @@ function drawLines(frame: Frame, runs: readonly Run[], factors: readonly string[
   const y = valueAxis([0, ...extentOf(points.map(({ mean }) => mean))], {
     fontSize,
     unit: "percent",
-    ticks: panels.length > 1 ? 3 : isNarrow ? 4 : 5,
+    ticks: isNarrow || panels.length > 1 ? 4 : 5,
   });
   const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
   const right = isNarrow ? 10 : 16;

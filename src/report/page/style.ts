@@ -56,6 +56,9 @@ thead th{color:var(--muted);font-size:12.5px;white-space:nowrap}
 .n{text-align:right}
 td,tbody th{white-space:nowrap}
 .t,.card td{white-space:normal;overflow-wrap:anywhere;min-width:18ch}
+.card:not(.one) td{min-width:13ch;font-size:13px;padding-right:12px}
+.card:not(.one) tbody th{padding-right:14px}
+.note+.scroll,.note+.list{margin-top:10px}
 .figures,.facts{width:auto;min-width:min(100%,420px)}
 .facts th{color:var(--muted);padding-right:32px}
 .card tbody th{color:var(--muted);width:1%;padding-right:36px}

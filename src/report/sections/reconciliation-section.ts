@@ -5,7 +5,7 @@ import { parseTime } from "../../model/time.ts";
 import { dataTable } from "../page/data-table.ts";
 import { type Html, html, nothing } from "../page/html.ts";
 import { instantText } from "../page/time-text.ts";
-import { empty, notes, type PageParts, type PageSection, runHead, runNotes } from "./page-section.ts";
+import { empty, notes, type PageParts, type PageSection, runHead } from "./page-section.ts";
 import type { ReportedRun } from "./reported.ts";
 import { verdictText } from "./run-card.ts";
 
@@ -50,7 +50,24 @@ function compared(runs: readonly ReportedRun[]): Html {
       formula,
     ]),
   });
-  return html`${runs.map(({ label, reconciled }) => html`<p class="verdict">${label} ${verdictText(reconciled)}${typeof reconciled === "string" ? "" : how(reconciled)}.</p>\n`)}${first.length === 0 ? nothing : table}${runNotes(runs, ({ reconciled }) => (typeof reconciled === "string" ? [] : reconciled.checks.flatMap((check) => said(check))))}${checked.map(({ label, checks }) => checks.map((check) => breaks(check, `${label} `)))}`;
+  return html`${verdicts(runs)}${first.length === 0 ? nothing : table}${checked.map(({ label, checks }) => checks.map((check) => breaks(check, `${label} `)))}${checked.map(({ label, checks }) => notesOf(label, checks))}`;
+}
+
+/** A sentence a verdict, with the runs that have it. */
+function verdicts(runs: readonly ReportedRun[]): readonly Html[] {
+  const told = runs.map(({ label, reconciled }) => {
+    const more = typeof reconciled === "string" ? "" : how(reconciled);
+    return { label, sentence: html`${verdictText(reconciled)}${more}.` };
+  });
+  return [...Map.groupBy(told, ({ sentence }) => sentence.text).values()].map(
+    (own) => html`<p class="verdict">${own.map(({ label }) => label).join(" ")} ${own[0]!.sentence}</p>\n`,
+  );
+}
+
+function notesOf(label: string, checks: readonly Check[]): Html {
+  const lines = checks.flatMap((check) => said(check));
+  if (lines.length === 0) return nothing;
+  return html`<details><summary>Notes on the checks of ${label}</summary>\n${notes(lines)}</details>\n`;
 }
 
 function verdictWord({ verdict: word }: Check): Html {

@@ -132,7 +132,7 @@ function extremes(
         const trade = read[which][rank];
         if (trade === undefined) return "–";
         const { symbol, isLong, entry, exit, net } = trade;
-        return html`${money(net)}<span class="of">${symbol} ${isLong ? "long" : "short"}, ${durationText(Number(exit - entry) / 1e9)}</span>`;
+        return html`${money(net)}<span class="of">${symbol}</span><span class="of">${isLong ? "long" : "short"}, ${durationText(Number(exit - entry) / 1e9)}</span>`;
       }),
     })),
   });
