@@ -58,7 +58,8 @@ export function columnBars(frame: Frame, bars: readonly ColumnBar[], options: Co
     left,
     right,
     bottom: fontSize + 18 + (axisTitle === null ? 0 : fontSize + 6),
-    between: 10,
+    // the lowest label of one plot is clear of the highest of the next
+    between: fontSize + 8,
     panels: own.map((some, index) => {
       const above = legend(
         index > 0 ? [] : [{ label: heading, shape: "none", colour: "ink" }, ...(options.legend ?? [])],
