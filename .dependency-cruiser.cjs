@@ -314,6 +314,8 @@ const folders = {
     // what is drawn is the charts' business; their words for numbers and times serve the page as well
     within: [
       "bar-rows",
+      "factor-panels",
+      "run-look",
       "candles",
       "column-bars",
       "draw-chart",
@@ -337,11 +339,28 @@ const folders = {
   },
   "report/page": {
     doors: [],
-    within: ["data-table", "drawings", "figure-cell", "figures-table", "html", "page", "time-text"],
+    within: [
+      "compared-table",
+      "data-table",
+      "drawings",
+      "figure-cell",
+      "figures-table",
+      "html",
+      "page",
+      "time-text",
+    ],
   },
   "report/read": {
     doors: [],
-    within: ["previous-run", "read-curves", "read-run", "read-trades", "reconciled"],
+    within: [
+      "previous-run",
+      "read-candles",
+      "read-curves",
+      "read-events",
+      "read-run",
+      "read-trades",
+      "reconciled",
+    ],
   },
   "report/sections": { doors: [], within: ["headline", "page-sections", "reported", "run-card"] },
   serve: { doors: ["server", "transport", "wire-hook"], within: ["envelope", "openapi", "route-doc"] },

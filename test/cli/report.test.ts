@@ -178,3 +178,21 @@ test("tables that are not proven are refused, unless that is allowed: then it is
     await built.dispose();
   }
 });
+
+test("more than six runs are refused, with the reason, before anything is computed", async () => {
+  const runs = Array.from({ length: 7 }, (_, at) => ({
+    ...{ instanceId: "a", runId: String(at) },
+    tables: { equity: { state: "COMPLETE" as const, rows: 3 } },
+  }));
+  const built = await buildArchive(runs);
+  try {
+    const out = place();
+    const args = ["report", "--archive", built.dir, "--out", out, ...runs.map(({ runId }) => `a/${runId}`)];
+    const { status, stderr } = await runInside(args);
+    expect(status).toBe(2);
+    expect(stderr).toContain("7 runs are too many for one page");
+    await expect(stat(out)).rejects.toThrow("ENOENT");
+  } finally {
+    await built.dispose();
+  }
+});

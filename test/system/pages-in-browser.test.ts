@@ -1,4 +1,4 @@
-import { mkdtemp, rm, stat } from "node:fs/promises";
+import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium as launcher } from "playwright-core";
@@ -11,25 +11,43 @@ import { openSimulator } from "../../src/simulator/simulator.ts";
 import { sharedDuckDB } from "../fixtures/archive/shared-duckdb.ts";
 import { runInside } from "../fixtures/command/command-inside.ts";
 import { chromium, requires } from "../fixtures/command/requirement.ts";
-import { degenerateArchive } from "../fixtures/degenerate/degenerate-archive.ts";
-import { degeneratePages } from "../fixtures/degenerate/degenerate-runs.ts";
+import { archiveDegenerate } from "../fixtures/degenerate/degenerate-archive.ts";
+import { textOf } from "../fixtures/degenerate/page-text.ts";
 import { lookAtPage, type PageLook } from "../fixtures/report/look-at-page.ts";
+import { oddRuns } from "../fixtures/report/odd-runs.ts";
 import { quickRetry } from "../fixtures/source/quick-retry.ts";
+
+const looks: readonly PageLook[] = [
+  { width: 1120, scheme: "light" },
+  { width: 1120, scheme: "dark" },
+  { width: 820, scheme: "light" },
+  { width: 390, scheme: "light" },
+  { width: 390, scheme: "dark" },
+  { width: 703, scheme: "dark", media: "print" },
+];
 
 describe.skipIf(!requires("chromium"))("the page in a browser", () => {
   let browser: Browser;
   let folder: string;
-  let runs: string[];
 
   beforeAll(async () => {
     browser = await launcher.launch({ executablePath: chromium, args: ["--no-sandbox"] });
     folder = await mkdtemp(join(tmpdir(), "runvault-pages-"));
     const source = await openSimulator({
-      ...{ runs: 2, rows: 12_000, failed: 0, symbols: 2, accounting: "margin", edge: 10, transfers: 2 },
+      ...{
+        instances: 2,
+        runs: 3,
+        rows: 9_000,
+        failed: 0,
+        symbols: 2,
+        accounting: "margin",
+        edge: 10,
+        transfers: 2,
+      },
       cacheDir: join(folder, "worlds"),
     });
     const archive = await openArchive(join(folder, "archive"), { create: true });
-    runs = [];
+    const runs: string[] = [];
     for (const { instanceId, runIds } of await source.instances()) {
       for (const runId of runIds) {
         runs.push(`${instanceId}/${runId}`);
@@ -44,9 +62,14 @@ describe.skipIf(!requires("chromium"))("the page in a browser", () => {
         });
       }
     }
-    await report("one", runs[1]!, "--session", "bars");
-    await report("two", ...runs, "--session", "bars");
-  }, 120_000);
+    const odd: string[] = [];
+    for (const run of oddRuns) odd.push(formatRun(await archiveDegenerate(archive, run)));
+    await report("one", runs[1]!);
+    await report("two", ...runs.slice(0, 2));
+    await report("three", runs[0]!, ...odd.slice(0, 2));
+    await report("six", ...runs);
+    await report("odd", ...odd, "--no-reconcile");
+  }, 240_000);
 
   afterAll(async () => {
     await browser?.close();
@@ -58,29 +81,31 @@ describe.skipIf(!requires("chromium"))("the page in a browser", () => {
   async function report(name: string, ...args: readonly string[]): Promise<void> {
     const { status, stderr } = await runInside([
       ...["report", "--archive", join(folder, "archive"), "--out", page(name)],
-      ...args,
+      ...["--session", "bars", "--specs", join(folder, `specs-${name}`), ...args],
     ]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   }
 
-  const looks: readonly (readonly [string, PageLook])[] = [
-    ["a desktop, light", { width: 1120, scheme: "light" }],
-    ["a desktop, dark", { width: 1120, scheme: "dark" }],
-    ["a tablet, light", { width: 820, scheme: "light" }],
-    ["a phone, light", { width: 390, scheme: "light" }],
-    ["a phone, dark", { width: 390, scheme: "dark" }],
-    ["paper", { width: 703, scheme: "dark", media: "print" }],
-  ];
-
-  describe.each(["one", "two"])("of %s", (name) => {
-    test.each(looks)("has no fault on %s", async (_, look) => {
-      expect(await lookAtPage(browser, page(name), look)).toEqual([]);
-    });
+  test.each([
+    ["one run"],
+    ["two runs"],
+    ["three runs, of which two are unlike the first"],
+    ["six runs"],
+    ["odd runs that have nothing in common"],
+  ])("of %s has no fault on a desktop, a tablet, a phone and paper, light and dark", async (name) => {
+    expect(await lookAtPage(browser, page(name.split(" ")[0]!), looks)).toEqual([]);
   });
 
-  test("is printed on pages of A4", async () => {
+  test("of runs that have nothing in common names those that a chart has nothing of", async () => {
+    const html = await readFile(page("odd"), "utf8");
+    const text = textOf(html);
+    expect(text).toContain("No data of [2]");
+    expect(text.match(/\b(?:NaN|undefined|Infinity)\b/g) ?? []).toEqual([]);
+  });
+
+  test.each(["one", "six"])("of %s is printed on pages of A4", async (name) => {
     const opened = await browser.newPage();
-    await opened.goto(`file://${page("one")}`);
+    await opened.goto(`file://${page(name)}`);
     const pdf = await opened.pdf({ preferCSSPageSize: true, printBackground: true });
     await opened.close();
     const boxes = pdf.toString("latin1").match(/\/MediaBox ?\[[^\]]*\]/g) ?? [];
@@ -91,18 +116,7 @@ describe.skipIf(!requires("chromium"))("the page in a browser", () => {
     expect(boxes[0]).toMatch(/0 0 59[45][\d.]* 84[12]/);
   });
 
-  test("is below 3 MB", async () => {
-    expect((await stat(page("two"))).size).toBeLessThan(3_000_000);
-  });
-
-  test.each(degeneratePages)("has no fault of a run with $name", async (degenerate) => {
-    await using archive = await degenerateArchive(degenerate);
-    const out = join(archive.folder, "page.html");
-    const instruments = archive.instruments === null ? [] : ["--instruments", archive.instruments];
-    const args = ["--archive", archive.dir, "--out", out, ...instruments, ...(degenerate.args ?? [])];
-    const { status, stderr } = await runInside(["report", formatRun(archive.ref), ...args]);
-    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-    expect(await lookAtPage(browser, out, { width: 1120, scheme: "light" })).toEqual([]);
-    expect(await lookAtPage(browser, out, { width: 390, scheme: "dark" })).toEqual([]);
+  test("is below 3 MB, of six runs too", async () => {
+    expect((await stat(page("six"))).size).toBeLessThan(3_000_000);
   });
 });

@@ -10,7 +10,20 @@ interface Noted {
   readonly note?: string;
 }
 
-/** For `equityChart`. Of several runs, each has its own colour, and no drawdowns are shaded. */
+/**
+ * Whose figures they are. Charts are given every run of the page, also those that have nothing to draw: these are named
+ * in the caption. Of several runs each has the colour of its number, whichever of them are drawn.
+ */
+export interface OfRun {
+  /** INSTANCE/RUN. */
+  readonly name: string;
+  /** What it is called where there is no room for its name: `[1]`. */
+  readonly label: string;
+  /** From 1. */
+  readonly number: number;
+}
+
+/** For `equityChart`. Of several runs, no drawdowns are shaded. */
 export interface EquityData extends Noted {
   readonly currency: string;
   readonly runs: readonly EquityRun[];
@@ -18,8 +31,7 @@ export interface EquityData extends Noted {
   readonly drawdowns: readonly Drawdown[];
 }
 
-export interface EquityRun {
-  readonly name: string;
+export interface EquityRun extends OfRun {
   readonly times: Float64Array;
   readonly equity: Float64Array;
   /** At the same times: equity over its running maximum, less one, transfers taken off; zero or below. */
@@ -43,8 +55,7 @@ export interface ReturnsData extends Noted {
   readonly runs: readonly ReturnsRun[];
 }
 
-export interface ReturnsRun {
-  readonly name: string;
+export interface ReturnsRun extends OfRun {
   readonly returns: Float64Array;
   /** As returns, below zero; null where there is none. `level` is the share of returns below: 0.05. */
   readonly valueAtRisk: {
@@ -61,27 +72,29 @@ export interface RollingData extends Noted {
   /** How many returns a window has, and of what: `day`. */
   readonly window: number;
   readonly period: string;
-  readonly runs: readonly {
-    readonly name: string;
-    readonly times: Float64Array;
-    /** NaN where there is none. */
-    readonly sharpe: Float64Array;
-    /** A ratio per year. */
-    readonly volatility: Float64Array;
-  }[];
+  readonly runs: readonly RollingRun[];
+}
+
+export interface RollingRun extends OfRun {
+  readonly times: Float64Array;
+  /** NaN where there is none. */
+  readonly sharpe: Float64Array;
+  /** A ratio per year. */
+  readonly volatility: Float64Array;
 }
 
 /** For `exposureChart`. Steps: a value holds until the next time. */
 export interface ExposureData extends Noted {
   /** A currency, or `ratio` where values are shares of equity. */
   readonly unit: string;
-  readonly runs: readonly {
-    readonly name: string;
-    readonly times: Float64Array;
-    /** Σ |value| and Σ value of all positions. */
-    readonly gross: Float64Array;
-    readonly net: Float64Array;
-  }[];
+  readonly runs: readonly ExposureRun[];
+}
+
+export interface ExposureRun extends OfRun {
+  readonly times: Float64Array;
+  /** Σ |value| and Σ value of all positions. */
+  readonly gross: Float64Array;
+  readonly net: Float64Array;
 }
 
 /** For `excursionsChart`: net P&L of trades against how far they went wrong (MAE) and right (MFE). */
@@ -89,6 +102,10 @@ export interface ExcursionsData extends Noted {
   readonly currency: string;
   /** What one trade is: `flat`, `order`, `match`. */
   readonly grouping: string;
+  readonly runs: readonly ExcursionsRun[];
+}
+
+export interface ExcursionsRun extends OfRun {
   /** Of each trade, in the currency: `mae` zero or below, `mfe` zero or above. NaN: not known, left out. */
   readonly mae: Float64Array;
   readonly mfe: Float64Array;
@@ -100,75 +117,87 @@ export interface ProfitData extends Noted {
   readonly currency: string;
   /** `hour`: keys 0 to 23, of the exit in UTC. `weekday`: keys 1 (Monday) to 7. Absent ones are drawn as none. */
   readonly by: "symbol" | "venue" | "side" | "hour" | "weekday";
-  readonly groups: readonly {
-    readonly key: string | number;
-    readonly net: number;
-    readonly trades: number;
-  }[];
+  readonly runs: readonly (OfRun & { readonly groups: readonly ProfitGroup[] })[];
+}
+
+export interface ProfitGroup {
+  readonly key: string | number;
+  readonly net: number;
+  readonly trades: number;
 }
 
 /** For `funnelChart`: orders by their last state, which add up to those submitted. */
 export interface FunnelData extends Noted {
-  /** In the order in which they are drawn: `FILLED`, `CANCELLED`, … */
-  readonly states: readonly { readonly state: string; readonly orders: number }[];
+  readonly runs: readonly (OfRun & {
+    /** In the order in which they are drawn: `FILLED`, `CANCELLED`, … */
+    readonly states: readonly { readonly state: string; readonly orders: number }[];
+  })[];
 }
 
-/** For `slippageChart`: cost in basis points, above zero. */
+/** For `slippageChart`. */
 export interface SlippageData extends Noted {
-  readonly groups: readonly {
-    /** Of the orders: `MARKET`, `LIMIT`, or `MARKET, taker`. */
-    readonly type: string;
-    /** What it is measured against: `arrival`, `bar`, `mid`. */
-    readonly reference: string;
-    /** Null where there is no reference. */
-    readonly basisPoints: number | null;
-    readonly fills: number;
-  }[];
+  readonly runs: readonly (OfRun & { readonly groups: readonly SlippageGroup[] })[];
+}
+
+export interface SlippageGroup {
+  /** Of the orders: `MARKET`, `LIMIT`, or `MARKET, taker`. */
+  readonly type: string;
+  /** What it is measured against: `arrival`, `bar`, `mid`. */
+  readonly reference: string;
+  /** A cost above zero; null where there is no reference. */
+  readonly basisPoints: number | null;
+  readonly fills: number;
 }
 
 /** For `latencyChart`. */
 export interface LatencyData extends Noted {
-  readonly groups: readonly {
-    /** What is measured: `submit to accept`, `submit to first fill`. */
-    readonly measure: string;
-    /** Of the orders: `MARKET`. */
-    readonly type: string;
-    readonly orders: number;
-    /** Milliseconds. */
-    readonly quantiles: {
-      readonly p50: number;
-      readonly p95: number;
-      readonly p99: number;
-    };
-  }[];
+  readonly runs: readonly (OfRun & { readonly groups: readonly LatencyGroup[] })[];
+}
+
+export interface LatencyGroup {
+  /** What is measured: `submit to accept`, `submit to first fill`. */
+  readonly measure: string;
+  /** Of the orders: `MARKET`. */
+  readonly type: string;
+  readonly orders: number;
+  /** Milliseconds. */
+  readonly quantiles: {
+    readonly p50: number;
+    readonly p95: number;
+    readonly p99: number;
+  };
 }
 
 /** For `feesChart`. Currencies are kept apart. */
 export interface FeesData extends Noted {
-  readonly groups: readonly {
-    readonly venue: string;
-    readonly currency: string;
-    /** Paid, zero or above. */
-    readonly fees: number;
-    /** Received, zero or above. */
-    readonly rebates: number;
-  }[];
+  readonly runs: readonly (OfRun & { readonly groups: readonly FeesGroup[] })[];
+}
+
+export interface FeesGroup {
+  readonly venue: string;
+  readonly currency: string;
+  /** Paid, zero or above. */
+  readonly fees: number;
+  /** Received, zero or above. */
+  readonly rebates: number;
 }
 
 /** For `informationChart`: IC of factors by horizon. */
 export interface InformationData extends Noted {
-  readonly factors: readonly {
-    readonly factor: string;
-    readonly horizons: readonly {
-      /** In bars. */
-      readonly horizon: number;
-      /** Null where there is none. */
-      readonly ic: number | null;
-      /** Standard error; null where there is none. */
-      readonly error: number | null;
-      /** Of how many values or instants. */
-      readonly n: number;
-    }[];
+  readonly runs: readonly (OfRun & { readonly factors: readonly InformationFactor[] })[];
+}
+
+export interface InformationFactor {
+  readonly factor: string;
+  readonly horizons: readonly {
+    /** In bars. */
+    readonly horizon: number;
+    /** Null where there is none. */
+    readonly ic: number | null;
+    /** Standard error; null where there is none. */
+    readonly error: number | null;
+    /** Of how many values or instants. */
+    readonly n: number;
   }[];
 }
 
@@ -176,20 +205,27 @@ export interface InformationData extends Noted {
 export interface QuantilesData extends Noted {
   /** In bars. */
   readonly horizon: number;
-  readonly factors: readonly {
-    readonly factor: string;
-    readonly quantiles: readonly {
-      /** From 1, the lowest values of the factor. */
-      readonly quantile: number;
-      /** Mean forward return, a ratio; null where there is none. */
-      readonly mean: number | null;
-      readonly n: number;
-    }[];
+  readonly runs: readonly (OfRun & { readonly factors: readonly QuantilesFactor[] })[];
+}
+
+export interface QuantilesFactor {
+  readonly factor: string;
+  readonly quantiles: readonly {
+    /** From 1, the lowest values of the factor. */
+    readonly quantile: number;
+    /** Mean forward return, a ratio; null where there is none. */
+    readonly mean: number | null;
+    readonly n: number;
   }[];
 }
 
-/** For `candlesChart`: bars of one symbol with the fills among them. */
+/** For `candlesChart`: bars with the fills among them, a plot a run. */
 export interface CandlesData extends Noted {
+  readonly runs: readonly CandlesRun[];
+}
+
+/** Of one symbol. Without a bar it is not drawn. */
+export interface CandlesRun extends OfRun {
   readonly symbol: string;
   readonly bars: {
     /** Their opening, UNIX milliseconds, rising. */
@@ -211,12 +247,14 @@ export interface CandlesData extends Noted {
 
 /** For `eventsChart`. */
 export interface EventsData extends Noted {
-  readonly events: readonly {
-    /** UNIX milliseconds. */
-    readonly time: number;
-    readonly kind: string;
-    /** `INFO`, `WARNING`, `ERROR` or `CRITICAL`; others are drawn as `INFO`. */
-    readonly severity: string;
-    readonly message: string;
-  }[];
+  readonly runs: readonly (OfRun & { readonly events: readonly RunEvent[] })[];
+}
+
+export interface RunEvent {
+  /** UNIX milliseconds. */
+  readonly time: number;
+  readonly kind: string;
+  /** `INFO`, `WARNING`, `ERROR` or `CRITICAL`; others are drawn as `INFO`. */
+  readonly severity: string;
+  readonly message: string;
 }

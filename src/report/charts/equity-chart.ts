@@ -2,13 +2,14 @@ import type { Chart, NoChart } from "./chart.ts";
 import type { Drawdown, EquityData, EquityRun } from "./chart-data.ts";
 import { type Drawing, drawChart, plotWidth } from "./drawing/draw-chart.ts";
 import { timeEncoding, valueEncoding } from "./drawing/encodings.ts";
-import { type Frame, runStroke } from "./drawing/frame.ts";
+import type { Frame } from "./drawing/frame.ts";
 import { hoverBands, type Reading } from "./drawing/hover-bands.ts";
 import type { Layer } from "./drawing/layer.ts";
 import { legend } from "./drawing/legend.ts";
 import { lineRows, linesSpan } from "./drawing/lines.ts";
 import { amountText, durationText, orDash, percentText, timeText } from "./drawing/number-text.ts";
 import { indexAt, readingTimes, rowsNote } from "./drawing/readings.ts";
+import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
 import { textWidth } from "./drawing/text-width.ts";
 import { type TimeAxis, timeAxis } from "./drawing/time-axis.ts";
 import { extentOf, logAxis, valueAxis } from "./drawing/value-axis.ts";
@@ -19,15 +20,17 @@ const shadedDrawdowns = 5;
 
 /** Equity, and beneath it on the same axis of time the drawdown. */
 export async function equityChart(data: EquityData): Promise<Chart | NoChart> {
+  const isOne = data.runs.length === 1;
   const runs = data.runs.filter(({ times }) => times.length > 0);
   if (runs.length === 0) return { id, title, reason: "no equity points" };
   const isLog = runs.some(grewTenfold) && runs.every(({ equity }) => extentOf(equity)[0] > 0);
-  const shaded = runs.length === 1 ? data.drawdowns.filter(isKnown).slice(0, shadedDrawdowns) : [];
-  const readings = readingsOf(runs, data.currency);
+  const shaded = isOne ? data.drawdowns.filter(isKnown).slice(0, shadedDrawdowns) : [];
+  const readings = readingsOf(runs, data.currency, isOne);
   const points = runs.reduce((sum, { times }) => sum + times.length, 0);
   const sentences = [
     `Equity in ${data.currency}${isLog ? ", on a logarithmic scale" : ""}; beneath it the drawdown from the highest point so far.`,
     shaded.length === 0 ? "" : shadeSentence(shaded.length),
+    noDataSentence(data.runs, runs),
     data.note ?? "",
   ];
   return await drawChart({
@@ -38,26 +41,27 @@ export async function equityChart(data: EquityData): Promise<Chart | NoChart> {
     numbers: {
       columns: [
         "Time (UTC)",
-        ...runs.flatMap(({ name }) => {
-          const prefix = runs.length === 1 ? "" : `${name}: `;
+        ...runs.flatMap((run) => {
+          const prefix = runPrefix(run, isOne);
           return [`${prefix}Equity, ${data.currency}`, `${prefix}Drawdown`];
         }),
       ],
       rows: readings.map(({ time, cells }) => [timeText(time), ...cells]),
       note: rowsNote(readings.length, points, "points"),
     },
-    draw: (frame) => draw(frame, { runs, shaded, readings, isLog }),
+    draw: (frame) => draw(frame, { runs, isOne, shaded, readings, isLog }),
   });
 }
 
 interface Drawn {
   readonly runs: readonly EquityRun[];
+  readonly isOne: boolean;
   readonly shaded: readonly Drawdown[];
   readonly readings: readonly (Reading & { readonly cells: readonly string[] })[];
   readonly isLog: boolean;
 }
 
-function draw(frame: Frame, { runs, shaded, readings, isLog }: Drawn): Drawing {
+function draw(frame: Frame, { runs, isOne, shaded, readings, isLog }: Drawn): Drawing {
   const { fontSize, isNarrow, paint } = frame;
   const heights = isNarrow ? [190, 76] : [290, 104];
   const equityValues = runs.flatMap(({ equity }) => extentOf(equity));
@@ -77,9 +81,7 @@ function draw(frame: Frame, { runs, shaded, readings, isLog }: Drawn): Drawing {
 
   const upper = { x: timeEncoding(time, "t", frame, false), y: valueEncoding(equity, "v", frame) };
   const lower = { x: timeEncoding(time, "t", frame), y: valueEncoding(drawdown, "v", frame) };
-  const strokes = runs.map((_, run) =>
-    runs.length === 1 ? { colour: "accent" as const, dash: [] } : runStroke(run),
-  );
+  const strokes = runs.map((run) => runLook(run, isOne));
   const line = (run: EquityRun, values: Float64Array, encoding: typeof upper, index: number): Layer => ({
     data: { values: lineRows(run.times, values, { from, to, columns: width }) },
     mark: {
@@ -95,28 +97,21 @@ function draw(frame: Frame, { runs, shaded, readings, isLog }: Drawn): Drawing {
     },
     encoding,
   });
-  const names = legend(
-    runs.length === 1
-      ? []
-      : runs.map(({ name }, run) => ({ label: name, shape: "line" as const, ...strokes[run]! })),
-    frame,
-    width,
-  );
-  const under: Layer[] =
-    runs.length > 1
-      ? runs.map((run, index) => line(run, run.drawdown, lower, index))
-      : [
-          {
-            data: { values: lineRows(runs[0]!.times, runs[0]!.drawdown, { from, to, columns: width }) },
-            mark: {
-              type: "area",
-              fill: paint("loss"),
-              fillOpacity: 0.16,
-              line: { stroke: paint("loss"), strokeWidth: 1 },
-            },
-            encoding: { ...lower, y2: { datum: 0 } },
+  const names = legend(runEntries(runs, isOne, frame, "line"), frame, width);
+  const under: Layer[] = !isOne
+    ? runs.map((run, index) => line(run, run.drawdown, lower, index))
+    : [
+        {
+          data: { values: lineRows(runs[0]!.times, runs[0]!.drawdown, { from, to, columns: width }) },
+          mark: {
+            type: "area",
+            fill: paint("loss"),
+            fillOpacity: 0.16,
+            line: { stroke: paint("loss"), strokeWidth: 1 },
           },
-        ];
+          encoding: { ...lower, y2: { datum: 0 } },
+        },
+      ];
   return {
     left,
     right,
@@ -206,15 +201,16 @@ function drawdownText({ peak, trough, recovery, depth }: Drawdown, index: number
   return `Drawdown ${index + 1}: ${percentText(depth)}, from ${timeText(peak)}, trough ${timeText(trough)}, ${end}${length}`;
 }
 
-function readingsOf(runs: readonly EquityRun[], currency: string): Drawn["readings"] {
+function readingsOf(runs: readonly EquityRun[], currency: string, isOne: boolean): Drawn["readings"] {
   return readingTimes(runs).map((time) => {
     const cells: string[] = [];
-    const parts = runs.map(({ name, times, equity, drawdown }) => {
+    const parts = runs.map((run) => {
+      const { times, equity, drawdown } = run;
       const index = indexAt(times, time);
       const money = orDash(equity[index] ?? null, amountText);
       const down = orDash(drawdown[index] ?? null, percentText);
       cells.push(money, down);
-      return `${runs.length === 1 ? "" : `${name}: `}${money} ${currency}, drawdown ${down}`;
+      return `${runPrefix(run, isOne)}${money} ${currency}, drawdown ${down}`;
     });
     return { time, cells, text: [timeText(time), ...parts].join("\n") };
   });

@@ -1,5 +1,5 @@
 import type { Chart, NoChart } from "./chart.ts";
-import type { EventsData } from "./chart-data.ts";
+import type { EventsData, OfRun, RunEvent } from "./chart-data.ts";
 import { type Drawing, drawChart, plotWidth } from "./drawing/draw-chart.ts";
 import { pixels, timeEncoding } from "./drawing/encodings.ts";
 import type { Colour, Frame } from "./drawing/frame.ts";
@@ -7,15 +7,19 @@ import type { Layer } from "./drawing/layer.ts";
 import { legend } from "./drawing/legend.ts";
 import { countOf, timeText } from "./drawing/number-text.ts";
 import { firstRows } from "./drawing/readings.ts";
+import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
 import { textWidth, textWithin } from "./drawing/text-width.ts";
 import { timeAxis } from "./drawing/time-axis.ts";
+import { extentOf } from "./drawing/value-axis.ts";
 
-type Event = EventsData["events"][number];
+type Run = OfRun & { readonly events: readonly RunEvent[] };
 
 const id = "events";
 const title = "Events";
-/** So many kinds have a row of their own; the rest share the last. */
-const mostKinds = 15;
+/** So many kinds have a row of their own; the rest share the last. Of several runs fewer, as each has a lane for every run. */
+const mostKinds = { ofOne: 15, ofSeveral: 8 };
+/** On one drawing. */
+const mostMarks = 2600;
 
 const severities = ["INFO", "WARNING", "ERROR"] as const;
 type Severity = (typeof severities)[number];
@@ -28,75 +32,121 @@ const looks: Record<Severity, { shape: "circle" | "diamond" | "triangle-up"; col
     ERROR: { shape: "triangle-up", colour: "loss", size: 64 },
   };
 
-/** Events over time, a row a kind. */
+/** Events over time, a row a kind; of several runs each has a lane of every row. */
 export async function eventsChart(data: EventsData): Promise<Chart | NoChart> {
-  const events = data.events.filter(({ time }) => Number.isFinite(time)).toSorted((a, b) => a.time - b.time);
-  if (events.length === 0) return { id, title, reason: "no events" };
-  const rows = kindRows(events);
-  const counted = rows.map(({ label, events: own }) => `${label}: ${own.length}`);
+  const isOne = data.runs.length === 1;
+  const runs = data.runs
+    .map(({ events, ...run }) => ({
+      ...run,
+      events: events.filter(({ time }) => Number.isFinite(time)).toSorted((a, b) => a.time - b.time),
+    }))
+    .filter(({ events }) => events.length > 0);
+  if (runs.length === 0) return { id, title, reason: "no events" };
+  const all = runs.flatMap((run) => run.events.map((event) => ({ run, event })));
+  const rows = kindRows(runs, isOne);
+  const [from, to] = extentOf(all.map(({ event }) => event.time));
+  const counted = rows.map(({ label, events }) => {
+    return `${label}: ${runs.map((run, index) => `${runPrefix(run, isOne)}${events[index]!.length}`).join(", ")}`;
+  });
   return await drawChart({
     id,
     title,
     caption: [
-      `${countOf(events.length, "event")}; those of a kind that lie within a few pixels are one mark, as grave as the gravest.`,
+      `${countOf(all.length, "event")}; those of a kind that lie within a few pixels are one mark, as grave as the gravest.`,
+      noDataSentence(data.runs, runs),
       data.note ?? "",
     ]
       .filter(Boolean)
       .join(" "),
-    label: `Events over time, ${timeText(events[0]!.time)} to ${timeText(events.at(-1)!.time)} UTC. ${counted.join("; ")}.`,
+    label: `Events over time, ${timeText(from)} to ${timeText(to)} UTC. ${counted.join("; ")}.`,
     numbers: {
-      columns: ["Time (UTC)", "Kind", "Severity", "Message"],
+      columns: ["Time (UTC)", ...(isOne ? [] : ["Run"]), "Kind", "Severity", "Message"],
       ...firstRows(
-        events.map(({ time, kind, severity, message }) => [timeText(time), kind, severity, message]),
+        all
+          .toSorted((a, b) => a.event.time - b.event.time)
+          .map(({ run, event: { time, kind, severity, message } }) => [
+            timeText(time),
+            ...(isOne ? [] : [run.label]),
+            ...[kind, severity, message],
+          ]),
         "events",
       ),
     },
-    draw: (frame) => draw(frame, events, rows),
+    draw: (frame) => draw(frame, { runs, rows, isOne, from, to }),
   });
 }
 
 interface KindRow {
   readonly label: string;
-  readonly events: readonly Event[];
+  /** Of each run, in the order of time. */
+  readonly events: readonly (readonly RunEvent[])[];
 }
 
-function kindRows(events: readonly Event[]): KindRow[] {
-  const kinds = [...Map.groupBy(events, ({ kind }) => kind)].map(([label, own]) => ({ label, events: own }));
-  if (kinds.length <= mostKinds) return kinds;
-  const frequent = kinds.toSorted((a, b) => b.events.length - a.events.length).slice(0, mostKinds - 1);
-  const rest = kinds.filter((kind) => !frequent.includes(kind));
+function kindRows(runs: readonly Run[], isOne: boolean): readonly KindRow[] {
+  const most = isOne ? mostKinds.ofOne : mostKinds.ofSeveral;
+  const kinds = [...new Set(runs.flatMap(({ events }) => events.map(({ kind }) => kind)))];
+  const byKind = runs.map(({ events }) => Map.groupBy(events, ({ kind }) => kind));
+  const rows = kinds.map((label) => ({ label, events: byKind.map((own) => own.get(label) ?? []) }));
+  if (rows.length <= most) return rows;
+  const count = ({ events }: KindRow) => events.reduce((sum, { length }) => sum + length, 0);
+  const frequent = rows.toSorted((a, b) => count(b) - count(a)).slice(0, most - 1);
+  const rest = rows.filter((row) => !frequent.includes(row));
   return [
-    ...kinds.filter((kind) => frequent.includes(kind)),
+    ...rows.filter((row) => frequent.includes(row)),
     {
       label: `${rest.length} other kinds`,
-      events: rest.flatMap((kind) => kind.events).sort((a, b) => a.time - b.time),
+      events: runs.map((_, index) =>
+        rest.flatMap(({ events }) => events[index]!).sort((a, b) => a.time - b.time),
+      ),
     },
   ];
 }
 
-function draw(frame: Frame, events: readonly Event[], rows: readonly KindRow[]): Drawing {
+interface Drawn {
+  readonly runs: readonly Run[];
+  readonly rows: readonly KindRow[];
+  readonly isOne: boolean;
+  readonly from: number;
+  readonly to: number;
+}
+
+function draw(frame: Frame, { runs, rows, isOne, from, to }: Drawn): Drawing {
   const { fontSize, isNarrow, paint } = frame;
-  const rowHeight = isNarrow ? 24 : 26;
+  const laneHeight = isOne ? (isNarrow ? 24 : 26) : 11;
+  const rowHeight = isOne ? laneHeight : Math.max(fontSize + 8, laneHeight * runs.length + 8);
   const labelRoom = isNarrow ? 110 : 220;
   const labels = rows.map(({ label }) => textWithin(label, fontSize, labelRoom));
   const left = Math.max(40, ...labels.map((label) => textWidth(label, fontSize))) + 14;
   const right = isNarrow ? 14 : 20;
   const width = plotWidth(frame, { left, right });
-  const time = timeAxis(events[0]!.time, events.at(-1)!.time, { width, fontSize, overhang: [10, right] });
+  const time = timeAxis(from, to, { width, fontSize, overhang: [10, right] });
   const [start, end] = time.domain;
-  const marks = rows.flatMap((row, index) =>
-    together(row.events, start, (end - start) / (width / 5)).map((own) => ({
-      ...markOf(own),
-      middle: (index + 0.5) * rowHeight,
-    })),
+  const cellPx = Math.max(5, (width * rows.length * runs.length) / mostMarks);
+  const laneAt = (row: number, lane: number) =>
+    (row + 0.5) * rowHeight + (lane - (runs.length - 1) / 2) * laneHeight;
+  const marks = rows.flatMap(({ events }, row) =>
+    events.flatMap((own, lane) =>
+      together(own, start, ((end - start) / width) * cellPx).map((near) => {
+        const mark = markOf(near);
+        return {
+          ...mark,
+          text: `${runPrefix(runs[lane]!, isOne)}${mark.text}`,
+          lane,
+          middle: laneAt(row, lane),
+        };
+      }),
+    ),
   );
   const found = severities.filter((severity) => marks.some((mark) => mark.severity === severity));
   const names = legend(
-    found.map((severity) => ({
-      label: severity.charAt(0) + severity.slice(1).toLowerCase(),
-      shape: looks[severity].shape,
-      colour: looks[severity].colour,
-    })),
+    [
+      ...runEntries(runs, isOne, frame),
+      ...found.map((severity) => ({
+        label: severity.charAt(0) + severity.slice(1).toLowerCase(),
+        shape: looks[severity].shape,
+        colour: isOne ? looks[severity].colour : ("ink" as const),
+      })),
+    ],
     frame,
     width,
   );
@@ -111,29 +161,32 @@ function draw(frame: Frame, events: readonly Event[], rows: readonly KindRow[]):
         above: names.height,
         layers: [
           {
-            data: { values: rows.map((_, index) => ({ middle: (index + 0.5) * rowHeight })) },
+            // through the lane of the only run, else between the rows
+            data: { values: rows.map((_, row) => ({ middle: (row + (isOne ? 0.5 : 1)) * rowHeight })) },
             mark: { type: "rule", stroke: paint("line"), strokeWidth: 1 },
             encoding: { y: pixels("middle") },
           },
           {
-            data: { values: labels.map((text, index) => ({ text, middle: (index + 0.5) * rowHeight })) },
+            data: { values: labels.map((text, row) => ({ text, middle: (row + 0.5) * rowHeight })) },
             mark: { type: "text", align: "right", baseline: "middle", fill: paint("ink") },
             encoding: { x: { value: -12 }, y: pixels("middle"), text: { field: "text", type: "nominal" } },
           },
-          ...found.map(
-            (severity): Layer => ({
-              data: { values: marks.filter((mark) => mark.severity === severity) },
-              mark: {
-                type: "point",
-                aria: true,
-                filled: true,
-                shape: looks[severity].shape,
-                fill: paint(looks[severity].colour),
-                size: looks[severity].size,
-                opacity: 1,
-              },
-              encoding: { x, y: pixels("middle"), description: { field: "text", type: "nominal" } },
-            }),
+          ...found.flatMap((severity) =>
+            runs.map(
+              (run, lane): Layer => ({
+                data: { values: marks.filter((mark) => mark.severity === severity && mark.lane === lane) },
+                mark: {
+                  type: "point",
+                  aria: true,
+                  filled: true,
+                  shape: looks[severity].shape,
+                  fill: paint(isOne ? looks[severity].colour : runLook(run, isOne).colour),
+                  size: looks[severity].size,
+                  opacity: 1,
+                },
+                encoding: { x, y: pixels("middle"), description: { field: "text", type: "nominal" } },
+              }),
+            ),
           ),
           ...names.layers,
         ],
@@ -143,11 +196,11 @@ function draw(frame: Frame, events: readonly Event[], rows: readonly KindRow[]):
 }
 
 /** Events that lie within a cell of time, which is as wide as a mark. */
-function together(events: readonly Event[], start: number, cellMs: number): Event[][] {
+function together(events: readonly RunEvent[], start: number, cellMs: number): RunEvent[][] {
   return [...Map.groupBy(events, ({ time }) => Math.floor((time - start) / cellMs)).values()];
 }
 
-function markOf(events: readonly Event[]): { t: number; severity: Severity; text: string } {
+function markOf(events: readonly RunEvent[]): { t: number; severity: Severity; text: string } {
   const gravest = events.reduce((worst, event) => (rank(event) > rank(worst) ? event : worst), events[0]!);
   const more = events.length > 1 ? `\nand ${countOf(events.length - 1, "more event")}` : "";
   const { time, kind, severity, message } = gravest;
@@ -158,7 +211,7 @@ function markOf(events: readonly Event[]): { t: number; severity: Severity; text
   };
 }
 
-function rank({ severity }: Event): number {
+function rank({ severity }: RunEvent): number {
   const upper = severity.toUpperCase();
   if (upper.startsWith("ERR") || upper === "CRITICAL" || upper === "FATAL") return 2;
   return upper.startsWith("WARN") ? 1 : 0;

@@ -7,7 +7,8 @@ import { innerExtent } from "./drawing/inner-extent.ts";
 import type { Layer } from "./drawing/layer.ts";
 import { legend } from "./drawing/legend.ts";
 import { amountText, countOf, countText, numberText } from "./drawing/number-text.ts";
-import { type ScatterCell, scatterCells } from "./drawing/scatter-cells.ts";
+import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
+import { type ScatterCell, type ScatterCells, scatterCells } from "./drawing/scatter-cells.ts";
 import { textWithin } from "./drawing/text-width.ts";
 import { extentOf, spacedAxis, type ValueAxis, valueAxis } from "./drawing/value-axis.ts";
 
@@ -16,68 +17,107 @@ const title = "Net P&L against excursions";
 /** More trades than these are counted in cells: each is drawn twice. */
 const mostSingle = 1000;
 
+/** Marks of one of the two plots, of all runs. */
+const mostMarks = 1200;
+
 /** What trades made in the end against how far they had gone wrong before (MAE), and how far right (MFE). */
 export async function excursionsChart(data: ExcursionsData): Promise<Chart | NoChart> {
   const { currency, grouping } = data;
-  const known = Array.from(data.net.keys()).filter((index) =>
-    [data.net, data.mae, data.mfe].every((values) => Number.isFinite(values[index])),
-  );
-  if (known.length === 0) return { id, title, reason: "no closed trades with excursions" };
-  const [net, mae, mfe] = [data.net, data.mae, data.mfe].map((values) =>
-    Float64Array.from(known, (index) => values[index]!),
-  ) as [Float64Array, Float64Array, Float64Array];
-  const trades: Trades = { net, mae, mfe, currency, isBinned: known.length > mostSingle };
-  const left = data.net.length - known.length;
+  const isOne = data.runs.length === 1;
+  const runs = data.runs.map(knownOf).filter(({ net }) => net.length > 0);
+  if (runs.length === 0) return { id, title, reason: "no closed trades with excursions" };
+  const count = runs.reduce((sum, { net }) => sum + net.length, 0);
+  const trades: Trades = { runs, isOne, currency, isBinned: count > mostSingle };
+  const left = data.runs.reduce((sum, { net }) => sum + net.length, 0) - count;
   const beyond = beyondAxes(trades);
   return await drawChart({
     id,
     title,
     caption: [
-      `${countOf(known.length, "trade")} (${grouping}), in ${currency}, against the maximum adverse excursion (MAE) and the maximum favourable one (MFE).`,
-      trades.isBinned ? "Counted in cells, darker is more; a trade alone in its cell is a dot." : "",
+      `${countOf(count, "trade")} (${grouping}), in ${currency}, against the maximum adverse excursion (MAE) and the maximum favourable one (MFE).`,
+      trades.isBinned ? binned(isOne) : "",
       beyond > 0 ? `${countOf(beyond, "trade")} beyond the axes, drawn at their edge.` : "",
       left > 0 ? `${countOf(left, "trade")} without excursions left out.` : "",
+      noDataSentence(data.runs, runs),
       data.note ?? "",
     ]
       .filter(Boolean)
       .join(" "),
-    label: `Scatter of ${countOf(known.length, "trade")}: net P&L from ${amountText(extentOf(net)[0])} to ${amountText(extentOf(net)[1])} ${currency}, deepest MAE ${amountText(extentOf(mae)[0])}, highest MFE ${amountText(extentOf(mfe)[1])}.`,
+    label: `Scatter of trades: ${runs.map((run) => `${runPrefix(run, isOne)}${countOf(run.net.length, "trade")}, net P&L from ${amountText(extentOf(run.net)[0])} to ${amountText(extentOf(run.net)[1])} ${currency}, deepest MAE ${amountText(extentOf(run.mae)[0])}, highest MFE ${amountText(extentOf(run.mfe)[1])}`).join("; ")}.`,
     numbers: {
-      columns: [`MAE, ${currency}`, "Trades", "Winners", `Net P&L, ${currency}`],
-      rows: tenths(trades),
-      note: known.length > 10 ? "Trades in tenths, by their MAE." : "",
+      columns: [...(isOne ? [] : ["Run"]), `MAE, ${currency}`, "Trades", "Winners", `Net P&L, ${currency}`],
+      rows: runs.flatMap((run) => tenths(run).map((row) => (isOne ? row : [run.label, ...row]))),
+      note: runs.some(({ net }) => net.length > 10) ? "Trades in tenths, by their MAE." : "",
     },
     draw: (frame) => draw(frame, trades),
   });
 }
 
+function binned(isOne: boolean): string {
+  return isOne
+    ? "Counted in cells, darker is more; a trade alone in its cell is a dot."
+    : "Counted in cells, of each run for itself: a larger mark is more trades.";
+}
+
+type Run = ExcursionsData["runs"][number];
+
+/** Those of its trades of which all three are known. */
+function knownOf({ net, mae, mfe, ...run }: Run): Run {
+  const known = Array.from(net.keys()).filter((index) =>
+    [net, mae, mfe].every((values) => Number.isFinite(values[index])),
+  );
+  const of = (values: Float64Array) => Float64Array.from(known, (index) => values[index]!);
+  return { ...run, net: of(net), mae: of(mae), mfe: of(mfe) };
+}
+
 interface Trades {
-  readonly net: Float64Array;
-  readonly mae: Float64Array;
-  readonly mfe: Float64Array;
+  readonly runs: readonly Run[];
+  readonly isOne: boolean;
   readonly currency: string;
   readonly isBinned: boolean;
+}
+
+/** One of their numbers, of all runs together. */
+function joined({ runs }: Trades, of: "net" | "mae" | "mfe"): Float64Array {
+  const all = new Float64Array(runs.reduce((sum, run) => sum + run[of].length, 0));
+  let place = 0;
+  for (const run of runs) {
+    all.set(run[of], place);
+    place += run[of].length;
+  }
+  return all;
 }
 
 function draw(frame: Frame, trades: Trades): Drawing {
   const { fontSize, isNarrow } = frame;
   const { currency } = trades;
   const ticks = isNarrow ? 4 : 6;
-  const y = valueAxis([0, ...innerExtent(trades.net)], { fontSize, ticks });
-  const adverse = valueAxis([0, ...innerExtent(trades.mae)], { fontSize, ticks: isNarrow ? 3 : 5 });
-  const favourable = valueAxis([0, ...innerExtent(trades.mfe)], { fontSize, ticks: isNarrow ? 3 : 5 });
+  const y = valueAxis([0, ...innerExtent(joined(trades, "net"))], { fontSize, ticks });
+  const adverse = valueAxis([0, ...innerExtent(joined(trades, "mae"))], {
+    fontSize,
+    ticks: isNarrow ? 3 : 5,
+  });
+  const favourable = valueAxis([0, ...innerExtent(joined(trades, "mfe"))], {
+    fontSize,
+    ticks: isNarrow ? 3 : 5,
+  });
   const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
   const right = Math.max(16, Math.ceil(favourable.labelWidth / 2) + 2);
   const between = isNarrow ? fontSize * 2 + 26 : 44;
   const width = plotWidth(frame, { left, right, between: isNarrow ? 0 : between }, isNarrow ? 1 : 2);
   const height = isNarrow ? 170 : 300;
-  const panel = (x: ValueAxis, values: Float64Array, name: string, isFirst: boolean) => {
+  const panel = (x: ValueAxis, of: "mae" | "mfe", isFirst: boolean) => {
+    const name = of.toUpperCase();
     const above = legend(
       isFirst
         ? [
             { label: `Net P&L, ${currency}`, shape: "none", colour: "ink" },
-            { label: "Gain", shape: "circle", colour: "gain" },
-            { label: "Loss", shape: "diamond", colour: "loss" },
+            ...(trades.isOne
+              ? [
+                  { label: "Gain", shape: "circle" as const, colour: "gain" as const },
+                  { label: "Loss", shape: "diamond" as const, colour: "loss" as const },
+                ]
+              : runEntries(trades.runs, trades.isOne, frame, "own")),
           ]
         : [],
       frame,
@@ -93,7 +133,10 @@ function draw(frame: Frame, trades: Trades): Drawing {
       height,
       above: above.height,
       layers: [
-        ...marks(trades, values, name, { x, y }, { across, up: aside }, { width, height }, frame),
+        ...(trades.isOne ? marksOfOne : marksOfSeveral)(trades, of, { x, y }, { across, up: aside }, frame, {
+          width,
+          height,
+        }),
         ...above.layers,
       ],
     };
@@ -104,20 +147,32 @@ function draw(frame: Frame, trades: Trades): Drawing {
     bottom: fontSize * 2 + 26,
     between,
     isSideBySide: !isNarrow,
-    panels: [panel(adverse, trades.mae, "MAE", true), panel(favourable, trades.mfe, "MFE", false)],
+    panels: [panel(adverse, "mae", true), panel(favourable, "mfe", false)],
   };
 }
 
-function marks(
-  { net, isBinned }: Trades,
-  values: Float64Array,
-  name: string,
-  axes: { readonly x: ValueAxis; readonly y: ValueAxis },
-  encoding: { across: ReturnType<typeof positionEncoding>; up: ReturnType<typeof valueEncoding> },
-  size: { readonly width: number; readonly height: number },
+interface Axes {
+  readonly x: ValueAxis;
+  readonly y: ValueAxis;
+}
+
+interface Encodings {
+  readonly across: ReturnType<typeof positionEncoding>;
+  readonly up: ReturnType<typeof valueEncoding>;
+}
+
+/** Of one run gains and losses have their colours. */
+function marksOfOne(
+  { runs, isBinned }: Trades,
+  of: "mae" | "mfe",
+  axes: Axes,
+  encoding: Encodings,
   frame: Frame,
+  size: { readonly width: number; readonly height: number },
 ): Layer[] {
   const { paint, isNarrow } = frame;
+  const { net, [of]: values } = runs[0]!;
+  const name = of.toUpperCase();
   const cells = isBinned
     ? scatterCells(values, net, {
         x: axes.x.domain,
@@ -185,6 +240,73 @@ function marks(
   ];
 }
 
+/** Of several runs each has its colour and its shape, and where there are many trades the area of a mark is how many. */
+function marksOfSeveral(
+  { runs, isOne, isBinned }: Trades,
+  of: "mae" | "mfe",
+  axes: Axes,
+  encoding: Encodings,
+  frame: Frame,
+): Layer[] {
+  const name = of.toUpperCase();
+  const cells = isBinned ? cellsOf(runs, of, axes, frame) : [];
+  const most = Math.max(2, ...cells.flatMap(({ crowded }) => crowded.map(({ count }) => count)));
+  const [left, right] = axes.x.domain;
+  return runs.flatMap((run, index): Layer[] => {
+    const { net, [of]: values } = run;
+    const { crowded, single } = cells[index] ?? { crowded: [], single: net.keys() };
+    // runs that share a cell stand beside each other in it
+    const aside = (index + 0.5) / runs.length;
+    const points = [
+      ...crowded.map(({ x, y, count }) => ({
+        x: x[0] + (x[1] - x[0]) * aside,
+        y: (y[0] + y[1]) / 2,
+        area: 14 + 130 * (Math.log(count) / Math.log(most)),
+        text: `${runPrefix(run, isOne)}${countOf(count, "trade")}: net ${amountText(y[0])} to ${amountText(y[1])}, ${name} ${amountText(x[0])} to ${amountText(x[1])}`,
+      })),
+      ...Array.from(single, (at) => ({
+        x: within(values[at]!, axes.x.domain),
+        y: within(net[at]!, axes.y.domain),
+        area: isBinned ? 14 : 30,
+        text: `${runPrefix(run, isOne)}net ${amountText(net[at]!)}, ${name} ${amountText(values[at]!)}`,
+      })),
+    ].filter(({ x }) => x >= left && x <= right);
+    const { colour, shape } = runLook(run, isOne);
+    return [
+      {
+        data: { values: points },
+        mark: {
+          ...{ type: "point", aria: true, shape, filled: true, fill: frame.paint(colour) },
+          ...{ fillOpacity: 0.6, opacity: 1 },
+        },
+        encoding: {
+          x: encoding.across,
+          y: encoding.up,
+          size: { field: "area", type: "quantitative", scale: null, legend: null },
+          description: { field: "text", type: "nominal" },
+        },
+      },
+    ];
+  });
+}
+
+/** The cells of each run, on one grid: the finest of those by which all runs have few enough marks. */
+function cellsOf(
+  runs: readonly Run[],
+  of: "mae" | "mfe",
+  { x, y }: Axes,
+  { isNarrow }: Frame,
+): readonly ScatterCells[] {
+  for (let share = 1; ; share *= 0.8) {
+    const columns = Math.max(1, Math.round((isNarrow ? 20 : 36) * share));
+    const rows = Math.max(1, Math.round((isNarrow ? 14 : 24) * share));
+    const grid = { x: x.domain, y: y.domain, columns, rows };
+    const cells = runs.map((run) => scatterCells(run[of], run.net, grid));
+    const marks = cells.reduce((sum, { crowded, single }) => sum + crowded.length + single.length, 0);
+    if (marks <= mostMarks || columns * rows === 1) return cells;
+  }
+}
+
 function colourOf(net: number): Colour {
   return net < 0 ? "loss" : "gain";
 }
@@ -199,16 +321,19 @@ function within(value: number, [low, high]: readonly [number, number]): number {
   return Math.min(high, Math.max(low, value));
 }
 
-function beyondAxes({ net, mae, mfe }: Trades): number {
-  const extents = [net, mae, mfe].map((values) => [values, ...innerExtent(values)] as const);
-  return net.reduce((count, _, index) => {
+function beyondAxes(trades: Trades): number {
+  const extents = (["net", "mae", "mfe"] as const).map((of) => {
+    const values = joined(trades, of);
+    return [values, ...innerExtent(values)] as const;
+  });
+  return extents[0]![0].reduce((count, _, index) => {
     const isBeyond = extents.some(([values, low, high]) => values[index]! < low || values[index]! > high);
     return count + (isBeyond ? 1 : 0);
   }, 0);
 }
 
 /** Trades in ten parts as large as each other, the deepest MAE first. */
-function tenths({ net, mae }: Trades): string[][] {
+function tenths({ net, mae }: Run): string[][] {
   const order = Array.from(mae.keys()).sort((a, b) => mae[a]! - mae[b]! || a - b);
   const parts = Math.min(10, order.length);
   return Array.from({ length: parts }, (_, part) => {

@@ -1,10 +1,11 @@
 import type { Chart, NoChart } from "./chart.ts";
 import type { ExposureData } from "./chart-data.ts";
 import { drawChart } from "./drawing/draw-chart.ts";
-import { runStroke } from "./drawing/frame.ts";
+import type { Frame } from "./drawing/frame.ts";
 import { type LinePanel, linePanels } from "./drawing/line-panels.ts";
 import { amountText, orDash, percentText, timeText } from "./drawing/number-text.ts";
 import { indexAt, readingTimes, rowsNote } from "./drawing/readings.ts";
+import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
 
 const id = "exposure";
 const title = "Exposure";
@@ -13,34 +14,38 @@ const title = "Exposure";
 export async function exposureChart(data: ExposureData): Promise<Chart | NoChart> {
   const runs = data.runs.filter(({ gross, net }) => gross.some(Number.isFinite) || net.some(Number.isFinite));
   if (runs.length === 0) return { id, title, reason: "no positions" };
-  const isOne = runs.length === 1;
+  const isOne = data.runs.length === 1;
   const isRatio = data.unit === "ratio";
   const unit = isRatio ? "percent" : "number";
   const text = isRatio ? percentText : amountText;
   const what = isRatio ? "as a share of equity" : `in ${data.unit}`;
   const readings = readingTimes(runs).map((time) => {
     const cells: string[] = [];
-    const parts = runs.map(({ name, times, gross, net }) => {
+    const parts = runs.map((run) => {
+      const { times, gross, net } = run;
       const index = indexAt(times, time);
       const [all, rest] = [orDash(gross[index] ?? null, text), orDash(net[index] ?? null, text)];
       cells.push(all, rest);
-      return `${isOne ? "" : `${name}: `}gross ${all}, net ${rest}`;
+      return `${runPrefix(run, isOne)}gross ${all}, net ${rest}`;
     });
     return { time, cells, text: [timeText(time), ...parts].join("\n") };
   });
   const lines = (of: "gross" | "net") =>
-    runs.map(({ name, times, ...values }, run) => ({
-      name,
-      times,
-      values: values[of],
-      isStep: true,
-      ...runStroke(run),
+    runs.map((run) => ({
+      ...{ name: "", times: run.times, values: run[of], isStep: true },
+      ...runLook(run, isOne),
     }));
-  const panels = (): LinePanel[] => {
+  const panels = (frame: Frame): LinePanel[] => {
     if (!isOne) {
       return [
-        { heading: "Gross", unit, hasZero: true, hasLegend: true, lines: lines("gross") },
-        { heading: "Net", unit, hasZero: true, hasLegend: false, lines: lines("net") },
+        {
+          heading: "Gross",
+          unit,
+          hasZero: true,
+          names: runEntries(runs, isOne, frame, "line"),
+          lines: lines("gross"),
+        },
+        { heading: "Net", unit, hasZero: true, lines: lines("net") },
       ];
     }
     const [{ times, gross, net }] = runs as [(typeof runs)[0]];
@@ -50,7 +55,7 @@ export async function exposureChart(data: ExposureData): Promise<Chart | NoChart
         heading: isRatio ? "Share of equity" : data.unit,
         unit,
         hasZero: true,
-        hasLegend: true,
+        names: "lines",
         lines: [
           { ...line, name: "Gross", values: gross, colour: "muted", isArea: true },
           { ...line, name: "Net", values: net, colour: "accent" },
@@ -63,6 +68,7 @@ export async function exposureChart(data: ExposureData): Promise<Chart | NoChart
     title,
     caption: [
       `Value of the positions ${what}: gross is long and short added, net is long less short.`,
+      noDataSentence(data.runs, runs),
       data.note ?? "",
     ]
       .filter(Boolean)
@@ -71,8 +77,8 @@ export async function exposureChart(data: ExposureData): Promise<Chart | NoChart
     numbers: {
       columns: [
         "Time (UTC)",
-        ...runs.flatMap(({ name }) => {
-          const prefix = isOne ? "" : `${name}: `;
+        ...runs.flatMap((run) => {
+          const prefix = runPrefix(run, isOne);
           return [`${prefix}Gross`, `${prefix}Net`];
         }),
       ],
@@ -83,6 +89,6 @@ export async function exposureChart(data: ExposureData): Promise<Chart | NoChart
         "points",
       ),
     },
-    draw: (frame) => linePanels(frame, panels(), readings),
+    draw: (frame) => linePanels(frame, panels(frame), readings),
   });
 }

@@ -1,106 +1,152 @@
 import type { Chart, NoChart } from "./chart.ts";
-import type { ProfitData } from "./chart-data.ts";
-import { type BarRow, barRows } from "./drawing/bar-rows.ts";
+import type { OfRun, ProfitData, ProfitGroup } from "./chart-data.ts";
+import { type BarGroup, barRows } from "./drawing/bar-rows.ts";
 import { columnBars } from "./drawing/column-bars.ts";
 import { drawChart } from "./drawing/draw-chart.ts";
+import type { Colour } from "./drawing/frame.ts";
 import { amountText, countOf, countText } from "./drawing/number-text.ts";
+import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
 
-type Group = ProfitData["groups"][number];
+type Key = ProfitGroup["key"];
+type Run = OfRun & { readonly groups: readonly ProfitGroup[] };
 
 const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-/** So many bars beneath each other; the rest together are one more. */
-const mostRows = 20;
+/** So many keys beneath each other; the rest together are one more. Of several runs so many bars. */
+const mostKeys = 20;
+const mostBars = 48;
 
 /** Net P&L of trades by what they have in common: of hours and weekdays in their order, of all else the largest first. */
 export async function profitChart(data: ProfitData): Promise<Chart | NoChart> {
   const { by, currency } = data;
   const id = `profit-by-${by}`;
   const title = `P&L by ${by}`;
-  const known = data.groups.filter(({ net }) => Number.isFinite(net));
+  const isOne = data.runs.length === 1;
+  const known = data.runs
+    .map((run) => ({ ...run, groups: run.groups.filter(({ net }) => Number.isFinite(net)) }))
+    .filter(({ groups }) => groups.length > 0);
   if (known.length === 0) return { id, title, reason: "no trades" };
   const isClock = by === "hour" || by === "weekday";
-  const groups = isClock ? everyKey(known, by) : largestFirst(known);
-  const name = ({ key }: Group) => {
+  const runs = isClock ? known : gathered(known);
+  const keys = isClock ? clockKeys(by) : largestFirst(runs);
+  const of = (run: Run, key: Key) => run.groups.find((group) => String(group.key) === String(key));
+  const name = (key: Key) => {
     if (by === "hour") return `${String(key).padStart(2, "0")}:00`;
     return by === "weekday" ? weekdays[Number(key) - 1]! : String(key);
   };
-  const say = (group: Group) =>
-    `${name(group)}: ${amountText(group.net)} ${currency}, ${countOf(group.trades, "trade")}`;
-  const colour = ({ net }: Group) => (net < 0 ? ("loss" as const) : ("gain" as const));
+  const say = (run: Run, key: Key) => {
+    const { net = 0, trades = 0 } = of(run, key) ?? {};
+    return `${runPrefix(run, isOne)}${name(key)}: ${amountText(net)} ${currency}, ${countOf(trades, "trade")}`;
+  };
+  const colour = (run: Run, net: number): Colour =>
+    isOne ? (net < 0 ? "loss" : "gain") : runLook(run, isOne).colour;
   return await drawChart({
     id,
     title,
-    caption: [`Net of fees, in ${currency}${isClock ? ", by the exit's time in UTC" : ""}.`, data.note ?? ""]
+    caption: [
+      `Net of fees, in ${currency}${isClock ? ", by the exit's time in UTC" : ""}.`,
+      noDataSentence(data.runs, runs),
+      data.note ?? "",
+    ]
       .filter(Boolean)
       .join(" "),
-    label: `Bars of net P&L by ${by}: ${groups.slice(0, 8).map(say).join("; ")}.`,
+    label: `Bars of net P&L by ${by}: ${runs.flatMap((run) => keys.slice(0, 8).map((key) => say(run, key))).join("; ")}.`,
     numbers: {
       columns: [
         by === "hour" ? "Hour (UTC)" : `${by.charAt(0).toUpperCase()}${by.slice(1)}`,
-        `Net P&L, ${currency}`,
-        "Trades",
+        ...runs.flatMap((run) => [
+          `${runPrefix(run, isOne)}Net P&L, ${currency}`,
+          `${runPrefix(run, isOne)}Trades`,
+        ]),
       ],
-      rows: groups.map((group) => [name(group), amountText(group.net), countText(group.trades)]),
+      rows: keys.map((key) => [
+        name(key),
+        ...runs.flatMap((run) => {
+          const { net = 0, trades = 0 } = of(run, key) ?? {};
+          return [amountText(net), countText(trades)];
+        }),
+      ]),
       note: "",
     },
-    draw: (frame) =>
-      isClock
-        ? columnBars(
-            frame,
-            groups.map((group) => ({
-              key: Number(group.key),
-              value: group.net,
-              colour: colour(group),
-              text: say(group),
-            })),
-            {
-              labelExpr:
-                by === "hour" ? "format(datum.value, '02d')" : `['${weekdays.join("','")}'][datum.value - 1]`,
-              labelEvery: by === "hour" && frame.isNarrow ? 3 : 1,
-              heading: currency,
-            },
-          )
-        : barRows(
-            frame,
-            [
-              {
-                heading: null,
-                rows: groups.map(
-                  (group): BarRow => ({
-                    label: name(group),
-                    from: 0,
-                    to: group.net,
-                    colour: colour(group),
-                    value: frame.isNarrow
-                      ? amountText(group.net)
-                      : `${amountText(group.net)} · ${countOf(group.trades, "trade")}`,
-                    text: say(group),
-                  }),
-                ),
-              },
-            ],
-            { axisTitle: currency },
-          ),
+    draw: (frame) => {
+      const entries = runEntries(runs, isOne, frame);
+      if (isClock) {
+        const bars = keys.flatMap((key) =>
+          runs.map((run) => {
+            const { net = 0 } = of(run, key) ?? {};
+            return {
+              ...{ key: Number(key), lane: run.number, value: net },
+              ...{ colour: colour(run, net), text: say(run, key) },
+            };
+          }),
+        );
+        return columnBars(frame, bars, {
+          labelExpr:
+            by === "hour" ? "format(datum.value, '02d')" : `['${weekdays.join("','")}'][datum.value - 1]`,
+          labelEvery: by === "hour" && frame.isNarrow ? 3 : 1,
+          heading: currency,
+          legend: entries,
+        });
+      }
+      const groups = keys.map(
+        (key): BarGroup => ({
+          label: name(key),
+          bars: runs.map((run) => {
+            const group = of(run, key);
+            const { net = 0, trades = 0 } = group ?? {};
+            const value = frame.isNarrow
+              ? amountText(net)
+              : `${amountText(net)} · ${countOf(trades, "trade")}`;
+            return {
+              ...{ from: 0, to: net, colour: colour(run, net), text: say(run, key) },
+              value: group === undefined ? "–" : value,
+            };
+          }),
+        }),
+      );
+      return barRows(frame, [{ heading: null, groups }], { axisTitle: currency, legend: entries });
+    },
   });
 }
 
-/** All hours, or all weekdays, with nothing where there was none. */
-function everyKey(groups: readonly Group[], by: "hour" | "weekday"): Group[] {
-  const keys =
-    by === "hour" ? Array.from({ length: 24 }, (_, hour) => hour) : weekdays.map((_, index) => index + 1);
-  return keys.map((key) => groups.find((group) => Number(group.key) === key) ?? { key, net: 0, trades: 0 });
+/** All hours, or all weekdays, also those in which there was nothing. */
+function clockKeys(by: "hour" | "weekday"): readonly Key[] {
+  return by === "hour"
+    ? Array.from({ length: 24 }, (_, hour) => hour)
+    : weekdays.map((_, index) => index + 1);
 }
 
-/** From the largest gain to the largest loss; where there are many, those in the middle as one. */
-function largestFirst(groups: readonly Group[]): Group[] {
-  const sorted = groups.toSorted((a, b) => b.net - a.net || (String(a.key) < String(b.key) ? -1 : 1));
-  if (sorted.length <= mostRows) return sorted;
-  const [best, worst] = [sorted.slice(0, mostRows / 2), sorted.slice(-mostRows / 2)];
-  const middle = sorted.slice(mostRows / 2, -mostRows / 2);
-  const rest: Group = {
-    key: `${middle.length} others`,
-    net: middle.reduce((sum, { net }) => sum + net, 0),
-    trades: middle.reduce((sum, { trades }) => sum + trades, 0),
-  };
-  return [...best, rest, ...worst];
+/** From the largest gain of all runs together to the largest loss. */
+function largestFirst(runs: readonly Run[]): readonly Key[] {
+  const sums = sumsOf(runs);
+  return [...sums].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1)).map(([key]) => key);
+}
+
+function sumsOf(runs: readonly Run[]): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>();
+  for (const { key, net } of runs.flatMap(({ groups }) => groups)) {
+    sums.set(String(key), (sums.get(String(key)) ?? 0) + net);
+  }
+  return sums;
+}
+
+/** Where there are many keys, those in the middle as one, of each run. */
+function gathered(runs: readonly Run[]): readonly Run[] {
+  const keys = largestFirst(runs).map(String);
+  const half = Math.max(1, Math.floor(Math.min(mostKeys, mostBars / runs.length) / 2));
+  if (keys.length <= half * 2) return runs;
+  const middle = new Set(keys.slice(half, -half));
+  return runs.map((run) => {
+    const rest = run.groups.filter(({ key }) => middle.has(String(key)));
+    return {
+      ...run,
+      groups: [
+        ...run.groups.filter(({ key }) => !middle.has(String(key))),
+        {
+          key: `${middle.size} others`,
+          net: rest.reduce((sum, { net }) => sum + net, 0),
+          trades: rest.reduce((sum, { trades }) => sum + trades, 0),
+        },
+      ],
+    };
+  });
 }

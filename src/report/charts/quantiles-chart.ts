@@ -1,81 +1,96 @@
 import type { Chart, NoChart } from "./chart.ts";
-import type { QuantilesData } from "./chart-data.ts";
+import type { OfRun, QuantilesData, QuantilesFactor } from "./chart-data.ts";
 import { columnBars } from "./drawing/column-bars.ts";
 import { type Drawing, drawChart, plotWidth } from "./drawing/draw-chart.ts";
 import { valueEncoding } from "./drawing/encodings.ts";
-import { type Frame, runStroke } from "./drawing/frame.ts";
+import { type FactorLine, factorPanels, strongestFactors } from "./drawing/factor-panels.ts";
+import type { Frame } from "./drawing/frame.ts";
 import type { Layer } from "./drawing/layer.ts";
 import { legend } from "./drawing/legend.ts";
 import { countOf, countText, orDash, percentText } from "./drawing/number-text.ts";
 import { firstRows } from "./drawing/readings.ts";
+import { noDataSentence, runPrefix } from "./drawing/run-look.ts";
 import { extentOf, valueAxis } from "./drawing/value-axis.ts";
 
-type Factor = QuantilesData["factors"][number];
+type Run = OfRun & { readonly factors: readonly QuantilesFactor[] };
 
 const id = "factor-quantiles";
 const title = "Return by quantile of the factor";
-/** So many factors have a colour of their own. */
-const mostFactors = 6;
 
-/** The mean return that follows each quantile of a factor: of one as bars, of several as lines. */
+/** The mean return that follows each quantile of a factor: of one as bars, of several as lines, of several runs a plot a factor. */
 export async function quantilesChart(data: QuantilesData): Promise<Chart | NoChart> {
-  const factors = data.factors.filter(({ quantiles }) => quantiles.some(({ mean }) => isKnown(mean)));
-  if (factors.length === 0) return { id, title, reason: "no factor with quantiles" };
-  const spread = ({ quantiles }: Factor) => {
+  const isOne = data.runs.length === 1;
+  const runs = data.runs
+    .map((run) => ({
+      ...run,
+      factors: run.factors.filter(({ quantiles }) => quantiles.some(({ mean }) => isKnown(mean))),
+    }))
+    .filter(({ factors }) => factors.length > 0);
+  if (runs.length === 0) return { id, title, reason: "no factor with quantiles" };
+  const spread = ({ quantiles }: QuantilesFactor) => {
     const [low, high] = extentOf(quantiles.flatMap(({ mean }) => (isKnown(mean) ? [mean] : [])));
     return high - low;
   };
-  const widest = factors.toSorted((a, b) => spread(b) - spread(a)).slice(0, mostFactors);
-  const drawn = factors.filter((factor) => widest.includes(factor));
+  const { drawn, all } = strongestFactors(runs, spread, isOne);
   const horizon = countOf(data.horizon, "bar");
   return await drawChart({
     id,
     title,
     caption: [
       `Mean return over the next ${horizon}, by quantile of the factor, the lowest first.`,
-      factors.length > drawn.length
-        ? `The ${mostFactors} of ${factors.length} factors whose quantiles differ most.`
-        : "",
+      all > drawn.length ? `The ${drawn.length} of ${all} factors whose quantiles differ most.` : "",
+      noDataSentence(data.runs, runs),
       data.note ?? "",
     ]
       .filter(Boolean)
       .join(" "),
-    label: `Mean return over the next ${horizon} by quantile: ${drawn
-      .map(({ factor, quantiles }) => {
-        return `${factor} ${quantiles.map(({ mean }) => orDash(mean, percentText)).join(", ")}`;
+    label: `Mean return over the next ${horizon} by quantile: ${runs
+      .flatMap((run) =>
+        run.factors.filter(({ factor }) => drawn.includes(factor)).map((factor) => ({ run, factor })),
+      )
+      .map(({ run, factor: { factor, quantiles } }) => {
+        return `${runPrefix(run, isOne)}${factor} ${quantiles.map(({ mean }) => orDash(mean, percentText)).join(", ")}`;
       })
       .join("; ")}.`,
     numbers: {
-      columns: ["Factor", "Quantile", "Mean return", "n"],
+      columns: ["Factor", ...(isOne ? [] : ["Run"]), "Quantile", "Mean return", "n"],
       ...firstRows(
-        factors.flatMap(({ factor, quantiles }) =>
-          quantiles.map(({ quantile, mean, n }) => [
-            factor,
-            countText(quantile),
-            orDash(mean, percentText),
-            countText(n),
-          ]),
+        runs.flatMap((run) =>
+          run.factors.flatMap(({ factor, quantiles }) =>
+            quantiles.map(({ quantile, mean, n }) => [
+              factor,
+              ...(isOne ? [] : [run.label]),
+              countText(quantile),
+              orDash(mean, percentText),
+              countText(n),
+            ]),
+          ),
         ),
         "rows",
       ),
     },
-    draw: (frame) => (drawn.length === 1 ? drawBars(frame, drawn[0]!) : drawLines(frame, drawn)),
+    draw: (frame) => {
+      const [only] = drawn;
+      if (isOne && drawn.length === 1) {
+        return drawBars(frame, runs[0]!.factors.find(({ factor }) => factor === only)!);
+      }
+      return drawLines(frame, runs, drawn, isOne);
+    },
   });
 }
 
-function say({ factor }: Factor, quantile: number, mean: number, n: number): string {
+function say({ factor }: QuantilesFactor, quantile: number, mean: number, n: number): string {
   return `${factor}, quantile ${quantile}: ${percentText(mean)}, n ${countText(n)}`;
 }
 
-function drawBars(frame: Frame, factor: Factor): Drawing {
+function drawBars(frame: Frame, factor: QuantilesFactor): Drawing {
   const known = factor.quantiles.flatMap(({ quantile, mean, n }) =>
     isKnown(mean) ? [{ quantile, mean, n }] : [],
   );
   return columnBars(
     frame,
     known.map(({ quantile, mean, n }) => ({
-      key: quantile,
-      value: mean,
+      ...{ key: quantile, lane: 1, value: mean },
       colour: mean < 0 ? "loss" : "gain",
       text: say(factor, quantile, mean, n),
     })),
@@ -88,59 +103,76 @@ function drawBars(frame: Frame, factor: Factor): Drawing {
   );
 }
 
-function drawLines(frame: Frame, factors: readonly Factor[]): Drawing {
+interface Point {
+  readonly quantile: number;
+  readonly mean: number;
+  readonly text: string;
+  readonly [field: string]: unknown;
+}
+
+function drawLines(frame: Frame, runs: readonly Run[], factors: readonly string[], isOne: boolean): Drawing {
   const { fontSize, isNarrow, paint } = frame;
-  const lines = factors.map((factor) =>
+  const pointsOf = (run: Run, factor: QuantilesFactor): Point[] =>
     factor.quantiles.flatMap(({ quantile, mean, n }) =>
-      isKnown(mean) ? [{ quantile, mean, text: say(factor, quantile, mean, n) }] : [],
-    ),
-  );
-  const keys = [...new Set(lines.flat().map(({ quantile }) => quantile))].sort((a, b) => a - b);
-  const y = valueAxis([0, ...extentOf(lines.flat().map(({ mean }) => mean))], {
+      isKnown(mean)
+        ? [{ quantile, mean, text: `${runPrefix(run, isOne)}${say(factor, quantile, mean, n)}` }]
+        : [],
+    );
+  const panels = factorPanels(runs, factors, pointsOf, isOne, frame);
+  const points = panels.flatMap(({ lines }) => lines.flatMap((line) => line.points));
+  const keys = [...new Set(points.map(({ quantile }) => quantile))].sort((a, b) => a - b);
+  const y = valueAxis([0, ...extentOf(points.map(({ mean }) => mean))], {
     fontSize,
     unit: "percent",
-    ticks: isNarrow ? 4 : 5,
+    ticks: isNarrow || panels.length > 1 ? 4 : 5,
   });
   const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
   const right = isNarrow ? 10 : 16;
   const width = plotWidth(frame, { left, right });
-  const x = {
-    field: "quantile",
-    type: "ordinal" as const,
-    scale: { domain: keys },
-    title: "Quantile",
-    axis: { labelAngle: 0, domain: true, domainColor: paint("line") },
+  const layersOf = ({ points: values, look }: FactorLine<Point>, isLast: boolean): Layer[] => {
+    const colour = paint(look.colour);
+    const x = {
+      field: "quantile",
+      type: "ordinal" as const,
+      scale: { domain: keys },
+      title: isLast ? "Quantile" : null,
+      axis: { labelAngle: 0, labels: isLast, domain: true, domainColor: paint("line") },
+    };
+    const encoding = { x, y: valueEncoding(y, "mean", frame) };
+    return [
+      {
+        data: { values },
+        mark: { type: "line", stroke: colour, strokeWidth: 1.5, strokeDash: [...look.dash] },
+        encoding,
+      },
+      {
+        data: { values },
+        mark: {
+          type: "point",
+          aria: true,
+          shape: look.shape,
+          filled: true,
+          fill: colour,
+          size: 44,
+          opacity: 1,
+        },
+        encoding: { ...encoding, description: { field: "text", type: "nominal" } },
+      },
+    ];
   };
-  const names = legend(
-    factors.map(({ factor }, index) => ({ label: factor, shape: "line", ...runStroke(index) })),
-    frame,
-    width,
-  );
   return {
     left,
     right,
     bottom: fontSize * 2 + 24,
-    panels: [
-      {
-        height: isNarrow ? 160 : 220,
+    between: 10,
+    panels: panels.map(({ entries, lines }, index) => {
+      const names = legend(entries, frame, width);
+      return {
+        height: panels.length > 1 ? 110 : isNarrow ? 160 : 220,
         above: names.height,
-        layers: [
-          ...lines.flatMap((values, index): Layer[] => {
-            const colour = paint(runStroke(index).colour);
-            const encoding = { x, y: valueEncoding(y, "mean", frame) };
-            return [
-              { data: { values }, mark: { type: "line", stroke: colour, strokeWidth: 1.5 }, encoding },
-              {
-                data: { values },
-                mark: { type: "point", aria: true, filled: true, fill: colour, size: 44, opacity: 1 },
-                encoding: { ...encoding, description: { field: "text", type: "nominal" } },
-              },
-            ];
-          }),
-          ...names.layers,
-        ],
-      },
-    ],
+        layers: [...lines.flatMap((line) => layersOf(line, index === panels.length - 1)), ...names.layers],
+      };
+    }),
   };
 }
 

@@ -2,11 +2,12 @@ import type { Chart, NoChart } from "./chart.ts";
 import type { ReturnsData, ReturnsRun } from "./chart-data.ts";
 import { type Drawing, drawChart, plotWidth } from "./drawing/draw-chart.ts";
 import { positionEncoding, valueEncoding } from "./drawing/encodings.ts";
-import { type Frame, runStroke } from "./drawing/frame.ts";
+import type { Frame } from "./drawing/frame.ts";
 import { type Histogram, histogram } from "./drawing/histogram.ts";
 import type { Layer } from "./drawing/layer.ts";
 import { type LegendEntry, legend } from "./drawing/legend.ts";
 import { countOf, countText, numberText, percentText } from "./drawing/number-text.ts";
+import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
 import { extentOf, spacedAxis, valueAxis } from "./drawing/value-axis.ts";
 
 const id = "returns";
@@ -14,6 +15,7 @@ const id = "returns";
 /** How returns are spread: of one run as bars with the normal curve of the same mean and deviation, of several as outlines. */
 export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> {
   const title = `Returns of each ${data.period}`;
+  const isOne = data.runs.length === 1;
   const runs = data.runs
     .map((run) => ({ ...run, returns: run.returns.filter(Number.isFinite) }))
     .filter(({ returns }) => returns.length > 0);
@@ -21,12 +23,13 @@ export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> 
   const bins = histogram(runs.map(({ returns }) => returns));
   const shown = runs.map((run) => `${run.name}: ${countOf(run.returns.length, "return")}`);
   const sentences = [
-    runs.length === 1
+    isOne
       ? `${countText(runs[0]!.returns.length)} returns, each of one ${data.period}; the curve is the normal distribution with their mean and deviation.`
       : `Share of each run's returns, each of one ${data.period}.`,
     bins.beyond > 0
       ? `The bars at both ends hold ${countOf(bins.beyond, "return")} beyond the axis as well.`
       : "",
+    noDataSentence(data.runs, runs),
     data.note ?? "",
   ];
   return await drawChart({
@@ -35,11 +38,7 @@ export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> 
     caption: sentences.filter(Boolean).join(" "),
     label: `Histogram of returns from ${percentText(bins.smallest)} to ${percentText(bins.largest)}. ${shown.join("; ")}.`,
     numbers: {
-      columns: [
-        "From",
-        "To",
-        ...runs.map(({ name }) => (runs.length === 1 ? "Returns" : `${name}: Returns`)),
-      ],
+      columns: ["From", "To", ...runs.map((run) => `${runPrefix(run, isOne)}Returns`)],
       rows: bins.edges
         .slice(0, -1)
         .map((edge, bin) => [
@@ -49,14 +48,13 @@ export async function returnsChart(data: ReturnsData): Promise<Chart | NoChart> 
         ]),
       note: "",
     },
-    draw: (frame) => draw(frame, runs, bins),
+    draw: (frame) => draw(frame, runs, bins, isOne),
   });
 }
 
-function draw(frame: Frame, runs: readonly ReturnsRun[], bins: Histogram): Drawing {
+function draw(frame: Frame, runs: readonly ReturnsRun[], bins: Histogram, isOne: boolean): Drawing {
   const { fontSize, isNarrow, paint } = frame;
   const height = isNarrow ? 180 : 240;
-  const isOne = runs.length === 1;
   // of one run how many, of several which share, for these need not have as many
   const sizes = bins.counts.map((counts, run) => {
     return Array.from(counts, (count) => (isOne ? count : count / runs[run]!.returns.length));
@@ -114,7 +112,7 @@ function draw(frame: Frame, runs: readonly ReturnsRun[], bins: Histogram): Drawi
             ]),
       ]
     : sizes.map((shares, run): Layer => {
-        const { colour, dash } = runStroke(run);
+        const { colour, dash } = runLook(runs[run]!, isOne);
         return {
           data: { values: outline(shares, bins) },
           mark: {
@@ -137,7 +135,7 @@ function draw(frame: Frame, runs: readonly ReturnsRun[], bins: Histogram): Drawi
           return { label: `${label} ${percentText(value)}`, shape: "line", colour: "loss", dash };
         }),
       ]
-    : runs.map(({ name }, run) => ({ label: name, shape: "line", ...runStroke(run) }));
+    : runEntries(runs, isOne, frame, "line");
   const names = legend(entries, frame, width);
   return {
     left,

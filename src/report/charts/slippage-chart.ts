@@ -1,68 +1,96 @@
 import type { Chart, NoChart } from "./chart.ts";
-import type { SlippageData } from "./chart-data.ts";
-import { type BarRow, barRows } from "./drawing/bar-rows.ts";
+import type { OfRun, SlippageData, SlippageGroup } from "./chart-data.ts";
+import { barRows } from "./drawing/bar-rows.ts";
 import { drawChart } from "./drawing/draw-chart.ts";
 import { countOf, countText, numberText, orDash } from "./drawing/number-text.ts";
-
-type Group = SlippageData["groups"][number];
+import { firstRows } from "./drawing/readings.ts";
+import { noDataSentence, runEntries, runLook, runPrefix } from "./drawing/run-look.ts";
 
 const id = "slippage";
 const title = "Slippage by order type";
+/** So many bars are as high as a page. */
+const mostBars = 60;
 
 /** What fills cost against each reference, by type of order: types of order cancel each other where they are added. */
 export async function slippageChart(data: SlippageData): Promise<Chart | NoChart> {
-  const known = data.groups.filter(isKnown);
-  if (known.length === 0) return { id, title, reason: "no fill with a reference price" };
-  const references = [...new Set(known.map(({ reference }) => reference))];
-  const say = ({ type, reference, basisPoints, fills }: Group & { basisPoints: number }) =>
-    `${type} against ${reference}: ${pointsText(basisPoints)}, ${countOf(fills, "fill")}`;
+  const isOne = data.runs.length === 1;
+  const runs = data.runs.flatMap(({ groups, ...run }) => {
+    const known = groups.filter(isKnown);
+    return known.length === 0 ? [] : [{ ...run, known }];
+  });
+  if (runs.length === 0) return { id, title, reason: "no fill with a reference price" };
+  const all = runs.flatMap(({ known }) => known);
+  const references = [...new Set(all.map(({ reference }) => reference))];
+  const types = [...new Set(all.map(({ type }) => type))];
+  const drawn = types.slice(0, Math.max(1, Math.floor(mostBars / runs.length / references.length)));
   return await drawChart({
     id,
     title,
     caption: [
       "Basis points of the reference price, weighted by notional; above zero is a cost, below zero a gain.",
+      drawn.length < types.length ? `The first ${drawn.length} of ${types.length} types of order.` : "",
+      noDataSentence(data.runs, runs),
       data.note ?? "",
     ]
       .filter(Boolean)
       .join(" "),
-    label: `Bars of slippage: ${known.slice(0, 12).map(say).join("; ")}.`,
+    label: `Bars of slippage: ${runs.map((run) => `${runPrefix(run, isOne)}${run.known.slice(0, 12).map(say).join("; ")}`).join("; ")}.`,
     numbers: {
-      columns: ["Reference", "Order type", "Slippage", "Fills"],
-      rows: data.groups.map(({ reference, type, basisPoints, fills }) => [
-        reference,
-        type,
-        orDash(basisPoints, pointsText),
-        countText(fills),
-      ]),
-      note: "",
-    },
-    draw: (frame) =>
-      barRows(
-        frame,
-        references.map((reference) => ({
-          heading: `Against ${reference}`,
-          rows: known
-            .filter((group) => group.reference === reference)
-            .map(
-              (group): BarRow => ({
-                label: group.type,
-                from: 0,
-                to: group.basisPoints,
-                colour: group.basisPoints > 0 ? "loss" : "gain",
-                value: frame.isNarrow
-                  ? pointsText(group.basisPoints)
-                  : `${pointsText(group.basisPoints)} · ${countOf(group.fills, "fill")}`,
-                text: say(group),
-              }),
-            ),
-        })),
-        { axisTitle: "Basis points" },
+      columns: ["Reference", "Order type", ...(isOne ? [] : ["Run"]), "Slippage", "Fills"],
+      ...firstRows(
+        data.runs.flatMap(({ groups, ...run }) =>
+          groups.map(({ reference, type, basisPoints, fills }) => [
+            reference,
+            type,
+            ...(isOne ? [] : [run.label]),
+            orDash(basisPoints, pointsText),
+            countText(fills),
+          ]),
+        ),
+        "rows",
       ),
+    },
+    draw: (frame) => {
+      const bar = (run: OfRun & { readonly known: readonly Known[] }, type: string, reference: string) => {
+        const group = run.known.find((each) => each.type === type && each.reference === reference);
+        const colour = isOne ? sideOf(group) : runLook(run, isOne).colour;
+        if (group === undefined) {
+          return { from: 0, to: 0, colour, value: "–", text: `${runPrefix(run, isOne)}no ${type}` };
+        }
+        const points = pointsText(group.basisPoints);
+        return {
+          ...{ from: 0, to: group.basisPoints, colour },
+          value: frame.isNarrow ? points : `${points} · ${countOf(group.fills, "fill")}`,
+          text: `${runPrefix(run, isOne)}${say(group)}`,
+        };
+      };
+      const panels = references.map((reference) => ({
+        heading: `Against ${reference}`,
+        groups: drawn
+          .filter((type) => all.some((group) => group.type === type && group.reference === reference))
+          .map((type) => ({ label: type, bars: runs.map((run) => bar(run, type, reference)) })),
+      }));
+      return barRows(
+        frame,
+        panels.filter(({ groups }) => groups.length > 0),
+        { axisTitle: "Basis points", legend: runEntries(runs, isOne, frame) },
+      );
+    },
   });
 }
 
-function isKnown(group: Group): group is Group & { basisPoints: number } {
+type Known = SlippageGroup & { readonly basisPoints: number };
+
+function isKnown(group: SlippageGroup): group is Known {
   return group.basisPoints !== null && Number.isFinite(group.basisPoints);
+}
+
+function sideOf(group: Known | undefined): "loss" | "gain" {
+  return group !== undefined && group.basisPoints > 0 ? "loss" : "gain";
+}
+
+function say({ type, reference, basisPoints, fills }: Known): string {
+  return `${type} against ${reference}: ${pointsText(basisPoints)}, ${countOf(fills, "fill")}`;
 }
 
 function pointsText(basisPoints: number): string {

@@ -9,10 +9,19 @@ const signed =
 
 /** A figure as people read it, with a sign where it is a gain or a loss; `n/a` where there is none. */
 export function signedText(name: string, figure: Figure): string {
-  const text = figureText(name, figure);
+  const told = figureText(name, figure);
+  const text = told.endsWith(" %") ? (smallPercent(figure) ?? told) : told;
   if (figure.value === null) return text;
   const above = signed.test(name) && Number(figure.value) > 0 ? "+" : "";
   return `${above}${text}`.replaceAll(/-(?=\d)/g, "−");
+}
+
+/** Percent below a tenth of one with two digits, where two decimals would make all of them alike; null of others. */
+function smallPercent({ value }: Figure): string | null {
+  const percent = Number(value) * 100;
+  const size = Math.abs(percent);
+  if (size >= 0.1 || size < 1e-9) return null;
+  return `${percent.toFixed(1 - Math.floor(Math.log10(size)))} %`;
 }
 
 /** The same in its colour. */

@@ -56,11 +56,19 @@ thead th{color:var(--muted);font-size:12.5px;white-space:nowrap}
 .n{text-align:right}
 td,tbody th{white-space:nowrap}
 .t,.card td{white-space:normal;overflow-wrap:anywhere;min-width:18ch}
+.card:not(.one) td{min-width:13ch;font-size:13px;padding-right:12px}
+.card:not(.one) tbody th{padding-right:14px}
+.note+.scroll,.note+.list{margin-top:10px}
 .figures,.facts{width:auto;min-width:min(100%,420px)}
 .facts th{color:var(--muted);padding-right:32px}
 .card tbody th{color:var(--muted);width:1%;padding-right:36px}
 .card.one thead{display:none}
 .card.one tr:first-child>*{border-top:1px solid var(--line)}
+.of{display:block;color:var(--muted);font-size:12px;line-height:1.35}
+.compared td,.compared th{padding-right:14px}
+.long{margin:16px 0 6px}
+.long>summary{font-weight:600;font-size:14px}
+.verdict{margin:0 0 8px}
 .trades{font-size:13px}
 .trades th,.trades td{padding-right:13px}
 .list{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));column-gap:44px;margin:0 0 8px}
@@ -83,6 +91,7 @@ ${tints}
 .eight .value.long{font-size:16px;line-height:1.77}.eight.several .value.long{font-size:14px;line-height:1.54}
 .eight .before,.eight .reason{display:block;color:var(--muted);font-size:12.5px;line-height:1.35}
 .eight.several .value{font-size:16px}
+.eight.several .value.long{line-height:1.54}
 .eight .value.longest,.eight.several .value.longest{font-size:12px;line-height:1.8;white-space:normal;overflow-wrap:anywhere}
 .chart{margin:0 0 26px}
 .chart svg{display:block;width:100%;height:auto;overflow:visible}
@@ -126,6 +135,12 @@ table{font-size:8.5pt}
 th,td{padding:4px 8px 4px 0}
 td,tbody th{white-space:normal}
 .n{white-space:nowrap}
+.t,.card:not(.one) td{min-width:0}
+main:has(.card:not(.one)) table{font-size:6.5pt}
+main:has(.card:not(.one)) :is(th,td){padding-right:4px}
+main:has(.card:not(.one)) :is(.tint,.none){padding:3px 1px}
+.compared .n,main:has(.card:not(.one)) thead th{white-space:normal}
+.of{font-size:6pt}
 .trades{font-size:7pt}
 .trades th,.trades td{padding-right:5px}
 .list{column-gap:24px}

@@ -1,7 +1,15 @@
 import { returnsChart } from "../charts/returns-chart.ts";
 import { figuresTable } from "../page/figures-table.ts";
 import { html } from "../page/html.ts";
-import { absences, empty, overPanels, type PageParts, type PageSection, runHead } from "./page-section.ts";
+import {
+  absences,
+  chartRun,
+  empty,
+  overPanels,
+  type PageParts,
+  type PageSection,
+  runColumn,
+} from "./page-section.ts";
 import { groupOf, isSameKey, sectionOf } from "./reported.ts";
 
 const names = [
@@ -20,30 +28,32 @@ export const distributionSection: PageSection = {
       panels.filter(({ members }) => returnsOf(members).length > 0),
       async ({ members }) => {
         const own = returnsOf(members);
-        const isOnly = own.length === 1;
-        const value = (member: (typeof own)[number], name: string) => {
+        const isOnly = runs.length === 1;
+        const value = (member: (typeof own)[number] | undefined, name: string) => {
+          if (member === undefined) return null;
           const told = groupOf(member.run.told, "performance", member.key)?.figures[name]?.value ?? null;
           return told === null ? null : Number(told);
         };
         const chart = await returnsChart({
           period: periodOf(options.session),
-          runs: own.map((member) => ({
-            name: isOnly ? member.run.name : `${member.run.label} ${member.run.name}`,
-            returns: member.returns,
-            valueAtRisk: {
-              level: 0.05,
-              historical: value(member, "var"),
-              normal: value(member, "var_normal"),
-              conditional: value(member, "cvar"),
-            },
-          })),
+          runs: runs.map((run) => {
+            const member = own.find((each) => each.run === run);
+            return {
+              ...chartRun(run),
+              returns: member?.returns ?? new Float64Array(),
+              valueAtRisk: {
+                level: 0.05,
+                historical: value(member, "var"),
+                normal: value(member, "var_normal"),
+                conditional: value(member, "cvar"),
+              },
+            };
+          }),
           note: `Returns by ${sectionOf(own[0]!.run.told, "performance")?.conventions ?? "sessions"}.`,
         });
-        const columns = own.map(({ run, key }) => ({
-          title: isOnly ? "Value" : runHead(run, false),
-          name: isOnly ? "" : run.label,
-          figures: groupOf(run.told, "performance", key)?.figures ?? {},
-        }));
+        const columns = own.map(({ run, key }) =>
+          runColumn(run, isOnly, groupOf(run.told, "performance", key)?.figures ?? {}),
+        );
         return html`${drawings.add(chart)}${figuresTable("Figures of the distribution", columns, names)}`;
       },
     );

@@ -1,13 +1,24 @@
 import { spanText as durationText } from "../../analytics/render/figure-text.ts";
 import { parseTime } from "../../model/time.ts";
 import { equityChart } from "../charts/equity-chart.ts";
+import { comparedTable } from "../page/compared-table.ts";
 import { dataTable } from "../page/data-table.ts";
 import { figureCell } from "../page/figure-cell.ts";
 import { type Html, html } from "../page/html.ts";
 import { instantText } from "../page/time-text.ts";
-import { milliseconds } from "../read/read-curves.ts";
-import { absences, empty, notes, overPanels, type PageParts, type PageSection } from "./page-section.ts";
-import { type Group, groupOf, isSameKey, type Panel, sectionOf } from "./reported.ts";
+import { type Curve, milliseconds } from "../read/read-curves.ts";
+import {
+  absences,
+  chartRun,
+  empty,
+  notes,
+  overPanels,
+  type PageParts,
+  type PageSection,
+  runHead,
+  runNotes,
+} from "./page-section.ts";
+import { type Group, groupOf, isSameKey, type Panel, type ReportedRun, sectionOf } from "./reported.ts";
 
 /** Equity, and how far it was below its highest. */
 export const equitySection: PageSection = {
@@ -16,49 +27,39 @@ export const equitySection: PageSection = {
   render: async ({ reported, panels, drawings }: PageParts) => {
     const { runs } = reported;
     const absent = absences(runs, "performance");
-    const drawn = panels.filter((panel) => curvesOf(panel).length > 0);
+    const drawn = panels.filter((panel) => runs.some((run) => curveOf(panel, run) !== undefined));
     if (drawn.length === 0) return empty(absent[0] ?? "no equity rows");
+    const isOnly = runs.length === 1;
     const body = await overPanels(drawn, async (panel) => {
-      const curves = curvesOf(panel);
       const [only] = panel.members;
-      const isOnly = panel.members.length === 1;
-      const drawdowns = isOnly ? (groupOf(only!.run.told, "drawdowns", only!.key)?.parts ?? []) : [];
+      const ranked = panel.members.map(({ run, key }) => ({
+        run,
+        parts: groupOf(run.told, "drawdowns", key)?.parts ?? [],
+      }));
       const chart = await equityChart({
         currency: panel.currency,
-        runs: curves.map(({ name, curve }) => ({
-          name,
-          times: curve.lines.times,
-          equity: curve.lines.upper,
-          drawdown: curve.lines.lower,
-        })),
-        drawdowns: drawdowns.map(drawdownOf),
-        note: `Every equity row, marked to market. ${isOnly ? "Drawdowns are numbered as in the table" : "Drawdowns in the tables"}: ${sectionOf(only!.run.told, "drawdowns")?.conventions ?? "by sessions"}.`,
+        runs: runs.map((run) => ({ ...chartRun(run), ...linesOf(panel, run) })),
+        drawdowns: isOnly ? ranked[0]!.parts.map(drawdownOf) : [],
+        note: `Every equity row, marked to market; deposits and withdrawals are steps of equity, and no drawdowns. ${isOnly ? "Drawdowns are numbered as in the table" : "Drawdowns in the table"}: ${sectionOf(only!.run.told, "drawdowns")?.conventions ?? "by sessions"}.`,
       });
-      const tables = panel.members.map(({ run, key }) => {
-        const parts = groupOf(run.told, "drawdowns", key)?.parts ?? [];
-        const of = isOnly ? "" : ` of ${run.label} ${run.name}`;
-        return parts.length === 0
-          ? html`<p class="note">No drawdown${of}.</p>\n`
-          : drawdownTable(`The deepest drawdowns${of}`, parts);
-      });
-      return html`${drawings.add(chart)}${tables}`;
+      return html`${drawings.add(chart)}${isOnly ? drawdownTable(ranked[0]!.parts) : comparedDrawdowns(ranked)}`;
     });
-    const told = runs.flatMap((run) =>
-      (sectionOf(run.told, "performance")?.notes ?? []).map((note) =>
-        runs.length === 1 ? note : `${run.label} ${note}`,
-      ),
-    );
-    return html`${body}${notes([...absent, ...told])}`;
+    return html`${body}${notes(absent)}${runNotes(runs, ({ told }) => sectionOf(told, "performance")?.notes ?? [])}`;
   },
 };
 
-function curvesOf({ members }: Panel) {
-  return members.flatMap(({ run, key }) => {
-    const curve = run.read.curves.find((own) => isSameKey(own, key));
-    const name = members.length === 1 ? run.name : `${run.label} ${run.name}`;
-    return curve === undefined ? [] : [{ name, curve }];
-  });
+function curveOf({ members }: Panel, run: ReportedRun): Curve | undefined {
+  const key = members.find((member) => member.run === run)?.key;
+  return key === undefined ? undefined : run.read.curves.find((own) => isSameKey(own, key));
 }
+
+function linesOf(panel: Panel, run: ReportedRun) {
+  const { times, upper, lower } = curveOf(panel, run)?.lines ?? noPoints;
+  return { times, equity: upper, drawdown: lower };
+}
+
+const none = new Float64Array();
+const noPoints = { times: none, upper: none, lower: none };
 
 type Part = Group["parts"][number];
 
@@ -73,9 +74,10 @@ function drawdownOf({ figures: { depth, duration, to_recovery } }: Part) {
   };
 }
 
-function drawdownTable(caption: string, parts: readonly Part[]): Html {
+function drawdownTable(parts: readonly Part[]): Html {
+  if (parts.length === 0) return html`<p class="note">No drawdown.</p>\n`;
   return dataTable({
-    caption,
+    caption: "The deepest drawdowns",
     columns: [
       { title: "Rank" },
       { title: "Depth", isNumber: true },
@@ -85,18 +87,51 @@ function drawdownTable(caption: string, parts: readonly Part[]): Html {
       { title: "Lasted", isNumber: true },
       { title: "Points", isNumber: true },
     ],
-    rows: parts.map(({ key, figures: { depth, duration, points, to_recovery } }) => {
-      const text = (at: string) => instantText(parseTime(at));
-      const isOpen = to_recovery?.value === null;
-      return [
-        key,
-        depth === undefined ? "–" : html`<span class="loss">${figureCell("depth", depth)}</span>`,
-        depth === undefined || depth.value === null ? "–" : text(depth.from),
-        depth === undefined || depth.value === null ? "–" : text(depth.to),
-        isOpen || duration === undefined || duration.value === null ? "not recovered" : text(duration.to),
-        duration === undefined || duration.value === null ? "–" : durationText(Number(duration.value)),
-        points === undefined ? "–" : figureCell("points", points),
-      ];
+    rows: parts.map((part) => {
+      const { depth, peak, trough, recovery, lasted, points } = cellsOf(part);
+      return [part.key, depth, peak, trough, recovery, lasted, points];
     }),
   });
+}
+
+/** The same of several runs, a column a run. */
+function comparedDrawdowns(
+  ranked: readonly { readonly run: ReportedRun; readonly parts: readonly Part[] }[],
+): Html {
+  const ranks = [...new Set(ranked.flatMap(({ parts }) => parts.map(({ key }) => key)))];
+  if (ranks.length === 0) return html`<p class="note">No drawdown.</p>\n`;
+  const rows = ranks.flatMap((key) => {
+    const own = ranked.map(({ parts }) => parts.find((part) => part.key === key));
+    const row = (name: string, of: keyof ReturnType<typeof cellsOf>) => ({
+      ...{ key, name },
+      cells: own.map((part) => (part === undefined ? "–" : cellsOf(part)[of])),
+    });
+    return [
+      row("Depth", "depth"),
+      row("Peak", "peak"),
+      row("Trough", "trough"),
+      row("Recovery", "recovery"),
+      row("Lasted", "lasted"),
+    ];
+  });
+  return comparedTable({
+    caption: "The deepest drawdowns",
+    head: "Rank",
+    runs: ranked.map(({ run }) => runHead(run, false)),
+    rows,
+  });
+}
+
+function cellsOf({ figures: { depth, duration, points, to_recovery } }: Part) {
+  const text = (at: string) => instantText(parseTime(at));
+  const isKnown = depth !== undefined && depth.value !== null;
+  const isOpen = to_recovery?.value === null || duration === undefined || duration.value === null;
+  return {
+    depth: depth === undefined ? "–" : html`<span class="loss">${figureCell("depth", depth)}</span>`,
+    peak: isKnown ? text(depth.from) : "–",
+    trough: isKnown ? text(depth.to) : "–",
+    recovery: isOpen ? "not recovered" : text(duration.to),
+    lasted: duration === undefined || duration.value === null ? "–" : durationText(Number(duration.value)),
+    points: points === undefined ? "–" : figureCell("points", points),
+  };
 }

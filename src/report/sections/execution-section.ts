@@ -6,15 +6,17 @@ import { figuresTable } from "../page/figures-table.ts";
 import { type Html, html, nothing } from "../page/html.ts";
 import {
   absences,
+  chartRun,
   empty,
   notes,
   overPanels,
   type PageParts,
   type PageSection,
-  runHead,
+  runColumn,
+  runNotes,
 } from "./page-section.ts";
-import { numberOf, type Part, partTable } from "./part-tables.ts";
-import { type Group, groupOf, type Panel, sectionOf } from "./reported.ts";
+import { numberOf, type Part, partsTable } from "./part-tables.ts";
+import { type Group, groupOf, type Panel, type ReportedRun, sectionOf } from "./reported.ts";
 
 const names = [
   ...["orders", "partly_filled", "fill_ratio_orders", "fill_ratio_quantity", "fills", "fills_without_order"],
@@ -34,11 +36,12 @@ export const executionSection: PageSection = {
   render: async (page: PageParts) => {
     const { runs } = page.reported;
     const told = page.panels.filter(({ members }) => membersOf(members).length > 0);
-    const said = runs.flatMap((run) => sectionOf(run.told, "execution")?.notes ?? []);
-    if (told.length === 0) return empty(absences(runs, "execution")[0] ?? said[0] ?? "no orders");
+    const said = (run: ReportedRun) => sectionOf(run.told, "execution")?.notes ?? [];
+    const absent = absences(runs, "execution");
+    if (told.length === 0) return empty(absent[0] ?? runs.flatMap(said)[0] ?? "no orders");
     const conventions = sectionOf(runs[0]!.told, "execution")?.conventions ?? "";
     const body = await overPanels(told, (panel) => panelHtml(panel, page));
-    return html`${notes([conventions])}${body}${notes(said)}`;
+    return html`${notes([conventions])}${body}${notes(absent)}${runNotes(runs, said)}`;
   },
 };
 
@@ -51,40 +54,46 @@ function membersOf(members: Panel["members"]): readonly Member[] {
   });
 }
 
-async function panelHtml(panel: Panel, { drawings }: PageParts): Promise<Html> {
+async function panelHtml(panel: Panel, { reported: { runs }, drawings }: PageParts): Promise<Html> {
   const members = membersOf(panel.members);
-  const isOnly = members.length === 1;
-  const columns = members.map(({ run, group }) => ({
-    title: isOnly ? "Value" : runHead(run, false),
-    name: isOnly ? "" : run.label,
-    figures: group.figures,
-  }));
-  const parts: Html[] = [figuresTable("Figures of the execution", columns, names)];
-  for (const { run, group } of members) {
-    const of = isOnly ? "" : `${run.label} ${run.name}: `;
-    const by = (name: string) => group.parts.filter((part) => part.by === name);
-    const charts = [
-      await funnelChart({
-        states: by("state").map((part) => ({ state: part.key, orders: numberOf(part, "orders") ?? 0 })),
-      }),
-      await slippageChart({ groups: by("slippage").flatMap(slippages) }),
-      await latencyChart({
-        groups: latencies.flatMap(([name, measure]) => by(name).flatMap((part) => latency(part, measure))),
-      }),
-      await feesChart({ groups: by("venue").flatMap(fees) }),
-    ];
-    for (const chart of charts) {
-      // of which there is nothing the figures and tables say why
-      parts.push("reason" in chart ? nothing : drawings.add(chart, `${of}${chart.title}`));
-    }
-    parts.push(
-      partTable(`${of}Slippage in basis points, and the age of the books`, "Orders", by("slippage")),
-      partTable(`${of}Orders by type`, "Type", by("order_type")),
-      by("symbol").length > 1 ? partTable(`${of}Orders by symbol`, "Symbol", by("symbol")) : nothing,
-      partTable(`${of}Fees by venue, rebates apart`, "Venue", by("venue")),
+  const isOnly = runs.length === 1;
+  const by = (run: ReportedRun, name: string): readonly Part[] =>
+    members.find((member) => member.run === run)?.group.parts.filter((part) => part.by === name) ?? [];
+  const charts = [
+    await funnelChart({
+      runs: runs.map((run) => ({
+        ...chartRun(run),
+        states: by(run, "state").map((part) => ({ state: part.key, orders: numberOf(part, "orders") ?? 0 })),
+      })),
+    }),
+    await slippageChart({
+      runs: runs.map((run) => ({ ...chartRun(run), groups: by(run, "slippage").flatMap(slippages) })),
+    }),
+    await latencyChart({
+      runs: runs.map((run) => ({
+        ...chartRun(run),
+        groups: latencies.flatMap(([name, measure]) =>
+          by(run, name).flatMap((part) => latency(part, measure)),
+        ),
+      })),
+    }),
+    await feesChart({
+      runs: runs.map((run) => ({ ...chartRun(run), groups: by(run, "venue").flatMap(fees) })),
+    }),
+  ];
+  const table = (caption: string, head: string, name: string) =>
+    partsTable(
+      caption,
+      head,
+      members.map(({ run }) => ({ run, parts: by(run, name) })),
+      isOnly,
     );
-  }
-  return html`${parts}`;
+  const hasSymbols = members.some(({ run }) => by(run, "symbol").length > 1);
+  const columns = members.map(({ run, group }) => runColumn(run, isOnly, group.figures));
+  return html`${figuresTable("Figures of the execution", columns, names)}${charts.map((chart) =>
+    // of which there is nothing the figures and tables say why
+    "reason" in chart ? nothing : drawings.add(chart, chart.title),
+  )}${table("Slippage in basis points, and the age of the books", "Orders", "slippage")}${table("Orders by type", "Type", "order_type")}${hasSymbols ? table("Orders by symbol", "Symbol", "symbol") : nothing}${table("Fees by venue, rebates apart", "Venue", "venue")}`;
 }
 
 function slippages(part: Part) {

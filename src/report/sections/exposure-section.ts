@@ -1,7 +1,15 @@
 import { exposureChart } from "../charts/exposure-chart.ts";
 import { figuresTable } from "../page/figures-table.ts";
 import { html } from "../page/html.ts";
-import { absences, empty, overPanels, type PageParts, type PageSection, runHead } from "./page-section.ts";
+import {
+  absences,
+  chartRun,
+  empty,
+  overPanels,
+  type PageParts,
+  type PageSection,
+  runColumn,
+} from "./page-section.ts";
 import { groupOf, isSameKey } from "./reported.ts";
 
 const names = ["time_in_market", "exposure_gross", "exposure_net", "turnover"];
@@ -15,26 +23,27 @@ export const exposureSection: PageSection = {
       panels.filter(({ members }) => exposuresOf(members).length > 0),
       async ({ members, currency }) => {
         const own = exposuresOf(members);
-        const isOnly = own.length === 1;
+        const isOnly = runs.length === 1;
         const chart = await exposureChart({
           unit: currency,
-          runs: own.map(({ run, exposure }) => ({
-            name: isOnly ? run.name : `${run.label} ${run.name}`,
-            ...exposure,
+          runs: runs.map((run) => ({
+            ...chartRun(run),
+            ...(own.find((each) => each.run === run)?.exposure ?? noExposure),
           })),
           note: "From fills, at the latest close or fill; each step is the mean over its stretch of time.",
         });
-        const columns = own.map(({ run, key }) => ({
-          title: isOnly ? "Value" : runHead(run, false),
-          name: isOnly ? "" : run.label,
-          figures: groupOf(run.told, "trades", key)?.figures ?? {},
-        }));
+        const columns = own.map(({ run, key }) =>
+          runColumn(run, isOnly, groupOf(run.told, "trades", key)?.figures ?? {}),
+        );
         return html`${drawings.add(chart)}${figuresTable("Figures of the exposure", columns, names)}`;
       },
     );
     return body.text === "" ? empty(absences(runs, "trades")[0] ?? "no fills") : body;
   },
 };
+
+const none = new Float64Array();
+const noExposure = { times: none, gross: none, net: none };
 
 function exposuresOf(members: PageParts["panels"][number]["members"]) {
   return members.flatMap(({ run, key }) => {

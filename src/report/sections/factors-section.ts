@@ -1,9 +1,18 @@
+import { countText } from "../../model/text/plural.ts";
 import { informationChart } from "../charts/information-chart.ts";
 import { quantilesChart } from "../charts/quantiles-chart.ts";
-import { type Html, html, nothing } from "../page/html.ts";
-import { absences, empty, notes, type PageParts, type PageSection } from "./page-section.ts";
-import { numberOf, type Part, partTable } from "./part-tables.ts";
-import { keyText, sectionOf } from "./reported.ts";
+import { type Html, html } from "../page/html.ts";
+import {
+  absences,
+  chartRun,
+  empty,
+  notes,
+  type PageParts,
+  type PageSection,
+  runNotes,
+} from "./page-section.ts";
+import { numberOf, type Part, partsTable } from "./part-tables.ts";
+import { type Group, keyText, type ReportedRun, sectionOf } from "./reported.ts";
 
 const tables = [
   ["factor", "Coverage", "Factor"],
@@ -21,33 +30,60 @@ export const factorsSection: PageSection = {
   id: "factors",
   title: "Factors",
   render: async ({ reported: { runs }, drawings }: PageParts) => {
-    const told = runs.flatMap((run) =>
+    const isOnly = runs.length === 1;
+    const groups = runs.flatMap((run) =>
       (sectionOf(run.told, "factors")?.groups ?? []).map((group) => ({ run, group })),
     );
-    const said = runs.flatMap((run) => sectionOf(run.told, "factors")?.notes ?? []);
-    if (told.length === 0) return empty(absences(runs, "factors")[0] ?? said[0] ?? "no factors");
+    const said = (run: ReportedRun) => sectionOf(run.told, "factors")?.notes ?? [];
+    const absent = absences(runs, "factors");
+    if (groups.length === 0) return empty(absent[0] ?? runs.flatMap(said)[0] ?? "no factors");
     const conventions = sectionOf(runs[0]!.told, "factors")?.conventions ?? "";
+    const byKey = Map.groupBy(groups, ({ group }) => keyText(group));
     const body: Html[] = [];
-    for (const { run, group } of told) {
-      const words = [
-        runs.length === 1 ? "" : `${run.label} ${run.name}`,
-        told.length === runs.length ? "" : keyText(group),
-      ];
-      const of = words.filter(Boolean).join(", ");
-      body.push(of === "" ? nothing : html`<h3>${of}</h3>\n`);
-      const by = (name: string) => group.parts.filter((part) => part.by === name);
-      const information = await informationChart({ factors: coefficients(by) });
-      if (!("reason" in information)) body.push(drawings.add(information, information.title));
-      const horizons = new Set(by("quantile").flatMap((part) => quantileOf(part)?.horizon ?? []));
-      for (const horizon of horizons) {
-        const chart = await quantilesChart({ horizon, factors: quantiles(by("quantile"), horizon) });
-        if (!("reason" in chart)) body.push(drawings.add(chart, chart.title));
-      }
-      for (const [name, caption, head] of tables) body.push(partTable(caption, head, by(name)));
+    for (const [key, own] of byKey) {
+      if (byKey.size > 1 && key !== "") body.push(html`<h3>${key}</h3>\n`);
+      body.push(await groupsHtml(own, runs, drawings, isOnly));
     }
-    return html`${notes([conventions])}${body}${notes(said)}`;
+    return html`${notes([conventions])}${body}${notes(isOnly ? [] : absent)}${runNotes(runs, said)}`;
   },
 };
+
+async function groupsHtml(
+  groups: readonly { readonly run: ReportedRun; readonly group: Group }[],
+  runs: readonly ReportedRun[],
+  drawings: PageParts["drawings"],
+  isOnly: boolean,
+): Promise<Html> {
+  const body: Html[] = [];
+  const by = (run: ReportedRun, name: string): readonly Part[] =>
+    groups.find((each) => each.run === run)?.group.parts.filter((part) => part.by === name) ?? [];
+  const information = await informationChart({
+    runs: runs.map((run) => ({ ...chartRun(run), factors: coefficients((name) => by(run, name)) })),
+  });
+  if (!("reason" in information)) body.push(drawings.add(information, information.title));
+  const horizons = new Set(
+    runs.flatMap((run) => by(run, "quantile").flatMap((part) => quantileOf(part)?.horizon ?? [])),
+  );
+  for (const horizon of horizons) {
+    const chart = await quantilesChart({
+      horizon,
+      runs: runs.map((run) => ({ ...chartRun(run), factors: quantiles(by(run, "quantile"), horizon) })),
+    });
+    const after = `${chart.title}, ${countText(horizon, "bar")}`;
+    if (!("reason" in chart)) body.push(drawings.add(chart, after));
+  }
+  for (const [name, caption, head] of tables) {
+    body.push(
+      partsTable(
+        caption,
+        head,
+        groups.map(({ run }) => ({ run, parts: by(run, name) })),
+        isOnly,
+      ),
+    );
+  }
+  return html`${body}`;
+}
 
 type By = (name: string) => readonly Part[];
 

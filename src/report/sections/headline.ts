@@ -55,9 +55,11 @@ function grid(panel: Panel, { previous }: Reported): Html {
     });
     const money =
       name === "fees" ? told.flatMap(({ figure }) => (figure.value === null ? [] : figure.unit)) : [];
+    // those of several runs are as large as each other
+    const length = Math.max(...told.map(({ text }) => text.length));
+    const long = length > 11 ? " longest" : length > 8 ? " long" : "";
     const values = told.map(({ run, figure, text }) => {
       const swatch = isOnly ? nothing : html`<span class="swatch run-${run.number}"></span>`;
-      const long = text.length > 11 ? " longest" : text.length > 8 ? " long" : "";
       const shown = html`<span class="value${long}">${swatch}${text}</span>`;
       return figure.value === null && isOnly
         ? html`${shown}<span class="reason">${withInstants(figure.reason)}</span>`

@@ -2,8 +2,8 @@ import { figure } from "../../analytics/figure.ts";
 import { figureText } from "../../analytics/render/figure-text.ts";
 import { dataTable } from "../page/data-table.ts";
 import { type Html, html } from "../page/html.ts";
-import { absences, empty, overPanels, type PageParts, type PageSection } from "./page-section.ts";
-import { type Group, groupOf } from "./reported.ts";
+import { absences, empty, overPanels, type PageParts, type PageSection, runHead } from "./page-section.ts";
+import { type Group, groupOf, type ReportedRun } from "./reported.ts";
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 /** Tints of a cell, from the faintest. */
@@ -19,16 +19,13 @@ export const monthlySection: PageSection = {
       members.some(({ run, key }) => (groupOf(run.told, "monthly", key)?.parts.length ?? 0) > 0),
     );
     if (told.length === 0) return empty(absent[0] ?? "no return in any month");
-    const body = await overPanels(told, ({ members }) => {
-      const parts = members.map(({ run, key }) => ({
-        caption: members.length === 1 ? "Monthly returns, %" : `${run.label} ${run.name}`,
-        months: groupOf(run.told, "monthly", key)?.parts ?? [],
-      }));
-      const largest = Math.max(
-        ...parts.flatMap(({ months: own }) => own.map((part) => Math.abs(returnOf(part) ?? 0))),
-      );
-      return html`${parts.map(({ caption, months: own }) => monthTable(caption, own, largest, members.length === 1))}`;
-    });
+    const isOnly = reported.runs.length === 1;
+    const body = await overPanels(told, ({ members }) =>
+      monthTable(
+        members.map(({ run, key }) => ({ run, parts: groupOf(run.told, "monthly", key)?.parts ?? [] })),
+        isOnly,
+      ),
+    );
     return html`${body}<p class="note">Compounded from the sessions' returns; years from their months. * a partial month; – no rows.</p>
 `;
   },
@@ -41,40 +38,49 @@ function returnOf({ figures }: Part): number | null {
   return value === null ? null : Number(value);
 }
 
+/** A row a year; of several runs a row of each run in every year, all with the same tints. */
 function monthTable(
-  caption: string,
-  parts: readonly Part[],
-  largest: number,
-  isCaptionHidden: boolean,
+  runs: readonly { readonly run: ReportedRun; readonly parts: readonly Part[] }[],
+  isOnly: boolean,
 ): Html {
-  const byYear = Map.groupBy(parts, ({ key }) => key.slice(0, 4));
-  const rows = [...byYear]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([year, own]) => {
-      const cells = months.map((_, index) => {
-        const part = own.find(({ key }) => Number(key.slice(5)) === index + 1);
-        const value = part === undefined ? null : returnOf(part);
-        if (part === undefined || value === null) return html`<span class="none">–</span>`;
-        const known = part.figures.return!;
-        const isPartial = known.value !== null && known.convention.includes("partial");
-        return cell(value, largest, isPartial ? "*" : "");
-      });
-      const values = own.flatMap((part) => returnOf(part) ?? []);
-      const whole = values.reduce((product, value) => product * (1 + value), 1) - 1;
-      const total =
-        values.length === 0
-          ? html`<span class="none">–</span>`
-          : cell(whole, Math.max(largest, Math.abs(whole)), "");
-      return [year, ...cells, total];
-    });
+  const largest = Math.max(
+    ...runs.flatMap(({ parts }) => parts.map((part) => Math.abs(returnOf(part) ?? 0))),
+  );
+  const years = runs.flatMap(({ run, parts }) =>
+    [...Map.groupBy(parts, ({ key }) => key.slice(0, 4))].map(([year, own]) => ({ year, run, own })),
+  );
+  // the runs of a year keep their order
+  years.sort((a, b) => (a.year === b.year ? 0 : a.year < b.year ? -1 : 1));
   const heads = [...months, "Year"].map((title) => ({ title, isNumber: true }));
   return dataTable({
-    caption,
-    isCaptionHidden,
+    caption: "Monthly returns, %",
+    isCaptionHidden: true,
     className: "months",
-    columns: [{ title: "Year" }, ...heads],
-    rows,
+    columns: [{ title: "Year" }, ...(isOnly ? [] : [{ title: "Run" }]), ...heads],
+    rows: years.map(({ year, run, own }, index) => [
+      years[index - 1]?.year === year ? html`<span class="unseen">${year}</span>` : year,
+      ...(isOnly ? [] : [runHead(run, false)]),
+      ...yearCells(own, largest),
+    ]),
   });
+}
+
+function yearCells(own: readonly Part[], largest: number): readonly Html[] {
+  const cells = months.map((_, index) => {
+    const part = own.find(({ key }) => Number(key.slice(5)) === index + 1);
+    const value = part === undefined ? null : returnOf(part);
+    if (part === undefined || value === null) return html`<span class="none">–</span>`;
+    const known = part.figures.return!;
+    const isPartial = known.value !== null && known.convention.includes("partial");
+    return cell(value, largest, isPartial ? "*" : "");
+  });
+  const values = own.flatMap((part) => returnOf(part) ?? []);
+  const whole = values.reduce((product, value) => product * (1 + value), 1) - 1;
+  const total =
+    values.length === 0
+      ? html`<span class="none">–</span>`
+      : cell(whole, Math.max(largest, Math.abs(whole)), "");
+  return [...cells, total];
 }
 
 /** A return in percent, with its sign and in a tint as strong as it is large. */

@@ -1,4 +1,6 @@
+import type { OfRun } from "../charts/chart-data.ts";
 import type { Drawings } from "../page/drawings.ts";
+import type { Figures, FiguresColumn } from "../page/figures-table.ts";
 import { type Html, html, nothing } from "../page/html.ts";
 import { sentence } from "../page/time-text.ts";
 import type { Panel, Reported, ReportedRun } from "./reported.ts";
@@ -53,4 +55,23 @@ export function absences(runs: readonly ReportedRun[], section: string): readonl
     return reason === null ? null : runs.length === 1 ? reason : `${label} ${reason}`;
   });
   return told.filter((reason) => reason !== null);
+}
+
+/** A run as charts know it. */
+export function chartRun({ name, label, number }: ReportedRun): OfRun {
+  return { name, label, number };
+}
+
+/** What figures are headed by where a table has one of each run: colour and number, or `Value` for the only one. */
+export function runColumn(run: ReportedRun, isOnly: boolean, figures: Figures): FiguresColumn {
+  return { title: isOnly ? "Value" : runHead(run, false), name: isOnly ? "" : run.label, figures };
+}
+
+/** Sentences of each run; of several with its number, once where they all say the same. */
+export function runNotes(runs: readonly ReportedRun[], of: (run: ReportedRun) => readonly string[]): Html {
+  const [first] = runs;
+  const told = runs.map(of);
+  const isSame = told.every((lines) => JSON.stringify(lines) === JSON.stringify(told[0]));
+  if (first === undefined || isSame) return notes(told[0] ?? []);
+  return notes(runs.flatMap(({ label }, index) => told[index]!.map((line) => `${label} ${line}`)));
 }

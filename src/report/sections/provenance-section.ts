@@ -1,3 +1,4 @@
+import type { Manifest } from "../../archive/manifest/manifest.ts";
 import { shownView } from "../../archive/manifest/table-view.ts";
 import { tableNames } from "../../model/profile/table.ts";
 import { byteText } from "../../model/text/byte-text.ts";
@@ -6,7 +7,7 @@ import { formatTime } from "../../model/time.ts";
 import { dataTable } from "../page/data-table.ts";
 import { type Html, html, nothing } from "../page/html.ts";
 import { spanText } from "../page/time-text.ts";
-import type { PageParts, PageSection } from "./page-section.ts";
+import { type PageParts, type PageSection, runHead } from "./page-section.ts";
 import type { Reported, ReportedRun } from "./reported.ts";
 
 /** Files that are listed by their hashes. */
@@ -22,7 +23,7 @@ export const provenanceSection: PageSection = {
       name === "allowIncomplete" ? "--allow-incomplete" : `--${name}`,
       value === null ? "not given" : String(value),
     ]);
-    return html`${runs.map((run) => runHtml(run, reported))}${dataTable({
+    return html`${factsTable(runs)}${runs.map((run) => runHtml(run, reported))}${dataTable({
       caption: "Options",
       className: "data facts",
       columns: [{ title: "Option" }, { title: "Value" }],
@@ -31,17 +32,37 @@ export const provenanceSection: PageSection = {
   },
 };
 
-function runHtml({ name, label, read: { manifest } }: ReportedRun, { runs, options }: Reported): Html {
-  const { generation, source, tool, run, committedAt, horizon } = manifest;
-  const heading = runs.length === 1 ? nothing : html`<h3>${label} ${name}</h3>\n`;
-  const facts = [
-    ["Generation", String(generation)],
-    ["Committed", committedAt],
-    ["Archived by", tool],
-    ["From", source],
-    ["Storage version", run.storageVersion ?? "the source has none"],
-    ...(horizon === null ? [] : [["Horizon", formatTime(BigInt(horizon))]]),
+/** What the archive says of the runs, a column a run. */
+function factsTable(runs: readonly ReportedRun[]): Html {
+  const rows: readonly (readonly [string, (manifest: Manifest) => string])[] = [
+    ["Generation", ({ generation }) => String(generation)],
+    ["Committed", ({ committedAt }) => committedAt],
+    ["Archived by", ({ tool }) => tool],
+    ["From", ({ source }) => source],
+    ["Storage version", ({ run }) => run.storageVersion ?? "the source has none"],
+    ...(runs.some(({ read }) => read.manifest.horizon !== null)
+      ? [
+          [
+            "Horizon",
+            ({ horizon }: Manifest) => (horizon === null ? "–" : formatTime(BigInt(horizon))),
+          ] as const,
+        ]
+      : []),
   ];
+  const isOnly = runs.length === 1;
+  return dataTable({
+    caption: isOnly ? `The archive's word on ${runs[0]!.name}` : "The archive's word on the runs",
+    className: isOnly ? "data facts" : "card",
+    columns: [
+      { title: "Of the run" },
+      ...runs.map((run) => ({ title: isOnly ? "Value" : runHead(run, false) })),
+    ],
+    rows: rows.map(([name, of]) => [name, ...runs.map(({ read }) => of(read.manifest))]),
+  });
+}
+
+function runHtml({ name, label, read: { manifest } }: ReportedRun, { runs, options }: Reported): Html {
+  const heading = runs.length === 1 ? nothing : html`<h3>${label} ${name}</h3>\n`;
   const views = tableNames.map((table) => ({
     table,
     state: manifest.tables[table]?.state,
@@ -49,12 +70,8 @@ function runHtml({ name, label, read: { manifest } }: ReportedRun, { runs, optio
   }));
   const files = views.flatMap(({ table, view }) => (view?.parquet ?? []).map((file) => ({ table, ...file })));
   return html`${heading}${dataTable({
-    caption: `The archive's word on ${name}`,
-    className: "data facts",
-    columns: [{ title: "Of the run" }, { title: "Value" }],
-    rows: facts,
-  })}${dataTable({
     caption: `Tables of ${name}`,
+    isCaptionHidden: runs.length > 1,
     columns: [
       { title: "Table" },
       { title: "State" },

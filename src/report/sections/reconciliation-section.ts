@@ -5,31 +5,90 @@ import { parseTime } from "../../model/time.ts";
 import { dataTable } from "../page/data-table.ts";
 import { type Html, html, nothing } from "../page/html.ts";
 import { instantText } from "../page/time-text.ts";
-import { empty, notes, type PageParts, type PageSection } from "./page-section.ts";
+import { empty, notes, type PageParts, type PageSection, runHead } from "./page-section.ts";
+import type { ReportedRun } from "./reported.ts";
 import { verdictText } from "./run-card.ts";
 
 /** What the gateway reported, against the rows that it reported it by. */
 export const reconciliationSection: PageSection = {
   id: "reconciliation",
   title: "Reconciliation",
-  render: async ({ reported: { runs } }: PageParts) =>
-    html`${runs.map(({ name, label, reconciled }) => {
-      const heading = runs.length === 1 ? nothing : html`<h3>${label} ${name}</h3>\n`;
-      if (typeof reconciled === "string") return html`${heading}${empty(`not checked: ${reconciled}`)}`;
-      return html`${heading}${verdict(reconciled)}`;
-    })}`,
+  render: async ({ reported: { runs } }: PageParts) => {
+    const [first] = runs;
+    if (runs.length > 1) return compared(runs);
+    const { reconciled } = first!;
+    return typeof reconciled === "string" ? empty(`not checked: ${reconciled}`) : verdict(reconciled);
+  },
 };
 
-function verdict(run: ReconciledRun): Html {
-  const { accounting, costs, fillOrder, checks } = run;
-  const how = [
+/** A row a check, a column a run; what is not as it should be of each run beneath. */
+function compared(runs: readonly ReportedRun[]): Html {
+  const checked = runs.flatMap(({ label, reconciled }) =>
+    typeof reconciled === "string" ? [] : [{ label, checks: reconciled.checks }],
+  );
+  const first = checked[0]?.checks ?? [];
+  const table = dataTable({
+    caption: "The eight checks",
+    isCaptionHidden: true,
+    columns: [
+      { title: "Check" },
+      ...runs.map((run) => ({ title: runHead(run, false) })),
+      { title: "What has to hold", isText: true },
+    ],
+    rows: first.map(({ number, name, formula }) => [
+      `${number} ${name}`,
+      ...runs.map(({ reconciled }) => {
+        const check =
+          typeof reconciled === "string"
+            ? undefined
+            : reconciled.checks.find((each) => each.number === number);
+        if (check === undefined) return "–";
+        const more =
+          check.breaks === 0 ? nothing : html`<span class="of">${countText(check.breaks, "break")}</span>`;
+        return html`${verdictWord(check)}${more}`;
+      }),
+      formula,
+    ]),
+  });
+  return html`${verdicts(runs)}${first.length === 0 ? nothing : table}${checked.map(({ label, checks }) => checks.map((check) => breaks(check, `${label} `)))}${checked.map(({ label, checks }) => notesOf(label, checks))}`;
+}
+
+/** A sentence a verdict, with the runs that have it. */
+function verdicts(runs: readonly ReportedRun[]): readonly Html[] {
+  const told = runs.map(({ label, reconciled }) => {
+    const more = typeof reconciled === "string" ? "" : how(reconciled);
+    return { label, sentence: html`${verdictText(reconciled)}${more}.` };
+  });
+  return [...Map.groupBy(told, ({ sentence }) => sentence.text).values()].map(
+    (own) => html`<p class="verdict">${own.map(({ label }) => label).join(" ")} ${own[0]!.sentence}</p>\n`,
+  );
+}
+
+function notesOf(label: string, checks: readonly Check[]): Html {
+  const lines = checks.flatMap((check) => said(check));
+  if (lines.length === 0) return nothing;
+  return html`<details><summary>Notes on the checks of ${label}</summary>\n${notes(lines)}</details>\n`;
+}
+
+function verdictWord({ verdict: word }: Check): Html {
+  return html`<span class="${word === "BREAKS" ? "loss" : word === "HOLDS" ? "gain" : "none"}">${word}</span>`;
+}
+
+/** How the books were read: what the options left open, and was found. */
+function how({ accounting, costs, fillOrder }: ReconciledRun): string {
+  const found = [
     ...(accounting === null ? [] : [`accounting ${accounting}`]),
     ...(costs === null ? [] : [`costs ${costs === "fifo" ? "first in, first out" : "average"}`]),
     ...(fillOrder === null
       ? []
       : [`fills of one instant in the order of ${fillOrder === "key" ? "their keys" : "their trade ids"}`]),
   ];
-  return html`<p class="verdict">Verdict: ${verdictText(run)}${how.length === 0 ? "" : `; ${how.join(", ")}`}.</p>
+  return found.length === 0 ? "" : `; ${found.join(", ")}`;
+}
+
+function verdict(run: ReconciledRun): Html {
+  const { checks } = run;
+  return html`<p class="verdict">Verdict: ${verdictText(run)}${how(run)}.</p>
 ${dataTable({
   caption: "The eight checks",
   isCaptionHidden: true,
@@ -43,13 +102,13 @@ ${dataTable({
   ],
   rows: checks.map((check) => [
     `${check.number} ${check.name}`,
-    html`<span class="${check.verdict === "BREAKS" ? "loss" : check.verdict === "HOLDS" ? "gain" : "none"}">${check.verdict}</span>`,
+    verdictWord(check),
     grouped(check.rows),
     grouped(check.breaks),
     check.largest === null ? "–" : check.largest.replace(/^-/, "−"),
     check.formula,
   ]),
-})}${notes(checks.flatMap((check) => said(check)))}${checks.map(breaks)}`;
+})}${notes(checks.flatMap((check) => said(check)))}${checks.map((check) => breaks(check))}`;
 }
 
 function said({ number, reason, notes: own }: Check): readonly string[] {
@@ -57,10 +116,10 @@ function said({ number, reason, notes: own }: Check): readonly string[] {
   return [...why, ...own].map((text) => `Check ${number}: ${text}.`);
 }
 
-function breaks({ number, name, first, breaks: all }: Check): Html {
+function breaks({ number, name, first, breaks: all }: Check, of = ""): Html {
   if (first.length === 0) return nothing;
   return dataTable({
-    caption: `Check ${number}, ${name}: ${countText(all, "break")}, of which the first`,
+    caption: `${of}Check ${number}, ${name}: ${countText(all, "break")}, of which the first`,
     columns: [
       { title: "UTC" },
       { title: "Amount", isNumber: true },

@@ -1,7 +1,7 @@
 import { countText } from "../../model/text/plural.ts";
 import { rollingChart } from "../charts/rolling-chart.ts";
 import { periodOf } from "./distribution-section.ts";
-import { absences, empty, overPanels, type PageParts, type PageSection } from "./page-section.ts";
+import { absences, chartRun, empty, overPanels, type PageParts, type PageSection } from "./page-section.ts";
 import { isSameKey, sectionOf } from "./reported.ts";
 
 /** Sharpe ratio and volatility over windows of returns. */
@@ -23,7 +23,10 @@ export const rollingSection: PageSection = {
       const chart = await rollingChart({
         window,
         period: periodOf(options.session),
-        runs: own,
+        runs: runs.map((run) => ({
+          ...chartRun(run),
+          ...(own.find((each) => each.run === run)?.rolling ?? noRolling),
+        })),
         note: `Windows of ${countText(window, "return")}, ${sectionOf(runs[0]!.told, "performance")?.conventions ?? ""}.`,
       });
       return drawings.add(chart);
@@ -31,13 +34,15 @@ export const rollingSection: PageSection = {
   },
 };
 
+const none = new Float64Array();
+const noRolling = { times: none, sharpe: none, volatility: none };
+
 function rollingOf(members: PageParts["panels"][number]["members"], window: number | null) {
   return members.flatMap(({ run, key }) => {
     const rolling =
       run.read.window === window ? run.read.rolling.find((own) => isSameKey(own, key)) : undefined;
     if (rolling === undefined || rolling.times.length === 0) return [];
-    const name = members.length === 1 ? run.name : `${run.label} ${run.name}`;
     const { times, sharpe, volatility } = rolling;
-    return [{ name, times, sharpe, volatility }];
+    return [{ run, rolling: { times, sharpe, volatility } }];
   });
 }

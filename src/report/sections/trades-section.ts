@@ -1,21 +1,25 @@
 import { figure } from "../../analytics/figure.ts";
 import { spanText as durationText, figureText } from "../../analytics/render/figure-text.ts";
-import { grouped } from "../../model/text/number-text.ts";
+import { countText } from "../../model/text/plural.ts";
 import { excursionsChart } from "../charts/excursions-chart.ts";
 import { profitChart } from "../charts/profit-chart.ts";
+import { comparedTable } from "../page/compared-table.ts";
 import { dataTable } from "../page/data-table.ts";
 import { figuresTable } from "../page/figures-table.ts";
-import { type Html, html } from "../page/html.ts";
+import { type Html, html, nothing } from "../page/html.ts";
 import { instantText } from "../page/time-text.ts";
-import type { ToldTrade } from "../read/read-trades.ts";
+import type { ToldTrade, TradesRead } from "../read/read-trades.ts";
 import {
   absences,
+  chartRun,
   empty,
   notes,
   overPanels,
   type PageParts,
   type PageSection,
+  runColumn,
   runHead,
+  runNotes,
 } from "./page-section.ts";
 import { type Group, groupOf, isSameKey, type Panel, type ReportedRun, sectionOf } from "./reported.ts";
 
@@ -33,11 +37,13 @@ export const tradesSection: PageSection = {
   render: async (page: PageParts) => {
     const { runs } = page.reported;
     const told = page.panels.filter(({ members }) => tradedBy(members).length > 0);
-    const said = runs.flatMap((run) => sectionOf(run.told, "trades")?.notes ?? []);
-    if (told.length === 0) return empty(absences(runs, "trades")[0] ?? "no fills");
+    const said = (run: ReportedRun) =>
+      (sectionOf(run.told, "trades")?.notes ?? []).filter((text) => runs.length > 1 || text !== "no fills");
+    const absent = absences(runs, "trades");
+    if (told.length === 0) return empty(absent[0] ?? "no fills");
     const conventions = sectionOf(runs[0]!.told, "trades")?.conventions ?? "";
     const body = await overPanels(told, (panel) => panelHtml(panel, page));
-    return html`<p class="note">Trades are ${conventions}.</p>\n${body}${notes(said.filter((text) => text !== "no fills"))}`;
+    return html`<p class="note">Trades are ${conventions}.</p>\n${body}${notes(absent)}${runNotes(runs, said)}`;
   },
 };
 
@@ -52,39 +58,46 @@ function tradedBy(members: Panel["members"]): readonly Member[] {
 
 async function panelHtml(panel: Panel, { reported, drawings }: PageParts): Promise<Html> {
   const { currency } = panel;
+  const { runs } = reported;
   const members = tradedBy(panel.members);
-  const isOnly = members.length === 1;
-  const columns = members.map(({ run, group }) => ({
-    title: isOnly ? "Value" : runHead(run, false),
-    name: isOnly ? "" : run.label,
-    figures: group.figures,
-  }));
+  const isOnly = runs.length === 1;
+  const traded = members.flatMap(({ run, key }) => {
+    const read = run.read.trades.find((own) => isSameKey(own, key));
+    return read === undefined ? [] : [{ run, read }];
+  });
+  const columns = members.map(({ run, group }) => runColumn(run, isOnly, group.figures));
   const parts: Html[] = [figuresTable("Figures of the trades", columns, names)];
-  for (const { run, key, group } of members) {
-    const own = run.read.trades.find((read) => isSameKey(read, key));
-    if (own === undefined) continue;
-    const chart = await excursionsChart({
-      ...{ currency, grouping: reported.options.group, mae: own.mae, mfe: own.mfe, net: own.net },
-      note:
-        own.fromFills === 0
-          ? "From whole bars between entry and exit, and the trades' own fills."
-          : `From whole bars between entry and exit; of ${grouped(own.fromFills)} trades without one, from their fills alone.`,
+  if (traded.length === 0) return html`${parts}`;
+  const fromFills = traded.reduce((sum, { read }) => sum + read.fromFills, 0);
+  const excursions = await excursionsChart({
+    ...{ currency, grouping: reported.options.group },
+    runs: runs.map((run) => {
+      const own = traded.find((each) => each.run === run)?.read ?? noTrades;
+      return { ...chartRun(run), mae: own.mae, mfe: own.mfe, net: own.net };
+    }),
+    note:
+      fromFills === 0
+        ? "From whole bars between entry and exit, and the trades' own fills."
+        : `From whole bars between entry and exit; of ${countText(fromFills, "trade")} without one, from their fills alone.`,
+  });
+  parts.push(drawings.add(excursions, excursions.title));
+  for (const by of breakdowns) {
+    const own = runs.map((run) => {
+      const group = members.find((member) => member.run === run)?.group;
+      return { ...chartRun(run), groups: group === undefined ? [] : profits(group, by) };
     });
-    parts.push(drawings.add(chart, isOnly ? chart.title : `${run.label} ${run.name}: ${chart.title}`));
-    if (isOnly) {
-      for (const by of breakdowns) {
-        const groups = profits(group, by);
-        // all trades in one symbol: that is the figure above
-        if (by === "symbol" && groups.length < 2) continue;
-        const profit = await profitChart({ currency, by, groups });
-        parts.push(drawings.add(profit, profit.title));
-      }
-    }
-    parts.push(...extremes(run, own.best, own.worst, currency, isOnly));
+    // all trades in one symbol: that is the figure above
+    if (by === "symbol" && new Set(own.flatMap(({ groups }) => groups.map(({ key }) => key))).size < 2)
+      continue;
+    const profit = await profitChart({ currency, by, runs: own });
+    parts.push(drawings.add(profit, profit.title));
   }
-  if (!isOnly) for (const by of breakdowns) parts.push(comparedBy(by, members));
+  for (const which of ["best", "worst"] as const) parts.push(extremes(which, traded, currency, isOnly));
   return html`${parts}`;
 }
+
+const none = new Float64Array();
+const noTrades = { mae: none, mfe: none, net: none };
 
 function profits(group: Group, by: (typeof breakdowns)[number]) {
   return group.parts
@@ -96,40 +109,41 @@ function profits(group: Group, by: (typeof breakdowns)[number]) {
     });
 }
 
-/** Net P&L of closed trades by what they have in common, a column a run. */
-function comparedBy(by: (typeof breakdowns)[number], members: readonly Member[]): Html {
-  const partsOf = (group: Group) => group.parts.filter((part) => part.by === by);
-  const keys = [...new Set(members.flatMap(({ group }) => partsOf(group).map(({ key }) => key)))];
-  keys.sort((a, b) => (by === "weekday" ? weekdays.indexOf(a) - weekdays.indexOf(b) : a < b ? -1 : 1));
-  return dataTable({
-    caption: `Net P&L by ${by}`,
-    columns: [{ title: by }, ...members.map(({ run }) => ({ title: runHead(run, false), isNumber: true }))],
-    rows: keys.map((key) => [
-      key,
-      ...members.map(({ group }) => {
-        const found = partsOf(group).find((part) => part.key === key)?.figures.net_pnl;
-        return found === undefined || found.value === null ? "–" : money(String(found.value));
-      }),
-    ]),
-  });
-}
+type Traded = { readonly run: ReportedRun; readonly read: TradesRead };
 
+/** The best trades, or the worst: of one run in full, of several a column a run, and each in full to unfold. */
 function extremes(
-  run: ReportedRun,
-  best: readonly ToldTrade[],
-  worst: readonly ToldTrade[],
+  which: "best" | "worst",
+  traded: readonly Traded[],
   currency: string,
   isOnly: boolean,
-): readonly Html[] {
-  const of = isOnly ? "" : ` of ${run.label} ${run.name}`;
-  return [
-    best.length === 0
-      ? html`<p class="note">No winning trade${of}.</p>\n`
-      : tradeTable(`${rankedText(best.length, "best")}${of}, in ${currency}`, best),
-    worst.length === 0
-      ? html`<p class="note">No losing trade${of}.</p>\n`
-      : tradeTable(`${rankedText(worst.length, "worst")}${of}, in ${currency}`, worst),
-  ];
+): Html {
+  const most = Math.max(...traded.map(({ read }) => read[which].length));
+  if (most === 0) return html`<p class="note">No ${which === "best" ? "winning" : "losing"} trade.</p>\n`;
+  const caption = `${rankedText(most, which)}${isOnly ? "" : " of each run"}, in ${currency}`;
+  if (isOnly) return tradeTable(caption, traded[0]!.read[which]);
+  const table = comparedTable({
+    caption,
+    head: "Rank",
+    runs: traded.map(({ run }) => runHead(run, false)),
+    rows: Array.from({ length: most }, (_, rank) => ({
+      ...{ key: String(rank + 1), name: "" },
+      cells: traded.map(({ read }) => {
+        const trade = read[which][rank];
+        if (trade === undefined) return "–";
+        const { symbol, isLong, entry, exit, net } = trade;
+        return html`${money(net)}<span class="of">${symbol}</span><span class="of">${isLong ? "long" : "short"}, ${durationText(Number(exit - entry) / 1e9)}</span>`;
+      }),
+    })),
+  });
+  const full = traded.map(({ run, read }) => {
+    if (read[which].length === 0) return nothing;
+    const own = `${rankedText(read[which].length, which)} of ${run.label} ${run.name}, in ${currency}`;
+    return html`<details><summary>${rankedText(read[which].length, which)} of ${run.label} in full</summary>
+${tradeTable(own, read[which])}</details>
+`;
+  });
+  return html`${table}${full}`;
 }
 
 function rankedText(count: number, which: string): string {

@@ -17,7 +17,13 @@ import { quantilesChart } from "../../../src/report/charts/quantiles-chart.ts";
 import { returnsChart } from "../../../src/report/charts/returns-chart.ts";
 import { rollingChart } from "../../../src/report/charts/rolling-chart.ts";
 import { slippageChart } from "../../../src/report/charts/slippage-chart.ts";
-import { chartSamples, drawdownsOf, equityRun, hostileText } from "../../fixtures/report/chart-samples.ts";
+import {
+  chartSamples,
+  drawdownsOf,
+  equityRun,
+  hostileText,
+  nthRun,
+} from "../../fixtures/report/chart-samples.ts";
 
 const samples = Object.entries(chartSamples);
 const names = samples.map(([name]) => name);
@@ -174,47 +180,56 @@ const equityOf = (...values: number[]) => {
   return equityChart({ currency: "USD", runs: [run], drawdowns: drawdownsOf(run) });
 };
 const returnsChartOf = (...values: number[]) =>
-  returnsChart({ period: "day", runs: [{ name: "alpha-1", returns: list(...values), valueAtRisk: noRisk }] });
+  returnsChart({ period: "day", runs: [{ ...nthRun(1), returns: list(...values), valueAtRisk: noRisk }] });
 const excursionsOf = (...net: number[]) =>
   excursionsChart({
     currency: "USD",
     grouping: "flat",
-    net: list(...net),
-    mae: list(...net.map((value) => Math.min(value, 0))),
-    mfe: list(...net.map((value) => Math.max(value, 0))),
+    runs: [
+      {
+        ...{ ...nthRun(1), net: list(...net) },
+        mae: list(...net.map((value) => Math.min(value, 0))),
+        mfe: list(...net.map((value) => Math.max(value, 0))),
+      },
+    ],
   });
 const profitOf = (...net: number[]) =>
   profitChart({
     currency: "USD",
     by: "symbol",
-    groups: net.map((value, key) => ({ key: `S${key}`, net: value, trades: 1 })),
+    runs: [{ ...nthRun(1), groups: net.map((value, key) => ({ key: `S${key}`, net: value, trades: 1 })) }],
   });
 const candlesOf = (...close: number[]) =>
   candlesChart({
-    symbol: "BTC",
-    bars: {
-      times: list(...close.map((_, index) => index * 60_000)),
-      intervalMs: 60_000,
-      open: list(...close),
-      high: list(...close),
-      low: list(...close),
-      close: list(...close),
-    },
-    fills: { times: none, prices: none, quantities: none, isBuy: new Uint8Array() },
+    runs: [
+      {
+        ...nthRun(1),
+        symbol: "BTC",
+        bars: {
+          times: list(...close.map((_, index) => index * 60_000)),
+          intervalMs: 60_000,
+          open: list(...close),
+          high: list(...close),
+          low: list(...close),
+          close: list(...close),
+        },
+        fills: { times: none, prices: none, quantities: none, isBuy: new Uint8Array() },
+      },
+    ],
   });
 const rollingOf = (...values: number[]) => {
   const times = list(...values.map((_, index) => index * 86_400_000));
   return rollingChart({
     window: 20,
     period: "day",
-    runs: [{ name: "alpha-1", times, sharpe: list(...values), volatility: list(...values) }],
+    runs: [{ ...nthRun(1), times, sharpe: list(...values), volatility: list(...values) }],
   });
 };
 const exposureOf = (...values: number[]) => {
   const times = list(...values.map((_, index) => index * 86_400_000));
   return exposureChart({
     unit: "USD",
-    runs: [{ name: "alpha-1", times, gross: list(...values), net: list(...values) }],
+    runs: [{ ...nthRun(1), times, gross: list(...values), net: list(...values) }],
   });
 };
 
@@ -259,50 +274,84 @@ describe("a chart of odd data", () => {
     ["profit", () => profitOf(), "no trades"],
     ["candles", () => candlesOf(), "no bars of BTC"],
     ["candles that are no numbers", () => candlesOf(Number.NaN), "no bars of BTC"],
-    ["funnel", () => funnelChart({ states: [{ state: "FILLED", orders: 0 }] }), "no orders"],
+    [
+      "funnel",
+      () => funnelChart({ runs: [{ ...nthRun(1), states: [{ state: "FILLED", orders: 0 }] }] }),
+      "no orders",
+    ],
     [
       "slippage",
-      () => slippageChart({ groups: [{ type: "LIMIT", reference: "mid", basisPoints: null, fills: 0 }] }),
+      () =>
+        slippageChart({
+          runs: [
+            { ...nthRun(1), groups: [{ type: "LIMIT", reference: "mid", basisPoints: null, fills: 0 }] },
+          ],
+        }),
       "no fill with a reference price",
     ],
-    ["latency", () => latencyChart({ groups: [] }), "no orders with both times"],
-    ["fees", () => feesChart({ groups: [] }), "no fees"],
+    ["latency", () => latencyChart({ runs: [{ ...nthRun(1), groups: [] }] }), "no orders with both times"],
+    ["fees", () => feesChart({ runs: [{ ...nthRun(1), groups: [] }] }), "no fees"],
     [
       "information",
       () =>
         informationChart({
-          factors: [{ factor: "f", horizons: [{ horizon: 1, ic: null, error: null, n: 0 }] }],
+          runs: [
+            {
+              ...nthRun(1),
+              factors: [{ factor: "f", horizons: [{ horizon: 1, ic: null, error: null, n: 0 }] }],
+            },
+          ],
         }),
       "no factor with an information coefficient",
     ],
-    ["quantiles", () => quantilesChart({ horizon: 1, factors: [] }), "no factor with quantiles"],
-    ["events", () => eventsChart({ events: [] }), "no events"],
+    [
+      "quantiles",
+      () => quantilesChart({ horizon: 1, runs: [{ ...nthRun(1), factors: [] }] }),
+      "no factor with quantiles",
+    ],
+    ["events", () => eventsChart({ runs: [{ ...nthRun(1), events: [] }] }), "no events"],
   ] as const)("of no %s is none, with its reason", async (_name, make, reason) => {
     expect(await make()).toMatchObject({ reason });
   });
 
   test.each([
-    ["one state", () => funnelChart({ states: [{ state: "FILLED", orders: 1 }] })],
+    ["one state", () => funnelChart({ runs: [{ ...nthRun(1), states: [{ state: "FILLED", orders: 1 }] }] })],
     [
       "no slippage at all",
-      () => slippageChart({ groups: [{ type: "LIMIT", reference: "mid", basisPoints: 0, fills: 1 }] }),
+      () =>
+        slippageChart({
+          runs: [{ ...nthRun(1), groups: [{ type: "LIMIT", reference: "mid", basisPoints: 0, fills: 1 }] }],
+        }),
     ],
     [
       "no time at all",
       () =>
         latencyChart({
-          groups: [{ measure: "m", type: "t", orders: 1, quantiles: { p50: 0, p95: 0, p99: 0 } }],
+          runs: [
+            {
+              ...nthRun(1),
+              groups: [{ measure: "m", type: "t", orders: 1, quantiles: { p50: 0, p95: 0, p99: 0 } }],
+            },
+          ],
         }),
     ],
     [
       "no fees but rebates",
-      () => feesChart({ groups: [{ venue: "v", currency: "USD", fees: 0, rebates: 0.5 }] }),
+      () =>
+        feesChart({
+          runs: [{ ...nthRun(1), groups: [{ venue: "v", currency: "USD", fees: 0, rebates: 0.5 }] }],
+        }),
     ],
     [
       "one horizon without an error",
       () =>
         informationChart({
-          factors: [{ factor: "f", horizons: [{ horizon: 1, ic: 1, error: null, n: 2 }] }],
+          runs: [
+            {
+              ...nthRun(1),
+              factors: [{ factor: "f", horizons: [{ horizon: 1, ic: 1, error: null, n: 2 }] }],
+            },
+          ],
         }),
     ],
     [
@@ -310,31 +359,47 @@ describe("a chart of odd data", () => {
       () =>
         quantilesChart({
           horizon: 1,
-          factors: [{ factor: "f", quantiles: [{ quantile: 1, mean: 0, n: 1 }] }],
+          runs: [{ ...nthRun(1), factors: [{ factor: "f", quantiles: [{ quantile: 1, mean: 0, n: 1 }] }] }],
         }),
     ],
-    ["one event", () => eventsChart({ events: [{ time: 0, kind: "k", severity: "odd", message: "" }] })],
+    [
+      "one event",
+      () =>
+        eventsChart({
+          runs: [{ ...nthRun(1), events: [{ time: 0, kind: "k", severity: "odd", message: "" }] }],
+        }),
+    ],
     ["a thousand symbols", () => profitOf(...Array.from({ length: 1000 }, (_, index) => Math.sin(index)))],
     [
       "thirty venues",
       () =>
         feesChart({
-          groups: Array.from({ length: 30 }, (_, index) => ({
-            venue: `v${index}`,
-            currency: "USD",
-            fees: index,
-            rebates: index,
-          })),
+          runs: [
+            {
+              ...nthRun(1),
+              groups: Array.from({ length: 30 }, (_, index) => ({
+                venue: `v${index}`,
+                currency: "USD",
+                fees: index,
+                rebates: index,
+              })),
+            },
+          ],
         }),
     ],
     [
       "twenty factors",
       () =>
         informationChart({
-          factors: Array.from({ length: 20 }, (_, index) => ({
-            factor: `f${index}`,
-            horizons: [1, 2, 3, 4].map((horizon) => ({ horizon, ic: 0.01 * index, error: 0.01, n: 9 })),
-          })),
+          runs: [
+            {
+              ...nthRun(1),
+              factors: Array.from({ length: 20 }, (_, index) => ({
+                factor: `f${index}`,
+                horizons: [1, 2, 3, 4].map((horizon) => ({ horizon, ic: 0.01 * index, error: 0.01, n: 9 })),
+              })),
+            },
+          ],
         }),
     ],
   ] as const)("of %s", async (_name, make) => {
@@ -344,7 +409,9 @@ describe("a chart of odd data", () => {
 
 test("characters that hide, turn or end text are shown as escapes in a drawing", async () => {
   const venue = "a\u0001\u001b[31m\u202eb\u2028";
-  const chart = await feesChart({ groups: [{ venue, currency: "USD", fees: 2, rebates: 1 }] });
+  const chart = await feesChart({
+    runs: [{ ...nthRun(1), groups: [{ venue, currency: "USD", fees: 2, rebates: 1 }] }],
+  });
   if (!("wide" in chart)) throw new Error("there is no chart");
   for (const svg of [chart.wide, chart.narrow]) {
     expect(svg).toContain("\\u001b[31m\\u202eb");

@@ -1,4 +1,4 @@
-import type { CandlesData } from "../chart-data.ts";
+import type { CandlesRun } from "../chart-data.ts";
 
 /** Several bars as one. */
 export interface Candle {
@@ -16,7 +16,7 @@ export interface Candle {
 
 /** Bars put together into candles of one length, a whole number of bars, so that there are no more than `most`. */
 export function candlesOf(
-  { times, intervalMs, open, high, low, close }: CandlesData["bars"],
+  { times, intervalMs, open, high, low, close }: CandlesRun["bars"],
   most: number,
 ): Candle[] {
   const first = times[0] ?? 0;

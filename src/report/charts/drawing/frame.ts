@@ -41,11 +41,3 @@ export const plainFrame: Frame = {
   fontFamily: "system-ui, sans-serif",
   paint: (colour) => lightColours[colour],
 };
-
-const runColours = ["run-1", "run-2", "run-3", "run-4", "run-5", "run-6"] as const;
-
-/** How the line of a run is drawn, by its place among the runs: six colours, after these the same ones dashed. */
-export function runStroke(run: number): { readonly colour: Colour; readonly dash: readonly number[] } {
-  const round = Math.floor(run / runColours.length);
-  return { colour: runColours[run % runColours.length]!, dash: round === 0 ? [] : [4 + 2 * round, 3] };
-}

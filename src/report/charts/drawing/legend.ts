@@ -7,7 +7,15 @@ import { textWidth, textWithin } from "./text-width.ts";
 export interface LegendEntry {
   readonly label: string;
   /** `none`: a heading. */
-  readonly shape: "none" | "line" | "square" | "circle" | "diamond" | "triangle-up" | "triangle-down";
+  readonly shape:
+    | "none"
+    | "line"
+    | "square"
+    | "circle"
+    | "diamond"
+    | "triangle-up"
+    | "triangle-down"
+    | "cross";
   readonly colour: Colour;
   readonly dash?: readonly number[];
   readonly opacity?: number;
@@ -99,7 +107,7 @@ export function legend(entries: readonly LegendEntry[], frame: Frame, width: num
       ...(has("none") ? [texts(true)] : []),
       ...(entries.some(({ shape }) => shape !== "none") ? [texts(false)] : []),
       ...(has("line") ? [lines] : []),
-      ...(has("square", "circle", "diamond", "triangle-up", "triangle-down") ? [symbols] : []),
+      ...(entries.some(({ shape }) => shape !== "none" && shape !== "line") ? [symbols] : []),
     ],
   };
 }

@@ -28,8 +28,8 @@ export interface LinePanel {
   /** Whether zero is on the axis in any case. */
   readonly hasZero: boolean;
   readonly lines: readonly PanelLine[];
-  /** Whether the lines are named above this panel. */
-  readonly hasLegend: boolean;
+  /** What stands beside the heading: what is given, or the lines by their names. */
+  readonly names?: readonly LegendEntry[] | "lines";
 }
 
 /** Panels of lines beneath each other, on one axis of time. At least one line has a point. */
@@ -54,19 +54,20 @@ export function linePanels(
     right,
     bottom: time.height,
     between: 12,
-    panels: panels.map(({ heading, lines, hasLegend }, index) => {
+    panels: panels.map(({ heading, lines, names: given = [] }, index) => {
       const isLast = index === panels.length - 1;
       const y = valueEncoding(axes[index]!, "v", frame);
       const x = timeEncoding(time, "t", frame, isLast);
-      const names: LegendEntry[] = hasLegend
-        ? lines.map(({ name, colour, dash, isArea = false }) => ({
-            label: name,
-            shape: isArea ? "square" : "line",
-            colour,
-            dash,
-            opacity: isArea ? 0.4 : 1,
-          }))
-        : [];
+      const names: readonly LegendEntry[] =
+        given === "lines"
+          ? lines.map(({ name, colour, dash, isArea = false }) => ({
+              label: name,
+              shape: isArea ? "square" : "line",
+              colour,
+              dash,
+              opacity: isArea ? 0.4 : 1,
+            }))
+          : given;
       const above = legend([{ label: heading, shape: "none", colour: "ink" }, ...names], frame, width);
       return {
         height,

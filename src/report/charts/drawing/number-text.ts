@@ -27,11 +27,12 @@ export function priceText(value: number): string {
   return numberText(value, ",.9~f");
 }
 
-/** A ratio in percent: `−3.21%`. */
+/** A ratio in percent: `−3.21%`, below a tenth of one with two digits: `−0.0066%`. */
 export function percentText(ratio: number): string {
   const size = Math.abs(ratio);
   if (size >= 1e9) return `${numberText(ratio * 100, ".3~e")}%`;
   if (size > 0 && size < 0.00005) return `${numberText(ratio * 100, ".3~g")}%`;
+  if (size > 0 && size < 0.001) return `${numberText(ratio * 100, ".2r")}%`;
   return numberText(ratio, ",.2%");
 }
 

@@ -13,16 +13,18 @@ export interface ScatterGrid {
   readonly rows: number;
 }
 
+export interface ScatterCells {
+  readonly crowded: readonly ScatterCell[];
+  /** Points alone in their cell, by index. */
+  readonly single: readonly number[];
+}
+
 /**
  * Points counted in the cells of a grid. Those alone in their cell are told singly, by index. What lies beyond the grid
  * counts in the cells at its edge.
  * @param x finite, as is y
  */
-export function scatterCells(
-  x: Float64Array,
-  y: Float64Array,
-  grid: ScatterGrid,
-): { readonly crowded: readonly ScatterCell[]; readonly single: readonly number[] } {
+export function scatterCells(x: Float64Array, y: Float64Array, grid: ScatterGrid): ScatterCells {
   const [left, right] = grid.x;
   const [bottom, top] = grid.y;
   const width = (right - left) / grid.columns;

@@ -1,0 +1,81 @@
+import type { OfRun } from "../chart-data.ts";
+import type { Frame } from "./frame.ts";
+import type { LegendEntry } from "./legend.ts";
+import { lookOf, type RunLook, runEntries, runLook } from "./run-look.ts";
+
+/** So many factors of one run have a colour of their own; of several runs so many have a plot of their own. */
+const mostFactors = { ofOne: 6, ofSeveral: 4 };
+
+interface Named {
+  readonly factor: string;
+}
+
+type Run<Factor> = OfRun & { readonly factors: readonly Factor[] };
+
+/** The factors that are drawn, by the strongest that any run has of each, in the order in which they came; and how many there are. */
+export function strongestFactors<Factor extends Named>(
+  runs: readonly Run<Factor>[],
+  strength: (factor: Factor) => number,
+  isOne: boolean,
+): { readonly drawn: readonly string[]; readonly all: number } {
+  const strengths = new Map<string, number>();
+  for (const factor of runs.flatMap(({ factors }) => factors)) {
+    strengths.set(factor.factor, Math.max(strengths.get(factor.factor) ?? 0, strength(factor)));
+  }
+  const strongest = [...strengths]
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, isOne ? mostFactors.ofOne : mostFactors.ofSeveral)
+    .map(([factor]) => factor);
+  return { drawn: [...strengths.keys()].filter((factor) => strongest.includes(factor)), all: strengths.size };
+}
+
+/** A line of points, and how it is told from the others. */
+export interface FactorLine<Point> {
+  readonly points: readonly Point[] & Point[];
+  readonly look: RunLook;
+}
+
+export interface FactorPanel<Point> {
+  readonly entries: readonly LegendEntry[];
+  readonly lines: readonly FactorLine<Point>[];
+}
+
+/** Of one run all factors on one pair of axes, a colour a factor; of several runs a plot a factor, a colour a run. */
+export function factorPanels<Factor extends Named, Point>(
+  runs: readonly Run<Factor>[],
+  factors: readonly string[],
+  pointsOf: (run: Run<Factor>, factor: Factor, place: number, places: number) => Point[],
+  isOne: boolean,
+  frame: Frame,
+): readonly FactorPanel<Point>[] {
+  const find = (run: Run<Factor>, name: string) => run.factors.find(({ factor }) => factor === name);
+  if (!isOne) {
+    return factors.map((name, index) => ({
+      entries: [
+        { label: name, shape: "none", colour: "ink" },
+        ...(index === 0 ? runEntries(runs, isOne, frame, "own") : []),
+      ],
+      lines: runs.flatMap((run, place) => {
+        const factor = find(run, name);
+        return factor === undefined
+          ? []
+          : [{ points: pointsOf(run, factor, place, runs.length), look: runLook(run, isOne) }];
+      }),
+    }));
+  }
+  const [run] = runs;
+  const look = (index: number) => (factors.length === 1 ? runLook(run!, true) : lookOf(index + 1));
+  return [
+    {
+      entries: factors.map((label, index) =>
+        factors.length === 1
+          ? { label, shape: "none", colour: "ink" }
+          : { label, shape: look(index).shape, colour: look(index).colour },
+      ),
+      lines: factors.map((name, index) => ({
+        points: pointsOf(run!, find(run!, name)!, index, factors.length),
+        look: look(index),
+      })),
+    },
+  ];
+}

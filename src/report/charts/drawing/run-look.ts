@@ -1,0 +1,53 @@
+import type { OfRun } from "../chart-data.ts";
+import type { Colour, Frame } from "./frame.ts";
+import type { LegendEntry } from "./legend.ts";
+
+const colours = ["run-1", "run-2", "run-3", "run-4", "run-5", "run-6"] as const;
+const shapes = ["circle", "square", "diamond", "triangle-up", "triangle-down", "cross"] as const;
+
+/** How a run, or one of several factors, is told from the others. */
+export interface RunLook {
+  readonly colour: Colour;
+  /** None for the first six; those after them have the same colours, dashed. */
+  readonly dash: readonly number[];
+  /** Of its marks, so that no one has to tell colours apart. */
+  readonly shape: (typeof shapes)[number];
+}
+
+/** By a number, from 1: six colours, after these the same ones dashed. */
+export function lookOf(number: number): RunLook {
+  const place = (number - 1) % colours.length;
+  const round = Math.floor((number - 1) / colours.length);
+  return { colour: colours[place]!, dash: round === 0 ? [] : [4 + 2 * round, 3], shape: shapes[place]! };
+}
+
+/** Of the only run of a chart the accent; of several the look of its number. */
+export function runLook({ number }: OfRun, isOne: boolean): RunLook {
+  return isOne ? { colour: "accent", dash: [], shape: "circle" } : lookOf(number);
+}
+
+/** The runs by name, where there is room for names; nothing for one alone. */
+export function runEntries(
+  runs: readonly OfRun[],
+  isOne: boolean,
+  { isNarrow }: Frame,
+  mark: "line" | "square" | "own" = "square",
+): LegendEntry[] {
+  if (isOne) return [];
+  return runs.map((run) => {
+    const { colour, dash, shape } = runLook(run, isOne);
+    const label = isNarrow ? run.label : `${run.label} ${run.name}`;
+    return { label, colour, dash, shape: mark === "own" ? shape : mark };
+  });
+}
+
+/** What stands before a run's part of a sentence or a heading; nothing for one alone. */
+export function runPrefix({ label }: OfRun, isOne: boolean): string {
+  return isOne ? "" : `${label} `;
+}
+
+/** Which runs a chart has nothing of; empty where all are drawn. */
+export function noDataSentence(all: readonly OfRun[], drawn: readonly OfRun[]): string {
+  const missing = all.filter(({ number }) => !drawn.some((run) => run.number === number));
+  return missing.length === 0 ? "" : `No data of ${missing.map(({ label }) => label).join(", ")}.`;
+}
