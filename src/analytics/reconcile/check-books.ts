@@ -11,6 +11,7 @@ import { type RunTrades, readRunTrades } from "../trades/run-trades.ts";
 import { type MoveColumns, type PointColumns, readMoves, readPoints } from "./account-rows.ts";
 import type { BreakLog, Off } from "./break-log.ts";
 import type { Break, Finding } from "./reconcile-report.ts";
+import { mayBeOf, strayText } from "./stray-moves.ts";
 import { type Accounting, type Books, type Bridge, type Costs, type Kept, walkBooks } from "./walk-books.ts";
 
 export interface BooksOptions {
@@ -170,6 +171,7 @@ const noMoves: MoveColumns = {
   ...{ count: 0, scale: 0, amount: [] },
   ...{ ts: new BigInt64Array(0), seq: new BigInt64Array(0), key: new Int32Array(0) },
   isTransfer: new Uint8Array(0),
+  strays: [],
 };
 
 /** What points show of positions where other checks tell that something is off. */
@@ -292,9 +294,10 @@ async function readBooks(
       `${count} fills of ${instrument.symbol} have fees in another currency than ${instrument.currency}, the first with seq ${seq}`,
     );
   }
-  let strays = 0;
-  for (let move = 0; move < (moves?.count ?? 0); move++) if (moves!.key[move]! < 0) strays++;
-  if (strays > 0) unknown.push(`${strays} events move money of an account or currency without equity points`);
+  for (const stray of moves?.strays ?? []) {
+    unknown.push(strayText(stray));
+    for (const [key, own] of points.keys.entries()) if (mayBeOf(stray, own)) isKnown[key] = false;
+  }
   return {
     trades,
     fills,

@@ -1,8 +1,9 @@
 import { formatTime } from "../../model/time.ts";
-import { keySql, type PointColumns } from "./account-rows.ts";
+import { keySql, type MoveColumns, type PointColumns } from "./account-rows.ts";
 import type { BooksSource } from "./check-books.ts";
 import { type MetricWindow, windowBegin } from "./metric-windows.ts";
 import { type Break, type Finding, mostBreaks } from "./reconcile-report.ts";
+import { mayBeOf, strayText } from "./stray-moves.ts";
 import {
   type FigureConvention,
   type MeasuredFigure,
@@ -28,7 +29,11 @@ interface MetricRow extends MetricWindow {
  * themselves: the one that most of them agree with is taken for it, and the others are breaks, even where another way
  * happens to give their value.
  */
-export async function checkMetrics(source: BooksSource, points: PointColumns | null): Promise<Finding> {
+export async function checkMetrics(
+  source: BooksSource,
+  points: PointColumns | null,
+  moves: MoveColumns | null,
+): Promise<Finding> {
   const head = {
     number: 7,
     name: "reported figures",
@@ -39,8 +44,12 @@ export async function checkMetrics(source: BooksSource, points: PointColumns | n
     const unchecked = missing.length > 0 ? missing : ["there are no equity points"];
     return { ...head, rows: 0, breaks: 0, largest: null, notes: [], first: [], unchecked };
   }
-  const { rows, unchecked: odd } = await readMetrics(source, points);
+  const { rows: all, unchecked: odd } = await readMetrics(source, points);
   const unchecked = [...odd];
+  const strays = (moves?.strays ?? []).filter((stray) => points.keys.some((key) => mayBeOf(stray, key)));
+  unchecked.push(...strays.map(strayText));
+  const isClear = points.keys.map((key) => !strays.some((stray) => mayBeOf(stray, key)));
+  const rows = all.filter(({ key }) => isClear[key] !== false);
   const figures = new FoundFigures(new WindowFigures(source, points.keys));
   const usual = await figures.of(rows, seriesConventions[0]!, usualPeriods[0]!);
   const isKnown = (row: MetricRow) => {

@@ -11,6 +11,7 @@ import type { MoveColumns, PointColumns } from "./account-rows.ts";
 import { size } from "./break-log.ts";
 import type { BooksSource } from "./check-books.ts";
 import type { Break, Finding } from "./reconcile-report.ts";
+import { mayBeOf, strayText } from "./stray-moves.ts";
 
 const exact = z.string().regex(/^-?\d+(?:\.\d+)?$/);
 const count = z.union([z.string().regex(/^\d+$/), z.int().nonnegative()]).transform(String);
@@ -105,7 +106,9 @@ export async function checkSummary(
   else {
     const { scale } = points;
     compare("final_equity", { value: points.equity[ends.last]!, scale }, currency, "equity");
+    const stray = moves?.strays.find((one) => mayBeOf(one, points.keys[points.key[ends.first]!]!));
     if (moves === null) unchecked.push("the deposits before the first point are not known");
+    else if (stray !== undefined) unchecked.push(strayText(stray));
     else {
       let deposited = 0n;
       for (let move = 0; move < moves.count && moves.ts[move]! <= points.ts[ends.first]!; move++) {

@@ -3,7 +3,7 @@ import { squareRoot } from "../../model/fixed-point.ts";
 import type { RunRef } from "../../model/source.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { createMacros } from "../sql/macros.ts";
-import { type AccountKey, keySql } from "./account-rows.ts";
+import { type AccountKey, keySql, moveKeySql } from "./account-rows.ts";
 import type { BooksSource } from "./check-books.ts";
 import { layersOf, type MetricWindow } from "./metric-windows.ts";
 
@@ -105,13 +105,12 @@ export class WindowFigures {
   /** Has the views `equity` and `events` show the windows' series, a portfolio each. */
   async #cut(windows: readonly MetricWindow[], convention: SeriesConvention): Promise<void> {
     const { connection } = this.#source;
-    const key = keySql(this.#keys);
     await connection.run(`
       CREATE TEMP TABLE measured_rows AS
-        SELECT ${key} AS key, ts_event AS ts, max_by(equity, seq) AS equity FROM equity GROUP BY ALL ORDER BY key, ts`);
+        SELECT ${keySql(this.#keys)} AS key, ts_event AS ts, max_by(equity, seq) AS equity FROM equity GROUP BY ALL ORDER BY key, ts`);
     await connection.run(`
       CREATE TEMP TABLE measured_moves AS
-        SELECT ${key} AS key, ts_event AS ts, sum(amount) AS amount FROM events
+        SELECT ${moveKeySql(this.#keys)} AS key, ts_event AS ts, sum(amount) AS amount FROM events
         WHERE kind IN ('account.deposit', 'account.withdrawal') AND amount IS NOT NULL GROUP BY ALL ORDER BY key, ts`);
     await connection.run(
       "CREATE TEMP TABLE measured_windows (layer INTEGER, w INTEGER, key INTEGER, begins TIMESTAMP_NS, ends TIMESTAMP_NS)",

@@ -37,6 +37,11 @@ CREATE OR REPLACE MACRO in_double(exact) AS
   CASE WHEN TRY_CAST(regexp_extract(typeof(exact), '\d+') AS INTEGER) > 18 THEN CAST(CAST(exact AS VARCHAR) AS DOUBLE)
     ELSE CAST(exact AS DOUBLE) END;
 
+-- What an error says of rows that are not clear. Whoever calls a macro knows it by this word, and tells it in its own words.
+CREATE OR REPLACE MACRO unclear(message) AS 'unclear: ' || message;
+
+CREATE OR REPLACE MACRO named(what, name) AS CASE WHEN name = '' THEN 'no ' || what ELSE what || ' ' || name END;
+
 -- The sampled equity: the base point (i 0), then the last row of each session, or each instant under 'bars'. Ends at
 -- the first point at which equity is not above zero.
 --
@@ -92,8 +97,10 @@ transfers AS (
     CASE
       WHEN n.series IS NOT NULL THEN n.series
       WHEN e.portfolio = '' AND p.series IS NOT NULL THEN p.series
-      ELSE error('the event with seq ' || e.seq || ', ' || e.kind || ', is of account ' || e.account || ', portfolio '
-        || e.portfolio || ' and currency ' || e.currency || ', which no equity row has')
+      ELSE error(unclear('the event with seq ' || e.seq || ', ' || e.kind || ', is of ' || named('account', e.account) || ', '
+        || named('portfolio', e.portfolio) || ' and ' || named('currency', e.currency)
+        || ', which no equity row has (table events, ' || strftime(e.ts_event, '%Y-%m-%dT%H:%M:%S.%n')
+        || 'Z). Whose money it is only the gateway can say, and without it there are no returns; no option sets it'))
     END AS series
   FROM events e
   LEFT JOIN names n ON n.account = e.account AND n.portfolio = e.portfolio AND n.currency = e.currency

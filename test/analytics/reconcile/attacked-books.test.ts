@@ -249,7 +249,7 @@ describe("what cannot be told is not said to hold:", () => {
       events.find(({ kind }) => kind === "account.deposit")!.currency = "XYZ";
     });
     expect(checks[1]!.verdict).not.toBe("HOLDS");
-    expect(checks[1]!.reason).toContain("1 events move money");
+    expect(checks[1]!.reason).toContain("1 event moves money");
   });
 
   test("a figure that nobody knows, by its name and row", async () => {
