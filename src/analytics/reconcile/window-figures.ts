@@ -165,7 +165,7 @@ function pointsSql({ edge, base, session }: SeriesConvention): string {
   const baseTs =
     session === "bars"
       ? "make_timestamp_ns(epoch_ns(f.ts) - 1)"
-      : "make_timestamp_ns((epoch_ns(f.ts) - 1) // 86400000000000 * 86400000000000)";
+      : "make_timestamp_ns(floor_divide(epoch_ns(f.ts) - 1, 86400000000000) * 86400000000000)";
   const inside = `
     SELECT w.w, w.key, r.ts, r.equity
     FROM (SELECT r.*, l.layer FROM measured_rows r CROSS JOIN (SELECT DISTINCT layer FROM measured_windows) l) r

@@ -12,14 +12,17 @@ CREATE OR REPLACE MACRO session_cut(session) AS
     ELSE 0
   END;
 
+-- The greatest whole number that is not above a / b: DuckDB's own // goes toward zero, which before 1970 is later.
+CREATE OR REPLACE MACRO floor_divide(a, b) AS a // b - CASE WHEN a % b < 0 THEN 1 ELSE 0 END;
+
 -- Sessions are (open, close]: a row at the cut belongs to the session that ends. Named after the day that most of it
 -- lies in, so that 17:00 in New York ends the day and begins the next.
 CREATE OR REPLACE MACRO session_day(moment, session) AS
   CASE
     -- without the zone's calendar, which costs more than all else that is done with a row
-    WHEN lower(session) IN ('utc', 'bars') THEN CAST(make_timestamp((epoch_ns(moment) - 1) // 1000) AS DATE)
+    WHEN lower(session) IN ('utc', 'bars') THEN CAST(make_timestamp(floor_divide(epoch_ns(moment) - 1, 1000)) AS DATE)
     ELSE CAST(
-      timezone(session_zone(session), timezone('UTC', make_timestamp((epoch_ns(moment) - 1) // 1000)))
+      timezone(session_zone(session), timezone('UTC', make_timestamp(floor_divide(epoch_ns(moment) - 1, 1000))))
         - to_minutes(session_cut(session)) AS DATE
     ) + CASE WHEN session_cut(session) > 720 THEN 1 ELSE 0 END
   END;
