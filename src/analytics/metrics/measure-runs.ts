@@ -218,7 +218,7 @@ function isOf(table: { readonly instance: string; readonly run: string }, run: R
 function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
   const { session, fill, periods, rf, log, base, benchmark, group, window, instruments, allowIncomplete } =
     options;
-  const { psrBenchmark, omegaReturn, fillOrder, rates } = options;
+  const { psrBenchmark, omegaReturn, fillOrder, rates, bookAgeMs, horizons } = options;
   return {
     ...{ session, fill, periods, rf, log, base },
     rates: rates?.file ?? null,
@@ -231,6 +231,8 @@ function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
       fillOrder,
       window,
       instruments: instruments?.file ?? null,
+      bookAge: `${bookAgeMs / 1_000}s`,
+      horizons: [...horizons],
       allowIncomplete,
     },
   };
