@@ -19,7 +19,7 @@ const ranks = [
 const folders = {
   analytics: {
     doors: ["analysed-tables", "figure", "shortfall"],
-    within: ["double-view-name", "require-proven"],
+    within: ["double-view-name", "require-proven", "run-views"],
   },
   "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
   "analytics/export": {

@@ -2,6 +2,7 @@ import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/n
 import { CutStream, markedStream, type RowChunk } from "../../duckdb/whole-stream.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
+import { countText } from "../../model/text/plural.ts";
 import { parquetCopySql } from "../export/parquet-copy.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import type { Shortfall } from "../shortfall.ts";
@@ -258,7 +259,7 @@ class LockedQuery implements Query {
     }
     return new RunvaultError(
       "query_invalid",
-      `the query failed after ${rows} rows, and DuckDB gave no reason`,
+      `the query failed after ${countText(rows, "row")}, and DuckDB gave no reason`,
       {
         hint: "Run it again; if memory is short, raise --memory (RUNVAULT_MEMORY).",
       },

@@ -3,6 +3,7 @@ import { formatScaled } from "../../model/fixed-point.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
+import { agreeing, countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { Exact } from "../instruments/instrument.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
@@ -115,17 +116,21 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   const bridge = read.trades.walk("match").map(({ position, quantity, fills: count }) => {
     const { instrument } = fills.positions[position]!;
     const held = formatScaled(quantity, fills.scales.quantity);
-    return `${instrument.symbol} at ${instrument.venues.join(", ")}: ${count} fills leave ${held}`;
+    return `${instrument.symbol} at ${instrument.venues.join(", ")}: ${countText(count, "fill")} ${agreeing(count, "leaves", "leave")} ${held}`;
   });
   const findings = [
     finding(1, books.sum, [], []),
     finding(2, books.equity, unknown, [
       ...(books.markedAtFill === 0
         ? []
-        : [`${books.markedAtFill} points come before a symbol's first bar and are marked at its last fill`]),
+        : [
+            `${countText(books.markedAtFill, "point")} ${agreeing(books.markedAtFill, "comes", "come")} before a symbol's first bar and ${agreeing(books.markedAtFill, "is", "are")} marked at its last fill`,
+          ]),
       ...(books.after === 0
         ? []
-        : [`${books.after} fills and events come after the last point, and are in none`]),
+        : [
+            `${books.after} ${agreeing(books.after, "fill or event comes", "fills and events come")} after the last point, and ${agreeing(books.after, "is", "are")} in none`,
+          ]),
     ]),
     finding(
       3,
@@ -136,7 +141,9 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
         : [
             `${kept.accounting} accounting${options.accounting === "auto" ? ", found" : ""}`,
             ...(others.accounting !== kept.accounting && others.parts.breaks < kept.parts.breaks
-              ? [`under ${others.accounting} accounting ${others.parts.breaks} points break`]
+              ? [
+                  `under ${others.accounting} accounting ${countText(others.parts.breaks, "point")} ${agreeing(others.parts.breaks, "breaks", "break")}`,
+                ]
               : []),
           ],
     ),
@@ -154,7 +161,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
             ...(kept.toldAbove === 0
               ? []
               : [
-                  `${kept.toldAbove} points are off by the same amount as cash or position value, which checks 1 to 3 tell`,
+                  `${countText(kept.toldAbove, "point")} ${agreeing(kept.toldAbove, "is", "are")} off by the same amount as cash or position value, which checks 1 to 3 tell`,
                 ]),
           ],
     ),
@@ -177,7 +184,7 @@ const noMoves: MoveColumns = {
 /** What points show of positions where other checks tell that something is off. */
 function shownNotes({ toldAbove, firstTold }: Bridge, points: PointColumns, fills: FillColumns): string[] {
   if (toldAbove === 0) return [];
-  const note = `${toldAbove} points move as another position would, of which checks 1 to 4 tell`;
+  const note = `${countText(toldAbove, "point")} ${agreeing(toldAbove, "moves", "move")} as another position would, of which checks 1 to 4 tell`;
   if (firstTold === null) return [note];
   const { point, position, shown, filled } = firstTold;
   const { symbol } = fills.positions[position]!.instrument;
@@ -291,7 +298,7 @@ async function readBooks(
     const { instrument } = fills.positions[position]!;
     lose(
       keys[position]!,
-      `${count} fills of ${instrument.symbol} have fees in another currency than ${instrument.currency}, the first with seq ${seq}`,
+      `${countText(count, "fill")} of ${instrument.symbol} ${agreeing(count, "has a fee", "have fees")} in another currency than ${instrument.currency}, the first with seq ${seq}`,
     );
   }
   for (const stray of moves?.strays ?? []) {

@@ -1,3 +1,4 @@
+import { agreeing, countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import { keySql, type MoveColumns, type PointColumns } from "./account-rows.ts";
 import type { BooksSource } from "./check-books.ts";
@@ -62,7 +63,9 @@ export async function checkMetrics(
     ({ name, key }) => (key < 0 ? "an account or currency without equity points" : JSON.stringify(name)),
   );
   for (const [what, own] of unknown)
-    unchecked.push(`${own.length} rows of ${what} are not recomputed, the first with seq ${own[0]!.seq}`);
+    unchecked.push(
+      `${countText(own.length, "row")} of ${what} ${agreeing(own.length, "is", "are")} not recomputed, the first with seq ${own[0]!.seq}`,
+    );
   const groups = [
     ...Map.groupBy(known, (row) => JSON.stringify([row.convention, row.name, row.window])).values(),
   ].map((own) => new Group(own));
@@ -74,7 +77,7 @@ export async function checkMetrics(
     if (group.best === null) {
       const { name, convention } = group.rows[0]!;
       unchecked.push(
-        `the convention of ${group.rows.length} rows of ${name} is none that was searched: ${JSON.stringify(convention)}`,
+        `the convention of ${countText(group.rows.length, "row")} of ${name} is none that was searched: ${JSON.stringify(convention)}`,
       );
       continue;
     }
@@ -228,7 +231,8 @@ async function readMetrics(
     ];
   });
   const unchecked = [...strange].map(
-    ([window, count]) => `${count} rows have a window that is not known: ${JSON.stringify(window)}`,
+    ([window, count]) =>
+      `${countText(count, "row")} ${agreeing(count, "has", "have")} a window that is not known: ${JSON.stringify(window)}`,
   );
   return { rows, unchecked };
 }
@@ -258,7 +262,7 @@ function conventionNotes(groups: readonly Group[]): string[] {
   return [...Map.groupBy(found, ({ convention }) => conventionText(convention))].map(([text, own]) => {
     const rows = own.reduce((sum, { rows: all }) => sum + all.length, 0);
     const wrong = own.reduce((sum, one) => sum + one.wrong.length, 0);
-    return `${rows - wrong} of ${rows} rows agree with: ${text}`;
+    return `${rows - wrong} of ${countText(rows, "row")} ${agreeing(rows, "agrees", "agree")} with: ${text}`;
   });
 }
 

@@ -1,4 +1,4 @@
-import { countText } from "../../model/text/plural.ts";
+import { agreeing, countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { AccountKey } from "./account-rows.ts";
 
@@ -20,5 +20,5 @@ export function mayBeOf(stray: StrayMoves, key: AccountKey): boolean {
 /** What is wrong with them, and whose fault it is. */
 export function strayText({ count, seq, ts, ...of }: StrayMoves): string {
   const named = Object.entries(of).map(([what, name]) => (name === "" ? `no ${what}` : `${what} ${name}`));
-  return `${countText(count, "event")} ${count === 1 ? "moves" : "move"} money of ${named.join(", ")}, which no equity point has, the first with seq ${seq} at ${formatTime(ts)}: whose it is only the gateway can say`;
+  return `${countText(count, "event")} ${agreeing(count, "moves", "move")} money of ${named.join(", ")}, which no equity point has, the first with seq ${seq} at ${formatTime(ts)}: whose it is only the gateway can say`;
 }

@@ -35,7 +35,9 @@ export const eventsSection: PageSection = {
         })),
         note:
           drawn.length === count
-            ? `All ${grouped(count)} events.`
+            ? count === 1
+              ? "The only event."
+              : `All ${grouped(count)} events.`
             : `Of ${grouped(count)} events, ${grouped(drawn.length)}: one of each kind and severity in each stretch of time.`,
       });
       const of = isOnly ? "" : ` of ${label}`;

@@ -1,6 +1,7 @@
 import { figure } from "../../analytics/figure.ts";
 import { spanText as durationText, figureText } from "../../analytics/render/figure-text.ts";
 import { grouped } from "../../model/text/number-text.ts";
+import { agreeing, plural } from "../../model/text/plural.ts";
 import { excursionsChart } from "../charts/excursions-chart.ts";
 import { profitChart } from "../charts/profit-chart.ts";
 import { dataTable } from "../page/data-table.ts";
@@ -68,7 +69,7 @@ async function panelHtml(panel: Panel, { reported, drawings }: PageParts): Promi
       note:
         own.fromFills === 0
           ? "From whole bars between entry and exit, and the trades' own fills."
-          : `From whole bars between entry and exit; of ${grouped(own.fromFills)} trades without one, from their fills alone.`,
+          : `From whole bars between entry and exit; of ${grouped(own.fromFills)} ${plural(own.fromFills, "trade")} without one, from ${agreeing(own.fromFills, "its", "their")} fills alone.`,
     });
     parts.push(drawings.add(chart, isOnly ? chart.title : `${run.label} ${run.name}: ${chart.title}`));
     if (isOnly) {

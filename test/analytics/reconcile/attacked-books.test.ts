@@ -258,7 +258,7 @@ describe("what cannot be told is not said to hold:", () => {
     });
     expect(checks[6]).toMatchObject({
       verdict: "NOT CHECKED",
-      reason: `1 rows of "sharp_ratio" are not recomputed, the first with seq ${await seqOf(3)}`,
+      reason: `1 row of "sharp_ratio" is not recomputed, the first with seq ${await seqOf(3)}`,
     });
   });
 
