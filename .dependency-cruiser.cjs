@@ -56,7 +56,7 @@ const folders = {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
   },
-  "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
+  "analytics/sql": { doors: [], within: ["macro-names", "macros", "unclear-fault"] },
   "analytics/trades": {
     doors: ["exposure", "fill-columns", "run-trades", "trade"],
     within: [
@@ -74,7 +74,7 @@ const folders = {
   "analytics/against": { doors: ["against-report", "compare-runs", "match-runs"], within: [] },
   "analytics/reconcile": {
     doors: ["reconcile", "reconcile-report"],
-    within: ["account-rows", "check-books", "find-fill-order", "proven-tables"],
+    within: ["account-key", "account-rows", "check-books", "find-fill-order", "proven-tables"],
   },
   "analytics/render": {
     doors: ["aligned-table", "cell", "figure-text", "format", "render"],

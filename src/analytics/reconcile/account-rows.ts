@@ -13,14 +13,8 @@ import { countedStream } from "../../duckdb/whole-stream.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type DecimalType, type ExactTypes, exactType } from "../../model/profile/exact-types.ts";
 import type { RunRef } from "../../model/source.ts";
+import type { AccountKey } from "./account-key.ts";
 import type { StrayMoves } from "./stray-moves.ts";
-
-/** One series of equity points. */
-export interface AccountKey {
-  readonly account: string;
-  readonly portfolio: string;
-  readonly currency: string;
-}
 
 /** Equity points in key order, a column each. */
 export interface PointColumns {

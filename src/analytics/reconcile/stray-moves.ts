@@ -1,6 +1,6 @@
 import { agreeing, countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
-import type { AccountKey } from "./account-rows.ts";
+import type { AccountKey } from "./account-key.ts";
 
 /** Events that move money of which there are no points. */
 export interface StrayMoves extends AccountKey {

@@ -3,7 +3,8 @@ import { squareRoot } from "../../model/fixed-point.ts";
 import type { RunRef } from "../../model/source.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { createMacros } from "../sql/macros.ts";
-import { type AccountKey, keySql, moveKeySql } from "./account-rows.ts";
+import type { AccountKey } from "./account-key.ts";
+import { keySql, moveKeySql } from "./account-rows.ts";
 import type { BooksSource } from "./check-books.ts";
 import { layersOf, type MetricWindow } from "./metric-windows.ts";
 
