@@ -19,7 +19,7 @@ const ranks = [
 const folders = {
   analytics: {
     doors: ["analysed-tables", "figure", "shortfall"],
-    within: ["double-view-name", "require-proven"],
+    within: ["double-view-name", "require-proven", "run-views"],
   },
   "analytics/arrow": { doors: ["arrow-ipc", "arrow-type"], within: ["arrow-batch", "string-pieces"] },
   "analytics/export": {
@@ -56,7 +56,7 @@ const folders = {
     doors: ["query", "query-timed-out", "view-columns"],
     within: ["limit", "open-views", "query-views"],
   },
-  "analytics/sql": { doors: [], within: ["macro-names", "macros"] },
+  "analytics/sql": { doors: [], within: ["macro-names", "macros", "unclear-fault"] },
   "analytics/trades": {
     doors: ["exposure", "fill-columns", "run-trades", "trade"],
     within: [
@@ -75,7 +75,7 @@ const folders = {
   "analytics/against": { doors: ["against-report", "compare-runs", "match-runs"], within: [] },
   "analytics/reconcile": {
     doors: ["reconcile", "reconcile-report"],
-    within: ["account-rows", "books-source", "find-fill-order", "proven-tables"],
+    within: ["account-key", "account-rows", "books-source", "find-fill-order", "proven-tables"],
   },
   "analytics/render": {
     doors: ["aligned-table", "cell", "figure-text", "format", "render"],

@@ -3,10 +3,13 @@
  * lists, so these are quoted here and nowhere else.
  */
 
-/** A string literal. Throws on a zero byte, which SQL text cannot hold. */
+/**
+ * A string literal. One with a zero byte, which SQL text cannot hold, is put together of its pieces: a constant for
+ * queries, though not where the grammar wants nothing but quotes, as for files and types, which have no zero bytes.
+ */
 export function literal(text: string): string {
-  if (text.includes("\0")) throw new TypeError("a zero byte cannot stand in SQL text");
-  return `'${text.replaceAll("'", "''")}'`;
+  const pieces = text.split("\0").map((piece) => `'${piece.replaceAll("'", "''")}'`);
+  return pieces.length === 1 ? pieces[0]! : `(${pieces.join(" || chr(0) || ")})`;
 }
 
 /** A quoted identifier: a column, view or schema by any name. */

@@ -412,3 +412,21 @@ describe("a benchmark", () => {
     expect(figures.information_ratio).toEqual(none("no difference from the benchmark varies"));
   });
 });
+
+it("moments of returns that are large against their differences keep their digits", async () => {
+  const returns = [0.1, 0.100_002, 0.100_001, 0.1, 0.100_007, 0.100_003];
+  const equity = [100_000];
+  for (const ret of returns) equity.push(Number((equity.at(-1)! * (1 + ret)).toFixed(9)));
+  await world.equity(daily(...equity));
+  const own = equity.slice(1).map((value, index) => value / equity[index]! - 1);
+  const mean = own.reduce((sum, ret) => sum + ret, 0) / own.length;
+  const moment = (power: number) => own.reduce((sum, ret) => sum + (ret - mean) ** power, 0) / own.length;
+  const g1 = moment(3) / moment(2) ** 1.5;
+  const g2 = moment(4) / moment(2) ** 2 - 3;
+  const n = own.length;
+  const figures = await sound(first);
+  expect(figures.skewness!.value).toBeCloseTo((g1 * Math.sqrt(n * (n - 1))) / (n - 2), 6);
+  expect(figures.kurtosis!.value).toBeCloseTo(((n - 1) / ((n - 2) * (n - 3))) * ((n + 1) * g2 + 6), 6);
+  expect(figures.skewness_population!.value).toBeCloseTo(g1, 6);
+  expect(figures.kurtosis_population!.value).toBeCloseTo(g2, 6);
+});

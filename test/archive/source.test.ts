@@ -215,7 +215,7 @@ describe("an archive of a finished, a failed and a growing run", () => {
     await expect(linesOf(source, { ...finished, table: "fills", ...change })).rejects.toMatchObject({ code });
   });
 
-  test("has no row for a filter with a zero byte, as no text in an archive has one", async () => {
+  test("has no row for a filter with a zero byte where no text has one", async () => {
     const filters = { symbol: "a\0b" };
     expect(await linesOf(source, { ...finished, table: "fills", filters })).toEqual([]);
   });

@@ -3,7 +3,7 @@ import { formatScaled } from "../../model/fixed-point.ts";
 import type { RunRef } from "../../model/source.ts";
 import { formatTime } from "../../model/time.ts";
 import { type Exact, exactOf } from "../instruments/instrument.ts";
-import type { AccountKey } from "../reconcile/account-rows.ts";
+import type { AccountKey } from "../reconcile/account-key.ts";
 import type { Shortfall } from "../shortfall.ts";
 import type { FillColumns } from "../trades/fill-columns.ts";
 import {

@@ -1,4 +1,4 @@
-import type { AccountKey } from "../reconcile/account-rows.ts";
+import type { AccountKey } from "../reconcile/account-key.ts";
 
 /** A portfolio of an account. */
 export type Book = Pick<AccountKey, "account" | "portfolio">;

@@ -10,8 +10,8 @@ export const executionSection: Section = {
   title: "Execution",
   tables: ["fills", "orders", "bars", "order_book", "equity"],
   isWanted: () => true,
-  conventions: () =>
-    "orders by their latest row, latency and references from SUBMITTED, slippage weighted by notional, in basis points, a cost is positive, against books at most 60 s old",
+  conventions: ({ bookAgeMs }) =>
+    `orders by their latest row, latency and references from SUBMITTED, slippage weighted by notional, in basis points, a cost is positive, against books at most ${bookAgeMs / 1_000} s old`,
   read: async (run) => {
     const { instruments } = run.options;
     if (instruments !== null) await writeInstrumentValues(run.connection, run.run, instruments);
@@ -142,11 +142,11 @@ function stateParts(rows: readonly MacroRow[], orders: Figure | undefined): read
     }));
 }
 
-async function figureRows({ connection, run }: MeasuredRun): Promise<readonly MacroRow[]> {
+async function figureRows({ connection, run, options }: MeasuredRun): Promise<readonly MacroRow[]> {
   const result = await connection.runAndReadAll(`
     SELECT account, portfolio, currency, venue, order_type, liquidity, symbol, metric, value,
       CAST(amount AS VARCHAR) AS amount, reason, unit, convention, n, ${ns("from_ts")}, ${ns("to_ts")}
-    FROM execution(${literal(run.instanceId)}, ${literal(run.runId)})`);
+    FROM execution(${literal(run.instanceId)}, ${literal(run.runId)}, max_age := '${options.bookAgeMs} milliseconds')`);
   return result.getRowObjects();
 }
 

@@ -60,7 +60,7 @@ export async function writeDatabase(
         counts.push(BigInt(String(counted.getRows()[0]?.[0])));
         await createDoubleView(connection, table);
       }
-      if (analytics !== undefined) await writeAnalytics(connection);
+      if (analytics !== undefined) await writeAnalytics(connection, analytics);
     } finally {
       await connection.run("USE memory");
     }

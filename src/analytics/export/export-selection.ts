@@ -37,8 +37,7 @@ export function selectionSql(table: Table, { filters, symbols, ...bounds }: Expo
     }),
   );
   if (symbols === undefined || !table.columns.some(({ name }) => name === "symbol")) return where;
-  // no text in Parquet has a zero byte
-  const values = symbols.filter((symbol) => !symbol.includes("\0")).map(literal);
+  const values = symbols.map(literal);
   const among = values.length === 0 ? "false" : `${identifier("symbol")} IN (${values.join(", ")})`;
   return `${where === "" ? " WHERE" : `${where} AND`} ${among}`;
 }

@@ -74,13 +74,15 @@ export class ExportSession implements AsyncDisposable {
     await this.work(() => this.#views.showOnly(table.name, run));
   }
 
-  /** Has `round_trips`, `matches` and `positions` be there, computed from every row of the tables. */
+  /** Has `round_trips`, `matches` and `positions` be there, and what is known of instruments, from every row of the tables. */
   async makeTradeTables(instruments: InstrumentsFile | null): Promise<void> {
     const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
+    const { writeAllInstrumentValues } = await import("../instruments/write-instrument-values.ts");
     const signal = this.#signal;
-    await this.work(() =>
-      writeTradeTables(this.#views, this.#archive.exactTypes, tradeTableNames, { instruments, signal }),
-    );
+    await this.work(async () => {
+      if (instruments !== null) await writeAllInstrumentValues(this.#views, instruments, signal);
+      await writeTradeTables(this.#views, this.#archive.exactTypes, tradeTableNames, { instruments, signal });
+    });
   }
 
   /**

@@ -6,6 +6,7 @@ import { columnType } from "../../duckdb/column-type.ts";
 import { identifier, parquetRowsBelow } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { Table } from "../../model/profile/table.ts";
+import { agreeing, countText } from "../../model/text/plural.ts";
 import type { QueryArchive } from "../query/query-views.ts";
 
 /** Whether the runs of which rows are linked were named, or are all that the archive had. */
@@ -65,7 +66,7 @@ export async function requireLinked(
   if (found === committed) return;
   throw new RunvaultError(
     "archive_damaged",
-    `tables/${name} has ${found} rows, and ${committed} are committed`,
+    `tables/${name} has ${countText(found, "row")}, and ${committed} ${agreeing(committed, "is", "are")} committed`,
     {
       place: { table: name },
       hint: "Run it again if a job is at work; else `runvault verify` names the files, and `runvault rebuild --links` makes them again.",

@@ -4,18 +4,16 @@ import { figureOf, groupsOf, type MacroRow, ns } from "../section/macro-rows.ts"
 import type { FigurePart, MeasuredRun, Section } from "../section/section.ts";
 import { sampleFactors } from "./sampled-factors.ts";
 
-const horizons = [1, 5, 20];
-
 /** What values factors have, and what prices did after them. */
 export const factorsSection: Section = {
   name: "factors",
   title: "Factors",
   tables: ["factors", "bars"],
   isWanted: () => true,
-  conventions: () =>
+  conventions: ({ horizons }) =>
     `returns from the close at a value's instant on, over ${horizons.join(", ")} bars; rank IC across symbols at an instant where 5 or more have both, else through time; quantiles by instant`,
   read: async (run) => {
-    const { instruments } = run.options;
+    const { instruments, horizons } = run.options;
     if (instruments !== null) await writeInstrumentValues(run.connection, run.run, instruments);
     await using _sampled = await sampleFactors(run);
     const coverage = await macro(run, "factor_coverage", "symbol, venue");

@@ -1,6 +1,8 @@
 import type { DuckDBConnection } from "@duckdb/node-api";
 import { literal } from "../../duckdb/sql.ts";
+import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
+import type { AllRunViews } from "../run-views.ts";
 import type { Instrument } from "./instrument.ts";
 import type { InstrumentsFile } from "./read-instruments.ts";
 import { resolveInstruments } from "./resolve-instruments.ts";
@@ -26,15 +28,53 @@ export async function writeInstrumentValues(
     ...{ rows: BigInt(String(rows)), firstSeq: BigInt(String(firstSeq)) },
   }));
   const resolved = resolveInstruments({ ...facts, markets }, file);
-  await connection.run(`CREATE OR REPLACE TABLE instrument_rows (
-    symbol VARCHAR, venue VARCHAR, currency VARCHAR, multiplier DOUBLE, is_inverse BOOLEAN,
+  await connection.run(`CREATE TABLE IF NOT EXISTS instrument_rows (
+    instance_id VARCHAR, run_id VARCHAR, symbol VARCHAR, venue VARCHAR, currency VARCHAR, multiplier DOUBLE, is_inverse BOOLEAN,
     bar_symbol VARCHAR, bar_venue VARCHAR, bar_interval BIGINT)`);
-  for (const { symbol, venue } of markets) {
-    const values = [symbol, venue].map(literal).join(", ");
-    await connection.run(
-      `INSERT INTO instrument_rows VALUES (${values}, ${instrumentSql(resolved.of(symbol, venue))})`,
-    );
+  const ids = [run.instanceId, run.runId].map(literal);
+  await connection.run(`DELETE FROM instrument_rows WHERE instance_id = ${ids[0]} AND run_id = ${ids[1]}`);
+  for (let at = 0; at < markets.length; at += batch) {
+    const rows = markets
+      .slice(at, at + batch)
+      .map(
+        ({ symbol, venue }) =>
+          `(${[...ids, literal(symbol), literal(venue), instrumentSql(resolved.of(symbol, venue))].join(", ")})`,
+      );
+    await connection.run(`INSERT INTO instrument_rows VALUES ${rows.join(", ")}`);
   }
+  await connection.run("CREATE OR REPLACE MACRO instrument_values() AS TABLE FROM instrument_rows");
+}
+
+const batch = 1_000;
+
+/**
+ * The same of all runs that the views show: for statements, and files, which may ask for any of them. Makes no macros, so
+ * that they have to be there. Throws the signal's reason between two runs.
+ */
+export async function writeAllInstrumentValues(
+  views: AllRunViews,
+  file: InstrumentsFile,
+  signal?: AbortSignal,
+): Promise<void> {
+  await views.show(marketTables, signal);
+  const runs = marketTables.flatMap((table) => views.runsOf(table));
+  try {
+    for (const run of new Map(runs.map((one) => [JSON.stringify(one), one])).values()) {
+      signal?.throwIfAborted();
+      for (const table of marketTables) await views.showOnly(table, run);
+      await writeInstrumentValues(views.connection, run, file);
+    }
+  } finally {
+    for (const table of marketTables) await views.showAll(table);
+  }
+}
+
+/** The tables that say what markets a run has, and what bears on their instruments. */
+const marketTables = ["orders", "fills", "factors", "equity", "bars"] as const satisfies readonly TableName[];
+
+/** Copies what was written into the database in use, which has the macros, from `memory`. */
+export async function copyInstrumentValues(connection: DuckDBConnection): Promise<void> {
+  await connection.run("CREATE TABLE instrument_rows AS FROM memory.main.instrument_rows");
   await connection.run("CREATE OR REPLACE MACRO instrument_values() AS TABLE FROM instrument_rows");
 }
 

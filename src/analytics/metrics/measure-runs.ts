@@ -43,7 +43,8 @@ export interface MeasureOptions extends MetricsOptions {
  * The figures of runs. DuckDB has one thread, so that sums of doubles come in one order and the same archive gives the
  * same document. Throws `incomplete` where a table that they need is not proven and that is not allowed, unless
  * `onRefused` is told and some section stands; and `invalid_argument` where the benchmark or the instruments file does
- * not fit a run. Where it is not clear without such a file what the instruments are, the sections that need them say so.
+ * not fit a run. Where it is not clear without such a file what the instruments are, or from the rows whose a deposit is,
+ * the sections that need it say so.
  */
 export async function measureRuns(
   archive: QueryArchive,
@@ -86,11 +87,13 @@ export async function measureRuns(
       const hasSeries = !lacking.some(({ table }) => table === "equity" || table === "events");
       await using sampled = new Disposables();
       // with rates, sections read the series of all accounts together, too
-      if (hasSeries && options.rates === null) sampled.use(await samplePoints(measured));
-      if (isCompared) await requireOverlap(measured);
+      const sample = async () => {
+        if (hasSeries) sampled.use(await samplePoints(measured));
+      };
+      if (options.rates === null) await whereClear(sample);
+      if (isCompared) await whereClear(() => requireOverlap(measured));
       const told = await measureRun(measured, wanted, { views, lacking });
-      if (hasSeries && options.rates !== null && options.onRun !== undefined)
-        sampled.use(await samplePoints(measured));
+      if (options.rates !== null && options.onRun !== undefined) await whereClear(sample);
       await options.onRun?.(measured, told);
       runs.push(told);
     }
@@ -153,6 +156,15 @@ async function readSection(
   }
 }
 
+/** Does what the sections do without where there is nothing to say: each of them says why. */
+async function whereClear(body: () => Promise<void>): Promise<void> {
+  try {
+    await body();
+  } catch (error) {
+    if (!(error instanceof NothingToSay)) throw error;
+  }
+}
+
 /** Calls back once, and gives the same answer from then on. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
@@ -206,7 +218,7 @@ function isOf(table: { readonly instance: string; readonly run: string }, run: R
 function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
   const { session, fill, periods, rf, log, base, benchmark, group, window, instruments, allowIncomplete } =
     options;
-  const { psrBenchmark, omegaReturn, fillOrder, rates } = options;
+  const { psrBenchmark, omegaReturn, fillOrder, rates, bookAgeMs, horizons } = options;
   return {
     ...{ session, fill, periods, rf, log, base },
     rates: rates?.file ?? null,
@@ -219,6 +231,8 @@ function toldOptions(options: MeasureOptions): MetricsDocument["options"] {
       fillOrder,
       window,
       instruments: instruments?.file ?? null,
+      bookAge: `${bookAgeMs / 1_000}s`,
+      horizons: [...horizons],
       allowIncomplete,
     },
   };

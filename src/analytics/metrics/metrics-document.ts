@@ -64,6 +64,8 @@ export const metricsSchema = z
         ),
         window: key(z.int().positive().nullable(), "returns of a rolling window; null for none"),
         instruments: key(z.string().nullable(), "file that says what rows do not say of instruments"),
+        bookAge: key(z.string(), "age of the oldest book that a fill is compared with: 60s"),
+        horizons: key(z.array(z.int().positive()), "bars over which returns after factors are counted"),
         allowIncomplete: key(z.boolean(), "whether rows count that are not proven"),
       }),
       "how the figures were computed",

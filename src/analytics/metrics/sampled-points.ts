@@ -1,9 +1,11 @@
 import { literal } from "../../duckdb/sql.ts";
+import { unlessUnclear } from "../section/macro-rows.ts";
 import type { MeasuredRun } from "../section/section.ts";
 
 /**
  * Has the macros sample a run's equity once for all that is read meanwhile, and not anew for each of them. Dispose it
- * before anything of other options, of another run, or of views in the place of the run's own is asked.
+ * before anything of other options, of another run, or of views in the place of the run's own is asked. Throws
+ * `NothingToSay` where the rows leave open what the series is.
  */
 export async function samplePoints({ connection, run, options }: MeasuredRun): Promise<AsyncDisposable> {
   const { base, session, fill } = options;
@@ -11,8 +13,8 @@ export async function samplePoints({ connection, run, options }: MeasuredRun): P
     ...[literal(run.instanceId), literal(run.runId), `base := ${literal(base)}`],
     ...[`session := ${literal(session)}`, `fill := ${fill}`],
   ];
-  await connection.run(
-    `CREATE OR REPLACE TEMP TABLE sampled_points AS FROM session_points(${args.join(", ")})`,
+  await unlessUnclear(() =>
+    connection.run(`CREATE OR REPLACE TEMP TABLE sampled_points AS FROM session_points(${args.join(", ")})`),
   );
   await connection.run(`
     CREATE OR REPLACE TEMP MACRO session_points(instance, run, base := NULL, session := NULL, fill := NULL) AS TABLE

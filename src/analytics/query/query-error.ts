@@ -1,6 +1,7 @@
 import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
+import { unclearFault } from "../sql/unclear-fault.ts";
 import { viewColumns } from "./view-columns.ts";
 
 /**
@@ -9,6 +10,8 @@ import { viewColumns } from "./view-columns.ts";
  */
 export function asQueryError(error: unknown, files: readonly string[]): RunvaultError {
   if (error instanceof RunvaultError) return error;
+  const unclear = unclearFault(error);
+  if (unclear !== null) return new RunvaultError("query_invalid", unclear, { cause: error });
   if (error instanceof RangeError) {
     return new RunvaultError("query_invalid", "the query or its answer is nested too deeply", {
       cause: error,

@@ -2,10 +2,11 @@ import type { DuckDBPreparedStatement, DuckDBType, DuckDBValue } from "@duckdb/n
 import { CutStream, markedStream, type RowChunk } from "../../duckdb/whole-stream.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { TableName } from "../../model/profile/table.ts";
+import { countText } from "../../model/text/plural.ts";
 import { parquetCopySql } from "../export/parquet-copy.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import type { Shortfall } from "../shortfall.ts";
-import { tablesOfMacros } from "../sql/macro-names.ts";
+import { type MacroName, needInstruments, tablesOfMacros } from "../sql/macro-names.ts";
 import type { TradeTableName } from "../trades/trade-tables.ts";
 import { tradedTables } from "../trades/traded-tables.ts";
 import { Limit } from "./limit.ts";
@@ -23,7 +24,7 @@ export interface QueryOptions {
   readonly timeoutMs?: number;
   /** Threads of DuckDB; default 4. A statement that calls a macro of the analytics has one: see `run`. */
   readonly threads?: number;
-  /** What is known of the instruments that trades are told of; what is assumed without it. */
+  /** What is known of the instruments that trades, execution and factors are told of; what is assumed without it. */
   readonly instruments?: InstrumentsFile | null;
   /** A file that an answer may be written to as Parquet; the only one that this may write. */
   readonly parquetFile?: string | undefined;
@@ -78,38 +79,52 @@ export async function openQuery(archive: QueryArchive, options: QueryOptions = {
     lockedButFor: options.parquetFile === undefined ? [] : [options.parquetFile],
     signal,
   });
-  return new LockedQuery(views, { timeoutMs, threads }, async (names, until) => {
-    const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
-    await writeTradeTables(views, archive.exactTypes, names, {
-      instruments: options.instruments ?? null,
-      signal: until,
-    });
-  });
+  const instruments = options.instruments ?? null;
+  return new LockedQuery(
+    views,
+    { timeoutMs, threads },
+    {
+      tradeTables: async (names, until) => {
+        const { writeTradeTables } = await import("../trades/write-trade-tables.ts");
+        await writeTradeTables(views, archive.exactTypes, names, { instruments, signal: until });
+      },
+      instruments: async (until) => {
+        if (instruments === null) return;
+        const { writeAllInstrumentValues } = await import("../instruments/write-instrument-values.ts");
+        await writeAllInstrumentValues(views, instruments, until);
+      },
+    },
+  );
 }
 
-/** Makes tables of trades. */
-type MakeTradeTables = (names: readonly TradeTableName[], signal: AbortSignal) => Promise<void>;
+/** Makes what a statement names that is no view of committed files. */
+interface Made {
+  readonly tradeTables: (names: readonly TradeTableName[], signal: AbortSignal) => Promise<void>;
+  /** What is known of instruments, for the macros, which have to be there. */
+  readonly instruments: (signal: AbortSignal) => Promise<void>;
+}
 
 class LockedQuery implements Query {
   readonly #views: OpenViews;
   readonly #timeoutMs: number;
   readonly #threads: number;
-  readonly #makeTradeTables: MakeTradeTables;
+  readonly #make: Made;
   readonly #made = new Set<TradeTableName>();
   #hasMacros = false;
+  #hasInstruments = false;
   /** How many DuckDB has now. */
   #threadsNow: number;
 
   constructor(
     views: OpenViews,
     { timeoutMs, threads }: { readonly timeoutMs: number; readonly threads: number },
-    makeTradeTables: MakeTradeTables,
+    make: Made,
   ) {
     this.#views = views;
     this.#timeoutMs = timeoutMs;
     this.#threads = threads;
     this.#threadsNow = threads;
-    this.#makeTradeTables = makeTradeTables;
+    this.#make = make;
   }
 
   async run(sql: string, signal?: AbortSignal): Promise<QueryResult> {
@@ -119,9 +134,9 @@ class LockedQuery implements Query {
       const tables = neededTables(statement);
       await this.#views.show(tables, limit.signal);
       const missing = statement.tradeTables.filter((name) => !this.#made.has(name));
-      if (missing.length > 0) await this.#makeTradeTables(missing, limit.signal);
+      if (missing.length > 0) await this.#make.tradeTables(missing, limit.signal);
       for (const name of missing) this.#made.add(name);
-      if (statement.macros.length > 0) await this.#makeMacros();
+      if (statement.macros.length > 0) await this.#makeMacros(statement.macros, limit.signal);
       await this.#useThreads(statement.macros.length > 0 ? 1 : this.#threads);
       const asked = await this.#prepare(statement.text, statement.kind);
       const columns = Array.from({ length: asked.columnCount }, (_, index) => ({
@@ -161,11 +176,15 @@ class LockedQuery implements Query {
     this.#threadsNow = threads;
   }
 
-  async #makeMacros(): Promise<void> {
-    if (this.#hasMacros) return;
-    const { createMacros } = await import("../sql/macros.ts");
-    await createMacros(this.#views.connection);
-    this.#hasMacros = true;
+  async #makeMacros(names: readonly MacroName[], signal: AbortSignal): Promise<void> {
+    if (!this.#hasMacros) {
+      const { createMacros } = await import("../sql/macros.ts");
+      await createMacros(this.#views.connection);
+      this.#hasMacros = true;
+    }
+    if (this.#hasInstruments || !needInstruments(names)) return;
+    await this.#make.instruments(signal);
+    this.#hasInstruments = true;
   }
 
   async #prepare(text: string, kind: ReadStatement["kind"]): Promise<DuckDBPreparedStatement> {
@@ -240,7 +259,7 @@ class LockedQuery implements Query {
     }
     return new RunvaultError(
       "query_invalid",
-      `the query failed after ${rows} rows, and DuckDB gave no reason`,
+      `the query failed after ${countText(rows, "row")}, and DuckDB gave no reason`,
       {
         hint: "Run it again; if memory is short, raise --memory (RUNVAULT_MEMORY).",
       },

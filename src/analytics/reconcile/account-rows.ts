@@ -12,13 +12,8 @@ import {
 import { literal } from "../../duckdb/sql.ts";
 import { countedStream } from "../../duckdb/whole-stream.ts";
 import { type DecimalType, type ExactTypes, exactType } from "../../model/profile/exact-types.ts";
-
-/** One series of equity points. */
-export interface AccountKey {
-  readonly account: string;
-  readonly portfolio: string;
-  readonly currency: string;
-}
+import type { AccountKey } from "./account-key.ts";
+import type { StrayMoves } from "./stray-moves.ts";
 
 /** Money that events tell of, in key order. */
 export interface MoveColumns {
@@ -31,7 +26,11 @@ export interface MoveColumns {
   readonly amount: ExactValues;
   /** 1 for what comes from outside or goes there, 0 for what is profit or loss. */
   readonly isTransfer: Uint8Array;
+  /** Those whose key is -1, by what they name. */
+  readonly strays: readonly StrayMoves[];
 }
+
+const movesMoney = "starts_with(kind, 'account.') AND amount IS NOT NULL AND amount <> 0";
 
 /** Reads what the view `events`, which has to show one run alone, says of money. */
 export async function readMoves(
@@ -40,8 +39,7 @@ export async function readMoves(
   keys: readonly AccountKey[],
 ): Promise<MoveColumns> {
   const type: DecimalType = commonDecimal([exactType(types, "amount")]);
-  const where = "starts_with(kind, 'account.') AND amount IS NOT NULL AND amount <> 0";
-  const counted = await connection.runAndReadAll(`SELECT count(*) FROM events WHERE ${where}`);
+  const counted = await connection.runAndReadAll(`SELECT count(*) FROM events WHERE ${movesMoney}`);
   const count = Number(counted.getRows()[0]![0]);
   const moves = {
     ts: new BigInt64Array(count),
@@ -51,7 +49,7 @@ export async function readMoves(
     isTransfer: new Uint8Array(count),
   };
   const isTransfer = "CAST(kind IN ('account.deposit', 'account.withdrawal') AS INTEGER)";
-  const sql = `SELECT ts_event, seq, ${keySql(keys)}, ${isTransfer}, CAST(amount AS ${decimalSql(type)}) FROM events WHERE ${where}`;
+  const sql = `SELECT ts_event, seq, ${moveKeySql(keys)}, ${isTransfer}, CAST(amount AS ${decimalSql(type)}) FROM events WHERE ${movesMoney}`;
   let at = 0;
   for await (const chunk of countedStream(await connection.stream(sql), count)) {
     moves.ts.set(int64s(chunk, 0), at);
@@ -61,13 +59,40 @@ export async function readMoves(
     copyExact(chunk, 4, moves.amount, at);
     at += chunk.rows;
   }
-  return { count, scale: type.scale, ...moves };
+  return { count, scale: type.scale, ...moves, strays: await readStrays(connection, keys) };
+}
+
+async function readStrays(
+  connection: DuckDBConnection,
+  keys: readonly AccountKey[],
+): Promise<readonly StrayMoves[]> {
+  const found = await connection.runAndReadAll(`
+    SELECT account, portfolio, currency, count(*), arg_min(seq, (ts_event, seq)), epoch_ns(min(ts_event)) FROM events
+    WHERE ${movesMoney} AND ${moveKeySql(keys)} < 0 GROUP BY ALL ORDER BY ALL`);
+  return found.getRows().map(([account, portfolio, currency, count, seq, ts]) => ({
+    ...{ account: String(account), portfolio: String(portfolio), currency: String(currency) },
+    ...{ count: Number(count), seq: BigInt(String(seq)), ts: BigInt(String(ts)) },
+  }));
+}
+
+/** The same of an event: what is booked on an account is of its only portfolio, as the macro `session_points` has it. */
+export function moveKeySql(keys: readonly AccountKey[]): string {
+  const ofAccount = Map.groupBy(keys.entries(), ([, { account, currency }]) =>
+    JSON.stringify([account, currency]),
+  );
+  const only = [...ofAccount.values()].flatMap(([first, ...more]) => (more.length === 0 ? [first!] : []));
+  const onAccount = only.map(([index, key]) => [index, { ...key, portfolio: "" }] as const);
+  return casesSql([...keys.entries(), ...onAccount]);
 }
 
 /** The place of a row's account, portfolio and currency among the keys; -1 where it has none. */
 export function keySql(keys: readonly AccountKey[]): string {
+  return casesSql([...keys.entries()]);
+}
+
+function casesSql(keys: readonly (readonly [index: number, key: AccountKey])[]): string {
   const cases = keys.map(
-    ({ account, portfolio, currency }, index) =>
+    ([index, { account, portfolio, currency }]) =>
       `WHEN account = ${literal(account)} AND portfolio = ${literal(portfolio)} AND currency = ${literal(currency)} THEN ${index}`,
   );
   return cases.length === 0 ? "CAST(-1 AS INTEGER)" : `CAST(CASE ${cases.join(" ")} ELSE -1 END AS INTEGER)`;

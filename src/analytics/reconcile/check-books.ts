@@ -1,4 +1,5 @@
 import { formatScaled } from "../../model/fixed-point.ts";
+import { agreeing, countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { BarSource, Exact } from "../instruments/instrument.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
@@ -13,6 +14,7 @@ import type { BooksSource } from "./books-source.ts";
 import { BreakLog, type Off } from "./break-log.ts";
 import { type EquityPoints, openPoints } from "./equity-points.ts";
 import type { Break, Finding } from "./reconcile-report.ts";
+import { mayBeOf, strayText } from "./stray-moves.ts";
 import { type Accounting, type Books, type Bridge, type Costs, type Kept, walkBooks } from "./walk-books.ts";
 
 export interface BooksOptions {
@@ -99,17 +101,21 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
   const bridge = finalQuantities(fills).map(({ quantity, count }, position) => {
     const { instrument } = fills.positions[position]!;
     const held = formatScaled(quantity, fills.scales.quantity);
-    return `${instrument.symbol} at ${instrument.venues.join(", ")}: ${count} fills leave ${held}`;
+    return `${instrument.symbol} at ${instrument.venues.join(", ")}: ${countText(count, "fill")} ${agreeing(count, "leaves", "leave")} ${held}`;
   });
   const findings = [
     finding(1, books.sum, [], []),
     finding(2, books.equity, unknown, [
       ...(books.markedAtFill === 0
         ? []
-        : [`${books.markedAtFill} points come before a symbol's first bar and are marked at its last fill`]),
+        : [
+            `${countText(books.markedAtFill, "point")} ${agreeing(books.markedAtFill, "comes", "come")} before a symbol's first bar and ${agreeing(books.markedAtFill, "is", "are")} marked at its last fill`,
+          ]),
       ...(books.after === 0
         ? []
-        : [`${books.after} fills and events come after the last point, and are in none`]),
+        : [
+            `${books.after} ${agreeing(books.after, "fill or event comes", "fills and events come")} after the last point, and ${agreeing(books.after, "is", "are")} in none`,
+          ]),
     ]),
     finding(
       3,
@@ -120,7 +126,9 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
         : [
             `${kept.accounting} accounting${options.accounting === "auto" ? ", found" : ""}`,
             ...(others.accounting !== kept.accounting && others.parts.breaks < kept.parts.breaks
-              ? [`under ${others.accounting} accounting ${others.parts.breaks} points break`]
+              ? [
+                  `under ${others.accounting} accounting ${countText(others.parts.breaks, "point")} ${agreeing(others.parts.breaks, "breaks", "break")}`,
+                ]
               : []),
           ],
     ),
@@ -138,7 +146,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
             ...(kept.toldAbove === 0
               ? []
               : [
-                  `${kept.toldAbove} points are off by the same amount as cash or position value, which checks 1 to 3 tell`,
+                  `${countText(kept.toldAbove, "point")} ${agreeing(kept.toldAbove, "is", "are")} off by the same amount as cash or position value, which checks 1 to 3 tell`,
                 ]),
           ],
     ),
@@ -154,12 +162,13 @@ const noMoves: MoveColumns = {
   ...{ count: 0, scale: 0, amount: [] },
   ...{ ts: new BigInt64Array(0), seq: new BigUint64Array(0), key: new Int32Array(0) },
   isTransfer: new Uint8Array(0),
+  strays: [],
 };
 
 /** What points show of positions where other checks tell that something is off. */
 function shownNotes({ toldAbove, firstTold }: Bridge, fills: FillColumns): string[] {
   if (toldAbove === 0) return [];
-  const note = `${toldAbove} points move as another position would, of which checks 1 to 4 tell`;
+  const note = `${countText(toldAbove, "point")} ${agreeing(toldAbove, "moves", "move")} as another position would, of which checks 1 to 4 tell`;
   if (firstTold === null) return [note];
   const { ts, seq, position, shown, filled } = firstTold;
   const { symbol } = fills.positions[position]!.instrument;
@@ -322,13 +331,13 @@ class BookRows {
       const { symbol, currency } = fills.positions[position]!.instrument;
       lose(
         keys[position]!,
-        `${count} fills of ${symbol} have fees in another currency than ${currency}, the first with seq ${seq}`,
+        `${countText(count, "fill")} of ${symbol} ${agreeing(count, "has a fee", "have fees")} in another currency than ${currency}, the first with seq ${seq}`,
       );
     }
-    let strays = 0;
-    for (let move = 0; move < (moves?.count ?? 0); move++) if (moves!.key[move]! < 0) strays++;
-    if (strays > 0)
-      unknown.push(`${strays} events move money of an account or currency without equity points`);
+    for (const stray of moves?.strays ?? []) {
+      unknown.push(strayText(stray));
+      for (const [key, own] of points.keys.entries()) if (mayBeOf(stray, own)) isKnown[key] = false;
+    }
     return { keys, isKnown, isMarked, unknown, unmarked };
   }
 }

@@ -1,9 +1,11 @@
+import { agreeing, countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
-import { keySql } from "./account-rows.ts";
+import { keySql, type MoveColumns } from "./account-rows.ts";
 import type { BooksSource } from "./books-source.ts";
 import type { EquityPoints } from "./equity-points.ts";
 import { type MetricWindow, windowBegin } from "./metric-windows.ts";
 import { type Break, type Finding, mostBreaks } from "./reconcile-report.ts";
+import { mayBeOf, strayText } from "./stray-moves.ts";
 import {
   type FigureConvention,
   figureUnder,
@@ -29,7 +31,11 @@ interface MetricRow extends MetricWindow {
  * themselves: the one that most of them agree with is taken for it, and the others are breaks, even where another way
  * happens to give their value.
  */
-export async function checkMetrics(source: BooksSource, points: EquityPoints | null): Promise<Finding> {
+export async function checkMetrics(
+  source: BooksSource,
+  points: EquityPoints | null,
+  moves: MoveColumns | null,
+): Promise<Finding> {
   const head = {
     number: 7,
     name: "reported figures",
@@ -40,8 +46,12 @@ export async function checkMetrics(source: BooksSource, points: EquityPoints | n
     const unchecked = missing.length > 0 ? missing : ["there are no equity points"];
     return { ...head, rows: 0, breaks: 0, largest: null, notes: [], first: [], unchecked };
   }
-  const { rows, unchecked: odd } = await readMetrics(source, points);
+  const { rows: all, unchecked: odd } = await readMetrics(source, points);
   const unchecked = [...odd];
+  const strays = (moves?.strays ?? []).filter((stray) => points.keys.some((key) => mayBeOf(stray, key)));
+  unchecked.push(...strays.map(strayText));
+  const isClear = points.keys.map((key) => !strays.some((stray) => mayBeOf(stray, key)));
+  const rows = all.filter(({ key }) => isClear[key] !== false);
   await using measuring = new WindowFigures(source, points.keys);
   const figures = new FoundFigures(measuring);
   const [usual] = seriesConventions;
@@ -56,7 +66,9 @@ export async function checkMetrics(source: BooksSource, points: EquityPoints | n
     ({ name, key }) => (key < 0 ? "an account or currency without equity points" : JSON.stringify(name)),
   );
   for (const [what, own] of unknown)
-    unchecked.push(`${own.length} rows of ${what} are not recomputed, the first with seq ${own[0]!.seq}`);
+    unchecked.push(
+      `${countText(own.length, "row")} of ${what} ${agreeing(own.length, "is", "are")} not recomputed, the first with seq ${own[0]!.seq}`,
+    );
   const groups = [
     ...Map.groupBy(known, (row) => JSON.stringify([row.convention, row.name, row.window])).values(),
   ].map((own) => new Group(own));
@@ -68,7 +80,7 @@ export async function checkMetrics(source: BooksSource, points: EquityPoints | n
     if (group.best === null) {
       const { name, convention } = group.rows[0]!;
       unchecked.push(
-        `the convention of ${group.rows.length} rows of ${name} is none that was searched: ${JSON.stringify(convention)}`,
+        `the convention of ${countText(group.rows.length, "row")} of ${name} is none that was searched: ${JSON.stringify(convention)}`,
       );
       continue;
     }
@@ -234,7 +246,8 @@ async function readMetrics(
     ];
   });
   const unchecked = [...strange].map(
-    ([window, count]) => `${count} rows have a window that is not known: ${JSON.stringify(window)}`,
+    ([window, count]) =>
+      `${countText(count, "row")} ${agreeing(count, "has", "have")} a window that is not known: ${JSON.stringify(window)}`,
   );
   return { rows, unchecked };
 }
@@ -264,7 +277,7 @@ function conventionNotes(groups: readonly Group[]): string[] {
   return [...Map.groupBy(found, ({ convention }) => conventionText(convention))].map(([text, own]) => {
     const rows = own.reduce((sum, { rows: all }) => sum + all.length, 0);
     const wrong = own.reduce((sum, one) => sum + one.wrong.length, 0);
-    return `${rows - wrong} of ${rows} rows agree with: ${text}`;
+    return `${rows - wrong} of ${countText(rows, "row")} ${agreeing(rows, "agrees", "agree")} with: ${text}`;
   });
 }
 

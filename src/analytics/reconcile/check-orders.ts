@@ -10,6 +10,7 @@ import {
 import { countedStream } from "../../duckdb/whole-stream.ts";
 import { formatScaled } from "../../model/fixed-point.ts";
 import { exactType } from "../../model/profile/exact-types.ts";
+import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { BooksSource } from "./books-source.ts";
 import { size } from "./break-log.ts";
@@ -172,13 +173,18 @@ class OrderLog {
 
   finding(unchecked: readonly string[]): Finding {
     const notes = [...this.#kinds].map(([what, count]) => `${count} × ${what}`);
-    if (this.unsure > 0)
-      notes.push(
-        `${this.unsure} filled quantities and average prices between fills of one instant are in no order that is known`,
-      );
     const largest = this.#largest?.text ?? null;
-    const found = { rows: this.rows, breaks: this.#breaks, largest, notes, first: this.#first, unchecked };
-    return { number: 6, name: "orders against fills", formula, ...found };
+    const found = { rows: this.rows, breaks: this.#breaks, largest, notes, first: this.#first };
+    const unsure =
+      this.unsure === 0
+        ? []
+        : [
+            `${countText(this.unsure, "row")} of orders with a filled quantity or average price between fills of one instant, in an order that no trade id shows`,
+          ];
+    return {
+      ...{ number: 6, name: "orders against fills", formula, ...found },
+      unchecked: [...unchecked, ...unsure],
+    };
   }
 }
 

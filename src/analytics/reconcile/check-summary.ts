@@ -12,6 +12,7 @@ import type { BooksSource } from "./books-source.ts";
 import { size } from "./break-log.ts";
 import type { EquityPoints } from "./equity-points.ts";
 import type { Break, Finding } from "./reconcile-report.ts";
+import { mayBeOf, strayText } from "./stray-moves.ts";
 
 const exact = z.string().regex(/^-?\d+(?:\.\d+)?$/);
 const count = z.union([z.string().regex(/^\d+$/), z.int().nonnegative()]).transform(String);
@@ -108,7 +109,9 @@ export async function checkSummary(
     );
   else {
     compare("final_equity", ends.equity, currency, "equity");
+    const stray = moves?.strays.find((one) => mayBeOf(one, points!.keys[ends.key]!));
     if (moves === null) unchecked.push(source.lacking("events") ?? "deposits are not known");
+    else if (stray !== undefined) unchecked.push(strayText(stray));
     else {
       let deposited = 0n;
       for (let move = 0; move < moves.count && moves.ts[move]! <= ends.firstTs; move++) {

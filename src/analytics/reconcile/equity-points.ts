@@ -11,7 +11,8 @@ import {
 import { countedStream } from "../../duckdb/whole-stream.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { exactType } from "../../model/profile/exact-types.ts";
-import { type AccountKey, keySql } from "./account-rows.ts";
+import type { AccountKey } from "./account-key.ts";
+import { keySql } from "./account-rows.ts";
 import type { BooksSource } from "./books-source.ts";
 
 /** A run's equity points, which are read as often as they are gone over: they need no memory of their own. */

@@ -1,5 +1,5 @@
 import { millisecondsOf } from "../../model/text/quantity.ts";
-import { timestampMin } from "../../model/time.ts";
+import { floorDivide, timestampMin } from "../../model/time.ts";
 
 const dayNs = 86_400_000_000_000n;
 
@@ -19,7 +19,7 @@ export function windowBegin(window: string, end: bigint): bigint | null | undefi
     case "month":
     case "year": {
       // what ends at midnight is of the day before
-      const date = new Date(Number((end - 1n) / 1_000_000n));
+      const date = new Date(Number(floorDivide(end - 1n, 1_000_000n)));
       const month = window === "month" ? date.getUTCMonth() : 0;
       return BigInt(Date.UTC(date.getUTCFullYear(), month, 1)) * 1_000_000n;
     }

@@ -73,7 +73,7 @@ export async function reconcile(
       const findings = [
         ...books.findings,
         await checkOrders(source),
-        await checkMetrics(source, points),
+        await checkMetrics(source, points, moves),
         await checkSummary(
           source,
           await documents.document(run, "summary"),

@@ -4,7 +4,8 @@ import { squareRoot } from "../../model/fixed-point.ts";
 import { exactType } from "../../model/profile/exact-types.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { createMacros } from "../sql/macros.ts";
-import { type AccountKey, keySql } from "./account-rows.ts";
+import type { AccountKey } from "./account-key.ts";
+import { keySql, moveKeySql } from "./account-rows.ts";
 import type { BooksSource } from "./books-source.ts";
 import { layersOf, type MetricWindow } from "./metric-windows.ts";
 
@@ -173,13 +174,12 @@ export class WindowFigures {
     const { connection } = this.#source;
     await showRun(this.#source);
     await createMacros(connection);
-    const key = keySql(this.#keys);
     await connection.run(`
       CREATE TEMP TABLE measured_rows AS
-        SELECT ${key} AS key, ts_event AS ts, max_by(equity, seq) AS equity FROM equity GROUP BY ALL ORDER BY key, ts`);
+        SELECT ${keySql(this.#keys)} AS key, ts_event AS ts, max_by(equity, seq) AS equity FROM equity GROUP BY ALL ORDER BY key, ts`);
     await connection.run(`
       CREATE TEMP TABLE measured_moves AS
-        SELECT ${key} AS key, ts_event AS ts, sum(amount) AS amount FROM events
+        SELECT ${moveKeySql(this.#keys)} AS key, ts_event AS ts, sum(amount) AS amount FROM events
         WHERE kind IN ('account.deposit', 'account.withdrawal') AND amount IS NOT NULL GROUP BY ALL ORDER BY key, ts`);
     const counted = await connection.runAndReadAll("SELECT count(*) FROM measured_rows");
     this.#points = Number(counted.getRows()[0]![0]);
@@ -239,7 +239,7 @@ function pointsSql({ edge, base, session }: SeriesConvention, offset: number): s
   const baseTs =
     session === "bars"
       ? "make_timestamp_ns(epoch_ns(f.ts) - 1)"
-      : "make_timestamp_ns((epoch_ns(f.ts) - 1) // 86400000000000 * 86400000000000)";
+      : "make_timestamp_ns(floor_divide(epoch_ns(f.ts) - 1, 86400000000000) * 86400000000000)";
   const inside = `
     SELECT w.w + ${offset} AS w, w.key, r.ts, r.equity
     FROM (SELECT r.*, l.layer FROM measured_rows r CROSS JOIN (SELECT DISTINCT layer FROM measured_windows) l) r

@@ -1,8 +1,9 @@
 import { literal } from "../../duckdb/sql.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type Figure, figure, noFigure } from "../figure.ts";
+import { unclearFault } from "../sql/unclear-fault.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
-import type { FigureGroup, MeasuredRun } from "./section.ts";
+import { type FigureGroup, type MeasuredRun, NothingToSay } from "./section.ts";
 import { overTotal } from "./total-views.ts";
 
 /** Rows of a macro, by column. Instants are nanoseconds, integers BigInts. */
@@ -10,7 +11,8 @@ export type MacroRow = Readonly<Record<string, unknown>>;
 
 /**
  * Calls a macro of a run's series with what the options say of it. `select` has to name columns, instants by `ns`;
- * `rest` is what follows FROM, such as a WHERE, so that no more rows come over than are wanted.
+ * `rest` is what follows FROM, such as a WHERE, so that no more rows come over than are wanted. Throws `NothingToSay` where
+ * the rows leave open what the series is.
  */
 export async function macroRows(
   { connection, run, options }: MeasuredRun,
@@ -32,11 +34,21 @@ export async function macroRows(
     literal(run.runId),
     ...Object.entries(named).map(([name, value]) => `${name} := ${value}`),
   ];
-  const read = async () => (await connection.runAndReadAll(sql)).getRowObjects();
+  const read = () => unlessUnclear(async () => (await connection.runAndReadAll(sql)).getRowObjects());
   const sql = `SELECT ${call.keyless === true ? "" : "account, portfolio, currency, "}${call.select} FROM ${call.macro}(${args.join(", ")}) ${call.rest ?? ""}`;
   const own = await read();
   const isTotal = call.withTotal === true && options.rates !== null && own.length > 0;
   return isTotal ? [...own, ...(await overTotal(connection, read))] : own;
+}
+
+/** Does something with macros. Throws `NothingToSay` where they say that the rows are not clear. */
+export async function unlessUnclear<T>(body: () => Promise<T>): Promise<T> {
+  try {
+    return await body();
+  } catch (error) {
+    const unclear = unclearFault(error);
+    throw unclear === null ? error : new NothingToSay(unclear);
+  }
 }
 
 /** An instant as a BigInt of nanoseconds. */

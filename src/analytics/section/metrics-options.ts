@@ -30,6 +30,10 @@ export interface MetricsOptions {
   /** Returns of a rolling window; null for none. */
   readonly window: number | null;
   readonly instruments: InstrumentsFile | null;
+  /** Age of the oldest book that a fill is compared with, in milliseconds. */
+  readonly bookAgeMs: number;
+  /** Over how many bars what prices did after a factor's value is counted; rising. */
+  readonly horizons: readonly number[];
 }
 
 /** What a run is compared with. */

@@ -5,7 +5,8 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Figure } from "../figure.ts";
 import type { BarSource } from "../instruments/instrument.ts";
-import type { RunTrades, RunViews } from "../trades/run-trades.ts";
+import type { RunViews } from "../run-views.ts";
+import type { RunTrades } from "../trades/run-trades.ts";
 import type { MetricsOptions } from "./metrics-options.ts";
 
 /** A run whose rows alone the views show. */

@@ -1,8 +1,8 @@
--- What rows do not say of a market's instrument. Nothing until somebody makes it read a table of theirs:
+-- What rows do not say of a market's instrument, by run. Nothing until somebody makes it read a table of theirs:
 -- CREATE OR REPLACE MACRO instrument_values() AS TABLE FROM instrument_rows
 CREATE OR REPLACE MACRO instrument_values() AS TABLE
-SELECT CAST(NULL AS VARCHAR) AS symbol, CAST(NULL AS VARCHAR) AS venue, CAST(NULL AS VARCHAR) AS currency,
-  CAST(NULL AS DOUBLE) AS multiplier, CAST(NULL AS BOOLEAN) AS is_inverse, CAST(NULL AS VARCHAR) AS bar_symbol,
+SELECT CAST(NULL AS VARCHAR) AS instance_id, CAST(NULL AS VARCHAR) AS run_id, CAST(NULL AS VARCHAR) AS symbol,
+  CAST(NULL AS VARCHAR) AS venue, CAST(NULL AS VARCHAR) AS currency, CAST(NULL AS DOUBLE) AS multiplier, CAST(NULL AS BOOLEAN) AS is_inverse, CAST(NULL AS VARCHAR) AS bar_symbol,
   CAST(NULL AS VARCHAR) AS bar_venue, CAST(NULL AS BIGINT) AS bar_interval
 WHERE false;
 
@@ -43,5 +43,6 @@ SELECT m.symbol, m.venue,
   CASE WHEN v.symbol IS NOT NULL THEN CASE WHEN v.bar_symbol IS NULL THEN 0 ELSE 1 END ELSE coalesce(b.sources, 0) END
     AS sources
 FROM markets m CROSS JOIN currencies c
-LEFT JOIN instrument_values() v ON v.symbol = m.symbol AND v.venue = m.venue
+LEFT JOIN instrument_values() v
+  ON v.instance_id = instance AND v.run_id = run AND v.symbol = m.symbol AND v.venue = m.venue
 LEFT JOIN bar_sources(instance, run) b ON b.symbol = m.symbol;

@@ -35,6 +35,11 @@ export function isMacroName(name: string): name is MacroName {
   return Object.hasOwn(macroNames, name);
 }
 
+/** Whether one of these tells markets apart by what is known of their instruments. */
+export function needInstruments(names: readonly MacroName[]): boolean {
+  return names.some((name) => macroNames[name] === orders || macroNames[name] === factors);
+}
+
 /** The tables that macros of these names read, each once. */
 export function tablesOfMacros(names: readonly MacroName[]): readonly TableName[] {
   return [...new Set(names.flatMap((name) => macroNames[name]))];

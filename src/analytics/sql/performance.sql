@@ -70,9 +70,10 @@ moments AS (
 -- apart, as they rest on what is above
 shapes AS (
   SELECT p.series,
-    skewness(p.x) FILTER (WHERE m.deviation > 0) AS g1,
-    kurtosis(p.x) FILTER (WHERE m.deviation > 0) AS g2,
-    kurtosis_pop(p.x) FILTER (WHERE m.deviation > 0) AS g2_population,
+    -- from the mean on: they come of sums of powers, of which small returns far from zero would leave nothing
+    skewness(p.x - m.mean) FILTER (WHERE m.deviation > 0) AS g1,
+    kurtosis(p.x - m.mean) FILTER (WHERE m.deviation > 0) AS g2,
+    kurtosis_pop(p.x - m.mean) FILTER (WHERE m.deviation > 0) AS g2_population,
     avg(pow(p.x - m.mean, 3)) / pow(nullif(avg(pow(p.x - m.mean, 2)), 0), 1.5) AS g1_population,
     -- those that tie with the edge count as often as there is room for them
     (coalesce(sum(p.x) FILTER (WHERE p.x < m.edge), 0)

@@ -12,14 +12,17 @@ CREATE OR REPLACE MACRO session_cut(session) AS
     ELSE 0
   END;
 
+-- The greatest whole number that is not above a / b: DuckDB's own // goes toward zero, which before 1970 is later.
+CREATE OR REPLACE MACRO floor_divide(a, b) AS a // b - CASE WHEN a % b < 0 THEN 1 ELSE 0 END;
+
 -- Sessions are (open, close]: a row at the cut belongs to the session that ends. Named after the day that most of it
 -- lies in, so that 17:00 in New York ends the day and begins the next.
 CREATE OR REPLACE MACRO session_day(moment, session) AS
   CASE
     -- without the zone's calendar, which costs more than all else that is done with a row
-    WHEN lower(session) IN ('utc', 'bars') THEN CAST(make_timestamp((epoch_ns(moment) - 1) // 1000) AS DATE)
+    WHEN lower(session) IN ('utc', 'bars') THEN CAST(make_timestamp(floor_divide(epoch_ns(moment) - 1, 1000)) AS DATE)
     ELSE CAST(
-      timezone(session_zone(session), timezone('UTC', make_timestamp((epoch_ns(moment) - 1) // 1000)))
+      timezone(session_zone(session), timezone('UTC', make_timestamp(floor_divide(epoch_ns(moment) - 1, 1000))))
         - to_minutes(session_cut(session)) AS DATE
     ) + CASE WHEN session_cut(session) > 720 THEN 1 ELSE 0 END
   END;
@@ -36,6 +39,11 @@ CREATE OR REPLACE MACRO session_close(day, session) AS
 CREATE OR REPLACE MACRO in_double(exact) AS
   CASE WHEN TRY_CAST(regexp_extract(typeof(exact), '\d+') AS INTEGER) > 18 THEN CAST(CAST(exact AS VARCHAR) AS DOUBLE)
     ELSE CAST(exact AS DOUBLE) END;
+
+-- What an error says of rows that are not clear. Whoever calls a macro knows it by this word, and tells it in its own words.
+CREATE OR REPLACE MACRO unclear(message) AS 'unclear: ' || message;
+
+CREATE OR REPLACE MACRO named(what, name) AS CASE WHEN name = '' THEN 'no ' || what ELSE what || ' ' || name END;
 
 -- The sampled equity: the base point (i 0), then the last row of each session, or each instant under 'bars'. Ends at
 -- the first point at which equity is not above zero.
@@ -92,8 +100,10 @@ transfers AS (
     CASE
       WHEN n.series IS NOT NULL THEN n.series
       WHEN e.portfolio = '' AND p.series IS NOT NULL THEN p.series
-      ELSE error('the event with seq ' || e.seq || ', ' || e.kind || ', is of account ' || e.account || ', portfolio '
-        || e.portfolio || ' and currency ' || e.currency || ', which no equity row has')
+      ELSE error(unclear('the event with seq ' || e.seq || ', ' || e.kind || ', is of ' || named('account', e.account) || ', '
+        || named('portfolio', e.portfolio) || ' and ' || named('currency', e.currency)
+        || ', which no equity row has (table events, ' || strftime(e.ts_event, '%Y-%m-%dT%H:%M:%S.%n')
+        || 'Z). Whose money it is only the gateway can say, and without it there are no returns; no option sets it'))
     END AS series
   FROM events e
   LEFT JOIN names n ON n.account = e.account AND n.portfolio = e.portfolio AND n.currency = e.currency

@@ -42,6 +42,8 @@ export async function readFills(connection: DuckDBConnection, reading: FillReadi
   const { run, instruments, exactTypes, priceType, order, withOrders } = reading;
   const count = await countFills(connection, run);
   const texts = await distinctTexts(connection);
+  const codes: string[] = [];
+  for (const column of named) codes.push(await codeSql(connection, column, texts[column]));
   const [quantityType, feeType] = (["quantity", "fee"] as const).map((column) =>
     commonDecimal([exactType(exactTypes, column)]),
   ) as [DecimalType, DecimalType];
@@ -68,7 +70,7 @@ export async function readFills(connection: DuckDBConnection, reading: FillReadi
     `CAST(quantity AS ${decimalSql(quantityType)})`,
     `CAST(coalesce(fee, 0) AS ${decimalSql(feeType)})`,
     "CAST(side = 'BUY' AS INTEGER)",
-    ...named.map((column) => codeSql(column, texts[column])),
+    ...codes,
     ...(order === "trade_id" ? ["trade_id"] : []),
     ...(withOrders ? ["client_order_id"] : []),
   ];
@@ -145,10 +147,19 @@ async function distinctTexts(connection: DuckDBConnection): Promise<Readonly<Rec
   return Object.fromEntries(entries) as Record<Named, string[]>;
 }
 
-/** The place of a column's text among these, from 0. */
-function codeSql(column: Named, texts: readonly string[]): string {
+/** The place of a column's text among these, from 0: its number in a type that is made of them. */
+async function codeSql(
+  connection: DuckDBConnection,
+  column: Named,
+  texts: readonly string[],
+): Promise<string> {
   if (texts.length <= 1) return "CAST(0 AS INTEGER)";
-  return `CAST(enum_code(CAST(${identifier(column)} AS ENUM(${texts.map(literal).join(", ")}))) AS INTEGER)`;
+  const type = identifier(`${column} of fills`);
+  // of a query, as a list of constants cannot have a zero byte
+  await connection.run(
+    `CREATE OR REPLACE TEMP TYPE ${type} AS ENUM (SELECT unnest([${texts.map(literal).join(", ")}]))`,
+  );
+  return `CAST(enum_code(CAST(${identifier(column)} AS ${type})) AS INTEGER)`;
 }
 
 /** Numbers positions as they are met. */

@@ -1,10 +1,10 @@
-import type { DuckDBConnection } from "@duckdb/node-api";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
 import { type RunInstruments, resolveInstruments } from "../instruments/resolve-instruments.ts";
 import { readRunFacts } from "../instruments/run-facts.ts";
+import type { RunViews } from "../run-views.ts";
 import { type BarColumns, readBars } from "./bar-columns.ts";
 import type { FillColumns, FillOrder } from "./fill-columns.ts";
 import { type HeldBefore, readHeldBefore } from "./held-before.ts";
@@ -13,13 +13,6 @@ import type { Grouping } from "./trade.ts";
 import { pricesTogether, tradedTables } from "./traded-tables.ts";
 import { valuationOf } from "./valuation.ts";
 import { type FinalPosition, type Walk, walkTrades } from "./walk-trades.ts";
-
-/** The views of an archive, which can be narrowed to one run. */
-export interface RunViews {
-  readonly connection: DuckDBConnection;
-  /** Has the view of a table show the rows of one run alone. */
-  showOnly(name: TableName, run: RunRef): Promise<void>;
-}
 
 export interface RunTradesOptions {
   /** What the file of `--instruments` says; null for what is assumed without one. */

@@ -1,5 +1,5 @@
 import { formatScaled } from "../../model/fixed-point.ts";
-import type { Nanoseconds } from "../../model/time.ts";
+import { floorDivide, type Nanoseconds } from "../../model/time.ts";
 import { type Figure, figure, noFigure } from "../figure.ts";
 import { exposureOf } from "./exposure.ts";
 import type { RunTrades } from "./run-trades.ts";
@@ -112,13 +112,14 @@ class Gathered {
     }
     const { net, from, to, position, venue, isLong } = trade;
     this.#closed.add(net, to - from);
-    const hours = to / nsPerHour;
+    const hours = floorDivide(to, nsPerHour);
+    const days = floorDivide(hours, 24n);
     const keys: Readonly<Record<Breakdown, string>> = {
       symbol: fills.positions[position]!.instrument.symbol,
       venue: fills.venues[venue] ?? "several",
       side: isLong ? "LONG" : "SHORT",
-      hour: String(hours % 24n).padStart(2, "0"),
-      weekday: weekdays[Number((hours / 24n + 4n) % 7n)]!,
+      hour: String(hours - days * 24n).padStart(2, "0"),
+      weekday: weekdays[Number(days + 4n - floorDivide(days + 4n, 7n) * 7n)]!,
     };
     for (const by of breakdowns) {
       const parts = this.#parts.get(by)!;

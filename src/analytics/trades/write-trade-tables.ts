@@ -3,9 +3,9 @@ import { identifier, literal } from "../../duckdb/sql.ts";
 import { TableWriter, type WrittenType } from "../../duckdb/table-writer.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
 import type { TableName } from "../../model/profile/table.ts";
-import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
-import { type RunTrades, type RunViews, readRunTrades } from "./run-trades.ts";
+import type { AllRunViews } from "../run-views.ts";
+import { type RunTrades, readRunTrades } from "./run-trades.ts";
 import type { Grouping, Trade } from "./trade.ts";
 import { type TradeColumn, type TradeTableName, type TradeTables, tradeTables } from "./trade-tables.ts";
 import { tradedTables } from "./traded-tables.ts";
@@ -13,13 +13,6 @@ import type { FinalPosition } from "./walk-trades.ts";
 
 /** The schema of what the views of these tables stand on. */
 const schema = "trade_rows";
-
-/** The views of an archive, of all runs and of one after another. */
-export interface AllRunViews extends RunViews {
-  show(names: Iterable<TableName>, signal?: AbortSignal): Promise<void>;
-  showAll(name: TableName): Promise<void>;
-  runsOf(name: TableName): readonly RunRef[];
-}
 
 export interface TradeTablesOptions {
   readonly instruments: InstrumentsFile | null;

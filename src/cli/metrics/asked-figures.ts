@@ -33,12 +33,24 @@ export async function askedFigures(
 ): Promise<AskedFigures> {
   const archive = await openArchive(values.archive);
   const manifests = await namedManifests(archive, runs);
-  const { archive: _, runs: __, periods, instruments, window, memory, benchmark, rates, ...others } = values;
+  const {
+    archive: _,
+    runs: __,
+    periods,
+    instruments,
+    window,
+    memory,
+    benchmark,
+    rates,
+    bookAge,
+    ...others
+  } = values;
   return {
     archive,
     manifests,
     options: {
       ...others,
+      bookAgeMs: bookAge,
       periods: periods ?? null,
       window: window ?? null,
       instruments: instruments === undefined ? null : await readInstruments(instruments),

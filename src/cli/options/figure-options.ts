@@ -64,6 +64,18 @@ export function figureOptions(command: Command): Command {
       "also all currencies together: a CSV file with the columns timestamp, currency, base and rate",
     )
     .option("--window <n>", "also the Sharpe ratio and volatility of rolling windows of N returns")
+    .addOption(
+      new Option(
+        "--book-age <time>",
+        "oldest order book that the slippage of a fill against the mid price may rest on, such as 500ms, 5s or 2m",
+      ).default("1m"),
+    )
+    .addOption(
+      new Option(
+        "--horizons <bars>",
+        "after how many bars prices are compared with a factor's value, in a list such as 1,5,20",
+      ).default("1,5,20"),
+    )
     .addOption(instrumentsOption())
     .addOption(allowIncompleteOption())
     .addOption(

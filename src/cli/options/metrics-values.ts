@@ -5,7 +5,7 @@ import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
 import { nearestZone, zoneFault } from "../../model/text/time-zone.ts";
 import { archiveShape } from "./archive-option.ts";
-import { mebibytes, nonEmpty, wholeNumber } from "./option-values.ts";
+import { mebibytes, nonEmpty, waitMs, wholeNumber } from "./option-values.ts";
 
 const words = ["utc", "bars"];
 
@@ -62,6 +62,32 @@ const ratio = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
+/** A book is so old at most: above zero, and no longer than a day. */
+const bookAge = waitMs.refine((ms) => ms > 0 && ms <= 86_400_000, {
+  error: "must be a time above zero and of a day at most, such as 500ms, 5s or 2m",
+});
+
+/** The most horizons that one page or document has. */
+const mostHorizons = 12;
+
+/** `1,5,20` → whole numbers of bars, each once, rising. */
+export const horizonList = z.string().transform((text, context) => {
+  const named = text.split(",").map((part) => part.trim());
+  const numbers = named.map((part) => (/^\d{1,7}$/.test(part) ? Number(part) : 0));
+  const wrong = numbers.findIndex((number) => number < 1 || number > 1_000_000);
+  const given = new Set(numbers);
+  if (wrong < 0 && given.size === numbers.length && given.size <= mostHorizons)
+    return [...given].sort((a, b) => a - b);
+  const what =
+    wrong >= 0
+      ? `${JSON.stringify(named[wrong])} is none`
+      : given.size > mostHorizons
+        ? `${given.size} are too many, ${mostHorizons} are the most`
+        : "one is named twice";
+  context.addIssue(`must be whole numbers of bars from 1 to 1000000, such as 1,5,20: ${what}`);
+  return z.NEVER;
+});
+
 /** The values of `runvault metrics`. */
 export const metricsSchema = z.object({
   ...archiveShape,
@@ -80,6 +106,8 @@ export const metricsSchema = z.object({
   fillOrder: z.enum(["auto", ...fillOrders]),
   window: wholeNumber(2, 1_000_000).optional(),
   instruments: nonEmpty.optional(),
+  bookAge,
+  horizons: horizonList,
   allowIncomplete: z.boolean().default(false),
   memory: mebibytes,
 });

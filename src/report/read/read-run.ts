@@ -27,7 +27,8 @@ export interface RunRead {
 export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<RunRead> {
   const { manifest } = measured;
   const absent = (name: string) => told.sections.find((section) => section.name === name)?.absent ?? null;
-  const { curves, window, rolling } = await readSeries(measured);
+  const hasSeries = absent("performance") === null;
+  const { curves, window, rolling } = hasSeries ? await readSeries(measured) : noSeries;
   const noTrades = absent("trades");
   const trades = noTrades === null ? await measured.trades() : null;
   const hasFills = trades !== null && trades.fills.count > 0;
@@ -47,8 +48,12 @@ export async function readRun(measured: MeasuredRun, told: MetricsRun): Promise<
   };
 }
 
+type Series = Pick<RunRead, "curves" | "window" | "rolling">;
+
+const noSeries: Series = { curves: [], window: null, rolling: [] };
+
 /** What is read of a run's returns. */
-async function readSeries(measured: MeasuredRun): Promise<Pick<RunRead, "curves" | "window" | "rolling">> {
+async function readSeries(measured: MeasuredRun): Promise<Series> {
   const curves = await readCurves(measured);
   const returns = Math.max(0, ...curves.map((curve) => curve.returns.length));
   const window = measured.options.window ?? usualWindow(returns);

@@ -20,7 +20,7 @@ export const provenanceSection: PageSection = {
   render: async ({ reported }: PageParts) => {
     const { runs, options, toldOptions } = reported;
     const asked = Object.entries(toldOptions).map(([name, value]) => [
-      name === "allowIncomplete" ? "--allow-incomplete" : `--${name}`,
+      `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`,
       value === null ? "not given" : String(value),
     ]);
     return html`${factsTable(runs)}${runs.map((run) => runHtml(run, reported))}${dataTable({

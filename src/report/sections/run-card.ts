@@ -84,14 +84,14 @@ function timeText({ read }: ReportedRun): string {
   return "not known";
 }
 
-function equityText({ read }: ReportedRun): HtmlValue {
+function equityText({ read, told }: ReportedRun): HtmlValue {
   const money = (value: string) =>
     figureText("equity", { value, unit: "", convention: "", n: 0, from: "", to: "" });
   const series = read.curves.map(({ account, portfolio, currency, firstEquity, lastEquity }) => {
     const of = read.curves.length === 1 ? "" : `${[account, portfolio].filter(Boolean).join(" / ")}: `;
     return `${of}${money(firstEquity)} → ${money(lastEquity)} ${currency}`.replaceAll(/-(?=\d)/g, "−");
   });
-  return lines(series, "no equity rows");
+  return lines(series, sectionOf(told, "performance")?.absent ?? "no equity rows");
 }
 
 /** Symbols of the same venues together. */

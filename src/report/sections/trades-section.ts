@@ -1,6 +1,6 @@
 import { figure } from "../../analytics/figure.ts";
 import { spanText as durationText, figureText } from "../../analytics/render/figure-text.ts";
-import { countText } from "../../model/text/plural.ts";
+import { agreeing, countText } from "../../model/text/plural.ts";
 import { excursionsChart } from "../charts/excursions-chart.ts";
 import { profitChart } from "../charts/profit-chart.ts";
 import { comparedTable } from "../page/compared-table.ts";
@@ -78,7 +78,7 @@ async function panelHtml(panel: Panel, { reported, drawings }: PageParts): Promi
     note:
       fromFills === 0
         ? "From whole bars between entry and exit, and the trades' own fills."
-        : `From whole bars between entry and exit; of ${countText(fromFills, "trade")} without one, from their fills alone.`,
+        : `From whole bars between entry and exit; of ${countText(fromFills, "trade")} without one, from ${agreeing(fromFills, "its", "their")} fills alone.`,
   });
   parts.push(drawings.add(excursions, excursions.title));
   for (const by of breakdowns) {

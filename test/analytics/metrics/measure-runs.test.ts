@@ -10,6 +10,8 @@ const options: MeasureOptions = {
   ...{
     rates: null,
     psrBenchmark: 0,
+    bookAgeMs: 60_000,
+    horizons: [1, 5, 20],
     omegaReturn: 0,
     group: "flat",
     fillOrder: "auto",

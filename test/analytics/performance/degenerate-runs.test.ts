@@ -18,6 +18,8 @@ const options: MetricsOptions = {
   ...{
     rates: null,
     psrBenchmark: 0,
+    bookAgeMs: 60_000,
+    horizons: [1, 5, 20],
     omegaReturn: 0,
     group: "flat",
     fillOrder: "auto",

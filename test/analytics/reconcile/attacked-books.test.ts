@@ -261,7 +261,7 @@ describe("what cannot be told is not said to hold:", () => {
       events.find(({ kind }) => kind === "account.deposit")!.currency = "XYZ";
     });
     expect(checks[1]!.verdict).not.toBe("HOLDS");
-    expect(checks[1]!.reason).toContain("1 events move money");
+    expect(checks[1]!.reason).toContain("1 event moves money");
   });
 
   test("a figure that nobody knows, by its name and row", async () => {
@@ -270,7 +270,7 @@ describe("what cannot be told is not said to hold:", () => {
     });
     expect(checks[6]).toMatchObject({
       verdict: "NOT CHECKED",
-      reason: `1 rows of "sharp_ratio" are not recomputed, the first with seq ${await seqOf(3)}`,
+      reason: `1 row of "sharp_ratio" is not recomputed, the first with seq ${await seqOf(3)}`,
     });
   });
 
