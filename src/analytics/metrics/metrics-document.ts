@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { figureSchema } from "../figure.ts";
-import { fillOrders } from "../trades/fill-columns.ts";
+import { fillOrderChoices } from "../trades/fill-columns.ts";
 import { groupings } from "../trades/trade.ts";
 
 /** The version of the document. A key that is added does not change it; one that is gone, or means another thing, does. */
@@ -59,7 +59,7 @@ export const metricsSchema = z
         omegaReturn: key(z.number(), "yearly return that Omega requires"),
         group: key(z.enum(groupings), "what counts as one trade"),
         fillOrder: key(
-          z.enum(["auto", ...fillOrders]),
+          z.enum(fillOrderChoices),
           "how fills that share an instant were to be ordered; a note of the trades says what was found",
         ),
         window: key(z.int().positive().nullable(), "returns of a rolling window; null for none"),

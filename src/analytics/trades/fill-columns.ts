@@ -43,3 +43,6 @@ export interface FillColumns {
  */
 export const fillOrders = ["key", "trade_id"] as const;
 export type FillOrder = (typeof fillOrders)[number];
+
+/** The same, and `auto`: whichever holds. */
+export const fillOrderChoices = ["auto", ...fillOrders] as const;

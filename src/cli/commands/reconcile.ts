@@ -1,17 +1,13 @@
 import { type Command, Option } from "commander";
 import { matchings } from "../../analytics/against/match-runs.ts";
+import { fillOrderChoices } from "../../analytics/trades/fill-columns.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption } from "../options/archive-option.ts";
 import { instrumentsOption } from "../options/instruments-option.ts";
 import { allowIncompleteOption } from "../options/reader-options.ts";
-import {
-  accountings,
-  fillOrders,
-  type ReconcileValues,
-  reconcileSchema,
-} from "../options/reconcile-values.ts";
+import { accountings, type ReconcileValues, reconcileSchema } from "../options/reconcile-values.ts";
 import type { Session } from "../process/session.ts";
 
 /** `runvault reconcile INSTANCE/RUN…` */
@@ -41,7 +37,7 @@ export const reconcileCommand = commandEntry({
         new Option(
           "--fill-order <order>",
           "order of fills that share an instant; auto says which holds (default: auto)",
-        ).choices(fillOrders),
+        ).choices(fillOrderChoices),
       )
       .addOption(instrumentsOption())
       .option("--against <run>", "compare with this run, INSTANCE/RUN, in place of the checks")

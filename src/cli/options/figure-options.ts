@@ -1,5 +1,5 @@
 import { type Command, Option } from "commander";
-import { fillOrders } from "../../analytics/trades/fill-columns.ts";
+import { fillOrderChoices } from "../../analytics/trades/fill-columns.ts";
 import { groupings } from "../../analytics/trades/trade.ts";
 import { archiveOption } from "./archive-option.ts";
 import { instrumentsOption } from "./instruments-option.ts";
@@ -56,7 +56,7 @@ export function figureOptions(command: Command): Command {
         "--fill-order <order>",
         "order of fills that share an instant; auto takes the one in which the books balance",
       )
-        .choices(["auto", ...fillOrders])
+        .choices(fillOrderChoices)
         .default("auto"),
     )
     .option(

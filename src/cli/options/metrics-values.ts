@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { fillOrders } from "../../analytics/trades/fill-columns.ts";
+import { fillOrderChoices } from "../../analytics/trades/fill-columns.ts";
 import { groupings } from "../../analytics/trades/trade.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { nearestName } from "../../model/text/nearest-name.ts";
@@ -103,7 +103,7 @@ export const metricsSchema = z.object({
   psrBenchmark: ratio,
   omegaReturn: yearlyRate,
   group: z.enum(groupings),
-  fillOrder: z.enum(["auto", ...fillOrders]),
+  fillOrder: z.enum(fillOrderChoices),
   window: wholeNumber(2, 1_000_000).optional(),
   instruments: nonEmpty.optional(),
   bookAge,

@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { matchings } from "../../analytics/against/match-runs.ts";
 import { exactOf } from "../../analytics/instruments/instrument.ts";
+import { fillOrderChoices } from "../../analytics/trades/fill-columns.ts";
 import { archiveShape } from "./archive-option.ts";
 import { sessionText } from "./metrics-values.ts";
 import { mebibytes, nonEmpty, waitMs } from "./option-values.ts";
 
 export const accountings = ["auto", "spot", "margin"] as const;
-export const fillOrders = ["auto", "key", "trade_id"] as const;
 
 /** A decimal that is not negative, exactly. */
 const amount = z
@@ -24,7 +24,7 @@ export const reconcileSchema = z.object({
   runs: z.array(nonEmpty).min(1),
   tolerance: amount.optional(),
   accounting: z.enum(accountings).optional(),
-  fillOrder: z.enum(fillOrders).optional(),
+  fillOrder: z.enum(fillOrderChoices).optional(),
   instruments: nonEmpty.optional(),
   against: nonEmpty.optional(),
   againstArchive: nonEmpty.optional(),
