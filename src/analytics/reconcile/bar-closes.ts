@@ -8,6 +8,7 @@ import {
   int64s,
 } from "../../duckdb/exact-vector.ts";
 import { literal } from "../../duckdb/sql.ts";
+import { createTextType } from "../../duckdb/text-type.ts";
 import { countedStream } from "../../duckdb/whole-stream.ts";
 import type { DecimalType } from "../../model/profile/exact-types.ts";
 import type { BarSource } from "../instruments/instrument.ts";
@@ -54,9 +55,9 @@ export async function readCloses(
     ]),
   );
   const code = [
-    codeSql("symbol", symbols),
-    codeSql("venue", venues),
-    codeSql("CAST(interval_ns AS VARCHAR)", intervals),
+    await codeSql(connection, "symbol", "symbol", symbols),
+    await codeSql(connection, "venue", "venue", venues),
+    await codeSql(connection, "interval", "CAST(interval_ns AS VARCHAR)", intervals),
   ];
   const grouped = await connection.runAndReadAll(
     `SELECT ${code.join(", ")}, count(*) FROM bars WHERE ${where} GROUP BY ALL`,
@@ -107,8 +108,14 @@ function isIn(column: string, values: readonly string[]): string {
   return values.length === 0 ? "false" : `${column} IN (${values.join(", ")})`;
 }
 
-/** The place of a column's text among these, from 0; -1 where it is none of them. */
-function codeSql(column: string, texts: readonly string[]): string {
+/** The place of a bar's text among these, from 0; -1 where it is none of them. */
+async function codeSql(
+  connection: DuckDBConnection,
+  name: string,
+  column: string,
+  texts: readonly string[],
+): Promise<string> {
   if (texts.length <= 1) return "CAST(0 AS INTEGER)";
-  return `CAST(coalesce(enum_code(TRY_CAST(${column} AS ENUM(${texts.map(literal).join(", ")}))), -1) AS INTEGER)`;
+  const type = await createTextType(connection, `${name} of bars`, texts);
+  return `CAST(coalesce(enum_code(TRY_CAST(${column} AS ${type})), -1) AS INTEGER)`;
 }

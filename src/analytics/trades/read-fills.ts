@@ -7,7 +7,8 @@ import {
   int32s,
   int64s,
 } from "../../duckdb/exact-vector.ts";
-import { identifier, literal } from "../../duckdb/sql.ts";
+import { identifier } from "../../duckdb/sql.ts";
+import { createTextType } from "../../duckdb/text-type.ts";
 import { countedStream, type RowChunk } from "../../duckdb/whole-stream.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { type DecimalType, type ExactTypes, exactType } from "../../model/profile/exact-types.ts";
@@ -154,11 +155,7 @@ async function codeSql(
   texts: readonly string[],
 ): Promise<string> {
   if (texts.length <= 1) return "CAST(0 AS INTEGER)";
-  const type = identifier(`${column} of fills`);
-  // of a query, as a list of constants cannot have a zero byte
-  await connection.run(
-    `CREATE OR REPLACE TEMP TYPE ${type} AS ENUM (SELECT unnest([${texts.map(literal).join(", ")}]))`,
-  );
+  const type = await createTextType(connection, `${column} of fills`, texts);
   return `CAST(enum_code(CAST(${identifier(column)} AS ${type})) AS INTEGER)`;
 }
 
