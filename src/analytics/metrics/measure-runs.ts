@@ -179,7 +179,7 @@ async function tradesOf({ views, exactTypes, run, manifest, options }: MeasuredR
   const { instruments, group, fillOrder } = options;
   try {
     const source: BooksSource = {
-      ...{ run, exactTypes, connection: views.connection },
+      ...{ run, exactTypes, connection: views.connection, isFinal: manifest.run.final, started: null },
       showOnly: (table, of) => views.showOnly(table, of),
       lacking: (table) => absenceOf(manifest, table),
     };

@@ -96,7 +96,11 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
     const largest = log.breaks === 0 ? null : formatScaled(log.largest, books.scale);
     return { number, name, formula, rows: log.rows, breaks: log.breaks, largest, notes, first, unchecked };
   };
-  const { unknown } = read;
+  const { after } = books;
+  const isAfter = `${after} ${agreeing(after, "fill or event comes", "fills and events come")} after the last point of their account, and ${agreeing(after, "is", "are")} in none`;
+  // of a run that goes on, the next point tells of them
+  const unseen = source.isFinal && after > 0 ? [isAfter] : [];
+  const unknown = [...read.unknown, ...unseen];
   const others = bestKept(books.kept, "auto");
   const bridge = finalQuantities(fills).map(({ quantity, count }, position) => {
     const { instrument } = fills.positions[position]!;
@@ -111,11 +115,7 @@ export async function checkBooks(source: BooksSource, options: BooksOptions): Pr
         : [
             `${countText(books.markedAtFill, "point")} ${agreeing(books.markedAtFill, "comes", "come")} before a symbol's first bar and ${agreeing(books.markedAtFill, "is", "are")} marked at its last fill`,
           ]),
-      ...(books.after === 0
-        ? []
-        : [
-            `${books.after} ${agreeing(books.after, "fill or event comes", "fills and events come")} after the last point, and ${agreeing(books.after, "is", "are")} in none`,
-          ]),
+      ...(after > 0 && !source.isFinal ? [isAfter] : []),
     ]),
     finding(
       3,
@@ -327,8 +327,13 @@ class BookRows {
       if (noBars === null && (closes.counts[sources[position]!] ?? 0) === 0)
         loseMark(key, `there are no bars of ${text} to mark it to`);
     }
-    for (const [position, { count, seq }] of foreignFees(fills)) {
-      const { symbol, currency } = fills.positions[position]!.instrument;
+    for (const [position, { count, seq, currencies }] of foreignFees(fills)) {
+      const { account, portfolio, instrument } = fills.positions[position]!;
+      const { symbol, currency } = instrument;
+      // whether the account paid them in their own currency, or what they are worth in the other, no row says
+      for (const [place, key] of points.keys.entries())
+        if (key.account === account && key.portfolio === portfolio && currencies.has(key.currency))
+          isKnown[place] = false;
       lose(
         keys[position]!,
         `${countText(count, "fill")} of ${symbol} ${agreeing(count, "has a fee", "have fees")} in another currency than ${currency}, the first with seq ${seq}`,
@@ -342,17 +347,23 @@ class BookRows {
   }
 }
 
-/** By position: the fills whose fee is in another currency than the instrument's, and the first of them. */
-function foreignFees(
-  fills: FillColumns,
-): ReadonlyMap<number, { readonly count: number; readonly seq: bigint }> {
-  const foreign = new Map<number, { count: number; seq: bigint }>();
+interface ForeignFees {
+  count: number;
+  /** Of the first of these fills. */
+  readonly seq: bigint;
+  readonly currencies: Set<string>;
+}
+
+/** By position: the fills whose fee is in another currency than the instrument's. */
+function foreignFees(fills: FillColumns): ReadonlyMap<number, ForeignFees> {
+  const foreign = new Map<number, ForeignFees>();
   for (let fill = 0; fill < fills.count; fill++) {
     const position = fills.position[fill]!;
-    const currency = fills.feeCurrencies[fills.feeCurrency[fill]!];
+    const currency = fills.feeCurrencies[fills.feeCurrency[fill]!]!;
     if (fills.fee[fill] === 0n || currency === fills.positions[position]!.instrument.currency) continue;
-    const seen = foreign.get(position) ?? { count: 0, seq: fills.seq[fill]! };
+    const seen = foreign.get(position) ?? { count: 0, seq: fills.seq[fill]!, currencies: new Set() };
     seen.count++;
+    seen.currencies.add(currency);
     foreign.set(position, seen);
   }
   return foreign;

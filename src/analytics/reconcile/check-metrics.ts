@@ -140,14 +140,20 @@ class Group {
   take(convention: FigureConvention, measured: ReadonlyMap<MetricRow, MeasuredWindow>): void {
     const isWhole = this.rows.every((row) => measured.has(row));
     const wrong: Wrong[] = [];
+    let numbers = 0;
     for (const row of this.rows) {
       const window = measured.get(row);
       const expected = window === undefined ? undefined : figureUnder(window, row.name, convention);
       if (expected === undefined) continue;
       if (!isSame(expected.value ?? Number.NaN, row.value)) wrong.push({ row, expected });
-      else if (!this.others.has(row)) this.others.set(row, convention);
+      else {
+        if (expected.value !== null) numbers++;
+        if (!this.others.has(row)) this.others.set(row, convention);
+      }
     }
     if (!isWhole || !isStated(this.rows[0]!.convention, convention)) return;
+    // that a convention gives no figure, as days of a run of hours, does not speak for it
+    if (this.best !== null && numbers === 0) return;
     if (this.best === null || wrong.length < this.best.wrong.length) this.best = { convention, wrong };
   }
 }
@@ -237,7 +243,7 @@ async function readMetrics(
     }
     return [
       {
-        ...{ ts, window, from, key: Number(key), to: from === null ? null : ts },
+        ...{ ts, window, from, to: ts, key: Number(key) },
         seq: BigInt(String(seq)),
         name: String(name),
         value: value === null ? Number.NaN : Number(value),

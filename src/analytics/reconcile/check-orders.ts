@@ -1,3 +1,4 @@
+import type { DuckDBConnection } from "@duckdb/node-api";
 import {
   commonDecimal,
   copyExact,
@@ -41,9 +42,12 @@ const next: Readonly<Record<Kind, readonly Kind[]>> = {
   EXPIRED: [],
 };
 
+/** Steps after which something is left to fill, or never will be. */
+const leavesSome: ReadonlySet<Kind> = new Set(["PARTIALLY_FILLED", "CANCELED", "EXPIRED"]);
+
 const formula =
   "Σ quantity of an order's fills = filled_quantity; |average_price × filled_quantity - Σ price × quantity| ≤ filled_quantity × 0.0000000005; " +
-  "SUBMITTED, then REJECTED or ACCEPTED, then fills and requests to cancel, then FILLED, CANCELED or EXPIRED";
+  "no filled_quantity ahead of its fills, and none twice by its trade_id; SUBMITTED, then REJECTED or ACCEPTED, then fills and requests to cancel, then FILLED, CANCELED or EXPIRED";
 
 /** Check 6: the steps of orders against each other and against their fills, order by order, in exact integers. */
 export async function checkOrders(source: BooksSource): Promise<Finding> {
@@ -63,16 +67,19 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
   const [quantity, price] = [decimalSql(quantityType), decimalSql(priceType)];
   const scope = "hash(account, portfolio, symbol, side)";
   const kindCode = `CASE kind ${kinds.map((kind, index) => `WHEN '${kind}' THEN ${index}`).join(" ")} ELSE -1 END`;
+  // as the venue named the order; 0 where it is not said
+  const venueName =
+    "CAST(CASE WHEN coalesce(venue_order_id, '') = '' THEN 0 ELSE hash(venue_order_id) >> 33 END AS INTEGER)";
   // a request to cancel leaves the order pending; every other step is also its status
   const isStatus = "status = CASE kind WHEN 'CANCEL_REQUESTED' THEN 'PENDING_CANCEL' ELSE kind END";
   const rows = `
-    SELECT client_order_id AS id, ts_event, seq, '' AS trade_id, 0 AS is_fill, ${kindCode} AS kind, ${isStatus} AS is_status,
+    SELECT client_order_id AS id, ts_event, seq, '' AS trade_id, ${venueName} AS venue_name, 0 AS is_fill, ${kindCode} AS kind, ${isStatus} AS is_status,
            ts_init < ts_event AS is_backwards, ${scope} AS scope,
            CAST(coalesce(quantity, 0) AS ${quantity}) AS quantity, CAST(coalesce(filled_quantity, 0) AS ${quantity}) AS filled,
            CAST(coalesce(average_price, 0) AS ${price}) AS price
     FROM orders
     UNION ALL
-    SELECT client_order_id, ts_event, seq, trade_id, 1, -1, true, ts_init < ts_event, ${scope},
+    SELECT client_order_id, ts_event, seq, trade_id, ${venueName}, 1, -1, true, ts_init < ts_event, ${scope},
            CAST(coalesce(quantity, 0) AS ${quantity}), CAST(0 AS ${quantity}), CAST(coalesce(price, 0) AS ${price})
     FROM fills`;
   const counted = await connection.runAndReadAll(
@@ -84,28 +91,32 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
   const sql = `
     SELECT ts_event, seq, CAST(is_fill AS INTEGER), CAST(kind AS INTEGER), CAST(is_status AS INTEGER), CAST(is_backwards AS INTEGER),
            CAST(id IS DISTINCT FROM lag(id) OVER w OR lag(seq) OVER w IS NULL AS INTEGER),
-           CAST(scope IS DISTINCT FROM lag(scope) OVER w AS INTEGER), quantity, filled, price
+           CAST(scope IS DISTINCT FROM lag(scope) OVER w AS INTEGER), venue_name, quantity, filled, price
     FROM (${rows}) WINDOW w AS (ORDER BY ${order}) ORDER BY ${order}`;
-  const lives = new OrderLife(log, quantityType.scale, priceType.scale);
+  const lives = new OrderLife(log, {
+    ...{ quantityScale: quantityType.scale, priceScale: priceType.scale },
+    ...{ started: source.started, doubles: await readDoubles(connection) },
+  });
   for await (const chunk of countedStream(await connection.stream(sql), count)) {
     const [ts, seq] = [int64s(chunk, 0), uint64s(chunk, 1)];
-    const [isFill, kind, isStatus, isBackwards, begins, isOther] = [2, 3, 4, 5, 6, 7].map((column) =>
-      int32s(chunk, column),
-    ) as [Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array];
+    const [isFill, kind, isStatus, isBackwards, begins, isOther, venueNames] = [2, 3, 4, 5, 6, 7, 8].map(
+      (column) => int32s(chunk, column),
+    ) as [Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array, Int32Array];
     const [quantities, filled] = [
       exactValues(quantityType, chunk.rows),
       exactValues(quantityType, chunk.rows),
     ];
     const prices = exactValues(priceType, chunk.rows);
-    copyExact(chunk, 8, quantities, 0);
-    copyExact(chunk, 9, filled, 0);
-    copyExact(chunk, 10, prices, 0);
+    copyExact(chunk, 9, quantities, 0);
+    copyExact(chunk, 10, filled, 0);
+    copyExact(chunk, 11, prices, 0);
     for (let row = 0; row < chunk.rows; row++) {
       if (begins[row] === 1) lives.end();
       const at = {
         table: isFill[row] === 1 ? "fills" : "orders",
         ts: ts[row]!,
         seq: seq[row]!,
+        venueName: venueNames[row]!,
       } as const;
       const isForeign = begins[row] === 0 && isOther[row] === 1;
       if (isFill[row] === 1)
@@ -122,10 +133,24 @@ export async function checkOrders(source: BooksSource): Promise<Finding> {
   return log.finding([]);
 }
 
+/** The seqs of fills whose trade an earlier fill of the same account, market and side has. */
+async function readDoubles(connection: DuckDBConnection): Promise<ReadonlySet<bigint>> {
+  const trade = "hash(account, portfolio, venue, symbol, side, trade_id)";
+  const found = await connection.runAndReadAll(`
+    WITH twice AS MATERIALIZED (
+      SELECT ${trade} AS trade FROM fills WHERE trade_id <> '' GROUP BY ALL HAVING count(*) > 1
+    )
+    SELECT seq FROM fills WHERE ${trade} IN (FROM twice)
+    QUALIFY row_number() OVER (PARTITION BY ${trade} ORDER BY ts_event, seq) > 1`);
+  return new Set(found.getRows().map(([seq]) => BigInt(String(seq))));
+}
+
 interface Row {
   readonly table: "orders" | "fills";
   readonly ts: bigint;
   readonly seq: bigint;
+  /** A number for the venue's name of the order; 0 where it is not said. */
+  readonly venueName: number;
 }
 
 type OwnRow = Pick<Row, "table" | "seq">;
@@ -204,11 +229,23 @@ interface Instant {
   filled: bigint;
 }
 
+/** What orders are checked with, beside their rows. */
+interface OrderFacts {
+  readonly quantityScale: number;
+  readonly priceScale: number;
+  /** When the run began; null where nobody says. */
+  readonly started: bigint | null;
+  /** Fills, by their seqs, whose trade another has. */
+  readonly doubles: ReadonlySet<bigint>;
+}
+
 /** One order at a time, by its rows in key order. */
 class OrderLife {
   readonly #log: OrderLog;
   readonly #quantityScale: number;
   readonly #priceScale: number;
+  readonly #started: bigint | null;
+  readonly #doubles: ReadonlySet<bigint>;
   #rows: OwnRow[] = [];
   #lastStep: (Row & Step) | null = null;
   #accepted: Row | null = null;
@@ -216,22 +253,31 @@ class OrderLife {
   #firstFill: Row | null = null;
   #traded = 0n;
   #turnover = 0n;
+  /** Fills of the order whose trade another fill has. */
+  #doubled: Row[] = [];
+  /** What the venue has called it so far. */
+  readonly #venueNames = new Set<number>();
   /** For what a quantity was filled, by the fills so far: averages on the way are held to these. */
   #steps: (Row & Step)[] = [];
   readonly #turnovers = new Map<bigint, { readonly turnover: bigint; readonly instant: Instant }>();
   /** The instants at which it was filled, in their order, with what the last fill of each left filled. */
   #instants: Instant[] = [];
 
-  constructor(log: OrderLog, quantityScale: number, priceScale: number) {
+  constructor(log: OrderLog, { quantityScale, priceScale, started, doubles }: OrderFacts) {
     this.#log = log;
     this.#quantityScale = quantityScale;
     this.#priceScale = priceScale;
+    this.#started = started;
+    this.#doubles = doubles;
   }
 
   fill(at: Row, quantity: bigint, price: bigint, isForeign: boolean, isBackwards: boolean): void {
     this.#take(at, isBackwards);
     if (isForeign) this.#tell("account, portfolio, symbol or side is not that of the order's other rows", at);
+    if (at.venueName !== 0 && this.#venueNames.size > 0 && !this.#venueNames.has(at.venueName))
+      this.#tell("venue_order_id is not that of the order", at);
     if (this.#ended !== null && at.ts > this.#ended.ts) this.#tell("fill after the order ended", at);
+    if (this.#doubles.has(at.seq)) this.#doubled.push(at);
     this.#firstFill ??= at;
     this.#traded += quantity;
     this.#turnover += quantity * price;
@@ -240,7 +286,9 @@ class OrderLife {
     if (instant !== last) this.#instants.push(instant);
     instant.fills++;
     instant.filled = this.#traded;
-    this.#turnovers.set(this.#traded, { turnover: this.#turnover, instant });
+    // a fill of no quantity comes to what was there before it
+    if (quantity !== 0n || !this.#turnovers.has(this.#traded))
+      this.#turnovers.set(this.#traded, { turnover: this.#turnover, instant });
   }
 
   step(at: Row, step: Step, isOdd: boolean, isBackwards: boolean): void {
@@ -265,6 +313,9 @@ class OrderLife {
       this.#tell("more is filled than was ordered", at, this.#quantity(filled - step.quantity));
     if (kind === "FILLED" && filled !== step.quantity)
       this.#tell("FILLED, and not all of it", at, this.#quantity(filled - step.quantity));
+    if (kind !== null && leavesSome.has(kind) && filled !== 0n && filled === step.quantity)
+      this.#tell(`${kind}, and all of it is filled`, at);
+    if (at.venueName !== 0) this.#venueNames.add(at.venueName);
     this.#lastStep = { ...at, ...step };
     this.#steps.push(this.#lastStep);
   }
@@ -283,10 +334,15 @@ class OrderLife {
       if (this.#accepted !== null && this.#firstFill !== null && this.#firstFill.ts < this.#accepted.ts) {
         this.#tell("fill before acceptance", this.#firstFill);
       }
-      for (const step of this.#steps) this.#averageOf(step, last.filled === this.#traded);
+      const isWhole = last.filled === this.#traded;
+      for (const step of this.#steps) this.#averageOf(step, isWhole);
+      // where the quantity is off, that is told
+      if (isWhole) for (const fill of this.#doubled) this.#tell("trade_id of another fill", fill);
     }
     this.#rows = [];
     this.#steps = [];
+    this.#doubled = [];
+    this.#venueNames.clear();
     this.#turnovers.clear();
     this.#instants = [];
     this.#lastStep = this.#accepted = this.#ended = this.#firstFill = null;
@@ -304,6 +360,7 @@ class OrderLife {
       if (isWhole) this.#tellFilled(step);
       return;
     }
+    if (isWhole && sum.instant.ts > step.ts) this.#tell("filled_quantity ahead of its fills", step);
     const off = step.average * step.filled - sum.turnover;
     if (size(off) * 10n ** 10n > step.filled * 5n * 10n ** BigInt(this.#priceScale)) {
       // between fills of one instant, their order decides, and trade ids need not give it
@@ -341,6 +398,7 @@ class OrderLife {
   #take(at: Row, isBackwards: boolean): void {
     this.#rows.push({ table: at.table, seq: at.seq });
     if (isBackwards) this.#tell("ts_init before ts_event", at);
+    if (this.#started !== null && at.ts < this.#started) this.#tell("before the run began", at);
   }
 
   #quantity(value: bigint): Difference {

@@ -19,6 +19,8 @@ const count = z.union([z.string().regex(/^\d+$/), z.int().nonnegative()]).transf
 
 /** What of the summary is checked; a gateway's document may have more. */
 const summarySchema = z.object({
+  run_id: z.string(),
+  instance_id: z.string(),
   account: z.string(),
   portfolio: z.string(),
   currency: z.string(),
@@ -49,13 +51,12 @@ interface Compared {
 export async function checkSummary(
   source: BooksSource,
   document: Uint8Array | null,
-  isFinal: boolean,
   points: EquityPoints | null,
   moves: MoveColumns | null,
   tolerance: Exact | null,
 ): Promise<Finding> {
   const formula =
-    "orders = rows SUBMITTED; fills = rows; fees = Σ fee; initial_equity = deposits before the first point; final_equity = the last point's";
+    "run_id, instance_id = the run's; orders = rows SUBMITTED; fills = rows; fees = Σ fee; initial_equity = deposits before the first point; final_equity = the last point's";
   const head = { number: 8, name: "the run's summary", formula };
   const nothing = (unchecked: readonly string[]) => ({
     ...head,
@@ -66,7 +67,8 @@ export async function checkSummary(
     first: [],
     unchecked,
   });
-  if (!isFinal) return nothing(["the run goes on, and its summary is of another instant than its tables"]);
+  if (!source.isFinal)
+    return nothing(["the run goes on, and its summary is of another instant than its tables"]);
   if (document === null) return nothing(["the archive has no summary of the run"]);
   const read = summaryOf(document);
   if (read === null) return nothing(["the summary document is not as the interface has it"]);
@@ -121,8 +123,23 @@ export async function checkSummary(
     }
   }
   const allowed = tolerance === null ? 0n : atCommon(tolerance);
-  const wrong = compared.filter(({ reported, found }) => size(reported - found) > allowed);
+  // a tolerance is of money
+  const wrong = compared.filter(
+    ({ field, reported, found }) =>
+      size(reported - found) > (field === "orders" || field === "fills" ? 0n : allowed),
+  );
   const at = ends?.lastTs ?? 0n;
+  const names = [
+    { field: "run_id", is: read.run_id, own: source.run.runId },
+    { field: "instance_id", is: read.instance_id, own: source.run.instanceId },
+  ];
+  const misnamed = names.filter(({ is, own }) => is !== own);
+  const ofAnother = misnamed.map(
+    ({ field, is, own }): Break => ({
+      ...{ at: formatTime(at), amount: null, unit: "", rows: [], moreRows: 0 },
+      what: `${field} is ${JSON.stringify(is)}, and the run's is ${JSON.stringify(own)}`,
+    }),
+  );
   const first = wrong.map(
     ({ field, reported, found, unit, table }): Break => ({
       at: formatTime(at),
@@ -139,11 +156,11 @@ export async function checkSummary(
   );
   return {
     ...head,
-    rows: compared.length,
-    breaks: wrong.length,
+    rows: compared.length + names.length,
+    breaks: misnamed.length + wrong.length,
     largest: wrong.length === 0 ? null : formatScaled(largest, common),
     notes: [],
-    first,
+    first: [...ofAnother, ...first],
     unchecked,
   };
 }

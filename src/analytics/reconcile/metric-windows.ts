@@ -4,9 +4,10 @@ import { floorDivide, timestampMin } from "../../model/time.ts";
 const dayNs = 86_400_000_000_000n;
 
 /**
- * The instant at which the window of a row that ends at `end` begins: `day` and `week` are so long; `month` and `year`
- * those of the calendar, in UTC; a time with its unit, such as `7d` or `12h`. Null for a whole `run`, and undefined for
- * a word that says nothing of a window.
+ * The instant at which the window of a row that ends at `end` begins. Null for `run`, which begins with it; `day` and
+ * `week` are so long; `month` and `year`
+ * those of the calendar, in UTC; a time with its unit, such as `7d` or `12h`. Undefined for a word that says nothing of a
+ * window.
  */
 export function windowBegin(window: string, end: bigint): bigint | null | undefined {
   switch (window) {
@@ -39,30 +40,23 @@ export interface MetricWindow {
   readonly key: number;
   /** Null where it begins with the run. */
   readonly from: bigint | null;
-  /** Null where it ends with the run. */
-  readonly to: bigint | null;
+  readonly to: bigint;
 }
 
 /** Windows in layers: those of one layer and key do not overlap, so that a point is in one of them at most. */
 export function layersOf(windows: readonly MetricWindow[]): readonly (readonly number[])[] {
-  const layers: { readonly places: number[]; readonly ends: Map<number, bigint | null> }[] = [];
-  const order = [...windows.keys()].sort((a, b) => compare(windows[a]!.to, windows[b]!.to));
+  const layers: { readonly places: number[]; readonly ends: Map<number, bigint> }[] = [];
+  const order = [...windows.keys()].sort((a, b) => Number(windows[a]!.to - windows[b]!.to));
   for (const place of order) {
     const { key, from, to } = windows[place]!;
     const fits = layers.find(({ ends }) => {
       const end = ends.get(key);
-      return end === undefined || (end !== null && from !== null && from >= end);
+      return end === undefined || (from !== null && from >= end);
     });
-    const layer = fits ?? { places: [], ends: new Map<number, bigint | null>() };
+    const layer = fits ?? { places: [], ends: new Map<number, bigint>() };
     if (fits === undefined) layers.push(layer);
     layer.places.push(place);
     layer.ends.set(key, to);
   }
   return layers.map((layer) => layer.places);
-}
-
-/** By their ends, a whole run last. */
-function compare(a: bigint | null, b: bigint | null): number {
-  if (a === null || b === null) return (a === null ? 1 : 0) - (b === null ? 1 : 0);
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -63,6 +63,8 @@ export async function reconcile(
       const run = { instanceId: manifest.instanceId, runId: manifest.runId };
       const source: BooksSource = {
         run,
+        started: manifest.run.started === null ? null : BigInt(manifest.run.started),
+        isFinal: manifest.run.final,
         connection: views.connection,
         showOnly: (name, of) => views.showOnly(name, of),
         exactTypes: (table) => archive.exactTypes(table),
@@ -77,7 +79,6 @@ export async function reconcile(
         await checkSummary(
           source,
           await documents.document(run, "summary"),
-          manifest.run.final,
           points,
           moves,
           options.tolerance,

@@ -34,7 +34,7 @@ export interface Books {
   readonly bridge: Bridge;
   /** Points at which an open position was marked to its last fill, for its bars begin later. */
   readonly markedAtFill: number;
-  /** Fills and events behind the last point, which nothing reported says anything of. */
+  /** Fills and events behind the last point of their account, which nothing reported says anything of. */
   readonly after: number;
 }
 
@@ -124,6 +124,8 @@ class BooksPass {
   readonly #marginFifo: Kept;
   readonly #bridge: Bridge = { log: new BreakLog(), flat: 0, toldAbove: 0, firstTold: null };
   #markedAtFill = 0;
+  /** By key: the instant of the last point. */
+  readonly #lastPoints: BigInt64Array;
 
   constructor(walk: BooksWalk) {
     const { points, moves, tolerance, sources } = walk;
@@ -135,6 +137,7 @@ class BooksPass {
     [this.#ofPoint, this.#ofMove, this.#ofFee] = [up(points.scale), up(moves.scale), up(fills.scales.fee)];
     this.#given = tolerance === null ? null : tolerance.value * up(tolerance.scale);
     this.#accounts = points.keys.map(() => new AccountSums());
+    this.#lastPoints = new BigInt64Array(points.keys.length);
     this.#positions = fills.positions.map(({ instrument }, position) => {
       // what no point tells of has sums of its own
       const account = this.#accounts[walk.keys[position]!] ?? new AccountSums();
@@ -154,13 +157,28 @@ class BooksPass {
   }
 
   books(): Books {
-    const { fills, moves } = this.#walk;
     const kept = [this.#spotAverage, this.#spotFifo, this.#marginAverage, this.#marginFifo];
     return {
       ...{ scale: this.#scale, sum: this.#sum, equity: this.#equity, kept, bridge: this.#bridge },
       markedAtFill: this.#markedAtFill,
-      after: fills.count - this.#fill + moves.count - this.#move,
+      after: this.#countAfter(),
     };
+  }
+
+  #countAfter(): number {
+    const { fills, moves, keys } = this.#walk;
+    const last = this.#lastPoints;
+    const earliest = last.reduce((least, ts) => (ts < least ? ts : least), last[0] ?? 0n);
+    let after = 0;
+    const count = (ts: bigint, key: number) => {
+      // what no point at all tells of is said apart
+      if (key >= 0 && ts > last[key]!) after++;
+    };
+    for (let fill = fills.count - 1; fill >= 0 && fills.ts[fill]! > earliest; fill--)
+      count(fills.ts[fill]!, keys[fills.position[fill]!]!);
+    for (let move = moves.count - 1; move >= 0 && moves.ts[move]! > earliest; move--)
+      count(moves.ts[move]!, moves.key[move]!);
+    return after;
   }
 
   take(chunk: PointChunk): void {
@@ -170,6 +188,7 @@ class BooksPass {
       at.row = row;
       this.#advance(ts[row]!);
       this.#check(at, chunk, row, this.#accounts[key[row]!]!);
+      this.#lastPoints[key[row]!] = ts[row]!;
     }
   }
 

@@ -2,7 +2,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { decimalSql } from "../../duckdb/exact-vector.ts";
 import { squareRoot } from "../../model/fixed-point.ts";
 import { exactType } from "../../model/profile/exact-types.ts";
-import { timestampMax, timestampMin } from "../../model/time.ts";
+import { timestampMin } from "../../model/time.ts";
 import { createMacros } from "../sql/macros.ts";
 import type { AccountKey } from "./account-key.ts";
 import { keySql, moveKeySql } from "./account-rows.ts";
@@ -204,8 +204,7 @@ async function showRun({ showOnly, run }: BooksSource): Promise<void> {
   await showOnly("events", run);
 }
 
-/** Behind any point: the end of a window that ends with the run. */
-const forever = `make_timestamp_ns(${timestampMax})`;
+/** Ahead of any point: the beginning of a window that begins with the run. */
 const never = `make_timestamp_ns(${timestampMin})`;
 
 async function writeWindows(
@@ -213,12 +212,11 @@ async function writeWindows(
   windows: readonly MetricWindow[],
   layers: readonly (readonly number[])[],
 ): Promise<void> {
-  const instant = (ns: bigint | null, otherwise: string) =>
-    ns === null ? otherwise : `make_timestamp_ns(${ns})`;
+  const instant = (ns: bigint) => `make_timestamp_ns(${ns})`;
   const rows = layers.flatMap((places, layer) =>
     places.map((place) => {
       const { key, from, to } = windows[place]!;
-      return `(${layer}, ${place}, ${key}, ${instant(from, never)}, ${instant(to, forever)})`;
+      return `(${layer}, ${place}, ${key}, ${from === null ? never : instant(from)}, ${instant(to)})`;
     }),
   );
   await connection.run(

@@ -118,15 +118,18 @@ describe("few rows", () => {
     expect(found.checks[5]!.verdict).toBe("HOLDS");
   });
 
-  test("one point: it is checked", async () => {
+  test("one point: it is checked, and what comes after it is not", async () => {
     const found = await edited((tables, summary) => {
       tables.equity = tables.equity.slice(0, 1);
       tables.metrics = [];
       summary.final_equity = tables.equity[0]!.equity!;
     });
-    expect(found.checks[1]).toMatchObject({ verdict: "HOLDS", rows: 1 });
+    for (const number of [2, 3, 4])
+      expect(found.checks[number - 1]).toMatchObject({
+        ...{ verdict: "NOT CHECKED", rows: 1, breaks: 0 },
+        reason: expect.stringMatching(/fills and events come after the last point of their account/),
+      });
     expect(found.checks[6]).toMatchObject({ verdict: "NOT CHECKED", reason: "there are no rows to look at" });
-    expect(found.checks[1]!.notes.join()).toMatch(/fills and events come after the last point/);
   });
 
   test("a symbol without bars: it is told which, and what needs no marks is checked", async () => {
