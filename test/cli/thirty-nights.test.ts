@@ -106,4 +106,5 @@ test.each(Object.entries(gateways))("thirty nights of a gateway that %s", async 
     if (state !== "COMPLETE") unfinished.push(`${runId} ${state}`);
   }
   expect(unfinished).toEqual(Array(monthTables.length).fill("b8 OPEN"));
-});
+  // thirty jobs take forty seconds with two cores, and several times as long beside other work
+}, 400_000);
