@@ -87,24 +87,28 @@ async function thirtyNights(dir: string, { manners, moves = false }: Nights) {
   return { truth, failed };
 }
 
-test.each(Object.entries(gateways))("thirty nights of a gateway that %s", async (name, nights) => {
-  const dir = join(folder, name.replaceAll(/\W/g, "-"));
-  const { truth, failed } = await thirtyNights(dir, nights);
-  // where nothing is counted, the first night may ask for the operator's word
-  const firstToPass = nights.manners.literal ? 1 : 0;
-  expect(failed.filter(({ night }) => night >= firstToPass)).toEqual([]);
+test.each(Object.entries(gateways))(
+  "thirty nights of a gateway that %s",
+  async (name, nights) => {
+    const dir = join(folder, name.replaceAll(/\W/g, "-"));
+    const { truth, failed } = await thirtyNights(dir, nights);
+    // where nothing is counted, the first night may ask for the operator's word
+    const firstToPass = nights.manners.literal ? 1 : 0;
+    expect(failed.filter(({ night }) => night >= firstToPass)).toEqual([]);
 
-  expect(truth.size).toBe(20 * monthTables.length);
-  const archive = await openArchive(dir);
-  const unfinished: string[] = [];
-  for (const [key, lines] of truth) {
-    const [instanceId, runId, table] = JSON.parse(key) as [string, string, TableName];
-    const run = { instanceId, runId };
-    expect([key, await segmentLines(archive, run, table)]).toEqual([key, [...lines]]);
-    expect([key, await parquetLines(archive, run, table)]).toEqual([key, [...lines]]);
-    const { state } = (await archive.manifest(run))!.tables[table]!;
-    if (state !== "COMPLETE") unfinished.push(`${runId} ${state}`);
-  }
-  expect(unfinished).toEqual(Array(monthTables.length).fill("b8 OPEN"));
-  // thirty jobs take forty seconds with two cores, and several times as long beside other work
-}, 400_000);
+    expect(truth.size).toBe(20 * monthTables.length);
+    const archive = await openArchive(dir);
+    const unfinished: string[] = [];
+    for (const [key, lines] of truth) {
+      const [instanceId, runId, table] = JSON.parse(key) as [string, string, TableName];
+      const run = { instanceId, runId };
+      expect([key, await segmentLines(archive, run, table)]).toEqual([key, [...lines]]);
+      expect([key, await parquetLines(archive, run, table)]).toEqual([key, [...lines]]);
+      const { state } = (await archive.manifest(run))!.tables[table]!;
+      if (state !== "COMPLETE") unfinished.push(`${runId} ${state}`);
+    }
+    expect(unfinished).toEqual(Array(monthTables.length).fill("b8 OPEN"));
+    // thirty jobs take forty seconds with two cores, and several times as long beside other work
+  },
+  400_000,
+);
