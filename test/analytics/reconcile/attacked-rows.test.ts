@@ -6,6 +6,7 @@ import { exactOf } from "../../../src/analytics/instruments/instrument.ts";
 import type { ReconcileOptions } from "../../../src/analytics/reconcile/reconcile.ts";
 import type { Check } from "../../../src/analytics/reconcile/reconcile-report.ts";
 import type { RunRef } from "../../../src/model/source.ts";
+import { parseTime } from "../../../src/model/time.ts";
 import { openSimulator, type Simulator } from "../../../src/simulator/simulator.ts";
 import {
   add,
@@ -158,6 +159,13 @@ describe("rows that leave every sum as it was break the one check that can tell:
     expect(checks[5]).toMatchObject({ verdict: "BREAKS" });
     expect(checks[5]!.notes.join()).toContain("before the run began");
   });
+});
+
+test("a backtest that ran long after its rows has times of another clock, and no break for it", async () => {
+  const started = parseTime("2030-01-01T00:00:00Z");
+  const checks = await checksOf(() => {}, {}, { times: { started, ended: started + hour } });
+  expect(checks.map(({ verdict }) => verdict)).toEqual(Array(8).fill("HOLDS"));
+  expect(checks[5]!.notes.join()).toContain("another clock");
 });
 
 test("a tolerance is of money: the summary's counts have none", async () => {
