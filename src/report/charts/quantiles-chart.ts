@@ -1,12 +1,17 @@
 import type { Chart, NoChart } from "./chart.ts";
 import type { OfRun, QuantilesData, QuantilesFactor } from "./chart-data.ts";
 import { columnBars } from "./drawing/column-bars.ts";
-import { type Drawing, drawChart, plotWidth } from "./drawing/draw-chart.ts";
+import { type Drawing, drawChart } from "./drawing/draw-chart.ts";
 import { valueEncoding } from "./drawing/encodings.ts";
-import { type FactorLine, factorPanels, strongestFactors } from "./drawing/factor-panels.ts";
+import {
+  drawFactorPanels,
+  type FactorLine,
+  factorMark,
+  factorPanels,
+  strongestFactors,
+} from "./drawing/factor-panels.ts";
 import type { Frame } from "./drawing/frame.ts";
 import type { Layer } from "./drawing/layer.ts";
-import { legend } from "./drawing/legend.ts";
 import { countOf, countText, orDash, percentText } from "./drawing/number-text.ts";
 import { firstRows } from "./drawing/readings.ts";
 import { noDataSentence, runPrefix } from "./drawing/run-look.ts";
@@ -126,9 +131,6 @@ function drawLines(frame: Frame, runs: readonly Run[], factors: readonly string[
     unit: "percent",
     ticks: isNarrow || panels.length > 1 ? 4 : 5,
   });
-  const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
-  const right = isNarrow ? 10 : 16;
-  const width = plotWidth(frame, { left, right });
   const layersOf = ({ points: values, look }: FactorLine<Point>, isLast: boolean): Layer[] => {
     const colour = paint(look.colour);
     const x = {
@@ -147,33 +149,12 @@ function drawLines(frame: Frame, runs: readonly Run[], factors: readonly string[
       },
       {
         data: { values },
-        mark: {
-          type: "point",
-          aria: true,
-          shape: look.shape,
-          filled: true,
-          fill: colour,
-          size: 44,
-          opacity: 1,
-        },
+        mark: factorMark(look, frame),
         encoding: { ...encoding, description: { field: "text", type: "nominal" } },
       },
     ];
   };
-  return {
-    left,
-    right,
-    bottom: fontSize * 2 + 24,
-    between: 10,
-    panels: panels.map(({ entries, lines }, index) => {
-      const names = legend(entries, frame, width);
-      return {
-        height: panels.length > 1 ? 110 : isNarrow ? 160 : 220,
-        above: names.height,
-        layers: [...lines.flatMap((line) => layersOf(line, index === panels.length - 1)), ...names.layers],
-      };
-    }),
-  };
+  return drawFactorPanels(panels, y, layersOf, frame);
 }
 
 function isKnown(value: number | null): value is number {

@@ -66,8 +66,8 @@ td,tbody th{white-space:nowrap}
 .card.one tr:first-child>*{border-top:1px solid var(--line)}
 .of{display:block;color:var(--muted);font-size:12px;line-height:1.35}
 .compared td,.compared th{padding-right:14px}
-.long{margin:16px 0 6px}
-.long>summary{font-weight:600;font-size:14px}
+details.long{margin:16px 0 6px}
+details.long>summary{font-weight:600;font-size:14px}
 .verdict{margin:0 0 8px}
 .trades{font-size:13px}
 .trades th,.trades td{padding-right:13px}

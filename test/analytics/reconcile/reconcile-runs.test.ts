@@ -3,8 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type BookFaultKind, parseBookFault } from "../../../src/simulator/books/book-fault.ts";
+import { parseBookFault } from "../../../src/simulator/books/book-fault.ts";
 import { openSimulator, type SimulatorOptions } from "../../../src/simulator/simulator.ts";
+import { faultFindings } from "../../fixtures/analytics/fault-findings.ts";
 import { currenciesOf, reconciled } from "../../fixtures/archive/reconciled-world.ts";
 import { inProject } from "../../fixtures/command/project.ts";
 import { bookBreaks, rowsOf } from "../../fixtures/source/book-check.ts";
@@ -74,18 +75,7 @@ describe.each(["spot", "margin"] as const)("two currencies in books kept as %s",
     expect(found.accounting).toBe(accounting);
   });
 
-  test.each<[BookFaultKind, number, string]>([
-    ["lose-fill", 6, "filled_quantity"],
-    ["double-fill", 6, "filled_quantity"],
-    ["shift-fee", 2, "equity is not"],
-    ["lose-transfer", 2, "equity is not"],
-    ["shift-equity", 1, "cash + position_value"],
-    ["wrong-mark", 2, "equity is not"],
-    ["lose-order", 6, "fills without an order"],
-    ["skip-state", 6, "after SUBMITTED"],
-    ["shift-average", 6, "average_price"],
-    ["other-metric", 7, "ddof 0"],
-  ])("%s breaks check %i alone, at its row", async (kind, number, what) => {
+  test.each(faultFindings)("%s breaks check %i alone, at its row", async (kind, number, what) => {
     const { world, run } = await worldOf({ ...mixed, accounting, bookFaults: [parseBookFault(`${kind}@*`)] });
     await using _world = world;
     const found = await reconciled(dir, world, run, { instruments: mixedInstruments });

@@ -11,26 +11,13 @@ import {
 import { openArchive } from "../../../src/archive/archive.ts";
 import { openArchiveSource } from "../../../src/archive/read/archive-source.ts";
 import type { HistorySource } from "../../../src/model/source.ts";
-import type { BookFaultKind } from "../../../src/simulator/books/book-fault.ts";
 import { instanceIdOf } from "../../../src/simulator/world/run-numbers.ts";
+import { faultFindings } from "../../fixtures/analytics/fault-findings.ts";
 import { runInside, startInside } from "../../fixtures/command/command-inside.ts";
 import { requires } from "../../fixtures/command/requirement.ts";
 import { bookBreaks, rowsOf } from "../../fixtures/source/book-check.ts";
 import { btc, gbpusd } from "../../fixtures/source/recorded-bars.ts";
 
-/** What each fault breaks, and what is said of it; an instance each, in this order. */
-const faults = [
-  ["lose-fill", 6, "filled_quantity"],
-  ["double-fill", 6, "filled_quantity"],
-  ["shift-fee", 2, "equity is not"],
-  ["lose-transfer", 2, "equity is not"],
-  ["shift-equity", 1, "cash + position_value"],
-  ["wrong-mark", 2, "equity is not"],
-  ["lose-order", 6, "fills without an order"],
-  ["skip-state", 6, "after SUBMITTED"],
-  ["shift-average", 6, "average_price"],
-  ["other-metric", 7, "ddof 0"],
-] as const satisfies readonly (readonly [BookFaultKind, number, string])[];
 /** The bars that are traded: the first so many of the file. */
 const bars = 400;
 
@@ -57,8 +44,8 @@ async function reconciledRecording(
   const part = join(dir, `${name}.csv`);
   const lines = gunzipSync(readFileSync(file)).toString("utf8").split("\n");
   await writeFile(part, `${lines.slice(0, bars + 1).join("\n")}\n`);
-  const names = Array.from({ length: faults.length + 1 }, (_, instance) => instanceIdOf(instance));
-  const specs = faults.flatMap(([kind], place) => ["--fault", `${kind}@${names[place]}`]);
+  const names = Array.from({ length: faultFindings.length + 1 }, (_, instance) => instanceIdOf(instance));
+  const specs = faultFindings.flatMap(([kind], place) => ["--fault", `${kind}@${names[place]}`]);
   const args = ["--bars", part, "--instances", `${names.length}`, "--runs", "1", "--transfers", "4"];
   const gateway = startInside(["simulate", ...args, "--accounting", accounting, ...specs, "--cache", dir]);
   const url = await gateway.firstLine();
@@ -86,10 +73,10 @@ test.runIf(requires("recordings")).each([
     expect(status).toBe(4);
     const wrong = report.runs.map(({ checks }) => checks.filter(({ verdict }) => verdict !== "HOLDS"));
     expect(wrong.map((checks) => checks.map(({ number, verdict }) => [number, verdict]))).toEqual([
-      ...faults.map(([, number]) => [[number, "BREAKS"]]),
+      ...faultFindings.map(([, number]) => [[number, "BREAKS"]]),
       [],
     ]);
-    for (const [place, [kind, number, what]] of faults.entries()) {
+    for (const [place, [kind, number, what]] of faultFindings.entries()) {
       const { instance: instanceId, run: runId } = report.runs[place]!;
       const run = { instanceId, runId };
       const { first } = wrong[place]![0]!;

@@ -1,7 +1,10 @@
 import type { OfRun } from "../chart-data.ts";
+import { type Drawing, plotWidth } from "./draw-chart.ts";
 import type { Frame } from "./frame.ts";
-import type { LegendEntry } from "./legend.ts";
+import type { Layer } from "./layer.ts";
+import { type LegendEntry, legend } from "./legend.ts";
 import { lookOf, type RunLook, runEntries, runLook } from "./run-look.ts";
+import type { ValueAxis } from "./value-axis.ts";
 
 /** So many factors of one run have a colour of their own; of several runs so many have a plot of their own. */
 const mostFactors = { ofOne: 6, ofSeveral: 4 };
@@ -78,4 +81,37 @@ export function factorPanels<Factor extends Named, Point>(
       })),
     },
   ];
+}
+
+/**
+ * The panels one below the other, each under its legend, with their values on `y`. `layersOf` draws a line of one; the last
+ * panel has the labels of what lies across.
+ */
+export function drawFactorPanels<Point>(
+  panels: readonly FactorPanel<Point>[],
+  y: ValueAxis,
+  layersOf: (line: FactorLine<Point>, isLast: boolean) => Layer[],
+  frame: Frame,
+): Drawing {
+  const { fontSize, isNarrow } = frame;
+  const left = Math.max(isNarrow ? 40 : 52, y.labelWidth + 8);
+  const right = isNarrow ? 10 : 16;
+  const width = plotWidth(frame, { left, right });
+  return {
+    ...{ left, right, bottom: fontSize * 2 + 24, between: 10 },
+    panels: panels.map(({ entries, lines }, index) => {
+      const names = legend(entries, frame, width);
+      return {
+        height: panels.length > 1 ? 110 : isNarrow ? 160 : 220,
+        above: names.height,
+        layers: [...lines.flatMap((line) => layersOf(line, index === panels.length - 1)), ...names.layers],
+      };
+    }),
+  };
+}
+
+/** The mark of a point that has a text of its own. */
+export function factorMark({ shape, colour }: RunLook, { paint }: Frame) {
+  const fill = paint(colour);
+  return { ...({ type: "point", aria: true, filled: true } as const), shape, fill, size: 44, opacity: 1 };
 }
