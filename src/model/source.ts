@@ -1,5 +1,6 @@
 import type { RunvaultError } from "./error.ts";
 import type { FilterName, TableName } from "./profile/table.ts";
+import type { RouteTraits } from "./route-traits.ts";
 import type { AcceptedRows, RowAnswer } from "./row-answer.ts";
 import type { Nanoseconds, TimeBounds } from "./time.ts";
 
@@ -143,4 +144,10 @@ export interface HistorySource extends AsyncDisposable {
    * of NDJSON. Throws as `rows` does. Absent, or null, where `rows` is all there is.
    */
   answer?(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null>;
+  /** What differs of one table's route from the contract; absent, or undefined, where nothing does. */
+  traits?(table: TableName): RouteTraits | undefined;
+  /** The tables it can be asked for, and those that it is known not to have; absent where it may have any. */
+  readonly described?:
+    | { readonly tables: readonly TableName[]; readonly none: readonly TableName[] }
+    | undefined;
 }

@@ -1,0 +1,153 @@
+import type { ErrorCode } from "../../model/error.ts";
+import type { RowMap, TimeUnit } from "../../model/profile/row-map.ts";
+import type { FilterName, TableName } from "../../model/profile/table.ts";
+import type { RpcProfile } from "./rpc-profile.ts";
+
+/** A gateway that differs, as its profile describes it: checked and compiled, nothing left to guess. */
+export interface Profile {
+  readonly name: string;
+  /** The file, as it was named; `default` for the built-in contract. */
+  readonly file: string;
+  /** Headers of every request; values are read when the gateway is opened. */
+  readonly headers: readonly ProfileSecret[];
+  /** Query parameters that carry a secret, which the profile had to accept; masked wherever an address is shown. */
+  readonly keys: readonly ProfileSecret[];
+  /** Undefined where the gateway has no REST. */
+  readonly rest: RestProfile | undefined;
+  /** Undefined where it has no RPC. */
+  readonly rpc: RpcProfile | undefined;
+  /** The map of each table that is described; undefined where its rows are canonical as they come. */
+  readonly maps: Readonly<Partial<Record<TableName, RowMap>>>;
+  /** Tables of which the profile says that the gateway has no such history. */
+  readonly none: readonly TableName[];
+  /** Tables that the profile gives a route for. No other table is asked for. */
+  readonly described: readonly TableName[];
+}
+
+export interface ProfileSecret {
+  /** Of the header or parameter. */
+  readonly name: string;
+  /** An environment variable, or a file beside the profile, absolute. */
+  readonly from: { readonly env: string } | { readonly file: string };
+}
+
+export interface RestProfile {
+  /** Put between the gateway's address and every path; empty or beginning with a slash. */
+  readonly base: string;
+  readonly documents: RestDocuments;
+  readonly tables: Readonly<Partial<Record<TableName, RestRoute>>>;
+  readonly errors: ErrorWords;
+}
+
+/** `{run}` and `{instance}` in a path are the ids, percent-encoded. */
+export interface RestRequest {
+  readonly path: string;
+  readonly method: "GET" | "POST";
+  /** Names of query parameters (GET) or members of a JSON body (POST); undefined where there is none. An id that the path holds is not sent again. */
+  readonly parameters: {
+    readonly instance: string | undefined;
+    readonly run: string | undefined;
+    readonly from: string | undefined;
+    readonly to: string | undefined;
+    readonly limit: string | undefined;
+    readonly filters: Readonly<Partial<Record<FilterName, string>>>;
+    /** Sent as they are, such as `format: json`. */
+    readonly fixed: Readonly<Record<string, string>>;
+  };
+  /** How bounds are written. `to` is exclusive on our side: an inclusive one is sent a unit less. */
+  readonly times: {
+    readonly unit: TimeUnit;
+    readonly from: "inclusive" | "exclusive";
+    readonly to: "inclusive" | "exclusive";
+  };
+}
+
+export interface RestRoute extends RestRequest {
+  readonly pages: Pages;
+  readonly rows: RowForm;
+  readonly order: "ascending" | "descending" | "none";
+  /** Largest limit that the gateway takes; undefined where none is known. */
+  readonly largestLimit: number | undefined;
+}
+
+/** Where rows are in an answer. */
+export type RowForm =
+  | { readonly form: "lines"; readonly mediaTypes: readonly string[] }
+  | { readonly form: "array"; readonly path: readonly string[]; readonly mediaTypes: readonly string[] };
+
+/** Where the next page's cursor or address stands in an answer. */
+export type NextPlace = { readonly body: readonly string[] } | { readonly header: string };
+
+export type Pages =
+  | { readonly by: "none" }
+  | { readonly by: "cursor"; readonly send: string; readonly next: NextPlace }
+  /** The whole address of the next page, which has to be of the same origin. */
+  | { readonly by: "address"; readonly next: NextPlace }
+  /** RFC 8288: `Link: <…>; rel="next"`. */
+  | { readonly by: "link" }
+  | {
+      readonly by: "offset";
+      readonly send: string;
+      readonly size: string;
+      readonly total: NextPlace | undefined;
+    }
+  | {
+      readonly by: "number";
+      readonly send: string;
+      readonly size: string;
+      readonly first: 0 | 1;
+      readonly total: NextPlace | undefined;
+    };
+
+/** A document's route and where in its answer the values are. Undefined in `RestDocuments`: the gateway has none. */
+export interface RestDocuments {
+  readonly instances:
+    | (RestRequest & {
+        readonly list: readonly string[];
+        readonly id: readonly string[];
+        readonly runs: readonly string[] | undefined;
+      })
+    | undefined;
+  readonly runs: (RestRequest & RunFields & { readonly list: readonly string[] }) | undefined;
+  readonly facts: (RestRequest & FactFields) | undefined;
+  readonly summary: RestRequest | undefined;
+  readonly resources: RestRequest | undefined;
+  readonly instance: (RestRequest & { readonly currentRun: readonly string[] | undefined }) | undefined;
+  /** Instances and runs that no route lists, by name. */
+  readonly given: Readonly<Record<string, readonly string[]>>;
+}
+
+export interface RunFields {
+  readonly id: readonly string[];
+  readonly started: readonly string[] | undefined;
+  readonly ended: readonly string[] | undefined;
+  readonly unit: TimeUnit;
+  readonly status: readonly string[] | undefined;
+  /** The gateway's words for RUNNING, FINISHED, FAILED. */
+  readonly words: Readonly<Record<string, "RUNNING" | "FINISHED" | "FAILED">>;
+  readonly final: readonly string[] | undefined;
+  readonly storageVersion: readonly string[] | undefined;
+}
+
+export interface FactFields {
+  /** The list of tables' facts; undefined where the answer is of one table, named in the request by `table`. */
+  readonly list: readonly string[] | undefined;
+  /** Where an entry names its table, and the gateway's names for ours. */
+  readonly table: readonly string[];
+  readonly tableWords: Readonly<Record<string, TableName>>;
+  /** Request parameter for one table; undefined where all come. */
+  readonly tableParameter: string | undefined;
+  readonly rows: readonly string[];
+  readonly first: readonly string[] | undefined;
+  readonly last: readonly string[] | undefined;
+  readonly unit: TimeUnit;
+  readonly final: readonly string[] | undefined;
+  /** False where the facts are of the whole run whatever bounds are asked for. */
+  readonly heedBounds: boolean;
+}
+
+/** What an error answer means: by the code at this path; what is not there goes by the status. */
+export interface ErrorWords {
+  readonly code: readonly string[];
+  readonly codes: Readonly<Record<string, ErrorCode>>;
+}

@@ -1,0 +1,76 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+
+/** How a gateway writes an instant: as a count since 1970, a number or its text, or as RFC 3339. */
+export const timeUnits = ["ns", "us", "ms", "s", "rfc3339"] as const;
+export type TimeUnit = (typeof timeUnits)[number];
+
+/** Names of the objects a value lies in, and last its own: `["instrument", "symbol"]`. */
+const fieldPath = z.array(z.string().min(1)).min(1);
+
+/** A value on the wire, and the word that the column has for it. */
+const wordSchema = z.strictObject({
+  wire: z.union([z.string(), z.number(), z.boolean()]),
+  column: z.string(),
+});
+
+const columnSchema = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("field"),
+    path: fieldPath,
+    /** Of timestamps alone; left out, nanoseconds. */
+    unit: z.enum(timeUnits).optional(),
+    words: z.array(wordSchema).min(1).optional(),
+    /** A row without the field has the column's empty value; any other row without it is no row. */
+    optional: z.literal(true).optional(),
+    /** The wire's value cannot be told from the column's any more: two words mean the same. */
+    lossy: z.literal(true).optional(),
+  }),
+  /** The same text in every row. */
+  z.strictObject({ kind: z.literal("constant"), text: z.string() }),
+  /** The id that was asked for. */
+  z.strictObject({ kind: z.literal("run") }),
+  z.strictObject({ kind: z.literal("instance") }),
+  /** The column's empty value: `""`, 0, NaN. */
+  z.strictObject({ kind: z.literal("absent") }),
+  /** Numbered when a timestamp's rows are together; `seq` alone. */
+  z.strictObject({ kind: z.literal("derived") }),
+]);
+export type ColumnSource = z.infer<typeof columnSchema>;
+
+/** How the rows of one table become canonical: data, so that it can be stored, compared and run backwards. */
+export const rowMapSchema = z.strictObject({
+  /** `exact`: numbers of exact columns may stand bare, and what the gateway rounded nobody can find. */
+  numbers: z.enum(["text", "exact"]),
+  /** What becomes of a field that no column takes: `keep` in `extra`, or `freeze`, which fails the table. */
+  fields: z.enum(["keep", "freeze"]),
+  /** The order of rows of one timestamp where `seq` is derived. */
+  ties: z.enum(["bytes", "arrival"]),
+  /** Every column of the table, by name, in canonical order. */
+  columns: z.record(z.string(), columnSchema),
+  /** Fields that the profile drops, and says so. */
+  dropped: z.array(fieldPath),
+});
+export type RowMap = z.infer<typeof rowMapSchema>;
+
+/** Says whether two maps make the same rows: comments and the order of keys in a profile do not count. */
+export function rowMapFingerprint(map: RowMap): string {
+  return createHash("sha256")
+    .update(JSON.stringify(sorted(map)))
+    .digest("hex");
+}
+
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, inside]) => inside !== undefined)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, inside]) => [key, sorted(inside)]),
+  );
+}
+
+export function hasDerivedSeq(map: RowMap | undefined): boolean {
+  return map?.columns.seq?.kind === "derived";
+}
