@@ -235,6 +235,7 @@ const folders = {
       "request-scope",
     ],
   },
+  "gateway/adapter": { doors: ["check-source", "open-adapter"], within: [] },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
