@@ -42,10 +42,9 @@ test("a source that keeps its promises has no faults, and so has the simulator",
   const cacheDir = mkdtempSync(join(tmpdir(), "runvault-check-"));
   onTestFinished(() => rmSync(cacheDir, { recursive: true }));
   await using simulator = await openSimulator({ seed: "checked", runs: 1, rows: 200, cacheDir });
-  const [{ instanceId, runIds }] = (await simulator.instances()) as [
-    { instanceId: string; runIds: string[] },
-  ];
-  expect(await checkSource(simulator, { instanceId, runId: runIds[0]! })).toEqual([]);
+  const [entry] = await simulator.instances();
+  const simulated = { instanceId: entry!.instanceId, runId: entry!.runIds[0]! };
+  expect(await checkSource(simulator, simulated)).toEqual([]);
 });
 
 const broken: readonly [what: string, source: () => HistorySource, told: RegExp][] = [
