@@ -240,6 +240,7 @@ const folders = {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile"],
   },
+  "gateway/profile/rows": { doors: ["foreign-row", "remap-lines"], within: ["row-normaliser"] },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
