@@ -147,7 +147,7 @@ export class RpcClient {
         const { scrubber } = this.#session;
         throw await errorFromRpcAnswer(answer, this.#contract, call.withToken, scrubber, place);
       }
-      requireMediaType(answer, contentTypeUnaryProto, place);
+      requireMediaType(answer, [contentTypeUnaryProto], place);
       this.#session.requireFraming(answer, "a message", place);
       using _watch = call.rate?.watch(answer.body);
       return await this.#session.whole(answer, call.mostBytes, "a message", place);
