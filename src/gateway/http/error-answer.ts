@@ -55,7 +55,8 @@ export async function errorFromAnswer(
   const around = objectAt(await readErrorJson(answer, place), reading.code.slice(0, -1));
   const wireCode = wireCodes.parse(memberOf(around, reading.code.at(-1) ?? ""));
   const said = saidSchema.safeParse(around).data ?? {};
-  const code = (wireCode === undefined ? undefined : reading.meaning(status, wireCode)) ?? codeOfStatus(status);
+  const code =
+    (wireCode === undefined ? undefined : reading.meaning(status, wireCode)) ?? codeOfStatus(status);
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
   const hint = status === 400 ? badRequestHint : statusHints[code];
   const what = `${status}${showCode(wireCode, reading)}${operatorText(said, scrubber)}`;

@@ -1,5 +1,5 @@
-import type { TimeUnit } from "../../model/profile/row-map.ts";
 import { parseJson } from "../../model/outside-json.ts";
+import type { TimeUnit } from "../../model/profile/row-map.ts";
 import { floorDivide, type Nanoseconds, parseTime } from "../../model/time.ts";
 import { nsOfUnit } from "./written-bounds.ts";
 

@@ -2,7 +2,6 @@ import type { ErrorPlace } from "../../model/error.ts";
 import type { Answer, AnswerHeaders } from "../http/answer.ts";
 import { decodedBody } from "../http/decode.ts";
 import { type ErrorReading, errorFromAnswer } from "../http/error-answer.ts";
-import type { RowRate } from "../http/row-rate.ts";
 import {
   documentMaxBytes,
   type HttpSession,
@@ -10,6 +9,7 @@ import {
   refused,
   requireMediaType,
 } from "../http/http-session.ts";
+import type { RowRate } from "../http/row-rate.ts";
 
 const maxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
@@ -18,6 +18,8 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 export interface RestCall {
   readonly method: "GET" | "POST";
   readonly path: string;
+  /** Whether the path is whole, from the origin on: the address of a next page. Default false. */
+  readonly isFromOrigin?: boolean;
   readonly accept: readonly string[];
   /** JSON, of a POST. */
   readonly body?: Uint8Array;
@@ -25,6 +27,7 @@ export interface RestCall {
 
 /** An answer whose headers are here, and whose first bytes are; disposing it gives the rest up. */
 export interface OpenRows extends AsyncDisposable {
+  readonly status: number;
   readonly headers: AnswerHeaders;
   /** The bytes as they come, decoded; none for 204. */
   chunks(): AsyncGenerator<Uint8Array, undefined>;
@@ -88,9 +91,11 @@ export class RestClient {
       }
     });
     return {
+      status: answer.status,
       headers: answer.headers,
       async *chunks() {
         for (let step = first; !step.done; step = await chunks.next()) yield step.value;
+        return undefined;
       },
       [Symbol.asyncDispose]: async () => {
         try {
@@ -109,7 +114,7 @@ export class RestClient {
     const { method, body } = call;
     const headers: Record<string, string> = { accept: call.accept.join(", ") };
     if (body !== undefined) headers["content-type"] = "application/json";
-    let target = this.#session.address.basePath + call.path;
+    let target = (call.isFromOrigin === true ? "" : this.#session.address.basePath) + call.path;
     for (let hops = 0; ; hops += 1) {
       const answer = await this.#session.send(
         { method, path: target, headers, withKeys: true, ...(body === undefined ? {} : { body }) },

@@ -1,6 +1,6 @@
 import type { RowMap } from "../../model/profile/row-map.ts";
+import { type FilterName, type TableName, tableNamed } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
-import { tableNamed, type FilterName, type TableName } from "../../model/profile/table.ts";
 import type { RestRoute } from "../profile/profile.ts";
 import { boundsTaken } from "./written-bounds.ts";
 

@@ -66,4 +66,3 @@ function ceilDivide(a: bigint, b: bigint): bigint {
 export function boundsTaken({ parameters }: Pick<RestRequest, "parameters">) {
   return { from: parameters.from !== undefined, to: parameters.to !== undefined };
 }
-

@@ -12,7 +12,7 @@ export function timeIn(lines: Buffer, start: number, end: number): string | unde
   if (key < 0 || key >= end) return undefined;
   const from = key + timeKey.length;
   const to = lines.indexOf(0x22, from);
-  return to < 0 || to > end ? undefined : lines.latin1Slice(from, to);
+  return to < 0 || to > end ? undefined : lines.toString("latin1", from, to);
 }
 
 /** Lines as a buffer, which the same bytes are. */

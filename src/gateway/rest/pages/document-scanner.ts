@@ -157,11 +157,12 @@ export class DocumentScanner {
       }
       out.set(chunk.subarray(begin, at), length);
       length += at - begin;
-      if (this.#state === state.afterRow) {
+      const now = this.#now;
+      if (now === state.afterRow) {
         out[length] = lineFeed;
         length++;
         this.#rowBytes = 0;
-      } else if (this.#state === state.rowInside && isLineBreak(chunk[at])) {
+      } else if (now === state.rowInside && isLineBreak(chunk[at])) {
         at++;
       }
     }
@@ -178,6 +179,11 @@ export class DocumentScanner {
     }
     if (this.#arrayBit === 0 || this.#sawArray) return;
     throw this.#wrong(`there is no array at ${shownPath(this.#paths.at(-1)!)}`);
+  }
+
+  /** The state as it is by now: what was asked of it before does not hold. */
+  get #now(): number {
+    return this.#state;
   }
 
   /** From a byte of an element outside of strings on, up to its end, a string or a line break. */

@@ -14,11 +14,7 @@ export interface PageRows {
 }
 
 /** The rows of an answer of that form, with the values at these places beside them. */
-export function pageRows(
-  form: RowForm,
-  values: readonly (readonly string[])[],
-  place: ErrorPlace,
-): PageRows {
+export function pageRows(form: RowForm, values: readonly (readonly string[])[], place: ErrorPlace): PageRows {
   if (form.form === "lines") return new LineRows();
   const scanner = new DocumentScanner({ array: form.path, values }, place);
   return {

@@ -30,8 +30,10 @@ export interface PageWalk {
   open(more: Readonly<Record<string, string | number>>): Promise<OpenPage>;
   /** The page at an address that a page named. */
   openAddress(address: string): Promise<OpenPage>;
-  /** Told of each page by how it was asked for, where it names the next, and whether it said anything there. */
-  onNext?: ((told: { readonly rows: number; readonly isThere: boolean }) => void) | undefined;
+  /** Called at the end of pages that name the next one, where the first was the last: whether anything stood there. */
+  readonly onOnlyPage?:
+    | ((told: { readonly rows: number; readonly isThere: boolean }) => Promise<void>)
+    | undefined;
 }
 
 /** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
@@ -98,12 +100,13 @@ async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
     }
     empty = page.rows.rows > 0 ? 0 : empty + 1;
     const told = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
-    walk.onNext?.({ rows: page.rows.rows, isThere: told.isThere });
+    if (told.text === undefined) {
+      if (next === undefined) await walk.onOnlyPage?.({ rows: page.rows.rows, isThere: told.isThere });
+      return;
+    }
     next = told.text;
-    if (next === undefined) return;
     if (cursors.isAgain(next)) throw cut("a page names a next one that came before", place);
-    if (empty > mostEmptyPages)
-      throw cut(`${empty} pages in a row were empty, and there is another`, place);
+    if (empty > mostEmptyPages) throw cut(`${empty} pages in a row were empty, and there is another`, place);
   }
 }
 

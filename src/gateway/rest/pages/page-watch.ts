@@ -32,9 +32,7 @@ export class PageWatch {
     }
     const before = end === 0 ? -1 : chunk.lastIndexOf(lineFeed, end - 1);
     this.#last =
-      before >= 0
-        ? chunk.subarray(before + 1, end)
-        : Buffer.concat([...this.#tail, chunk.subarray(0, end)]);
+      before >= 0 ? chunk.subarray(before + 1, end) : Buffer.concat([...this.#tail, chunk.subarray(0, end)]);
     this.#tail = [];
     this.#tailBytes = 0;
     this.#hold(chunk.subarray(end + 1));
