@@ -11,9 +11,11 @@ import { Notices } from "../notices.ts";
 import { type CheckedOptions, checkOptions, type GatewayOptions, tokenSchema } from "../options.ts";
 import { openRequestScope, type RequestScope } from "../request-scope.ts";
 import { UnknownFields } from "../rpc/unknown-fields.ts";
-import { type Answer, limitBody, requestAnswer } from "./answer.ts";
+import { type Answer, type AnswerRequest, limitBody, requestAnswer } from "./answer.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
 import { openDispatcher } from "./dispatcher.ts";
+import { requestHttp2Answer } from "./http2-answer.ts";
+import { Http2Connections } from "./http2-connections.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
 import { RowRate } from "./row-rate.ts";
 import { transportError } from "./transport-error.ts";
@@ -43,6 +45,10 @@ export interface HttpSessionRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
+  /** Whether the keys that stand in addresses are added to its path: last, so that no place or message has them. */
+  readonly withKeys?: boolean;
+  /** Whether it goes over HTTP/2, whose trailers say how an answer ended. Default: HTTP/1.1. */
+  readonly http2?: boolean;
 }
 
 /**
@@ -62,6 +68,7 @@ export class HttpSession implements AsyncDisposable {
   readonly #retriesOf = new Map<string, number>();
   readonly #retry: RetryPolicy;
   readonly #dispatcher: Dispatcher;
+  readonly #http2: Http2Connections;
   #headers: Readonly<Record<string, string>>;
   #token: string | undefined;
   #renewing: Promise<void> | undefined;
@@ -80,6 +87,7 @@ export class HttpSession implements AsyncDisposable {
     this.#token = this.options.token;
     this.#headers = headersOf(this.address, this.options);
     this.#dispatcher = openDispatcher(this.address, this.options);
+    this.#http2 = new Http2Connections(this.address, this.options);
   }
 
   /** The life of one call, which ends with the caller's signal and with the session. */
@@ -125,9 +133,11 @@ export class HttpSession implements AsyncDisposable {
     await this.gate.start(signal);
     this.stats.requests += 1;
     try {
-      const answer = await requestAnswer(this.#dispatcher, {
+      const asked: AnswerRequest = {
         origin: this.address.origin,
-        ...request,
+        method: request.method,
+        path: request.withKeys === true ? withKeys(request.path, this.options.keys) : request.path,
+        ...(request.body === undefined ? {} : { body: request.body }),
         headers: { ...this.#headers, ...request.headers },
         signal,
         connectTimeoutMs: this.options.connectTimeoutMs,
@@ -135,7 +145,14 @@ export class HttpSession implements AsyncDisposable {
         countBytes: (bytes) => {
           this.stats.bytes += bytes;
         },
-      });
+      };
+      const answer =
+        request.http2 === true
+          ? await requestHttp2Answer(this.#http2, {
+              ...asked,
+              bodyIdleTimeoutMs: this.options.bodyIdleTimeoutMs,
+            })
+          : await requestAnswer(this.#dispatcher, asked);
       this.#readClock(answer.headers.date);
       return answer;
     } catch (thrown) {
@@ -236,6 +253,7 @@ export class HttpSession implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new RunvaultError("interrupted", "the connection to the gateway was closed"));
+    this.#http2.destroy();
     await this.#dispatcher.destroy();
   }
 }
@@ -269,19 +287,71 @@ export function refused(
 }
 
 /** The token, and user and password of the address in each form that they have on their way. */
-function secretsOf({ basicAuthorization }: GatewayAddress, { token, baseUrl }: CheckedOptions): string[] {
+function secretsOf({ basicAuthorization }: GatewayAddress, options: CheckedOptions): string[] {
+  const { token, baseUrl, headers, keys } = options;
   const { username, password } = new URL(baseUrl);
   const encoded = basicAuthorization?.replace(/^Basic /, "") ?? "";
-  return [token ?? "", encoded, ...[username, password].flatMap((part) => [part, decodeURIComponent(part)])];
+  return [
+    token ?? "",
+    encoded,
+    ...[username, password].flatMap((part) => [part, decodeURIComponent(part)]),
+    ...Object.values(headers),
+    ...Object.values(keys),
+  ];
+}
+
+/** A path with the keys behind its query; one that is there already, as in the address of a next page, stays. */
+function withKeys(path: string, keys: Readonly<Record<string, string>>): string {
+  const names = new Set(new URLSearchParams(path.split("?")[1] ?? "").keys());
+  const added = Object.entries(keys).filter(([name]) => !names.has(name));
+  if (added.length === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(added)}`;
 }
 
 function headersOf(address: GatewayAddress, options: CheckedOptions): Record<string, string> {
   return {
+    ...profileHeaders(options),
     ...authentication(address, options),
     "accept-encoding": (options.compressed ?? !address.loopback) ? "zstd, gzip" : "identity",
     "user-agent": "runvault",
   };
 }
+
+/** Headers that a profile names. One that is ours to say, or the token's, is refused: two values would say neither. */
+function profileHeaders({ headers, token, tokenHeader, baseUrl }: CheckedOptions): Record<string, string> {
+  const { username } = new URL(baseUrl);
+  const taken = new Set(ownHeaders);
+  if (token !== undefined) taken.add(tokenHeader.toLowerCase());
+  if (username !== "") taken.add("authorization");
+  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const twice = entries.find(([name]) => taken.has(name));
+  if (twice !== undefined) {
+    throw new RunvaultError(
+      "invalid_argument",
+      `the profile's header ${twice[0]} is set by runvault itself`,
+      {
+        hint: "Leave it out of the profile's headers; a token may come by --token-file and --token-header instead.",
+      },
+    );
+  }
+  return Object.fromEntries(entries);
+}
+
+/** What says how a request is framed, and in which form its answer may come. */
+const ownHeaders = [
+  "accept",
+  "accept-encoding",
+  "connection",
+  "content-length",
+  "content-type",
+  "expect",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
 
 function authentication(address: GatewayAddress, options: CheckedOptions): Record<string, string> {
   const { token, tokenHeader } = options;
