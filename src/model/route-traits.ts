@@ -1,8 +1,10 @@
 import type { RowMap } from "./profile/row-map.ts";
-import type { FilterName } from "./profile/table.ts";
+import { type FilterName, filterNames } from "./profile/table.ts";
 
 /** What is known ahead of how a source gives one table's rows, beyond what the contract says of every source. */
 export interface RouteTraits {
+  /** Name of the profile that says all this; undefined where none does. */
+  readonly profile?: string | undefined;
   /** How rows were made canonical; undefined where they come so. Its `seq` says whether numbers are given or derived. */
   readonly map: RowMap | undefined;
   /** Whether each row names its run, and its instance: else another run's rows cannot be told from this one's. */
@@ -21,3 +23,16 @@ export interface RouteTraits {
   /** What is worth telling of the table in `ls` and the manifest, such as that it is paged by offset. */
   readonly notes: readonly string[];
 }
+
+/** A route as the contract has it. */
+export const usualTraits: RouteTraits = {
+  map: undefined,
+  namesRun: true,
+  namesInstance: true,
+  pages: "none",
+  bounds: { from: true, to: true },
+  order: "ascending",
+  filters: filterNames,
+  takesLimit: true,
+  notes: [],
+};
