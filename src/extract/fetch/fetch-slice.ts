@@ -5,7 +5,7 @@ import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { formatTime, int64Max, int64Min } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
-import { bagOf, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
+import { bagOfRows, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
 import { routeOf } from "../plan/route.ts";
 import {
   askSmall,
@@ -220,10 +220,6 @@ async function isWholeBehind(
   if (routeOf(asks.source, asks.table).numbers === "given") return true;
   // a line that is no row leaves no bytes to compare
   return own.every((row) => row !== undefined) && isSameBag(bagOfRows(own), bagOfText(text.lastGroup()));
-}
-
-function bagOfRows(rows: readonly (GroupRow | undefined)[]): LineBag {
-  return bagOf(rows.flatMap((row) => (row === undefined ? [] : [row.line])));
 }
 
 /** The group that an answer ended with, which is asked for again. */

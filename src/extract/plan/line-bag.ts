@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { eachLine } from "./table-asks.ts";
+import { eachLine, type GroupRow } from "./table-asks.ts";
 
 /** Lines with their multiplicity, by digests: what tells rows apart that have no seq. */
 export type LineBag = ReadonlyMap<string, number>;
@@ -8,7 +8,12 @@ export function bagOfText(text: Buffer): LineBag {
   return bagOf(eachLine(text));
 }
 
-export function bagOf(lines: Iterable<Uint8Array>): LineBag {
+/** Of rows alone: lines that are none are left out. */
+export function bagOfRows(rows: readonly (GroupRow | undefined)[]): LineBag {
+  return bagOf(rows.flatMap((row) => (row === undefined ? [] : [row.line])));
+}
+
+function bagOf(lines: Iterable<Uint8Array>): LineBag {
   const bag = new Map<string, number>();
   for (const line of lines) {
     const digest = hash("sha256", line, "base64");

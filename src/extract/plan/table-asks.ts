@@ -159,7 +159,14 @@ export async function rowsWithin(
   const { run, table, source, signal } = asks;
   const route = routeOf(source, table);
   const limit = route.takesLimit ? wanted : undefined;
-  const request: RowRequest = { ...run, table: table.name, ...asked(route, from, to), filters, limit, signal };
+  const request: RowRequest = {
+    ...run,
+    table: table.name,
+    ...asked(route, from, to),
+    filters,
+    limit,
+    signal,
+  };
   const { bounds } = route;
   // of a line that is no row nobody knows whether it lies in a window that was not asked for
   const isWithin = (row: GroupRow | undefined) =>
