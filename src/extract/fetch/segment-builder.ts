@@ -360,6 +360,7 @@ export class SegmentBuilder {
 
   /** Counts a line that is no row. Throws where they are more than rows that went wrong could be. */
   #setAside(start: number, end: number): void {
+    if (this.#numbers !== "given") this.#refuseNumbered(start, end);
     if (this.#oddLines === 0)
       this.#firstOdd = rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)));
     this.#oddLines++;
@@ -370,6 +371,17 @@ export class SegmentBuilder {
       "malformed_row",
       `an answer has more than ${mostOddLines} lines that are not rows, besides ${countText(rows, "row")}; the first: ${this.#firstOdd}`,
       { hint: "The gateway sends something other than rows: look at what it answers." },
+    );
+  }
+
+  /** Throws where a line has a number that its source said it has not: it would pass for a row beside those numbered here. */
+  #refuseNumbered(start: number, end: number): void {
+    const seq = parseObject(this.#buffer!, start, end)?.seq;
+    if (typeof seq !== "string" || seq === "") return;
+    throw new RunvaultError(
+      "malformed_row",
+      `a row has seq ${JSON.stringify(seq)}, where rows are described to have none: ${rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)))}`,
+      { hint: "Give seq the gateway's field in the profile, in place of `derived`." },
     );
   }
 
@@ -389,7 +401,7 @@ export class SegmentBuilder {
     this.#searched -= gap;
   }
 
-  /** Numbers the rows of the last group, which is whole. True where what is not read yet was moved for that. */
+  /** Numbers the rows of the last group, which is whole. True where the line that was read is to be read again. */
   #numberGroup(): boolean {
     if (this.#numbers === "given" || this.#groupRows === 0 || this.#isNumbered) return false;
     this.#isNumbered = true;
@@ -410,11 +422,11 @@ export class SegmentBuilder {
       { start, end: this.#scanned },
       this.#numbers,
     );
-    const isMoved = this.#makeRoom(start + text.byteLength - this.#scanned);
+    this.#makeRoom(start + text.byteLength - this.#scanned);
     this.#buffer!.set(text, start);
     this.#scanned = start + text.byteLength;
     this.#groupLongest = longestLine;
-    return isMoved;
+    return true;
   }
 
   /** Has so many bytes free ahead of what is not read yet. True where bytes were moved for that. */
