@@ -99,7 +99,10 @@ test("lines are paged by what headers say", async () => {
     const text = rows.slice(start, start + 5).join("\n\n");
     return { headers: { ...headers, "content-type": "text/plain; charset=utf-8" }, body: text };
   });
-  expect(await read(server, profile(pages.link, { rows: lines }))).toMatchObject({ lines: rows, error: undefined });
+  expect(await read(server, profile(pages.link, { rows: lines }))).toMatchObject({
+    lines: rows,
+    error: undefined,
+  });
 });
 
 test("a page of lines that ends in the middle of a row is a cut", async () => {
@@ -146,7 +149,8 @@ test("a name of the next page that no answer has is an error, not the end", asyn
 test("an offset that rows moved under is a cut: one that came late would double one row and hide another", async () => {
   let asked = 0;
   await using server = await serveJson((_, query) => {
-    const late = asked++ < 2 ? rows : [...rows.slice(0, 3), rows[3]!.replace("alpha", "late!"), ...rows.slice(3)];
+    const late =
+      asked++ < 2 ? rows : [...rows.slice(0, 3), rows[3]!.replace("alpha", "late!"), ...rows.slice(3)];
     return pageOf(pages.offset, query, late);
   });
   const { lines: came, error } = await read(server, profile(pages.offset));
@@ -172,7 +176,8 @@ for (const total of [true, false]) {
     let asked = 0;
     const by = total ? pages.numberTotal : pages.number;
     await using server = await serveJson((_, query) => {
-      const late = asked++ < 2 ? rows : [...rows.slice(0, 3), rows[3]!.replace("alpha", "late!"), ...rows.slice(3)];
+      const late =
+        asked++ < 2 ? rows : [...rows.slice(0, 3), rows[3]!.replace("alpha", "late!"), ...rows.slice(3)];
       return pageOf(by, query, late);
     });
     const { lines: came, error } = await read(server, profile(by));

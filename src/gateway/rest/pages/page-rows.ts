@@ -72,7 +72,9 @@ class LineRows implements PageRows {
     if (!this.#isOpen) return nothing;
     // a row that is whole may lack its line end
     if (this.#lastByte !== closeBrace) {
-      throw new RunvaultError("stream_cut", "the answer ended in the middle of a row", { place: this.#place });
+      throw new RunvaultError("stream_cut", "the answer ended in the middle of a row", {
+        place: this.#place,
+      });
     }
     this.#isOpen = false;
     this.rows++;
