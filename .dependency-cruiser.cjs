@@ -235,6 +235,11 @@ const folders = {
       "request-scope",
     ],
   },
+  "gateway/adapter": { doors: ["check-source", "open-adapter"], within: [] },
+  "gateway/profile": {
+    doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
+    within: ["default-profile"],
+  },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],

@@ -3,6 +3,7 @@ import { RunvaultError } from "../model/error.ts";
 import { longestTimerMs } from "../model/retry/deadline.ts";
 import { type RetryPolicy, retryPolicy } from "../model/retry/retry-policy.ts";
 import type { LeastRate } from "./http/row-rate.ts";
+import type { Profile } from "./profile/profile.ts";
 
 /** How to reach a gateway over REST. Everything but the address has a default. */
 export interface GatewayOptions {
@@ -52,6 +53,12 @@ export interface GatewayOptions {
   readonly cert?: string | undefined;
   /** Key of the client certificate, PEM; never printed. */
   readonly key?: string | undefined;
+  /** How the gateway differs from the built-in contract. Default: not at all. */
+  readonly profile?: Profile | undefined;
+  /** Headers of every request, by name, beside that of the token; values are never printed. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Query parameters of every REST request; values are secrets, never printed. */
+  readonly keys?: Readonly<Record<string, string>> | undefined;
 }
 
 const ms = z.int().min(1).max(longestTimerMs);
@@ -69,6 +76,11 @@ export const tokenSchema = z
   .string()
   .regex(/^[\x21-\x7e]+$/, "must be printable ASCII without spaces; look for a stray line break")
   .max(65_536);
+
+/** The value of a header, as HTTP takes it: a line break would begin another. */
+const headerValue = z
+  .string()
+  .regex(/^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/, "must be printable ASCII in one line");
 
 const schema = z.strictObject({
   baseUrl: z.string().min(1).max(8192),
@@ -95,6 +107,13 @@ const schema = z.strictObject({
   ca: pem.optional(),
   cert: pem.optional(),
   key: pem.optional(),
+  profile: z
+    .custom<Profile>((value) => typeof value === "object" && value !== null, "must be a profile")
+    .optional(),
+  headers: z
+    .record(z.string().regex(headerNamePattern, "must be a header name"), headerValue.max(65_536))
+    .default({}),
+  keys: z.record(z.string().min(1), z.string().min(1).max(8192)).default({}),
 });
 
 /** The options with their defaults filled in. */

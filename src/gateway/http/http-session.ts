@@ -43,6 +43,8 @@ export interface HttpSessionRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
+  /** Whether the keys that stand in addresses are added to its path: last, so that no place or message has them. */
+  readonly withKeys?: boolean;
 }
 
 /**
@@ -127,7 +129,9 @@ export class HttpSession implements AsyncDisposable {
     try {
       const answer = await requestAnswer(this.#dispatcher, {
         origin: this.address.origin,
-        ...request,
+        method: request.method,
+        path: request.withKeys === true ? withKeys(request.path, this.options.keys) : request.path,
+        ...(request.body === undefined ? {} : { body: request.body }),
         headers: { ...this.#headers, ...request.headers },
         signal,
         connectTimeoutMs: this.options.connectTimeoutMs,
@@ -269,19 +273,71 @@ export function refused(
 }
 
 /** The token, and user and password of the address in each form that they have on their way. */
-function secretsOf({ basicAuthorization }: GatewayAddress, { token, baseUrl }: CheckedOptions): string[] {
+function secretsOf({ basicAuthorization }: GatewayAddress, options: CheckedOptions): string[] {
+  const { token, baseUrl, headers, keys } = options;
   const { username, password } = new URL(baseUrl);
   const encoded = basicAuthorization?.replace(/^Basic /, "") ?? "";
-  return [token ?? "", encoded, ...[username, password].flatMap((part) => [part, decodeURIComponent(part)])];
+  return [
+    token ?? "",
+    encoded,
+    ...[username, password].flatMap((part) => [part, decodeURIComponent(part)]),
+    ...Object.values(headers),
+    ...Object.values(keys),
+  ];
+}
+
+/** A path with the keys behind its query; one that is there already, as in the address of a next page, stays. */
+function withKeys(path: string, keys: Readonly<Record<string, string>>): string {
+  const names = new Set(new URLSearchParams(path.split("?")[1] ?? "").keys());
+  const added = Object.entries(keys).filter(([name]) => !names.has(name));
+  if (added.length === 0) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}${new URLSearchParams(added)}`;
 }
 
 function headersOf(address: GatewayAddress, options: CheckedOptions): Record<string, string> {
   return {
+    ...profileHeaders(options),
     ...authentication(address, options),
     "accept-encoding": (options.compressed ?? !address.loopback) ? "zstd, gzip" : "identity",
     "user-agent": "runvault",
   };
 }
+
+/** Headers that a profile names. One that is ours to say, or the token's, is refused: two values would say neither. */
+function profileHeaders({ headers, token, tokenHeader, baseUrl }: CheckedOptions): Record<string, string> {
+  const { username } = new URL(baseUrl);
+  const taken = new Set(ownHeaders);
+  if (token !== undefined) taken.add(tokenHeader.toLowerCase());
+  if (username !== "") taken.add("authorization");
+  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const twice = entries.find(([name]) => taken.has(name));
+  if (twice !== undefined) {
+    throw new RunvaultError(
+      "invalid_argument",
+      `the profile's header ${twice[0]} is set by runvault itself`,
+      {
+        hint: "Leave it out of the profile's headers; a token may come by --token-file and --token-header instead.",
+      },
+    );
+  }
+  return Object.fromEntries(entries);
+}
+
+/** What says how a request is framed, and in which form its answer may come. */
+const ownHeaders = [
+  "accept",
+  "accept-encoding",
+  "connection",
+  "content-length",
+  "content-type",
+  "expect",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
 
 function authentication(address: GatewayAddress, options: CheckedOptions): Record<string, string> {
   const { token, tokenHeader } = options;

@@ -81,7 +81,10 @@ export class RestClient {
     const { place } = context;
     let target = this.#session.address.basePath + path;
     for (let hops = 0; ; hops += 1) {
-      const answer = await this.#session.send({ method: "GET", path: target, headers: { accept } }, context);
+      const answer = await this.#session.send(
+        { method: "GET", path: target, headers: { accept }, withKeys: true },
+        context,
+      );
       if (answer.status === 200 || answer.status === also) return answer;
       try {
         if (!redirects.has(answer.status))

@@ -1,0 +1,70 @@
+import { realpath } from "node:fs/promises";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { RunvaultError } from "../../model/error.ts";
+import type { HistorySource } from "../../model/source.ts";
+import { unreadable } from "../../model/unreadable.ts";
+import type { Gateway } from "../gateway.ts";
+import type { GatewayOptions } from "../options.ts";
+import { guardedSource } from "./guarded-source.ts";
+
+/** What an adapter is given: the gateway as the command line, or the job file, names it. */
+export type AdapterOptions = Pick<GatewayOptions, "baseUrl" | "token" | "retry" | "concurrency">;
+
+/** The default export of an adapter. */
+export type Adapter = (options: AdapterOptions) => HistorySource | Promise<HistorySource>;
+
+const hint =
+  "An adapter is a module whose default export is a function that gives a HistorySource: docs/profiles.md has an example.";
+
+/**
+ * A gateway spoken by a module of the user's own. Throws `invalid_argument` where the file is no such module, or what it
+ * gives is no HistorySource. What the source answers is checked like a gateway's answers: see `guardedSource`.
+ */
+export async function openAdapter(file: string, options: GatewayOptions): Promise<Gateway> {
+  const path = await realpath(resolve(file)).catch((error: unknown) => {
+    throw unreadable(file, error, "--adapter");
+  });
+  const place = { file };
+  let module: { readonly default?: unknown };
+  try {
+    module = await import(pathToFileURL(path).href);
+  } catch (cause) {
+    throw new RunvaultError("invalid_argument", `the adapter cannot be loaded: ${wordsOf(cause)}`, {
+      ...{ cause, place, hint },
+    });
+  }
+  if (typeof module.default !== "function") {
+    throw new RunvaultError("invalid_argument", "the adapter has no default export that is a function", {
+      ...{ place, hint },
+    });
+  }
+  const { baseUrl, token, retry, concurrency } = options;
+  let source: HistorySource;
+  try {
+    source = await (module.default as Adapter)({ baseUrl, token, retry, concurrency });
+  } catch (cause) {
+    if (cause instanceof RunvaultError) throw cause;
+    throw new RunvaultError("invalid_argument", `the adapter did not open: ${wordsOf(cause)}`, {
+      ...{ cause, place },
+    });
+  }
+  const missing = needed.filter((name) => typeof source?.[name as keyof HistorySource] !== "function");
+  if (missing.length > 0 || typeof source.label !== "string") {
+    const what = missing.length > 0 ? missing.map(String).join(", ") : "label";
+    throw new RunvaultError(
+      "invalid_argument",
+      `what the adapter gives is no HistorySource: it lacks ${what}`,
+      {
+        ...{ place, hint },
+      },
+    );
+  }
+  return guardedSource(source, file);
+}
+
+const needed = ["instances", "runs", "facts", "document", "rows", Symbol.asyncDispose] as const;
+
+function wordsOf(thrown: unknown): string {
+  return (thrown instanceof Error ? thrown.message : String(thrown)).split("\n")[0]!;
+}

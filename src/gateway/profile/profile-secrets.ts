@@ -1,0 +1,62 @@
+import { RunvaultError } from "../../model/error.ts";
+import { readTokenFile, type SecretReading } from "../../model/secret-file.ts";
+import type { Scrubber } from "../../model/text/scrubber.ts";
+import type { Profile, ProfileSecret } from "./profile.ts";
+
+/** Values of the headers and keys that a profile names, by the names of these. */
+export interface ProfileSecrets {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly keys: Readonly<Record<string, string>>;
+}
+
+export interface ProfileSecretsReading extends SecretReading {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Made to know each value, so that nothing prints it. */
+  readonly scrubber: Pick<Scrubber, "add">;
+}
+
+/**
+ * Reads what a profile's headers and keys are to hold, from the environment and from files beside the profile. Throws
+ * `invalid_argument` where one is missing.
+ */
+export async function readProfileSecrets(
+  profile: Pick<Profile, "file" | "headers" | "keys">,
+  reading: ProfileSecretsReading,
+): Promise<ProfileSecrets> {
+  return {
+    headers: await valuesOf("headers", profile.headers, profile.file, reading),
+    keys: await valuesOf("rest.keys", profile.keys, profile.file, reading),
+  };
+}
+
+async function valuesOf(
+  key: string,
+  secrets: readonly ProfileSecret[],
+  file: string,
+  reading: ProfileSecretsReading,
+): Promise<Record<string, string>> {
+  const values: Record<string, string> = {};
+  for (const { name, from } of secrets) {
+    const what = `${key}.${name} of the profile`;
+    const value =
+      "env" in from
+        ? variableValue(what, from.env, file, reading.env)
+        : await readTokenFile(what, from.file, reading);
+    reading.scrubber.add(value);
+    values[name] = value;
+  }
+  return values;
+}
+
+function variableValue(what: string, name: string, file: string, env: ProfileSecretsReading["env"]): string {
+  const value = (env[name] ?? "").trim();
+  if (value !== "") return value;
+  throw new RunvaultError(
+    "invalid_argument",
+    `${what} needs the environment variable ${name}, which is not set`,
+    {
+      place: { file },
+      hint: `Set ${name}, or name another variable in the profile.`,
+    },
+  );
+}
