@@ -44,29 +44,21 @@ export class Asker {
   readonly #session: HttpSession;
   readonly #base: string;
   readonly #signal: AbortSignal;
-  readonly #keys: readonly (readonly [string, string])[];
   #left: number;
   /** Requests sent. */
   requests = 0;
 
-  /** `keys` are query parameters that carry secrets; `most` requests are sent at most. */
-  constructor(
-    session: HttpSession,
-    base: string,
-    keys: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-    most = Number.POSITIVE_INFINITY,
-  ) {
+  /** `most` requests are sent at most. */
+  constructor(session: HttpSession, base: string, signal: AbortSignal, most = Number.POSITIVE_INFINITY) {
     this.#session = session;
     this.#base = base;
-    this.#keys = Object.entries(keys);
     this.#signal = signal;
     this.#left = most;
   }
 
   /** The same with a number of requests of its own. */
   ofTable(most: number): Asker {
-    return new Asker(this.#session, this.#base, Object.fromEntries(this.#keys), this.#signal, most);
+    return new Asker(this.#session, this.#base, this.#signal, most);
   }
 
   get left(): number {
@@ -104,10 +96,10 @@ export class Asker {
     const context = { place, signal: scope.signal };
     const headers = { accept, ...(body === undefined ? {} : { "content-type": "application/json" }) };
     return await this.#session.retrying(scope.signal, async () => {
-      let target = this.#withKeys(path);
+      let target = path;
       for (let hops = 0; ; hops++) {
         const answer = await this.#session.send(
-          { method, path: target, headers, ...(body === undefined ? {} : { body }) },
+          { method, path: target, headers, withKeys: true, ...(body === undefined ? {} : { body }) },
           context,
         );
         const to = redirects.has(answer.status) ? this.#redirectOf(target, answer.headers.location) : undefined;
@@ -157,10 +149,6 @@ export class Asker {
     if (location === undefined || !URL.canParse(location, origin + from)) return undefined;
     const target = new URL(location, origin + from);
     return target.origin === origin ? target.pathname + target.search : undefined;
-  }
-
-  #withKeys(path: string): string {
-    return this.#keys.reduce((target, [name, value]) => withParameter(target, name, value), path);
   }
 }
 

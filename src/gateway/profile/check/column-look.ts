@@ -142,7 +142,7 @@ function unusedFor(column: string, unused: readonly UnusedField[], key: string):
       kind: "unused_field",
       key,
       message: `the column is absent in the profile, and rows have a field ${field.field} (${field.raw})`,
-      hint: `Take it: \`${column}: ${field.field}\`. If it means something else, name it under \`drop\`.`,
+      hint: `Take it: \`${column}: ${field.field}\`. If it means something else, drop it: \`dropped: [{ from: ${field.field}, lossy: true }]\`.`,
     },
   ];
 }

@@ -34,7 +34,7 @@ function mediaTypeFault({ mediaType }: Told, form: RowForm): RowPage | undefined
     message: `the answer is ${mediaType ?? "of no media type"}, not ${form.mediaTypes.join(" or ")}`,
     hint: isJson
       ? "If the rows are in an array, say where: `rows: { array: data.items }`."
-      : `If these are rows, name it in the profile: \`rows: { ${form.form === "lines" ? "lines: true" : `array: ${pathText(form.path)}`}, media_type: ${mediaType ?? "…"} }\`.`,
+      : `If these are rows, name it in the profile: \`rows: { ${form.form === "lines" ? "lines: true" : `array: ${pathText(form.path)}`}, media_types: [${mediaType ?? "…"}] }\`.`,
   };
 }
 
@@ -74,7 +74,7 @@ function ofArray(told: Told, path: readonly string[]): RowPage {
       about: "list_path",
       message: "the answer is no JSON document",
       hint: isLines
-        ? "It has one JSON object a line: write `rows: { lines: true }`."
+        ? "It has one JSON object a line: write `rows: lines`."
         : "Look at the answer with curl: the profile's path or parameters may lead somewhere else.",
     };
   }
@@ -107,7 +107,7 @@ function ofArray(told: Told, path: readonly string[]): RowPage {
 
 /** A path as a profile writes it, the names that have a dot as a list. */
 export function pathText(path: readonly string[]): string {
-  if (path.length === 0) return '"" (the document itself)';
+  if (path.length === 0) return "[]";
   return path.some((name) => name.includes(".")) ? `[${path.join(", ")}]` : path.join(".");
 }
 

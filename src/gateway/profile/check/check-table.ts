@@ -1,0 +1,285 @@
+import { RunvaultError } from "../../../model/error.ts";
+import { countText } from "../../../model/text/plural.ts";
+import type { RunRef } from "../../../model/source.ts";
+import type { FactFields } from "../profile.ts";
+import { readJsonText, nodeAt } from "./json-node.ts";
+import { lookAtRows } from "./column-look.ts";
+import { checkBounds } from "./heed-bounds.ts";
+import { checkFilters, checkIds } from "./heed-ids.ts";
+import { checkPages } from "./heed-pages.ts";
+import type { ColumnCheck, Finding, TableCheck } from "./profile-check.ts";
+import { reachableProof } from "./reachable-proof.ts";
+import { missingFrom, orderOf, type SampleRow, scalarText } from "./sample.ts";
+import { shortText } from "./row-page.ts";
+import { askRows, heed, isGiven, limitName, type Page, sampleLimit, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
+
+/** At most so many requests are sent for one table. */
+export const requestsOfTable = 12;
+
+/** Makes rows canonical, as the archive would have them: the line of each, or why it has none. */
+export type Canonical = (rows: readonly string[]) => readonly ({ readonly line: string } | { readonly reason: string })[];
+
+export interface TableGround {
+  readonly probe: TableProbe;
+  /** Runs to look at where the one asked for has no rows, and to tell from it. */
+  readonly others: readonly RunRef[];
+  readonly facts: FactFields | undefined;
+  /** Rows that the gateway counts of this table of the run; undefined where it does not. */
+  readonly counted: bigint | undefined;
+  readonly canonical: Canonical;
+}
+
+/** Holds one table of a profile against the gateway. */
+export async function checkTable(ground: TableGround): Promise<TableCheck> {
+  const { probe } = ground;
+  try {
+    return await looked(ground);
+  } catch (thrown) {
+    if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
+    probe.findings.push({
+      kind: "no_answer",
+      key: `${probe.key}.path`,
+      message: thrown.message,
+      hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
+    });
+    return told(ground, undefined, [], []);
+  }
+}
+
+async function looked(ground: TableGround): Promise<TableCheck> {
+  let { probe } = ground;
+  let sample = await askRows(probe, {});
+  if (!isGiven(sample)) {
+    tellNoRows(probe, sample);
+    return told({ ...ground, probe }, sample, [], []);
+  }
+  let others = ground.others;
+  if (sample.rows.length === 0) {
+    // another run may have what this one has not
+    for (const other of others.slice(0, 2)) {
+      const elsewhere = { ...probe, run: other };
+      const page = await askRows(elsewhere, {});
+      if (!isGiven(page) || page.rows.length === 0) continue;
+      others = [probe.run, ...others.filter((one) => one !== other)];
+      probe = elsewhere;
+      sample = page;
+      break;
+    }
+  }
+  if (sample.rows.length === 0) {
+    if (ground.counted !== 0n) tellNothing(probe, ground.counted);
+    return told({ ...ground, probe }, sample, [], []);
+  }
+  const { columns, unused, findings } = lookAtRows(
+    probe.table.columns,
+    probe.map,
+    sample.rows.map(({ node }) => node),
+    probe.key,
+  );
+  probe.findings.push(...findings);
+  const canonical = madeCanonical(ground.canonical, probe, sample.rows, findings);
+  checkIdentity(probe, sample.rows);
+  checkOrder(probe, sample.rows);
+  const rows = sample.rows;
+  await heed(probe, "the same again", "path", () => checkAgain(probe, sample));
+  await heed(probe, "the next page", "pages", () => checkPages(probe, sample));
+  // the whole table is in the sample where fewer rows came than were asked for, and no page is behind it
+  const isWhole = rows.length < sampleLimit(probe.route) && limitName(probe.route) !== undefined;
+  await heed(probe, "from and to", "parameters", () => checkBounds(probe, rows, isWhole));
+  await checkIds(probe, rows, nearest(others, probe.run));
+  await checkFilters(probe);
+  return told(
+    { ...ground, probe },
+    sample,
+    columns.map((column) => ({ ...column, canonical: canonical?.[column.column] ?? null })),
+    unused,
+  );
+}
+
+/** The run that is hardest to tell from this one: the same id in another instance, or the same instance. */
+function nearest(others: readonly RunRef[], run: RunRef): RunRef | undefined {
+  const different = others.filter((one) => one.runId !== run.runId || one.instanceId !== run.instanceId);
+  return (
+    different.find(({ runId }) => runId === run.runId) ??
+    different.find(({ instanceId }) => instanceId === run.instanceId) ??
+    different[0]
+  );
+}
+
+function told(
+  { probe, facts }: TableGround,
+  sample: Page | undefined,
+  columns: readonly ColumnCheck[],
+  unused: TableCheck["unused"],
+): TableCheck {
+  const { table, run, findings, heeds, asker, route } = probe;
+  return {
+    table: table.name,
+    run,
+    request: sample?.told.request ?? `${route.method} ${route.path}`,
+    status: sample?.told.status ?? null,
+    mediaType: sample?.told.mediaType ?? null,
+    holds: sample === undefined || !isGiven(sample) ? "" : countText(sample.rows.length, "row"),
+    rows: sample?.rows.length ?? 0,
+    columns,
+    unused,
+    heeds,
+    proof: reachableProof({ table: table.name, route, facts, findings }),
+    findings,
+    requests: asker.requests,
+  };
+}
+
+function tellNoRows({ findings, key, route }: TableProbe, { told, fault }: Page): void {
+  if (fault !== undefined) {
+    const at = fault.about === "media_type" ? "rows.media_types" : route.rows.form === "array" ? "rows.array" : "rows";
+    findings.push({ kind: fault.about, key: `${key}.${at}`, message: fault.message, hint: fault.hint });
+    return;
+  }
+  const { status, text } = told;
+  findings.push({
+    kind: "no_answer",
+    key: status === 404 || status === 405 ? `${key}.path` : `${key}.parameters`,
+    message: `${told.request} is answered with status ${status}`,
+    hint: `${statusHint(status)} The answer begins ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
+  });
+}
+
+function statusHint(status: number): string {
+  if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
+  if (status === 404 || status === 405) return "The gateway has no such path, or no such run: look up the path.";
+  if (status >= 500) return "The gateway failed: its log may say why.";
+  return "The gateway does not like a parameter: look up their names and forms.";
+}
+
+function tellNothing({ findings, key, table, heeds }: TableProbe, counted: bigint | undefined): void {
+  findings.push(
+    counted === undefined
+      ? {
+          kind: "no_rows",
+          key,
+          message: "no row came, so that nothing of this table could be checked",
+          hint: `Name a run that has ${table.name}, as INSTANCE/RUN; where the gateway keeps no such history, write \`${table.name}: none\`.`,
+        }
+      : {
+          kind: "no_rows",
+          key: `${key}.parameters`,
+          message: `no row came, and the gateway counts ${countText(counted, "row")}`,
+          hint: "Look up the names of the parameters for the run and the instance.",
+        },
+  );
+  heeds.length = 0;
+}
+
+/** The first canonical value of each column that is not empty; bad rows that nothing else explains become findings. */
+function madeCanonical(
+  canonical: Canonical,
+  probe: TableProbe,
+  rows: readonly SampleRow[],
+  findings: readonly Finding[],
+): Record<string, string> | undefined {
+  const values: Record<string, string> = {};
+  const reasons = new Map<string, number>();
+  for (const made of canonical(rows.map(({ node }) => node.text))) {
+    if ("reason" in made) {
+      reasons.set(made.reason, (reasons.get(made.reason) ?? 0) + 1);
+      continue;
+    }
+    const line = readJsonText(made.line);
+    if (line?.kind !== "object") continue;
+    for (const { name } of probe.table.columns) {
+      const text = scalarText(nodeAt(line, [name]));
+      if (text !== undefined && text !== "" && (values[name] ?? "0") === "0") values[name] = text;
+    }
+  }
+  const isExplained = findings.some(({ kind }) => kind !== "unused_field");
+  for (const [reason, count] of [...reasons].slice(0, isExplained ? 0 : 3)) {
+    probe.findings.push({
+      kind: "bad_row",
+      key: `${probe.key}.columns`,
+      message: `${countText(count, "row")} of ${rows.length} cannot be made a row of ${probe.table.name}: ${reason}`,
+      hint: "Correct the column that it names.",
+    });
+  }
+  return values;
+}
+
+/** Whether rows are of the run and the instance that were asked for. */
+function checkIdentity({ findings, key, map, run }: TableProbe, rows: readonly SampleRow[]): void {
+  for (const [column, id] of [
+    ["run_id", run.runId],
+    ["instance_id", run.instanceId],
+  ] as const) {
+    const source = map.columns[column];
+    if (source?.kind !== "field") continue;
+    const other = rows.map(({ node }) => {
+      const text = scalarText(nodeAt(node, source.path));
+      return source.words?.find(({ wire }) => String(wire) === text)?.column ?? text;
+    }).find((text) => text !== undefined && text !== id);
+    if (other === undefined) continue;
+    findings.push({
+      kind: "other_run",
+      key: `${key}.columns.${column}`,
+      message: `a row has ${JSON.stringify(shortText(other))} there, and ${JSON.stringify(id)} was asked for`,
+      hint: "Either the gateway sends rows of others, and a parameter has another name; or another field says it.",
+    });
+  }
+}
+
+/** Whether rows come in the order that the profile says, and numbers of rows are numbers of rows. */
+function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
+  const { route, map, findings, key } = probe;
+  const seen = orderOf(rows);
+  if (seen === undefined) tellUnchecked(probe, "order", "all rows seen have the same time, or none");
+  else if (seen === route.order || route.order === "none") tellHeed(probe, "order", `rows come ${orderText(seen)}`);
+  else {
+    tellHeed(probe, "order", `rows come ${orderText(seen)}, and the profile says ${route.order}`, {
+      kind: "order",
+      at: "order",
+      hint:
+        seen === "none"
+          ? "If ts_event is taken from the right field, write `order: none`."
+          : `Write \`order: ${seen}\`, or look up the parameter that says the order.`,
+    });
+  }
+  const source = map.columns.seq;
+  if (source?.kind !== "field") return;
+  const seqs = rows.flatMap(({ node }) => scalarText(nodeAt(node, source.path)) ?? []);
+  const twice = seqs.find((seq, at) => seqs.indexOf(seq) !== at);
+  if (twice === undefined) return;
+  findings.push({
+    kind: "same_seq",
+    key: `${key}.columns.seq`,
+    message: `two rows have ${shortText(twice)}, and seq numbers the rows of a table`,
+    hint: "Take another field; where the gateway numbers no rows, write `seq: derived`.",
+  });
+}
+
+function orderText(order: "ascending" | "descending" | "none"): string {
+  return order === "none" ? "in no order of time" : `${order} by time`;
+}
+
+/** Whether the same request brings the same rows. */
+async function checkAgain(probe: TableProbe, sample: Page): Promise<void> {
+  const what = "the same again";
+  const again = await askRows(probe, {});
+  const { rows } = sample;
+  const isSame = rows.length === again.rows.length && rows.every(({ node }, at) => node.text === again.rows[at]!.node.text);
+  if (isSame) return tellHeed(probe, what, "the same rows in the same order");
+  const gone = missingFrom(rows, again.rows).length;
+  if (gone === 0) {
+    const isOrdered = probe.map.ties === "arrival" && probe.map.columns.seq?.kind === "derived";
+    return tellHeed(probe, what, "the same rows, those of one time in another order", isOrdered
+      ? {
+          kind: "unsteady",
+          at: "ties",
+          hint: "With `ties: arrival` the second pass has to bring the same order: write `ties: bytes`.",
+        }
+      : undefined);
+  }
+  tellHeed(probe, what, `${countText(gone, "row")} of ${rows.length} did not come again`, {
+    kind: "unsteady",
+    at: "path",
+    hint: "The gateway answers the same question differently: check a run that is finished; if it is, ask its operator.",
+  });
+}

@@ -1,0 +1,111 @@
+import { RunvaultError } from "../../../model/error.ts";
+import type { RowMap } from "../../../model/profile/row-map.ts";
+import type { Table } from "../../../model/profile/table.ts";
+import type { RunRef } from "../../../model/source.ts";
+import type { RestRoute } from "../profile.ts";
+import { type AskedFor, type Asker, NoMoreRequests, type Told } from "./asker.ts";
+import type { JsonNode } from "./json-node.ts";
+import type { Finding, HeedCheck } from "./profile-check.ts";
+import { type RowPage, rowsOf } from "./row-page.ts";
+import { type SampleRow, sampleOf } from "./sample.ts";
+
+/** A table of a run that is being checked, and what was found so far. */
+export interface TableProbe {
+  readonly table: Table;
+  readonly route: RestRoute;
+  readonly map: RowMap;
+  readonly run: RunRef;
+  readonly asker: Asker;
+  /** The table's key in the profile: `tables.fills`. */
+  readonly key: string;
+  readonly findings: Finding[];
+  readonly heeds: HeedCheck[];
+}
+
+/** An answer to a request for rows. */
+export interface Page {
+  readonly told: Told;
+  readonly rows: readonly SampleRow[];
+  readonly around: JsonNode | undefined;
+  /** Why no rows could be read of an answer of status 200. */
+  readonly fault: Extract<RowPage, { readonly kind: "fault" }> | undefined;
+}
+
+/** What a first request asks: beyond the rows of one screen, more say no more. */
+export function sampleLimit({ largestLimit }: RestRoute): number {
+  return Math.min(50, largestLimit ?? 50);
+}
+
+/** Asks for a table's rows from their beginning, or from the page that `more` names. */
+export async function askRows(probe: TableProbe, asked: AskedFor): Promise<Page> {
+  const { route, run, table, asker } = probe;
+  const { pages, rows } = route;
+  const limit = asked.limit ?? sampleLimit(route);
+  const first: (readonly [string, string])[] =
+    pages.by === "offset"
+      ? [[pages.size, `${limit}`], [pages.send, "0"]]
+      : pages.by === "number"
+        ? [[pages.size, `${limit}`], [pages.send, `${pages.first}`]]
+        : [];
+  const told = await asker.ask(
+    route,
+    { instance: run.instanceId, run: run.runId, limit, ...asked, more: [...first, ...(asked.more ?? [])] },
+    rows.mediaTypes.join(", "),
+    { instance: run.instanceId, run: run.runId, table: table.name },
+  );
+  return pageOf(probe, told);
+}
+
+/** The rows of an answer; of any status but 200 and 204 none. */
+export function pageOf({ route, map }: TableProbe, told: Told): Page {
+  if (told.status !== 200 && told.status !== 204) return { told, rows: [], around: undefined, fault: undefined };
+  const page = rowsOf(told, route.rows);
+  if (page.kind === "fault") return { told, rows: [], around: undefined, fault: page };
+  return { told, rows: sampleOf(page.rows, map), around: page.around, fault: undefined };
+}
+
+/** Whether an answer gives rows at all. */
+export function isGiven({ told, fault }: Page): boolean {
+  return (told.status === 200 || told.status === 204) && fault === undefined;
+}
+
+/** The parameter by which the number of rows is asked for; undefined where there is none. */
+export function limitName({ pages, parameters }: RestRoute): string | undefined {
+  return pages.by === "offset" || pages.by === "number" ? pages.size : parameters.limit;
+}
+
+/** Tells whether the gateway heeds something, and what is wrong where it does not. */
+export function tellHeed(
+  { heeds, findings, key }: TableProbe,
+  what: string,
+  told: string,
+  wrong?: Pick<Finding, "kind" | "hint"> & { readonly at: string },
+): void {
+  heeds.push({ what, result: wrong === undefined ? "ok" : "wrong", told });
+  if (wrong === undefined) return;
+  findings.push({ kind: wrong.kind, key: `${key}.${wrong.at}`, message: `${what}: ${told}`, hint: wrong.hint });
+}
+
+export function tellUnchecked({ heeds }: TableProbe, what: string, why: string): void {
+  heeds.push({ what, result: "not checked", told: why });
+}
+
+/** Does one part of a check; what a request fails with becomes its result. */
+export async function heed(
+  probe: TableProbe,
+  what: string,
+  at: string,
+  part: () => Promise<void>,
+): Promise<void> {
+  try {
+    await part();
+  } catch (thrown) {
+    if (thrown instanceof NoMoreRequests) return tellUnchecked(probe, what, "its twelve requests are used up");
+    if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
+    tellHeed(probe, what, thrown.message, {
+      kind: "no_answer",
+      at,
+      hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
+    });
+  }
+}
