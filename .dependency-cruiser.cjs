@@ -235,7 +235,7 @@ const folders = {
       "request-scope",
     ],
   },
-  "gateway/adapter": { doors: ["check-source", "open-adapter"], within: [] },
+  "gateway/adapter": { doors: ["check-source", "guarded-source", "open-adapter"], within: [] },
   "gateway/profile": {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile"],
