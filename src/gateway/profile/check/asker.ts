@@ -102,7 +102,9 @@ export class Asker {
           { method, path: target, headers, withKeys: true, ...(body === undefined ? {} : { body }) },
           context,
         );
-        const to = redirects.has(answer.status) ? this.#redirectOf(target, answer.headers.location) : undefined;
+        const to = redirects.has(answer.status)
+          ? this.#redirectOf(target, answer.headers.location)
+          : undefined;
         if (to !== undefined && hops < mostRedirects) {
           answer.body.close();
           target = to;

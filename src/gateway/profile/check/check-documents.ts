@@ -1,7 +1,7 @@
 import { RunvaultError } from "../../../model/error.ts";
 import type { TableName } from "../../../model/profile/table.ts";
-import { countText } from "../../../model/text/plural.ts";
 import type { RunRef } from "../../../model/source.ts";
+import { countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
 import type { FactFields, RestDocuments, RestRequest, RunFields } from "../profile.ts";
 import { type AskedFor, type Asker, jsonOf, type Told } from "./asker.ts";
@@ -51,7 +51,12 @@ export class DocumentChecks {
     const ordered = wanted === undefined ? [...instances] : [wanted.instanceId, ...instances];
     for (const instanceId of [...new Set(ordered)].slice(0, mostInstances)) {
       await this.#runsOf(instanceId);
-      if (wanted === undefined && this.runs.some(({ status }) => status === "FINISHED") && this.runs.length > 1) break;
+      if (
+        wanted === undefined &&
+        this.runs.some(({ status }) => status === "FINISHED") &&
+        this.runs.length > 1
+      )
+        break;
     }
   }
 
@@ -66,7 +71,12 @@ export class DocumentChecks {
     return [
       {
         kind: "missing_field",
-        key: runs !== undefined ? "documents.runs" : instances?.runs !== undefined ? "documents.instances" : "documents.given",
+        key:
+          runs !== undefined
+            ? "documents.runs"
+            : instances?.runs !== undefined
+              ? "documents.instances"
+              : "documents.given",
         message: `no list names the run ${wanted.instanceId}/${wanted.runId}`,
         hint: `The lists name ${this.runs.length === 0 ? "no run" : shortText(this.runs.map(({ instanceId, runId }) => `${instanceId}/${runId}`).join(", "), 200)}.`,
       },
@@ -95,7 +105,7 @@ export class DocumentChecks {
     if (lacking >= 0) {
       findings.push(missingIn(entries[lacking]!, document.id, `${key}.id`, "an entry"));
     }
-    const found = ids.filter((id) => id !== undefined && id !== "");
+    const found = ids.flatMap((id) => (id === undefined || id === "" ? [] : [id]));
     const twice = found.find((id, at) => found.indexOf(id) !== at);
     if (twice !== undefined) {
       findings.push({
@@ -115,11 +125,18 @@ export class DocumentChecks {
         }
         for (const item of list.items) {
           const runId = scalarText(item);
-          if (runId !== undefined && ids[at] !== undefined) this.#addRun({ instanceId: ids[at], runId, status: undefined });
+          if (runId !== undefined && ids[at] !== undefined)
+            this.#addRun({ instanceId: ids[at], runId, status: undefined });
         }
       }
     }
-    this.#tell("instances", answer, `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`, [["ids", shortText(found.join(", "), 80)]], findings);
+    this.#tell(
+      "instances",
+      answer,
+      `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`,
+      [["ids", shortText(found.join(", "), 80)]],
+      findings,
+    );
     return found;
   }
 
@@ -143,19 +160,35 @@ export class DocumentChecks {
         ["started", document.started],
         ["ended", document.ended],
       ] as const) {
-        if (path !== undefined) tellTime(entry, path, document.unit, `${key}.${name}`, name === "ended", findings);
+        if (path !== undefined)
+          tellTime(entry, path, document.unit, `${key}.${name}`, name === "ended", findings);
       }
       if (document.final !== undefined) {
         const final = nodeAt(entry, document.final);
-        if (final?.kind !== "boolean") once(findings, missingIn(entry, document.final, `${key}.final`, "an entry", "true or false"));
+        if (final?.kind !== "boolean")
+          once(findings, missingIn(entry, document.final, `${key}.final`, "an entry", "true or false"));
       }
-      if (document.storageVersion !== undefined && scalarText(nodeAt(entry, document.storageVersion)) === undefined) {
+      if (
+        document.storageVersion !== undefined &&
+        scalarText(nodeAt(entry, document.storageVersion)) === undefined
+      ) {
         once(findings, missingIn(entry, document.storageVersion, `${key}.storage_version`, "an entry"));
       }
     }
-    const read: (readonly [string, string])[] = [["ids", shortText(entries.map((entry) => scalarText(nodeAt(entry, document.id)) ?? "?").join(", "), 80)]];
+    const read: (readonly [string, string])[] = [
+      [
+        "ids",
+        shortText(entries.map((entry) => scalarText(nodeAt(entry, document.id)) ?? "?").join(", "), 80),
+      ],
+    ];
     if (words.size > 0) read.push(["status", [...words].join(", ")]);
-    this.#tell(`runs of ${instanceId}`, answer, `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`, read, findings);
+    this.#tell(
+      `runs of ${instanceId}`,
+      answer,
+      `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`,
+      read,
+      findings,
+    );
   }
 
   /** Summary, resources and instance: kept as they come, so that there is nothing to read in them. */
@@ -210,12 +243,23 @@ export class DocumentChecks {
         read.push([wanted, countText(rows, "row")]);
         await this.#heedsBounds(document, asked, entry, wanted, rows, key, findings);
       }
-      this.#tell(document.list === undefined ? `storage of ${table}` : "storage", answer, `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`, read, findings.splice(0));
+      this.#tell(
+        document.list === undefined ? `storage of ${table}` : "storage",
+        answer,
+        `${entries.length} ${entries.length === 1 ? "entry" : "entries"}`,
+        read,
+        findings.splice(0),
+      );
     }
     return counts;
   }
 
-  #factsIn(answer: Answer, document: FactFields, table: TableName, key: string): readonly JsonNode[] | undefined {
+  #factsIn(
+    answer: Answer,
+    document: FactFields,
+    table: TableName,
+    key: string,
+  ): readonly JsonNode[] | undefined {
     if (document.list === undefined) return [answer.node];
     return this.#listIn(answer, document.list, key, table);
   }
@@ -232,7 +276,13 @@ export class DocumentChecks {
   ): Promise<void> {
     const first = document.first === undefined ? undefined : timeIn(entry, document.first, document.unit);
     const last = document.last === undefined ? undefined : timeIn(entry, document.last, document.unit);
-    if (!document.heedBounds || document.parameters.to === undefined || first === undefined || last === undefined) return;
+    if (
+      !document.heedBounds ||
+      document.parameters.to === undefined ||
+      first === undefined ||
+      last === undefined
+    )
+      return;
     // a unit behind the first row, whatever side of the bound it lies on
     const to = first + 2n * unitNs(document.times.unit);
     if (rows < 2n || to >= last) return;
@@ -259,18 +309,25 @@ export class DocumentChecks {
     try {
       return await this.#asker.ask(request, asked, json, {});
     } catch (thrown) {
-      if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
+      if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code))
+        throw thrown;
       return undefined;
     }
   }
 
-  async #ask(document: string, request: RestRequest, asked: AskedFor, key: string): Promise<Answer | undefined> {
+  async #ask(
+    document: string,
+    request: RestRequest,
+    asked: AskedFor,
+    key: string,
+  ): Promise<Answer | undefined> {
     const place = { ...(asked.instance === undefined ? {} : { instance: asked.instance }) };
     let told: Told;
     try {
       told = await this.#asker.ask(request, asked, json, place);
     } catch (thrown) {
-      if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
+      if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code))
+        throw thrown;
       this.listed = false;
       this.checks.push({
         document,
@@ -299,33 +356,53 @@ export class DocumentChecks {
         : told.mediaType !== json
           ? `the answer is ${told.mediaType ?? "of no media type"}, not ${json}`
           : "the answer is no JSON document";
-    this.#tell(document, { told, node: undefined }, "", [], [
-      {
-        kind: told.status === 200 ? "media_type" : "no_answer",
-        key: `${key}.path`,
-        message: `${document}: ${what}`,
-        hint: `Look up the path and its parameters. A gateway that has no such document is \`${key.split(".")[1]}: none\`.`,
-      },
-    ]);
+    this.#tell(
+      document,
+      { told, node: undefined },
+      "",
+      [],
+      [
+        {
+          kind: told.status === 200 ? "media_type" : "no_answer",
+          key: `${key}.path`,
+          message: `${document}: ${what}`,
+          hint: `Look up the path and its parameters. A gateway that has no such document is \`${key.split(".")[1]}: none\`.`,
+        },
+      ],
+    );
     return undefined;
   }
 
-  #listIn(answer: Answer, path: readonly string[], key: string, table?: TableName): readonly JsonNode[] | undefined {
+  #listIn(
+    answer: Answer,
+    path: readonly string[],
+    key: string,
+    table?: TableName,
+  ): readonly JsonNode[] | undefined {
     const list = nodeAt(answer.node, path);
     if (list?.kind === "array") return list.items;
     this.listed = false;
-    const arrays = [...arraysIn(answer.node)].map(([found, items]) => `${pathText(found)} (${countText(items.length, "entry").replace("entrys", "entries")})`);
-    this.#tell(key.split(".")[1]!, answer, "", [], [
-      {
-        kind: table === undefined ? "list_path" : "facts",
-        key: `${key}.list`,
-        message: `there is no list at ${pathText(path)} of the answer`,
-        hint:
-          arrays.length === 0
-            ? `The answer has no list at all: it begins ${shortText(answer.told.text.trim(), 80)}.`
-            : `There is one at ${arrays.join(", ")}.`,
-      },
-    ]);
+    const arrays = [...arraysIn(answer.node)].map(
+      ([found, items]) =>
+        `${pathText(found)} (${countText(items.length, "entry").replace("entrys", "entries")})`,
+    );
+    this.#tell(
+      key.split(".")[1]!,
+      answer,
+      "",
+      [],
+      [
+        {
+          kind: table === undefined ? "list_path" : "facts",
+          key: `${key}.list`,
+          message: `there is no list at ${pathText(path)} of the answer`,
+          hint:
+            arrays.length === 0
+              ? `The answer has no list at all: it begins ${shortText(answer.told.text.trim(), 80)}.`
+              : `There is one at ${arrays.join(", ")}.`,
+        },
+      ],
+    );
     return undefined;
   }
 
@@ -371,7 +448,10 @@ function missingIn(
     kind: key.includes(".storage") ? "facts" : "missing_field",
     key,
     message: `${where} has no ${what} at ${pathText(path)}`,
-    hint: near === undefined ? `It is ${shortText(node.text, 200)}.` : `Did you mean ${near}? It is ${shortText(node.text, 200)}.`,
+    hint:
+      near === undefined
+        ? `It is ${shortText(node.text, 200)}.`
+        : `Did you mean ${near}? It is ${shortText(node.text, 200)}.`,
   };
 }
 
@@ -390,7 +470,10 @@ function statusOf(
   }
   const meant = Object.hasOwn(words, word) ? words[word] : undefined;
   seen.add(`${word} (${meant ?? "?"})`);
-  if (meant === undefined && !findings.some(({ message }) => message.includes(`value ${JSON.stringify(word)},`))) {
+  if (
+    meant === undefined &&
+    !findings.some(({ message }) => message.includes(`value ${JSON.stringify(word)},`))
+  ) {
     findings.push({
       kind: "run_words",
       key: `${key}.words`,

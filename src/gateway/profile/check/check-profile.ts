@@ -1,13 +1,13 @@
-import { type RowMap, type ColumnSource } from "../../../model/profile/row-map.ts";
-import { type Table, tableNamed, tableNames } from "../../../model/profile/table.ts";
 import { RunvaultError } from "../../../model/error.ts";
+import type { ColumnSource, RowMap } from "../../../model/profile/row-map.ts";
+import { type Table, tableNamed, tableNames } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { HttpSession } from "../../http/http-session.ts";
 import type { GatewayOptions } from "../../options.ts";
 import type { Profile } from "../profile.ts";
 import { Asker } from "./asker.ts";
-import { type Canonical, checkTable, requestsOfTable } from "./check-table.ts";
 import { DocumentChecks } from "./check-documents.ts";
+import { checkTable, requestsOfTable } from "./check-table.ts";
 import type { Finding, ProfileCheck, TableCheck } from "./profile-check.ts";
 
 /** What a check is about, and what it is told. */
@@ -27,7 +27,13 @@ export interface CheckRequest {
  * whether the gateway heeds what it is asked, and which proof each table can reach. Throws `invalid_argument` where the
  * profile has no REST; everything that the gateway does is a finding.
  */
-export async function checkProfile({ gateway, profile, run: wanted, signal, onPart }: CheckRequest): Promise<ProfileCheck> {
+export async function checkProfile({
+  gateway,
+  profile,
+  run: wanted,
+  signal,
+  onPart,
+}: CheckRequest): Promise<ProfileCheck> {
   const { rest } = profile;
   if (rest === undefined) {
     throw new RunvaultError("invalid_argument", `the profile ${profile.name} has no paths to check`, {
@@ -68,7 +74,6 @@ export async function checkProfile({ gateway, profile, run: wanted, signal, onPa
           others: documents.runs,
           facts: rest.documents.facts,
           counted: counts.get(name),
-          canonical: canonicalRows(table, map),
         }),
       );
     }
@@ -81,7 +86,9 @@ export async function checkProfile({ gateway, profile, run: wanted, signal, onPa
     documents: documents.checks,
     tables,
     none: profile.none,
-    notDescribed: tableNames.filter((name) => !profile.described.includes(name) && !profile.none.includes(name)),
+    notDescribed: tableNames.filter(
+      (name) => !profile.described.includes(name) && !profile.none.includes(name),
+    ),
     findings,
     requests: asker.requests + tables.reduce((sum, { requests }) => sum + requests, 0),
   };

@@ -1,23 +1,32 @@
 import { RunvaultError } from "../../../model/error.ts";
-import { countText } from "../../../model/text/plural.ts";
 import type { RunRef } from "../../../model/source.ts";
+import { countText } from "../../../model/text/plural.ts";
 import type { FactFields } from "../profile.ts";
-import { readJsonText, nodeAt } from "./json-node.ts";
+import { planRows, type RowPlan } from "../rows/row-plan.ts";
+import { badReasons } from "./canonical-rows.ts";
 import { lookAtRows } from "./column-look.ts";
 import { checkBounds } from "./heed-bounds.ts";
 import { checkFilters, checkIds } from "./heed-ids.ts";
 import { checkPages } from "./heed-pages.ts";
-import type { ColumnCheck, Finding, TableCheck } from "./profile-check.ts";
+import { type JsonNode, nodeAt } from "./json-node.ts";
+import type { ColumnCheck, TableCheck } from "./profile-check.ts";
 import { reachableProof } from "./reachable-proof.ts";
-import { missingFrom, orderOf, type SampleRow, scalarText } from "./sample.ts";
 import { shortText } from "./row-page.ts";
-import { askRows, heed, isGiven, limitName, type Page, sampleLimit, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
+import { missingFrom, orderOf, type SampleRow, scalarText } from "./sample.ts";
+import {
+  askRows,
+  heed,
+  isGiven,
+  limitName,
+  type Page,
+  sampleLimit,
+  type TableProbe,
+  tellHeed,
+  tellUnchecked,
+} from "./table-rows.ts";
 
 /** At most so many requests are sent for one table. */
 export const requestsOfTable = 12;
-
-/** Makes rows canonical, as the archive would have them: the line of each, or why it has none. */
-export type Canonical = (rows: readonly string[]) => readonly ({ readonly line: string } | { readonly reason: string })[];
 
 export interface TableGround {
   readonly probe: TableProbe;
@@ -26,7 +35,6 @@ export interface TableGround {
   readonly facts: FactFields | undefined;
   /** Rows that the gateway counts of this table of the run; undefined where it does not. */
   readonly counted: bigint | undefined;
-  readonly canonical: Canonical;
 }
 
 /** Holds one table of a profile against the gateway. */
@@ -49,6 +57,14 @@ export async function checkTable(ground: TableGround): Promise<TableCheck> {
 async function looked(ground: TableGround): Promise<TableCheck> {
   let { probe } = ground;
   let sample = await askRows(probe, {});
+  if (limitName(probe.route) !== undefined && [400, 413, 422].includes(sample.told.status)) {
+    const smaller = await askRows(probe, { limit: fewRows });
+    if (isGiven(smaller)) {
+      tellTooMany(probe, sample);
+      probe = { ...probe, route: { ...probe.route, largestLimit: fewRows } };
+      sample = smaller;
+    }
+  }
   if (!isGiven(sample)) {
     tellNoRows(probe, sample);
     return told({ ...ground, probe }, sample, [], []);
@@ -70,14 +86,12 @@ async function looked(ground: TableGround): Promise<TableCheck> {
     if (ground.counted !== 0n) tellNothing(probe, ground.counted);
     return told({ ...ground, probe }, sample, [], []);
   }
-  const { columns, unused, findings } = lookAtRows(
-    probe.table.columns,
-    probe.map,
-    sample.rows.map(({ node }) => node),
-    probe.key,
-  );
+  const plan = planRows(probe.table, probe.map, probe.run);
+  const nodes = sample.rows.map(({ node }) => node);
+  const { columns, unused, findings } = lookAtRows(plan, probe.map, nodes, probe.key);
   probe.findings.push(...findings);
-  const canonical = madeCanonical(ground.canonical, probe, sample.rows, findings);
+  // what a column's own value explains is told already
+  if (findings.every(({ kind }) => kind === "unused_field")) tellBadRows(probe, plan, nodes);
   checkIdentity(probe, sample.rows);
   checkOrder(probe, sample.rows);
   const rows = sample.rows;
@@ -88,12 +102,19 @@ async function looked(ground: TableGround): Promise<TableCheck> {
   await heed(probe, "from and to", "parameters", () => checkBounds(probe, rows, isWhole));
   await checkIds(probe, rows, nearest(others, probe.run));
   await checkFilters(probe);
-  return told(
-    { ...ground, probe },
-    sample,
-    columns.map((column) => ({ ...column, canonical: canonical?.[column.column] ?? null })),
-    unused,
-  );
+  return told({ ...ground, probe }, sample, columns, unused);
+}
+
+/** A limit that any gateway takes. */
+const fewRows = 6;
+
+function tellTooMany({ findings, key, route }: TableProbe, { told }: Page): void {
+  findings.push({
+    kind: "not_heeded",
+    key: `${key}.largest_limit`,
+    message: `${limitName(route)}=${sampleLimit(route)} is answered with status ${told.status}, and ${limitName(route)}=${fewRows} with rows`,
+    hint: "Look up the largest limit that the gateway takes, and write it as `largest_limit`.",
+  });
 }
 
 /** The run that is hardest to tell from this one: the same id in another instance, or the same instance. */
@@ -132,7 +153,8 @@ function told(
 
 function tellNoRows({ findings, key, route }: TableProbe, { told, fault }: Page): void {
   if (fault !== undefined) {
-    const at = fault.about === "media_type" ? "rows.media_types" : route.rows.form === "array" ? "rows.array" : "rows";
+    const at =
+      fault.about === "media_type" ? "rows.media_types" : route.rows.form === "array" ? "rows.array" : "rows";
     findings.push({ kind: fault.about, key: `${key}.${at}`, message: fault.message, hint: fault.hint });
     return;
   }
@@ -147,7 +169,8 @@ function tellNoRows({ findings, key, route }: TableProbe, { told, fault }: Page)
 
 function statusHint(status: number): string {
   if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
-  if (status === 404 || status === 405) return "The gateway has no such path, or no such run: look up the path.";
+  if (status === 404 || status === 405)
+    return "The gateway has no such path, or no such run: look up the path.";
   if (status >= 500) return "The gateway failed: its log may say why.";
   return "The gateway does not like a parameter: look up their names and forms.";
 }
@@ -171,37 +194,19 @@ function tellNothing({ findings, key, table, heeds }: TableProbe, counted: bigin
   heeds.length = 0;
 }
 
-/** The first canonical value of each column that is not empty; bad rows that nothing else explains become findings. */
-function madeCanonical(
-  canonical: Canonical,
-  probe: TableProbe,
-  rows: readonly SampleRow[],
-  findings: readonly Finding[],
-): Record<string, string> | undefined {
-  const values: Record<string, string> = {};
-  const reasons = new Map<string, number>();
-  for (const made of canonical(rows.map(({ node }) => node.text))) {
-    if ("reason" in made) {
-      reasons.set(made.reason, (reasons.get(made.reason) ?? 0) + 1);
-      continue;
-    }
-    const line = readJsonText(made.line);
-    if (line?.kind !== "object") continue;
-    for (const { name } of probe.table.columns) {
-      const text = scalarText(nodeAt(line, [name]));
-      if (text !== undefined && text !== "" && (values[name] ?? "0") === "0") values[name] = text;
-    }
-  }
-  const isExplained = findings.some(({ kind }) => kind !== "unused_field");
-  for (const [reason, count] of [...reasons].slice(0, isExplained ? 0 : 3)) {
+function tellBadRows(probe: TableProbe, plan: RowPlan, rows: readonly JsonNode[]): void {
+  const reasons = badReasons(
+    plan,
+    rows.map(({ text }) => text),
+  );
+  for (const [reason, count] of [...reasons].slice(0, 3)) {
     probe.findings.push({
       kind: "bad_row",
       key: `${probe.key}.columns`,
-      message: `${countText(count, "row")} of ${rows.length} cannot be made a row of ${probe.table.name}: ${reason}`,
-      hint: "Correct the column that it names.",
+      message: `${count} of ${countText(rows.length, "row")} cannot be made a row of ${probe.table.name}: ${reason}`,
+      hint: "Correct what the profile says of the column, or of its fields.",
     });
   }
-  return values;
 }
 
 /** Whether rows are of the run and the instance that were asked for. */
@@ -212,10 +217,12 @@ function checkIdentity({ findings, key, map, run }: TableProbe, rows: readonly S
   ] as const) {
     const source = map.columns[column];
     if (source?.kind !== "field") continue;
-    const other = rows.map(({ node }) => {
-      const text = scalarText(nodeAt(node, source.path));
-      return source.words?.find(({ wire }) => String(wire) === text)?.column ?? text;
-    }).find((text) => text !== undefined && text !== id);
+    const other = rows
+      .map(({ node }) => {
+        const text = scalarText(nodeAt(node, source.path));
+        return source.words?.find(({ wire }) => String(wire) === text)?.column ?? text;
+      })
+      .find((text) => text !== undefined && text !== id);
     if (other === undefined) continue;
     findings.push({
       kind: "other_run",
@@ -231,7 +238,8 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
   const { route, map, findings, key } = probe;
   const seen = orderOf(rows);
   if (seen === undefined) tellUnchecked(probe, "order", "all rows seen have the same time, or none");
-  else if (seen === route.order || route.order === "none") tellHeed(probe, "order", `rows come ${orderText(seen)}`);
+  else if (seen === route.order || route.order === "none")
+    tellHeed(probe, "order", `rows come ${orderText(seen)}`);
   else {
     tellHeed(probe, "order", `rows come ${orderText(seen)}, and the profile says ${route.order}`, {
       kind: "order",
@@ -264,18 +272,25 @@ async function checkAgain(probe: TableProbe, sample: Page): Promise<void> {
   const what = "the same again";
   const again = await askRows(probe, {});
   const { rows } = sample;
-  const isSame = rows.length === again.rows.length && rows.every(({ node }, at) => node.text === again.rows[at]!.node.text);
+  const isSame =
+    rows.length === again.rows.length &&
+    rows.every(({ node }, at) => node.text === again.rows[at]!.node.text);
   if (isSame) return tellHeed(probe, what, "the same rows in the same order");
   const gone = missingFrom(rows, again.rows).length;
   if (gone === 0) {
     const isOrdered = probe.map.ties === "arrival" && probe.map.columns.seq?.kind === "derived";
-    return tellHeed(probe, what, "the same rows, those of one time in another order", isOrdered
-      ? {
-          kind: "unsteady",
-          at: "ties",
-          hint: "With `ties: arrival` the second pass has to bring the same order: write `ties: bytes`.",
-        }
-      : undefined);
+    return tellHeed(
+      probe,
+      what,
+      "the same rows, those of one time in another order",
+      isOrdered
+        ? {
+            kind: "unsteady",
+            at: "ties",
+            hint: "With `ties: arrival` the second pass has to bring the same order: write `ties: bytes`.",
+          }
+        : undefined,
+    );
   }
   tellHeed(probe, what, `${countText(gone, "row")} of ${rows.length} did not come again`, {
     kind: "unsteady",

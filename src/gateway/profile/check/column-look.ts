@@ -3,6 +3,9 @@ import type { Column } from "../../../model/profile/table.ts";
 import { nearestName } from "../../../model/text/nearest-name.ts";
 import { countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
+import { fieldText } from "../rows/careful-row.ts";
+import { type ForeignValue, NotARow } from "../rows/foreign-json.ts";
+import type { FieldColumn, RowPlan } from "../rows/row-plan.ts";
 import { type JsonNode, type JsonObject, leavesOf, nodeAt } from "./json-node.ts";
 import type { ColumnCheck, Finding, UnusedField } from "./profile-check.ts";
 import { pathText, shortText } from "./row-page.ts";
@@ -12,44 +15,86 @@ type FieldSource = Extract<ColumnSource, { readonly kind: "field" }>;
 
 /** What the rows of a sample say of a table's map. */
 export interface MapLook {
-  readonly columns: readonly Omit<ColumnCheck, "canonical">[];
+  readonly columns: readonly ColumnCheck[];
   readonly unused: readonly UnusedField[];
   readonly findings: readonly Finding[];
 }
 
 /** Holds the columns of a table against rows as the gateway sent them. */
-export function lookAtRows(
-  columns: readonly Column[],
-  map: RowMap,
-  rows: readonly JsonObject[],
-  key: string,
-): MapLook {
+export function lookAtRows(plan: RowPlan, map: RowMap, rows: readonly JsonObject[], key: string): MapLook {
+  const columns = plan.table.columns;
   const leaves = leafValues(rows);
   const unused = unusedFields(map, leaves, columns);
   const findings: Finding[] = [];
-  const looks = columns.map((column) => {
-    const source = map.columns[column.name]!;
+  const looks = plan.columns.map((planned): ColumnCheck => {
+    const { column } = planned;
+    const source = map.columns[column.name] ?? { kind: "field", path: [column.name] };
     const at = `${key}.columns.${column.name}`;
-    if (source.kind !== "field") {
-      if (source.kind === "absent") findings.push(...unusedFor(column.name, unused, at));
+    if (planned.kind === "fixed" || source.kind !== "field") {
+      if (source.kind === "absent" || source.kind === "constant") {
+        findings.push(...unusedFor(column.name, source, unused, at));
+      }
       return {
         column: column.name,
         from: sourceText(source),
         raw: null,
+        canonical: planned.kind === "fixed" && source.kind !== "derived" ? plainText(planned.text) : null,
         empty: source.kind === "absent",
       };
     }
     const nodes = rows.map((row) => nodeAt(row, source.path));
-    findings.push(...faultsOf(column, source, map, nodes, leaves, unused, at));
+    findings.push(...faultsOf(planned, source, map, nodes, leaves, unused, at));
     const filled = nodes.find((node) => node !== undefined && !isEmpty(node, column));
     return {
       column: column.name,
       from: sourceText(source),
       raw: filled === undefined ? null : shortText(filled.text),
+      canonical: filled === undefined ? null : (canonicalText(planned, filled) ?? null),
       empty: filled === undefined,
     };
   });
   return { columns: looks, unused, findings };
+}
+
+/** A value as it goes into the archive; undefined where it cannot. */
+function canonicalText(planned: FieldColumn, node: JsonNode): string | undefined {
+  try {
+    return plainText(fieldText(planned, foreignOf(node)));
+  } catch (thrown) {
+    if (thrown instanceof NotARow) return undefined;
+    throw thrown;
+  }
+}
+
+/** Why a value cannot go into the archive; undefined where it can. */
+function refusal(planned: FieldColumn, node: JsonNode): string | undefined {
+  try {
+    fieldText(planned, foreignOf(node));
+    return undefined;
+  } catch (thrown) {
+    if (thrown instanceof NotARow) return thrown.message;
+    throw thrown;
+  }
+}
+
+function foreignOf(node: JsonNode): ForeignValue {
+  switch (node.kind) {
+    case "string":
+      return { kind: "string", text: node.value };
+    case "number":
+      return { kind: /\d/.test(node.text) ? "number" : "word", text: node.text };
+    case "boolean":
+    case "null":
+      return { kind: "word", text: node.text };
+    case "array":
+      return { kind: "array", items: [] };
+    case "object":
+      return { kind: "object", members: [] };
+  }
+}
+
+function plainText(json: string): string {
+  return json.startsWith('"') ? (JSON.parse(json) as string) : json;
 }
 
 /** Where a column comes from, for people. */
@@ -93,7 +138,9 @@ function leafValues(rows: readonly JsonObject[]): Leaves {
 }
 
 function unusedFields(map: RowMap, leaves: Leaves, columns: readonly Column[]): UnusedField[] {
-  const taken = Object.values(map.columns).flatMap((source) => (source.kind === "field" ? [source.path] : []));
+  const taken = Object.values(map.columns).flatMap((source) =>
+    source.kind === "field" ? [source.path] : [],
+  );
   const known = [...taken, ...map.dropped];
   const free = columns
     .filter(({ name }) => {
@@ -133,22 +180,27 @@ function wordsIn(name: string): string[] {
     .split(/[^a-z0-9]+/);
 }
 
-/** A column that the profile leaves empty although a field of that name is there. */
-function unusedFor(column: string, unused: readonly UnusedField[], key: string): Finding[] {
+/** A column that the profile leaves empty, or fills itself, although a field of that name is there. */
+function unusedFor(
+  column: string,
+  source: ColumnSource,
+  unused: readonly UnusedField[],
+  key: string,
+): Finding[] {
   const field = unused.find((one) => plainName(one.field.split(".").at(-1)!) === plainName(column));
   if (field === undefined) return [];
   return [
     {
       kind: "unused_field",
       key,
-      message: `the column is absent in the profile, and rows have a field ${field.field} (${field.raw})`,
+      message: `the column is ${sourceText(source)} in the profile, and rows have a field ${field.field} (${field.raw})`,
       hint: `Take it: \`${column}: ${field.field}\`. If it means something else, drop it: \`dropped: [{ from: ${field.field}, lossy: true }]\`.`,
     },
   ];
 }
 
 function faultsOf(
-  column: Column,
+  planned: FieldColumn,
   source: FieldSource,
   map: RowMap,
   nodes: readonly (JsonNode | undefined)[],
@@ -156,10 +208,12 @@ function faultsOf(
   unused: readonly UnusedField[],
   key: string,
 ): Finding[] {
+  const { column } = planned;
   const missing = nodes.filter((node) => node === undefined).length;
   const findings: Finding[] = [];
   const free = unused.map(({ field }) => field);
-  const meant = likeliest(source.path.at(-1)!, free) ?? free.find((field) => plainName(field) === plainName(column.name));
+  const meant =
+    likeliest(source.path.at(-1)!, free) ?? free.find((field) => plainName(field) === plainName(column.name));
   if (missing > 0 && source.optional !== true) {
     const group = leaves.size > 0 && missing === nodes.length ? meant : undefined;
     findings.push({
@@ -184,7 +238,7 @@ function faultsOf(
   const present = nodes.filter((node) => node !== undefined);
   const said = new Set<string>();
   for (const node of present) {
-    const fault = faultOf(column, source, map, node);
+    const fault = faultOf(planned, source, map, node);
     if (fault === undefined || said.has(`${fault.kind} ${fault.about}`)) continue;
     said.add(`${fault.kind} ${fault.about}`);
     // a column of many odd values says no more by all of them
@@ -201,11 +255,27 @@ interface ValueFault extends Pick<Finding, "kind" | "message" | "hint"> {
 
 /** Why a value does not fit its column; undefined where it does. */
 function faultOf(
-  column: Column,
+  planned: FieldColumn,
   source: FieldSource,
   map: RowMap,
   node: JsonNode,
 ): ValueFault | undefined {
+  const { column } = planned;
+  const refused = refusal(planned, node);
+  // a time that can be read may still be one of no run
+  if (refused === undefined && column.kind !== "timestamp") return undefined;
+  const fault = explained(column, source, map, node);
+  if (fault !== undefined || refused === undefined) return fault;
+  return {
+    kind: "wrong_value",
+    message: refused,
+    hint: "Correct what the profile says of the column.",
+    about: "",
+  };
+}
+
+/** The same in the words of somebody who mends a profile; undefined where nothing more is known. */
+function explained(column: Column, source: FieldSource, map: RowMap, node: JsonNode): ValueFault | undefined {
   const field = pathText(source.path);
   const shown = shortText(node.text);
   const wrong = (kind: Finding["kind"], message: string, hint: string, about = ""): ValueFault => ({
@@ -239,7 +309,8 @@ function faultOf(
     const isKnown = source.words.some(({ wire }) =>
       node.kind === "string" ? wire === node.value : String(wire) === node.text && typeof wire !== "string",
     );
-    if (isKnown || (node.kind === "string" && node.value === "" && source.optional === true)) return undefined;
+    if (isKnown || (node.kind === "string" && node.value === "" && source.optional === true))
+      return undefined;
     const known = source.words.map(({ wire }) => String(wire));
     const near = likeliest(node.kind === "string" ? node.value : node.text, known);
     return wrong(
@@ -277,7 +348,13 @@ type Wrong = (kind: Finding["kind"], message: string, hint: string, about?: stri
 
 const decimal = /^-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
 
-function exactFault(field: string, map: RowMap, node: JsonNode, shown: string, wrong: Wrong): ValueFault | undefined {
+function exactFault(
+  field: string,
+  map: RowMap,
+  node: JsonNode,
+  shown: string,
+  wrong: Wrong,
+): ValueFault | undefined {
   if (node.kind === "string") {
     if (node.value === "" || decimal.test(node.value)) return undefined;
     return wrong("wrong_value", `${field} is no number: ${shown}`, "Take another field.");
@@ -307,7 +384,8 @@ function timeFault(
 ): ValueFault | undefined {
   const text = node.kind === "string" ? node.value : node.text;
   const ns = instantIn(text, unit);
-  if (text === "" || (ns === 0n && unit !== "rfc3339") || (ns !== undefined && isLikelyTime(ns))) return undefined;
+  if (text === "" || (ns === 0n && unit !== "rfc3339") || (ns !== undefined && isLikelyTime(ns)))
+    return undefined;
   const likely = likelyUnit(text);
   const inUnit = ns === undefined ? `no time in ${unitText(unit)}` : `${yearText(ns)} in ${unitText(unit)}`;
   return wrong(

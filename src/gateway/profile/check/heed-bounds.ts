@@ -16,10 +16,18 @@ interface Bound {
 type Outcome = "ok" | "leaks" | "nothing" | "edge" | "loses" | "refused";
 
 /** Asks for rows from a time on, to a time, and between two. */
-export async function checkBounds(probe: TableProbe, sample: readonly SampleRow[], isWhole: boolean): Promise<void> {
+export async function checkBounds(
+  probe: TableProbe,
+  sample: readonly SampleRow[],
+  isWhole: boolean,
+): Promise<void> {
   const { from, to } = probe.route.parameters;
   if (from === undefined && to === undefined) {
-    return tellUnchecked(probe, "from and to", "the profile names no bounds: the table comes whole each time");
+    return tellUnchecked(
+      probe,
+      "from and to",
+      "the profile names no bounds: the table comes whole each time",
+    );
   }
   const times = [...new Set(sample.flatMap(({ ts }) => (ts === undefined ? [] : [ts])))].sort((a, b) =>
     a < b ? -1 : 1,
@@ -88,7 +96,10 @@ function judge(
   const mayJudge = route.order !== "none" || isWhole;
   const within = sample.filter(isInside);
   if (page.rows.length === 0 && within.length > 0) {
-    return { outcome: "nothing", told: `${asked} brought no row, and ${within.length} seen before lie there` };
+    return {
+      outcome: "nothing",
+      told: `${asked} brought no row, and ${within.length} seen before lie there`,
+    };
   }
   const lost = mayJudge ? missingFrom(within, page.rows) : [];
   if (lost.length > 0) {
@@ -100,7 +111,10 @@ function judge(
   const edge = sample.filter(({ ts }) => ts === low);
   const isInclusive = route.times[side] === "inclusive";
   if (edge.length === 0 || !mayJudge) {
-    return { outcome: "ok", told: `${asked} brought ${countText(page.rows.length, "row")}, none from outside` };
+    return {
+      outcome: "ok",
+      told: `${asked} brought ${countText(page.rows.length, "row")}, none from outside`,
+    };
   }
   const absent = missingFrom(edge, page.rows).length;
   const isIn = absent === 0;
@@ -116,18 +130,27 @@ function statusOf({ told, fault }: Page): string {
   return fault === undefined ? `status ${told.status}` : fault.message;
 }
 
-function tellOutcomes(probe: TableProbe, bound: Bound, { from, to }: Partial<Record<"from" | "to", Told>>): void {
+function tellOutcomes(
+  probe: TableProbe,
+  bound: Bound,
+  { from, to }: Partial<Record<"from" | "to", Told>>,
+): void {
   const { route } = probe;
   const unit = unitText(route.times.unit);
   // what is too small a number lies before all rows, what is too large behind them
   const isSmall = from?.outcome === "leaks" && to?.outcome === "nothing";
   const isLarge = from?.outcome === "nothing" && to?.outcome === "leaks";
   if (isSmall || isLarge) {
-    tellHeed(probe, "from and to", `${from.told}; ${to.told}: the gateway takes ${bound.text} for another time`, {
-      kind: "bounds_unit",
-      at: "times.unit",
-      hint: `Bounds are sent in ${unit}, and the gateway reads a ${isSmall ? "finer" : "coarser"} unit: set \`times: { unit: … }\`.`,
-    });
+    tellHeed(
+      probe,
+      "from and to",
+      `${from.told}; ${to.told}: the gateway takes ${bound.text} for another time`,
+      {
+        kind: "bounds_unit",
+        at: "times.unit",
+        hint: `Bounds are sent in ${unit}, and the gateway reads a ${isSmall ? "finer" : "coarser"} unit: set \`times: { unit: … }\`.`,
+      },
+    );
     return;
   }
   for (const [side, one] of [
@@ -194,11 +217,16 @@ async function checkWindow(
   }
   const outside = page.rows.filter(({ ts }) => ts !== undefined && (ts < begin.low || ts > end.high));
   if (outside.length > 0) {
-    return tellHeed(probe, what, `from and to together brought ${countText(outside.length, "row")} from outside`, {
-      kind: "not_heeded",
-      at: "parameters",
-      hint: "The gateway heeds one of the bounds where both are given: look up how it takes both.",
-    });
+    return tellHeed(
+      probe,
+      what,
+      `from and to together brought ${countText(outside.length, "row")} from outside`,
+      {
+        kind: "not_heeded",
+        at: "parameters",
+        hint: "The gateway heeds one of the bounds where both are given: look up how it takes both.",
+      },
+    );
   }
   const inside = sample.filter(({ ts }) => ts !== undefined && ts > begin.high && ts < end.low);
   const lost = route.order !== "none" || isWhole ? missingFrom(inside, page.rows).length : 0;
@@ -209,5 +237,9 @@ async function checkWindow(
       hint: "The same rows should come by other bounds; if the run is still going on, check a finished one.",
     });
   }
-  tellHeed(probe, what, `from and to together${limit} brought ${countText(page.rows.length, "row")}, none from outside`);
+  tellHeed(
+    probe,
+    what,
+    `from and to together${limit} brought ${countText(page.rows.length, "row")}, none from outside`,
+  );
 }

@@ -1,6 +1,6 @@
 import { tables } from "../../../model/profile/table.ts";
-import { countText } from "../../../model/text/plural.ts";
 import type { RunRef } from "../../../model/source.ts";
+import { countText } from "../../../model/text/plural.ts";
 import type { SampleRow } from "./sample.ts";
 import { askRows, heed, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
 
@@ -54,9 +54,9 @@ function tellNobody(
 ): void {
   const { told, rows } = page;
   if (isGiven(page) && rows.length > 0) {
-    return tellHeed(probe, what, `brought ${countText(rows.length, "row")}`, { kind: "not_filtered", at, hint });
-  }
-  tellHeed(probe, what, isGiven(page) ? "brought no rows" : `is answered with status ${told.status}`);
+    tellHeed(probe, what, `brought ${countText(rows.length, "row")}`, { kind: "not_filtered", at, hint });
+  } else if (told.status >= 500) tellUnchecked(probe, what, `the gateway answers with status ${told.status}`);
+  else tellHeed(probe, what, isGiven(page) ? "brought no rows" : `is answered with status ${told.status}`);
 }
 
 async function checkOther(
@@ -69,16 +69,22 @@ async function checkOther(
   await heed(probe, what, "parameters.run", async () => {
     const page = await askRows(probe, { run: other.runId, instance: other.instanceId });
     const name = `${other.instanceId}/${other.runId}`;
-    if (!isGiven(page)) return tellUnchecked(probe, what, `${name} is answered with status ${page.told.status}`);
+    if (!isGiven(page))
+      return tellUnchecked(probe, what, `${name} is answered with status ${page.told.status}`);
     if (page.rows.length === 0) return tellUnchecked(probe, what, `${name} has no rows of this table`);
     const own = new Set(sample.map(({ node }) => node.text));
     const same = page.rows.filter(({ node }) => own.has(node.text)).length;
     if (same > 0) {
-      return tellHeed(probe, what, `${name} brought ${same === page.rows.length ? "the same rows" : `${same} of the same rows`}`, {
-        kind: "not_filtered",
-        at: "parameters.run",
-        hint: "The gateway does not tell the two runs apart by what the profile sends: look up the names of the parameters for run and instance.",
-      });
+      return tellHeed(
+        probe,
+        what,
+        `${name} brought ${same === page.rows.length ? "the same rows" : `${same} of the same rows`}`,
+        {
+          kind: "not_filtered",
+          at: "parameters.run",
+          hint: "The gateway does not tell the two runs apart by what the profile sends: look up the names of the parameters for run and instance.",
+        },
+      );
     }
     tellHeed(probe, what, `${name} brought ${countText(page.rows.length, "row")}, all of them its own`);
   });
@@ -110,4 +116,3 @@ export async function checkFilters(probe: TableProbe): Promise<void> {
 export function othersIn(rows: readonly (string | undefined)[], id: string): readonly string[] {
   return [...new Set(rows.filter((value) => value !== undefined && value !== id))] as string[];
 }
-

@@ -1,6 +1,5 @@
 import { countText } from "../../../model/text/plural.ts";
 import type { Pages } from "../profile.ts";
-import type { Finding } from "./profile-check.ts";
 import { fieldsAround, nextOf, placeText, shortText, signOfNext, valueAt } from "./row-page.ts";
 import { missingFrom, type SampleRow } from "./sample.ts";
 import {
@@ -32,7 +31,10 @@ export async function checkPages(probe: TableProbe, sample: Page): Promise<void>
 
 /** Whether the answer can be a first page. */
 function tellLimit(probe: TableProbe, name: string, few: number, page: Page): boolean {
-  const at = probe.route.pages.by === "none" || probe.route.parameters.limit === name ? "parameters.limit" : "pages.size";
+  const at =
+    probe.route.pages.by === "none" || probe.route.parameters.limit === name
+      ? "parameters.limit"
+      : "pages.size";
   if (!isGiven(page)) {
     tellHeed(probe, "limit", `${name}=${few} is answered with status ${page.told.status}`, {
       kind: "not_heeded",
@@ -64,11 +66,16 @@ function tellNoPages(probe: TableProbe, { told, around }: Page): void {
       : by === "address"
         ? `pages: { by: address, next: ${where} }`
         : `pages: { by: cursor, send: …, next: ${where} }`;
-  tellHeed(probe, "pages", `the profile has none, and the answer has a next page in ${where}: ${shortText(value)}`, {
-    kind: "page_kind",
-    at: "pages",
-    hint: `Write \`${so}\`.`,
-  });
+  tellHeed(
+    probe,
+    "pages",
+    `the profile has none, and the answer has a next page in ${where}: ${shortText(value)}`,
+    {
+      kind: "page_kind",
+      at: "pages",
+      hint: `Write \`${so}\`.`,
+    },
+  );
 }
 
 function tellTotal(probe: TableProbe, pages: Pages, sample: Page): void {
@@ -76,7 +83,8 @@ function tellTotal(probe: TableProbe, pages: Pages, sample: Page): void {
   const total = valueAt(pages.total, sample.told, sample.around);
   const what = "total";
   if (total !== undefined && /^\d+$/.test(total) && Number(total) >= sample.rows.length) {
-    return tellHeed(probe, what, `${placeText(pages.total)} says ${total}`);
+    tellHeed(probe, what, `${placeText(pages.total)} says ${total}`);
+    return;
   }
   tellHeed(
     probe,
@@ -121,11 +129,16 @@ async function checkJoin(
       return tellUnchecked(probe, what, "the answer names no next page, and may be all there is");
     }
     const place = pages.by === "link" ? 'a header Link with rel="next"' : placeText(pages.next);
-    return tellHeed(probe, what, `${countText(first.rows.length, "row")} came of more, and ${place} names no next page`, {
-      kind: "page_kind",
-      at: pages.by === "link" ? "pages" : "pages.next",
-      hint: aroundHint(probe, first),
-    });
+    return tellHeed(
+      probe,
+      what,
+      `${countText(first.rows.length, "row")} came of more, and ${place} names no next page`,
+      {
+        kind: "page_kind",
+        at: pages.by === "link" ? "pages" : "pages.next",
+        hint: aroundHint(probe, first),
+      },
+    );
   }
   const second =
     pages.by === "cursor"
@@ -140,8 +153,12 @@ async function checkJoin(
         );
   const again = nextOf(pages, second.told, second.around);
   const sent = pages.by === "cursor" ? `${pages.send}=${shortText(next, 24)}` : shortText(next);
-  tellJoin(probe, what, sent, sample.rows, first, second, {
-    at: pages.by === "cursor" ? "pages.send" : "pages",
+  tellJoin(probe, pages.by === "cursor" ? "pages.send" : "pages", {
+    what,
+    sent,
+    sample: sample.rows,
+    first,
+    second,
     same: again === next,
     hint:
       pages.by === "cursor"
@@ -160,8 +177,12 @@ async function checkCounted(
   const what = "the next page";
   const number = pages.by === "offset" ? few : pages.first + 1;
   const second = await askRows(probe, { limit: few, more: [[pages.send, `${number}`]] });
-  tellJoin(probe, what, `${pages.send}=${number}`, sample.rows, first, second, {
-    at: "pages.send",
+  tellJoin(probe, "pages.send", {
+    what,
+    sent: `${pages.send}=${number}`,
+    sample: sample.rows,
+    first,
+    second,
     same: false,
     hint:
       pages.by === "number" && pages.first === 0
@@ -172,34 +193,53 @@ async function checkCounted(
   const before = await askRows(probe, { limit: few, more: [[pages.send, "0"]] });
   const extra = missingFrom(before.rows, sample.rows).length;
   if (isGiven(before) && extra > 0) {
-    tellHeed(probe, "the first page", `${pages.send}=0 brought ${countText(extra, "row")} that page 1 lacks`, {
-      kind: "page_kind",
-      at: "pages.first",
-      hint: "The gateway counts pages from 0: write `first: 0`.",
-    });
+    tellHeed(
+      probe,
+      "the first page",
+      `${pages.send}=0 brought ${countText(extra, "row")} that page 1 lacks`,
+      {
+        kind: "page_kind",
+        at: "pages.first",
+        hint: "The gateway counts pages from 0: write `first: 0`.",
+      },
+    );
   }
 }
 
-/** Whether two pages are the beginning of the sample: no row twice, none left out. */
-function tellJoin(
-  probe: TableProbe,
-  what: string,
-  sent: string,
-  sample: readonly SampleRow[],
-  first: Page,
-  second: Page,
-  { at, same, hint }: { readonly at: string; readonly same: boolean; readonly hint: string },
-): void {
-  const wrong = (told: string, more: Pick<Finding, "kind" | "hint">) => tellHeed(probe, what, told, { ...more, at });
+interface Joined {
+  readonly what: string;
+  readonly sent: string;
+  readonly sample: readonly SampleRow[];
+  readonly first: Page;
+  readonly second: Page;
+  /** Whether the second page names itself as the next. */
+  readonly same: boolean;
+  /** What to do where the first page came again. */
+  readonly hint: string;
+}
+
+function tellJoin(probe: TableProbe, at: string, joined: Joined): void {
+  const { what, sent, second } = joined;
+  const fault = joinFault(probe, joined);
+  if (fault === undefined) {
+    const rows = countText(second.rows.length, "row");
+    tellHeed(probe, what, `${sent} goes on behind the first: ${rows}, none twice and none missing`);
+  } else tellHeed(probe, what, fault.told, { kind: "page_join", hint: fault.hint, at });
+}
+
+/** What is wrong where two pages are not the beginning of the sample; undefined where no row is twice or left out. */
+function joinFault(
+  { route }: TableProbe,
+  { sent, sample, first, second, same, hint }: Joined,
+): { readonly told: string; readonly hint: string } | undefined {
   if (!isGiven(second)) {
-    return wrong(`${sent} is answered with ${second.fault?.message ?? `status ${second.told.status}`}`, {
-      kind: "page_join",
-      hint: "Look up how the gateway pages.",
-    });
+    const status = second.fault?.message ?? `status ${second.told.status}`;
+    return { told: `${sent} is answered with ${status}`, hint: "Look up how the gateway pages." };
   }
   const firstTexts = first.rows.map(({ node }) => node.text);
-  const isFirstAgain = second.rows.length > 0 && second.rows.every(({ node }, index) => node.text === firstTexts[index]);
-  if (same || isFirstAgain) return wrong(`${sent} brought the first page again`, { kind: "page_join", hint });
+  const isFirstAgain =
+    second.rows.length > 0 && second.rows.every(({ node }, index) => node.text === firstTexts[index]);
+  if (same || isFirstAgain) return { told: `${sent} brought the first page again`, hint };
   const isPart = first.rows.length < sample.length;
   const all = [...first.rows, ...second.rows];
   // without a smaller page, the sample is the first page, and all that is known of the second is that it is another
@@ -208,21 +248,19 @@ function tellJoin(
   const isBefore = ({ ts }: SampleRow) =>
     ts !== undefined &&
     edge !== undefined &&
-    ((probe.route.order === "descending" && ts > edge) || (probe.route.order === "ascending" && ts < edge));
+    ((route.order === "descending" && ts > edge) || (route.order === "ascending" && ts < edge));
   const known = sample.filter(isBefore);
-  const twice = isPart ? missingFrom(all.filter(isBefore), known) : second.rows.filter(isBefore);
-  if (twice.length > 0) {
-    return wrong(`${sent} brought ${countText(twice.length, "row")} of the page before, or from before it`, {
-      kind: "page_join",
+  const twice = (isPart ? missingFrom(all.filter(isBefore), known) : second.rows.filter(isBefore)).length;
+  if (twice > 0) {
+    return {
+      told: `${sent} brought ${countText(twice, "row")} of the page before, or from before it`,
       hint: "Look up how the gateway pages: with pages that overlap, rows come twice.",
-    });
+    };
   }
   const missing = isPart ? missingFrom(known, all).length : 0;
-  if (missing > 0) {
-    return wrong(`${countText(missing, "row")} are missing between the first page and ${sent}`, {
-      kind: "page_join",
-      hint: "Look up how the gateway pages: rows lie between two pages that neither has.",
-    });
-  }
-  tellHeed(probe, what, `${sent} goes on behind the first: ${countText(second.rows.length, "row")}, none twice and none missing`);
+  if (missing === 0) return undefined;
+  return {
+    told: `${countText(missing, "row")} are missing between the first page and ${sent}`,
+    hint: "Look up how the gateway pages: rows lie between two pages that neither has.",
+  };
 }

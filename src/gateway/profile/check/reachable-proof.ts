@@ -11,17 +11,25 @@ export interface ProofGround {
   readonly findings: readonly Finding[];
 }
 
-const unfit: ReadonlySet<string> = new Set(["no_answer", "list_path", "media_type", "not_filtered", "page_join"]);
+const unfit: ReadonlySet<string> = new Set([
+  "no_answer",
+  "list_path",
+  "media_type",
+  "not_filtered",
+  "page_join",
+]);
 
 /** The strongest proof that a table can reach, were all else of the profile right; see docs/proof.md. */
 export function reachableProof({ route, facts, findings }: ProofGround): ReachableProof {
   const fault = findings.find(({ kind }) => unfit.has(kind));
   if (fault !== undefined) return { reach: "none", why: `not before this is mended: ${fault.message}` };
-  const { pages, parameters } = route;
+  const { parameters } = route;
   const isWhole = parameters.from === undefined || parameters.to === undefined;
   const by = pagesText(route);
   if (facts !== undefined) {
-    const whole = facts.heedBounds ? "" : ", of the whole run alone, so that a run still going on is not counted";
+    const whole = facts.heedBounds
+      ? ""
+      : ", of the whole run alone, so that a run still going on is not counted";
     return { reach: "counted", why: `the gateway counts its rows${whole}${by}` };
   }
   return {

@@ -136,7 +136,9 @@ export function placeText(place: NextPlace): string {
 
 /** The address of the next page by `Link: <…>; rel="next"`; undefined where there is none. */
 export function linkedNext(told: Told): string | undefined {
-  for (const [, address, parameters = ""] of (told.headers.link ?? "").matchAll(/<([^>]*)>((?:\s*;[^,<]*)*)/g)) {
+  for (const [, address, parameters = ""] of (told.headers.link ?? "").matchAll(
+    /<([^>]*)>((?:\s*;[^,<]*)*)/g,
+  )) {
     if (/;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(parameters)) return address;
   }
   return undefined;
@@ -160,14 +162,17 @@ export function fieldsAround(
     .map(([path, node]) => [pathText(path), node] as const);
 }
 
-const nextNames = /^(?:next|cursor|continuation|after|more)|next(?:page|cursor|token|link|url)?$|(?:page|cursor)_?token$/i;
+const nextNames =
+  /^(?:next|cursor|continuation|after|more)|next(?:page|cursor|token|link|url)?$|(?:page|cursor)_?token$/i;
 
 /** What of an answer looks like the way to a next page, as the profile would name it; undefined where nothing does. */
 export function signOfNext(
   told: Told,
   around: JsonNode | undefined,
   route: Pick<RestRoute, "rows">,
-): { readonly where: string; readonly value: string; readonly by: "link" | "cursor" | "address" } | undefined {
+):
+  | { readonly where: string; readonly value: string; readonly by: "link" | "cursor" | "address" }
+  | undefined {
   const link = linkedNext(told);
   if (link !== undefined) return { where: 'the header Link (rel="next")', value: link, by: "link" };
   for (const [where, node] of fieldsAround(around, route)) {

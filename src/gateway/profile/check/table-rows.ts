@@ -43,9 +43,15 @@ export async function askRows(probe: TableProbe, asked: AskedFor): Promise<Page>
   const limit = asked.limit ?? sampleLimit(route);
   const first: (readonly [string, string])[] =
     pages.by === "offset"
-      ? [[pages.size, `${limit}`], [pages.send, "0"]]
+      ? [
+          [pages.size, `${limit}`],
+          [pages.send, "0"],
+        ]
       : pages.by === "number"
-        ? [[pages.size, `${limit}`], [pages.send, `${pages.first}`]]
+        ? [
+            [pages.size, `${limit}`],
+            [pages.send, `${pages.first}`],
+          ]
         : [];
   const told = await asker.ask(
     route,
@@ -58,7 +64,8 @@ export async function askRows(probe: TableProbe, asked: AskedFor): Promise<Page>
 
 /** The rows of an answer; of any status but 200 and 204 none. */
 export function pageOf({ route, map }: TableProbe, told: Told): Page {
-  if (told.status !== 200 && told.status !== 204) return { told, rows: [], around: undefined, fault: undefined };
+  if (told.status !== 200 && told.status !== 204)
+    return { told, rows: [], around: undefined, fault: undefined };
   const page = rowsOf(told, route.rows);
   if (page.kind === "fault") return { told, rows: [], around: undefined, fault: page };
   return { told, rows: sampleOf(page.rows, map), around: page.around, fault: undefined };
@@ -83,7 +90,12 @@ export function tellHeed(
 ): void {
   heeds.push({ what, result: wrong === undefined ? "ok" : "wrong", told });
   if (wrong === undefined) return;
-  findings.push({ kind: wrong.kind, key: `${key}.${wrong.at}`, message: `${what}: ${told}`, hint: wrong.hint });
+  findings.push({
+    kind: wrong.kind,
+    key: `${key}.${wrong.at}`,
+    message: `${what}: ${told}`,
+    hint: wrong.hint,
+  });
 }
 
 export function tellUnchecked({ heeds }: TableProbe, what: string, why: string): void {
@@ -100,7 +112,8 @@ export async function heed(
   try {
     await part();
   } catch (thrown) {
-    if (thrown instanceof NoMoreRequests) return tellUnchecked(probe, what, "its twelve requests are used up");
+    if (thrown instanceof NoMoreRequests)
+      return tellUnchecked(probe, what, "its twelve requests are used up");
     if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
     tellHeed(probe, what, thrown.message, {
       kind: "no_answer",
