@@ -18,6 +18,13 @@ export interface SeenRun extends RunRef {
   readonly status: string | undefined;
 }
 
+/** What the gateway counts of a table. */
+export interface CountedTable {
+  readonly rows: bigint;
+  readonly first: bigint | undefined;
+  readonly last: bigint | undefined;
+}
+
 /** At most so many instances are asked for their runs: a finished one is looked for, and another beside it. */
 const mostInstances = 3;
 
@@ -209,8 +216,8 @@ export class DocumentChecks {
   }
 
   /** Counts of a run's tables, and whether they heed bounds. */
-  async facts(run: RunRef, tables: readonly TableName[]): Promise<ReadonlyMap<TableName, bigint>> {
-    const counts = new Map<TableName, bigint>();
+  async facts(run: RunRef, tables: readonly TableName[]): Promise<ReadonlyMap<TableName, CountedTable>> {
+    const counts = new Map<TableName, CountedTable>();
     const document = this.#documents.facts;
     if (document === undefined) return counts;
     const key = "documents.storage";
@@ -237,11 +244,11 @@ export class DocumentChecks {
           });
           continue;
         }
-        const rows = readFacts(entry, document, key, wanted, findings);
-        if (rows === undefined) continue;
-        counts.set(wanted, rows);
-        read.push([wanted, countText(rows, "row")]);
-        await this.#heedsBounds(document, asked, entry, wanted, rows, key, findings);
+        const counted = readFacts(entry, document, key, wanted, findings);
+        if (counted === undefined) continue;
+        counts.set(wanted, counted);
+        read.push([wanted, countText(counted.rows, "row")]);
+        await this.#heedsBounds(document, asked, wanted, counted, key, findings);
       }
       this.#tell(
         document.list === undefined ? `storage of ${table}` : "storage",
@@ -268,14 +275,11 @@ export class DocumentChecks {
   async #heedsBounds(
     document: RestRequest & FactFields,
     asked: AskedFor,
-    entry: JsonNode,
     table: TableName,
-    rows: bigint,
+    { rows, first, last }: CountedTable,
     key: string,
     findings: Finding[],
   ): Promise<void> {
-    const first = document.first === undefined ? undefined : timeIn(entry, document.first, document.unit);
-    const last = document.last === undefined ? undefined : timeIn(entry, document.last, document.unit);
     if (
       !document.heedBounds ||
       document.parameters.to === undefined ||
@@ -413,6 +417,10 @@ export class DocumentChecks {
     read: DocumentCheck["read"],
     findings: readonly Finding[],
   ): void {
+    // what several instances have is told once
+    const known = new Set(
+      this.checks.flatMap((check) => check.findings.map(({ key, message }) => `${key} ${message}`)),
+    );
     this.checks.push({
       document,
       request: told.request,
@@ -420,7 +428,7 @@ export class DocumentChecks {
       mediaType: told.mediaType ?? null,
       holds,
       read,
-      findings,
+      findings: findings.filter(({ key, message }) => !known.has(`${key} ${message}`)),
     });
   }
 }
@@ -536,22 +544,22 @@ function readFacts(
   key: string,
   table: TableName,
   findings: Finding[],
-): bigint | undefined {
+): CountedTable | undefined {
   const rows = scalarText(nodeAt(entry, document.rows));
   if (rows === undefined || !/^\d+$/.test(rows)) {
     findings.push(missingIn(entry, document.rows, `${key}.rows`, `the entry of ${table}`, "number of rows"));
     return undefined;
   }
-  const times: (bigint | undefined)[] = [];
+  const times: { first?: bigint | undefined; last?: bigint | undefined } = {};
   for (const [name, path] of [
     ["first", document.first],
     ["last", document.last],
   ] as const) {
     if (path === undefined) continue;
     tellTime(entry, path, document.unit, `${key}.${name}`, rows === "0", findings);
-    times.push(timeIn(entry, path, document.unit));
+    times[name] = timeIn(entry, path, document.unit);
   }
-  const [first, last] = times;
+  const { first, last } = times;
   if (first !== undefined && last !== undefined && first > last) {
     findings.push({
       kind: "facts",
@@ -563,5 +571,5 @@ function readFacts(
   if (document.final !== undefined && nodeAt(entry, document.final)?.kind !== "boolean") {
     findings.push(missingIn(entry, document.final, `${key}.final`, `the entry of ${table}`, "true or false"));
   }
-  return BigInt(rows);
+  return { rows: BigInt(rows), first, last };
 }

@@ -18,8 +18,6 @@ export interface CheckRequest {
   /** Default: the first finished run that the documents name. */
   readonly run?: RunRef | undefined;
   readonly signal: AbortSignal;
-  /** Told what is being asked for. */
-  readonly onPart?: ((part: string) => void) | undefined;
 }
 
 /**
@@ -32,7 +30,6 @@ export async function checkProfile({
   profile,
   run: wanted,
   signal,
-  onPart,
 }: CheckRequest): Promise<ProfileCheck> {
   const { rest } = profile;
   if (rest === undefined) {
@@ -44,7 +41,6 @@ export async function checkProfile({
   await using session = new HttpSession(gateway);
   const asker = new Asker(session, rest.base, signal);
   const documents = new DocumentChecks(rest.documents, asker);
-  onPart?.("documents");
   await documents.lists(wanted);
   const run = wanted ?? chosen(documents);
   const findings: Finding[] = [];
@@ -56,7 +52,6 @@ export async function checkProfile({
     await documents.others(run);
     const counts = await documents.facts(run, described);
     for (const name of described) {
-      onPart?.(name);
       const table = tableNamed(name);
       const map = profile.maps[name] ?? ownMap(table);
       tables.push(
@@ -70,6 +65,7 @@ export async function checkProfile({
             key: `tables.${name}`,
             findings: [],
             heeds: [],
+            seen: new Map(),
           },
           others: documents.runs,
           facts: rest.documents.facts,

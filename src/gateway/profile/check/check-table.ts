@@ -1,15 +1,17 @@
 import { RunvaultError } from "../../../model/error.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { countText } from "../../../model/text/plural.ts";
+import { formatTime } from "../../../model/time.ts";
 import type { FactFields } from "../profile.ts";
 import { planRows, type RowPlan } from "../rows/row-plan.ts";
 import { badReasons } from "./canonical-rows.ts";
+import type { CountedTable } from "./check-documents.ts";
 import { lookAtRows } from "./column-look.ts";
 import { checkBounds } from "./heed-bounds.ts";
 import { checkFilters, checkIds } from "./heed-ids.ts";
 import { checkPages } from "./heed-pages.ts";
-import { type JsonNode, nodeAt } from "./json-node.ts";
-import type { ColumnCheck, TableCheck } from "./profile-check.ts";
+import { type JsonObject, nodeAt } from "./json-node.ts";
+import type { ColumnCheck, Finding, TableCheck } from "./profile-check.ts";
 import { reachableProof } from "./reachable-proof.ts";
 import { shortText } from "./row-page.ts";
 import { missingFrom, orderOf, type SampleRow, scalarText } from "./sample.ts";
@@ -24,6 +26,7 @@ import {
   tellHeed,
   tellUnchecked,
 } from "./table-rows.ts";
+import { isLikelyTime } from "./times.ts";
 
 /** At most so many requests are sent for one table. */
 export const requestsOfTable = 12;
@@ -33,8 +36,8 @@ export interface TableGround {
   /** Runs to look at where the one asked for has no rows, and to tell from it. */
   readonly others: readonly RunRef[];
   readonly facts: FactFields | undefined;
-  /** Rows that the gateway counts of this table of the run; undefined where it does not. */
-  readonly counted: bigint | undefined;
+  /** What the gateway counts of this table of the run; undefined where it does not. */
+  readonly counted: CountedTable | undefined;
 }
 
 /** Holds one table of a profile against the gateway. */
@@ -83,26 +86,70 @@ async function looked(ground: TableGround): Promise<TableCheck> {
     }
   }
   if (sample.rows.length === 0) {
-    if (ground.counted !== 0n) tellNothing(probe, ground.counted);
+    if (ground.counted?.rows !== 0n) tellNothing(probe, ground.counted?.rows);
     return told({ ...ground, probe }, sample, [], []);
   }
-  const plan = planRows(probe.table, probe.map, probe.run);
-  const nodes = sample.rows.map(({ node }) => node);
-  const { columns, unused, findings } = lookAtRows(plan, probe.map, nodes, probe.key);
-  probe.findings.push(...findings);
-  // what a column's own value explains is told already
-  if (findings.every(({ kind }) => kind === "unused_field")) tellBadRows(probe, plan, nodes);
-  checkIdentity(probe, sample.rows);
-  checkOrder(probe, sample.rows);
   const rows = sample.rows;
+  checkIdentity(probe, rows);
+  checkOrder(probe, rows);
   await heed(probe, "the same again", "path", () => checkAgain(probe, sample));
   await heed(probe, "the next page", "pages", () => checkPages(probe, sample));
-  // the whole table is in the sample where fewer rows came than were asked for, and no page is behind it
+  // the whole table is in the sample where fewer rows came than were asked for
   const isWhole = rows.length < sampleLimit(probe.route) && limitName(probe.route) !== undefined;
-  await heed(probe, "from and to", "parameters", () => checkBounds(probe, rows, isWhole));
+  if (hasTimes(rows)) {
+    if (probe.run === ground.probe.run) checkCounted(probe, rows, ground.counted);
+    await heed(probe, "from and to", "parameters", () => checkBounds(probe, rows, isWhole));
+  } else tellUnchecked(probe, "from and to", "the rows' own times have to be right before");
   await checkIds(probe, rows, nearest(others, probe.run));
   await checkFilters(probe);
-  return told({ ...ground, probe }, sample, columns, unused);
+  // all rows that came, for what a first page lacks may be on another
+  const plan = planRows(probe.table, probe.map, probe.run);
+  const seen = [...probe.seen.values()];
+  const { columns, unused, findings } = lookAtRows(plan, probe.map, seen, probe.key);
+  // what a column's own value explains is told already
+  if (findings.every(({ kind }) => kind === "unused_field")) findings.push(...badRows(probe, plan, seen));
+  return told(
+    { ...ground, probe: { ...probe, findings: [...findings, ...probe.findings] } },
+    sample,
+    columns,
+    unused,
+  );
+}
+
+function hasTimes(rows: readonly SampleRow[]): boolean {
+  return rows.every(({ ts }) => ts !== undefined && isLikelyTime(ts));
+}
+
+/** Whether the gateway's counts are of the rows that it sends. */
+function checkCounted(
+  { findings, route, table }: TableProbe,
+  rows: readonly SampleRow[],
+  counted: CountedTable | undefined,
+): void {
+  if (counted === undefined) return;
+  if (BigInt(rows.length) > counted.rows) {
+    findings.push({
+      kind: "facts",
+      key: "documents.storage.rows",
+      message: `the gateway counts ${countText(counted.rows, "row")} of ${table.name}, and ${rows.length} came at once`,
+      hint: "Take the field that counts the rows of the run, or look up the parameters for run and instance.",
+    });
+  }
+  const [side, end] =
+    route.order === "ascending"
+      ? (["first", counted.first] as const)
+      : route.order === "descending"
+        ? (["last", counted.last] as const)
+        : (["first", undefined] as const);
+  const ts = rows[0]?.ts;
+  if (end === undefined || ts === undefined || end === ts || end / 1_000_000_000n === ts / 1_000_000_000n)
+    return;
+  findings.push({
+    kind: "facts",
+    key: `documents.storage.${side}`,
+    message: `the gateway says that the ${side} row of ${table.name} is of ${formatTime(end)}, and the one that came is of ${formatTime(ts)}`,
+    hint: `Take the field with the time of the ${side} row, and its unit; or ts_event is another field.`,
+  });
 }
 
 /** A limit that any gateway takes. */
@@ -128,7 +175,7 @@ function nearest(others: readonly RunRef[], run: RunRef): RunRef | undefined {
 }
 
 function told(
-  { probe, facts }: TableGround,
+  { probe, facts, counted }: TableGround,
   sample: Page | undefined,
   columns: readonly ColumnCheck[],
   unused: TableCheck["unused"],
@@ -145,7 +192,7 @@ function told(
     columns,
     unused,
     heeds,
-    proof: reachableProof({ table: table.name, route, facts, findings }),
+    proof: reachableProof({ route, facts: counted === undefined ? undefined : facts, findings }),
     findings,
     requests: asker.requests,
   };
@@ -194,19 +241,17 @@ function tellNothing({ findings, key, table, heeds }: TableProbe, counted: bigin
   heeds.length = 0;
 }
 
-function tellBadRows(probe: TableProbe, plan: RowPlan, rows: readonly JsonNode[]): void {
+function badRows({ key, table }: TableProbe, plan: RowPlan, rows: readonly JsonObject[]): Finding[] {
   const reasons = badReasons(
     plan,
     rows.map(({ text }) => text),
   );
-  for (const [reason, count] of [...reasons].slice(0, 3)) {
-    probe.findings.push({
-      kind: "bad_row",
-      key: `${probe.key}.columns`,
-      message: `${count} of ${countText(rows.length, "row")} cannot be made a row of ${probe.table.name}: ${reason}`,
-      hint: "Correct what the profile says of the column, or of its fields.",
-    });
-  }
+  return [...reasons].slice(0, 3).map(([reason, count]) => ({
+    kind: "bad_row",
+    key: `${key}.columns`,
+    message: `${count} of ${countText(rows.length, "row")} cannot be made a row of ${table.name}: ${reason}`,
+    hint: "Correct what the profile says of the column, or of its fields.",
+  }));
 }
 
 /** Whether rows are of the run and the instance that were asked for. */

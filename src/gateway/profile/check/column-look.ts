@@ -17,7 +17,7 @@ type FieldSource = Extract<ColumnSource, { readonly kind: "field" }>;
 export interface MapLook {
   readonly columns: readonly ColumnCheck[];
   readonly unused: readonly UnusedField[];
-  readonly findings: readonly Finding[];
+  readonly findings: Finding[];
 }
 
 /** Holds the columns of a table against rows as the gateway sent them. */
@@ -312,11 +312,10 @@ function explained(column: Column, source: FieldSource, map: RowMap, node: JsonN
     if (isKnown || (node.kind === "string" && node.value === "" && source.optional === true))
       return undefined;
     const known = source.words.map(({ wire }) => String(wire));
-    const near = likeliest(node.kind === "string" ? node.value : node.text, known);
     return wrong(
       "unknown_word",
       `${field} has the value ${shown}, which is none of its words (${known.join(", ")})`,
-      `${near === undefined ? "" : `Did you mean it by ${near}? `}Give it a word under \`words\`, such as \`${shown}: …\`.`,
+      `Say what it means in the column: \`words: { ${shown}: … }\`.`,
       shown,
     );
   }

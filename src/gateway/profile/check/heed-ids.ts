@@ -97,7 +97,7 @@ export async function checkFilters(probe: TableProbe): Promise<void> {
   const known = tables.find(({ name }) => name === table.name)!.filters;
   for (const filter of known.filter((one) => named.includes(one))) {
     const what = `filter ${filter}`;
-    await heed(probe, what, `parameters.${filter}`, async () => {
+    await heed(probe, what, `parameters.filters.${filter}`, async () => {
       const page = await askRows(probe, { filters: { [filter]: nobody } });
       const name = route.parameters.filters[filter];
       if (!isGiven(page) || page.rows.length === 0) {
@@ -105,7 +105,7 @@ export async function checkFilters(probe: TableProbe): Promise<void> {
       }
       tellHeed(probe, what, `${name}=${nobody} brought ${countText(page.rows.length, "row")}`, {
         kind: "not_heeded",
-        at: `parameters.${filter}`,
+        at: `parameters.filters.${filter}`,
         hint: `The gateway ignores \`${name}\`: look up its name, or leave the filter out.`,
       });
     });

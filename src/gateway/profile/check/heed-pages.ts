@@ -1,7 +1,7 @@
-import { countText } from "../../../model/text/plural.ts";
+import { agreeing, countText } from "../../../model/text/plural.ts";
 import type { Pages } from "../profile.ts";
 import { fieldsAround, nextOf, placeText, shortText, signOfNext, valueAt } from "./row-page.ts";
-import { missingFrom, type SampleRow } from "./sample.ts";
+import { missingFrom, orderOf, type SampleRow } from "./sample.ts";
 import {
   askRows,
   isGiven,
@@ -177,6 +177,17 @@ async function checkCounted(
   const what = "the next page";
   const number = pages.by === "offset" ? few : pages.first + 1;
   const second = await askRows(probe, { limit: few, more: [[pages.send, `${number}`]] });
+  if (pages.by === "number" && pages.first === 0 && isSame(first, second)) {
+    const third = await askRows(probe, { limit: few, more: [[pages.send, "2"]] });
+    if (isGiven(third) && third.rows.length > 0 && !isSame(first, third)) {
+      tellHeed(probe, what, `${pages.send}=0 and ${pages.send}=1 brought the same page`, {
+        kind: "page_kind",
+        at: "pages.first",
+        hint: "The gateway counts pages from 1: write `first: 1`.",
+      });
+      return;
+    }
+  }
   tellJoin(probe, "pages.send", {
     what,
     sent: `${pages.send}=${number}`,
@@ -184,10 +195,7 @@ async function checkCounted(
     first,
     second,
     same: false,
-    hint:
-      pages.by === "number" && pages.first === 0
-        ? `The gateway ignores \`${pages.send}\`, or counts pages from 1 (\`first: 1\`): look up how it pages.`
-        : `The gateway ignores \`${pages.send}\`: look up how it pages.`,
+    hint: `The gateway ignores \`${pages.send}\`: look up how it pages.`,
   });
   if (pages.by !== "number" || pages.first === 0) return;
   const before = await askRows(probe, { limit: few, more: [[pages.send, "0"]] });
@@ -204,6 +212,12 @@ async function checkCounted(
       },
     );
   }
+}
+
+/** Whether a page has rows, and all of them are those of another. */
+function isSame(page: Page, again: Page): boolean {
+  const texts = page.rows.map(({ node }) => node.text);
+  return again.rows.length > 0 && again.rows.every(({ node }, index) => node.text === texts[index]);
 }
 
 interface Joined {
@@ -236,19 +250,17 @@ function joinFault(
     const status = second.fault?.message ?? `status ${second.told.status}`;
     return { told: `${sent} is answered with ${status}`, hint: "Look up how the gateway pages." };
   }
-  const firstTexts = first.rows.map(({ node }) => node.text);
-  const isFirstAgain =
-    second.rows.length > 0 && second.rows.every(({ node }, index) => node.text === firstTexts[index]);
-  if (same || isFirstAgain) return { told: `${sent} brought the first page again`, hint };
+  if (same || isSame(first, second)) return { told: `${sent} brought the first page again`, hint };
   const isPart = first.rows.length < sample.length;
   const all = [...first.rows, ...second.rows];
   // without a smaller page, the sample is the first page, and all that is known of the second is that it is another
   const edge = (isPart ? all : first.rows).findLast(({ ts }) => ts !== undefined)?.ts;
   // of the last time, more may stand on the page behind, and rows of one time come in any order
+  const order = orderOf(sample) ?? route.order;
   const isBefore = ({ ts }: SampleRow) =>
     ts !== undefined &&
     edge !== undefined &&
-    ((route.order === "descending" && ts > edge) || (route.order === "ascending" && ts < edge));
+    ((order === "descending" && ts > edge) || (order === "ascending" && ts < edge));
   const known = sample.filter(isBefore);
   const twice = (isPart ? missingFrom(all.filter(isBefore), known) : second.rows.filter(isBefore)).length;
   if (twice > 0) {
@@ -260,7 +272,7 @@ function joinFault(
   const missing = isPart ? missingFrom(known, all).length : 0;
   if (missing === 0) return undefined;
   return {
-    told: `${countText(missing, "row")} are missing between the first page and ${sent}`,
+    told: `${countText(missing, "row")} ${agreeing(missing, "is", "are")} missing between the first page and ${sent}`,
     hint: "Look up how the gateway pages: rows lie between two pages that neither has.",
   };
 }

@@ -1,10 +1,8 @@
-import type { TableName } from "../../../model/profile/table.ts";
 import type { FactFields, RestRoute } from "../profile.ts";
 import type { Finding, ReachableProof } from "./profile-check.ts";
 
 /** What a table's proof may rest on. */
 export interface ProofGround {
-  readonly table: TableName;
   readonly route: RestRoute;
   /** Where the gateway's counts are read; undefined where it has none of this table. */
   readonly facts: FactFields | undefined;

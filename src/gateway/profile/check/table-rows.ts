@@ -4,7 +4,7 @@ import type { Table } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import type { RestRoute } from "../profile.ts";
 import { type AskedFor, type Asker, NoMoreRequests, type Told } from "./asker.ts";
-import type { JsonNode } from "./json-node.ts";
+import type { JsonNode, JsonObject } from "./json-node.ts";
 import type { Finding, HeedCheck } from "./profile-check.ts";
 import { type RowPage, rowsOf } from "./row-page.ts";
 import { type SampleRow, sampleOf } from "./sample.ts";
@@ -20,6 +20,8 @@ export interface TableProbe {
   readonly key: string;
   readonly findings: Finding[];
   readonly heeds: HeedCheck[];
+  /** Every row that came, whatever was asked for, by its text. */
+  readonly seen: Map<string, JsonObject>;
 }
 
 /** An answer to a request for rows. */
@@ -30,6 +32,9 @@ export interface Page {
   /** Why no rows could be read of an answer of status 200. */
   readonly fault: Extract<RowPage, { readonly kind: "fault" }> | undefined;
 }
+
+/** More rows of one answer say no more; some answers have all rows there are. */
+const mostSeen = 500;
 
 /** What a first request asks: beyond the rows of one screen, more say no more. */
 export function sampleLimit({ largestLimit }: RestRoute): number {
@@ -63,11 +68,12 @@ export async function askRows(probe: TableProbe, asked: AskedFor): Promise<Page>
 }
 
 /** The rows of an answer; of any status but 200 and 204 none. */
-export function pageOf({ route, map }: TableProbe, told: Told): Page {
+export function pageOf({ route, map, seen }: TableProbe, told: Told): Page {
   if (told.status !== 200 && told.status !== 204)
     return { told, rows: [], around: undefined, fault: undefined };
   const page = rowsOf(told, route.rows);
   if (page.kind === "fault") return { told, rows: [], around: undefined, fault: page };
+  for (const row of page.rows.slice(0, mostSeen)) seen.set(row.text, row);
   return { told, rows: sampleOf(page.rows, map), around: page.around, fault: undefined };
 }
 
