@@ -54,6 +54,7 @@ export const errorCodes = {
   table_unknown: { retry: "never", scope: "table", exit: exit.usage },
   query_invalid: { retry: "never", scope: "job", exit: exit.usage },
   not_archived: { retry: "never", scope: "run", exit: exit.usage },
+  profile_differs: { retry: "never", scope: "run", exit: exit.usage },
 
   // the gateway is out of reach, or what listens there, or how it answers, is not what a gateway is or does
   unreachable: { retry: "again", scope: "job", exit: exit.gateway },
@@ -84,6 +85,8 @@ export const errorCodes = {
 
   // what came is not what was asked for, or is not proven whole
   history_identity_conflict: { retry: "never", scope: "table", exit: exit.incomplete },
+  // every run gets the rows of all: what a profile calls the run is not heeded
+  not_filtered: { retry: "never", scope: "table", exit: exit.incomplete },
   malformed_row: { retry: "never", scope: "table", exit: exit.incomplete },
   duplicate_row: { retry: "never", scope: "table", exit: exit.incomplete },
   row_order: { retry: "never", scope: "table", exit: exit.incomplete },
