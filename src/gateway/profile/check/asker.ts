@@ -1,8 +1,9 @@
 import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
-import { type FilterName, filterNames } from "../../../model/profile/table.ts";
+import type { FilterName } from "../../../model/profile/table.ts";
 import { decodedBody } from "../../http/decode.ts";
 import { codeOfStatus } from "../../http/error-answer.ts";
 import { type HttpSession, mediaType } from "../../http/http-session.ts";
+import { restCall } from "../../rest/rest-call.ts";
 import type { RestRequest } from "../profile.ts";
 import { type JsonNode, readJsonText } from "./json-node.ts";
 
@@ -67,8 +68,21 @@ export class Asker {
 
   /** The answer to a request of the profile. Throws what keeps from having one, and `NoMoreRequests`. */
   ask(request: RestRequest, asked: AskedFor, accept: string, place: ErrorPlace): Promise<Told> {
-    const { target, body } = targetOf(request, asked, this.#base);
-    return this.#send(request.method, this.#session.address.basePath + target, body, accept, place);
+    const { instance, run, from, to, limit, filters, more } = asked;
+    const { method, path, body } = restCall(
+      this.#base,
+      request,
+      {
+        instanceId: instance,
+        runId: run,
+        bounds: { from, to },
+        limit,
+        filters: filters === undefined ? [] : (Object.entries(filters) as [FilterName, string][]),
+        more: more === undefined ? {} : Object.fromEntries(more),
+      },
+      [accept],
+    );
+    return this.#send(method, this.#session.address.basePath + path, body, accept, place);
   }
 
   /** The answer to an address that the gateway itself gave. Throws `refused` where it is of another origin. */
@@ -152,41 +166,6 @@ export class Asker {
     const target = new URL(location, origin + from);
     return target.origin === origin ? target.pathname + target.search : undefined;
   }
-}
-
-function targetOf(
-  request: RestRequest,
-  { instance, run, from, to, limit, filters = {}, more = [] }: AskedFor,
-  base: string,
-): { readonly target: string; readonly body: Uint8Array | undefined } {
-  const { path, parameters } = request;
-  const names = parameters;
-  const pairs: (readonly [string | undefined, string | undefined])[] = [
-    [path.includes("{instance}") ? undefined : names.instance, instance],
-    [path.includes("{run}") ? undefined : names.run, run],
-    [names.from, from],
-    [names.to, to],
-    [names.limit, limit?.toString()],
-    ...filterNames.map((filter) => [names.filters[filter], filters[filter]] as const),
-    ...Object.entries(names.fixed),
-    ...more,
-  ];
-  const sent = new Map<string, string>();
-  for (const [name, value] of pairs) if (name !== undefined && value !== undefined) sent.set(name, value);
-  const filled = `${base}${path}`
-    .replaceAll("{instance}", () => encodeURIComponent(instance ?? ""))
-    .replaceAll("{run}", () => encodeURIComponent(run ?? ""));
-  if (request.method === "POST") {
-    return { target: filled, body: Buffer.from(JSON.stringify(Object.fromEntries(sent))) };
-  }
-  let target = filled;
-  for (const [name, value] of sent) target = withParameter(target, name, value);
-  return { target, body: undefined };
-}
-
-function withParameter(target: string, name: string, value: string): string {
-  const sign = target.includes("?") ? "&" : "?";
-  return `${target}${sign}${encodeURIComponent(name)}=${encodeURIComponent(value)}`;
 }
 
 /** An answer's JSON; undefined where it is none. */

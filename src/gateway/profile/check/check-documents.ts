@@ -1,8 +1,10 @@
 import { RunvaultError } from "../../../model/error.ts";
-import type { TableName } from "../../../model/profile/table.ts";
+import { isTableName, type TableName } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
+import { instantIn, truthOf } from "../../rest/field-values.ts";
+import { nsOfUnit } from "../../rest/written-bounds.ts";
 import type { FactFields, RestDocuments, RestRequest, RunFields } from "../profile.ts";
 import { type AskedFor, type Asker, jsonOf, type Told } from "./asker.ts";
 import { likeliest, unitText } from "./column-look.ts";
@@ -10,7 +12,7 @@ import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt } from "./js
 import type { DocumentCheck, Finding } from "./profile-check.ts";
 import { pathText, shortText } from "./row-page.ts";
 import { scalarText } from "./sample.ts";
-import { boundText, instantIn, isLikelyTime, likelyUnit, unitNs } from "./times.ts";
+import { boundText, isLikelyTime, likelyUnit } from "./times.ts";
 
 /** A run that some document names. */
 export interface SeenRun extends RunRef {
@@ -171,8 +173,7 @@ export class DocumentChecks {
           tellTime(entry, path, document.unit, `${key}.${name}`, name === "ended", findings);
       }
       if (document.final !== undefined) {
-        const final = nodeAt(entry, document.final);
-        if (final?.kind !== "boolean")
+        if (!isTruth(nodeAt(entry, document.final)))
           once(findings, missingIn(entry, document.final, `${key}.final`, "an entry", "true or false"));
       }
       if (
@@ -288,7 +289,7 @@ export class DocumentChecks {
     )
       return;
     // a unit behind the first row, whatever side of the bound it lies on
-    const to = first + 2n * unitNs(document.times.unit);
+    const to = first + 2n * nsOfUnit[document.times.unit];
     if (rows < 2n || to >= last) return;
     const told = await this.#told(document, {
       ...asked,
@@ -438,6 +439,10 @@ interface Answer {
   readonly node: JsonNode;
 }
 
+function isTruth(node: JsonNode | undefined): boolean {
+  return node !== undefined && truthOf(node.text) !== undefined;
+}
+
 function once(findings: Finding[], finding: Finding): void {
   if (!findings.some(({ key }) => key === finding.key)) findings.push(finding);
 }
@@ -529,7 +534,9 @@ function timeIn(entry: JsonNode, path: readonly string[], unit: FactFields["unit
 
 function tableOf(entry: JsonNode, { table, tableWords }: FactFields): TableName | undefined {
   const word = scalarText(nodeAt(entry, table));
-  return word === undefined || !Object.hasOwn(tableWords, word) ? undefined : tableWords[word];
+  if (word === undefined) return undefined;
+  if (Object.hasOwn(tableWords, word)) return tableWords[word];
+  return isTableName(word) && !Object.values(tableWords).includes(word) ? word : undefined;
 }
 
 function namedTable({ tableParameter, tableWords }: FactFields, table: TableName): Pick<AskedFor, "more"> {
@@ -568,7 +575,7 @@ function readFacts(
       hint: "Swap `first` and `last`.",
     });
   }
-  if (document.final !== undefined && nodeAt(entry, document.final)?.kind !== "boolean") {
+  if (document.final !== undefined && !isTruth(nodeAt(entry, document.final))) {
     findings.push(missingIn(entry, document.final, `${key}.final`, `the entry of ${table}`, "true or false"));
   }
   return { rows: BigInt(rows), first, last };

@@ -3,13 +3,14 @@ import type { Column } from "../../../model/profile/table.ts";
 import { nearestName } from "../../../model/text/nearest-name.ts";
 import { countText } from "../../../model/text/plural.ts";
 import { formatTime } from "../../../model/time.ts";
+import { instantIn } from "../../rest/field-values.ts";
 import { fieldText } from "../rows/careful-row.ts";
 import { type ForeignValue, NotARow } from "../rows/foreign-json.ts";
 import type { FieldColumn, RowPlan } from "../rows/row-plan.ts";
 import { type JsonNode, type JsonObject, leavesOf, nodeAt } from "./json-node.ts";
 import type { ColumnCheck, Finding, UnusedField } from "./profile-check.ts";
 import { pathText, shortText } from "./row-page.ts";
-import { instantIn, isLikelyTime, likelyUnit } from "./times.ts";
+import { isLikelyTime, likelyUnit } from "./times.ts";
 
 type FieldSource = Extract<ColumnSource, { readonly kind: "field" }>;
 

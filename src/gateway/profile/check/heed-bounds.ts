@@ -1,9 +1,10 @@
 import { countText } from "../../../model/text/plural.ts";
 import { floorDivide, formatTime, type Nanoseconds } from "../../../model/time.ts";
+import { nsOfUnit } from "../../rest/written-bounds.ts";
 import { unitText } from "./column-look.ts";
 import { missingFrom, type SampleRow } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
-import { boundText, unitNs } from "./times.ts";
+import { boundText } from "./times.ts";
 
 /** A bound, as it is sent, and the instants that it may mean: a coarse unit has many. */
 interface Bound {
@@ -54,7 +55,7 @@ export async function checkBounds(
 
 /** A bound at a time of the rows: one that the unit can say exactly, if there is one. */
 function boundNear(times: readonly Nanoseconds[], part: number, { route }: TableProbe): Bound {
-  const unit = unitNs(route.times.unit);
+  const unit = nsOfUnit[route.times.unit];
   const middle = Math.floor(times.length * part);
   const inside = times.length > 2 ? times.slice(1, -1) : times.slice(1);
   const nearest = [...inside].sort((a, b) => distance(times, a, middle) - distance(times, b, middle));

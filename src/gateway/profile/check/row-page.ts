@@ -1,3 +1,4 @@
+import { nextLink } from "../../rest/pages/next-page.ts";
 import type { NextPlace, Pages, RestRoute, RowForm } from "../profile.ts";
 import { jsonOf, type Told } from "./asker.ts";
 import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt, readJsonText } from "./json-node.ts";
@@ -134,14 +135,9 @@ export function placeText(place: NextPlace): string {
   return "header" in place ? `the header ${place.header}` : pathText(place.body);
 }
 
-/** The address of the next page by `Link: <…>; rel="next"`; undefined where there is none. */
-export function linkedNext(told: Told): string | undefined {
-  for (const [, address, parameters = ""] of (told.headers.link ?? "").matchAll(
-    /<([^>]*)>((?:\s*;[^,<]*)*)/g,
-  )) {
-    if (/;\s*rel\s*=\s*(?:"[^"]*\bnext\b[^"]*"|next\b)/i.test(parameters)) return address;
-  }
-  return undefined;
+/** The address of the next page by `Link`; undefined where there is none. */
+function linkedNext({ headers }: Told): string | undefined {
+  return headers.link === undefined ? undefined : nextLink(headers.link);
 }
 
 /** A page's own word for where it goes on: a cursor or an address. Undefined on the last page, and where pages are counted. */

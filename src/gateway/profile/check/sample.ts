@@ -1,7 +1,7 @@
 import type { RowMap } from "../../../model/profile/row-map.ts";
 import type { Nanoseconds } from "../../../model/time.ts";
+import { instantIn } from "../../rest/field-values.ts";
 import { type JsonNode, type JsonObject, nodeAt } from "./json-node.ts";
-import { instantIn } from "./times.ts";
 
 /** A row as it came, and when it is of by the profile; undefined where the profile's field is no time. */
 export interface SampleRow {
