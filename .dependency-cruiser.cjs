@@ -242,8 +242,8 @@ const folders = {
   },
   "gateway/profile/check": { doors: ["check-profile", "profile-check"], within: [] },
   "gateway/profile/rows": {
-    doors: ["foreign-row", "remap-lines"],
-    within: ["careful-row", "foreign-json", "row-normaliser", "row-plan"],
+    doors: ["foreign-row", "row-normaliser", "remap-lines"],
+    within: ["careful-row", "foreign-json", "row-plan"],
   },
   "gateway/http": {
     doors: [],

@@ -1,6 +1,6 @@
 import { checkProfile } from "../../gateway/profile/check/check-profile.ts";
 import { allFindings } from "../../gateway/profile/check/profile-check.ts";
-import { exit } from "../../model/error.ts";
+import { exit, RunvaultError } from "../../model/error.ts";
 import { askable, parseRun } from "../../model/run-argument.ts";
 import type { GatewayValues } from "../options/gateway-options.ts";
 import { gatewaySettings, retryPolicyFor } from "../options/gateway-options.ts";
@@ -14,6 +14,11 @@ export async function checkAndTell(
   values: GatewayValues,
   session: Session,
 ): Promise<number> {
+  if (values.profile === undefined) {
+    throw new RunvaultError("invalid_argument", "no profile is named", {
+      hint: "Give --profile FILE, or set RUNVAULT_PROFILE.",
+    });
+  }
   const wanted = run === undefined ? undefined : askable(parseRun(run));
   const gateway = await gatewaySettings(values, retryPolicyFor(values, session), session);
   const check = await checkProfile({
