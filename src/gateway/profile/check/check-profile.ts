@@ -66,6 +66,7 @@ export async function checkProfile({
             findings: [],
             heeds: [],
             seen: new Map(),
+            strangers: new Map(),
           },
           others: documents.runs,
           facts: rest.documents.facts,

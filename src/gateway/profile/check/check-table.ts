@@ -13,8 +13,8 @@ import { checkPages } from "./heed-pages.ts";
 import { type JsonObject, nodeAt } from "./json-node.ts";
 import type { ColumnCheck, Finding, TableCheck } from "./profile-check.ts";
 import { reachableProof } from "./reachable-proof.ts";
-import { shortText } from "./row-page.ts";
-import { missingFrom, orderOf, type SampleRow, scalarText } from "./sample.ts";
+import { nextOf, shortText, valueAt } from "./row-page.ts";
+import { missingFrom, orderOf, type SampleRow, scalarText, settled } from "./sample.ts";
 import {
   askRows,
   heed,
@@ -90,18 +90,17 @@ async function looked(ground: TableGround): Promise<TableCheck> {
     return told({ ...ground, probe }, sample, [], []);
   }
   const rows = sample.rows;
-  checkIdentity(probe, rows);
   checkOrder(probe, rows);
-  await heed(probe, "the same again", "path", () => checkAgain(probe, sample));
+  await heed(probe, "the same again", "path", () => checkAgain(probe, rows));
   await heed(probe, "the next page", "pages", () => checkPages(probe, sample));
-  // the whole table is in the sample where fewer rows came than were asked for
-  const isWhole = rows.length < sampleLimit(probe.route) && limitName(probe.route) !== undefined;
+  const isWhole = isAll(probe, sample);
   if (hasTimes(rows)) {
     if (probe.run === ground.probe.run) checkCounted(probe, rows, ground.counted);
     await heed(probe, "from and to", "parameters", () => checkBounds(probe, rows, isWhole));
   } else tellUnchecked(probe, "from and to", "the rows' own times have to be right before");
   await checkIds(probe, rows, nearest(others, probe.run));
   await checkFilters(probe);
+  tellStrangers(probe);
   // all rows that came, for what a first page lacks may be on another
   const plan = planRows(probe.table, probe.map, probe.run);
   const seen = [...probe.seen.values()];
@@ -114,6 +113,22 @@ async function looked(ground: TableGround): Promise<TableCheck> {
     columns,
     unused,
   );
+}
+
+/** Whether the sample is known to be the whole table. */
+function isAll({ route }: TableProbe, { told, around, rows }: Page): boolean {
+  const { pages } = route;
+  switch (pages.by) {
+    case "none":
+      return limitName(route) === undefined;
+    case "offset":
+    case "number": {
+      const total = pages.total === undefined ? undefined : valueAt(pages.total, told, around);
+      return total === `${rows.length}`;
+    }
+    default:
+      return nextOf(pages, told, around) === undefined;
+  }
 }
 
 function hasTimes(rows: readonly SampleRow[]): boolean {
@@ -255,24 +270,12 @@ function badRows({ key, table }: TableProbe, plan: RowPlan, rows: readonly JsonO
 }
 
 /** Whether rows are of the run and the instance that were asked for. */
-function checkIdentity({ findings, key, map, run }: TableProbe, rows: readonly SampleRow[]): void {
-  for (const [column, id] of [
-    ["run_id", run.runId],
-    ["instance_id", run.instanceId],
-  ] as const) {
-    const source = map.columns[column];
-    if (source?.kind !== "field") continue;
-    const other = rows
-      .map(({ node }) => {
-        const text = scalarText(nodeAt(node, source.path));
-        return source.words?.find(({ wire }) => String(wire) === text)?.column ?? text;
-      })
-      .find((text) => text !== undefined && text !== id);
-    if (other === undefined) continue;
+function tellStrangers({ findings, key, strangers }: TableProbe): void {
+  for (const [column, { value, asked }] of strangers) {
     findings.push({
       kind: "other_run",
       key: `${key}.columns.${column}`,
-      message: `a row has ${JSON.stringify(shortText(other))} there, and ${JSON.stringify(id)} was asked for`,
+      message: `a row has ${JSON.stringify(shortText(value))} there, and ${JSON.stringify(asked)} was asked for`,
       hint: "Either the gateway sends rows of others, and a parameter has another name; or another field says it.",
     });
   }
@@ -313,33 +316,30 @@ function orderText(order: "ascending" | "descending" | "none"): string {
 }
 
 /** Whether the same request brings the same rows. */
-async function checkAgain(probe: TableProbe, sample: Page): Promise<void> {
+async function checkAgain(probe: TableProbe, rows: readonly SampleRow[]): Promise<void> {
   const what = "the same again";
   const again = await askRows(probe, {});
-  const { rows } = sample;
   const isSame =
     rows.length === again.rows.length &&
     rows.every(({ node }, at) => node.text === again.rows[at]!.node.text);
-  if (isSame) return tellHeed(probe, what, "the same rows in the same order");
-  const gone = missingFrom(rows, again.rows).length;
-  if (gone === 0) {
-    const isOrdered = probe.map.ties === "arrival" && probe.map.columns.seq?.kind === "derived";
-    return tellHeed(
-      probe,
-      what,
-      "the same rows, those of one time in another order",
-      isOrdered
-        ? {
-            kind: "unsteady",
-            at: "ties",
-            hint: "With `ties: arrival` the second pass has to bring the same order: write `ties: bytes`.",
-          }
-        : undefined,
-    );
+  if (isSame) {
+    tellHeed(probe, what, "the same rows in the same order");
+    return;
   }
-  tellHeed(probe, what, `${countText(gone, "row")} of ${rows.length} did not come again`, {
+  const gone = missingFrom(settled(rows), again.rows).length;
+  if (gone > 0) {
+    tellHeed(probe, what, `${countText(gone, "row")} of ${rows.length} did not come again`, {
+      kind: "unsteady",
+      at: "path",
+      hint: "The gateway answers the same question differently: check a run that is finished; if it is, ask its operator.",
+    });
+    return;
+  }
+  const isOrdered = probe.map.ties === "arrival" && probe.map.columns.seq?.kind === "derived";
+  const wrong = {
     kind: "unsteady",
-    at: "path",
-    hint: "The gateway answers the same question differently: check a run that is finished; if it is, ask its operator.",
-  });
+    at: "ties",
+    hint: "With `ties: arrival` the second pass has to bring the same order: write `ties: bytes`.",
+  } as const;
+  tellHeed(probe, what, "the same rows, those of one time in another order", isOrdered ? wrong : undefined);
 }

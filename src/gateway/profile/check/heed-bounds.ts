@@ -2,7 +2,7 @@ import { countText } from "../../../model/text/plural.ts";
 import { floorDivide, formatTime, type Nanoseconds } from "../../../model/time.ts";
 import { nsOfUnit } from "../../rest/written-bounds.ts";
 import { unitText } from "./column-look.ts";
-import { missingFrom, type SampleRow } from "./sample.ts";
+import { missingFrom, type SampleRow, settled } from "./sample.ts";
 import { askRows, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
 import { boundText } from "./times.ts";
 
@@ -48,19 +48,25 @@ export async function checkBounds(
     outcomes[side] = judge(probe, side, bound, sample, page, isWhole);
   }
   tellOutcomes(probe, bound, outcomes);
-  if (from !== undefined && to !== undefined && times.length > 3) {
-    await checkWindow(probe, sample, [boundNear(times, 0.3, probe), boundNear(times, 0.75, probe)], isWhole);
+  if (from !== undefined && to !== undefined) {
+    const end = times.length > 3 ? boundNear(times, 0.75, probe) : boundAt(times.at(-1)!, probe);
+    await checkWindow(probe, sample, [boundNear(times, 0.3, probe), end], isWhole);
   }
 }
 
 /** A bound at a time of the rows: one that the unit can say exactly, if there is one. */
-function boundNear(times: readonly Nanoseconds[], part: number, { route }: TableProbe): Bound {
+function boundNear(times: readonly Nanoseconds[], part: number, probe: TableProbe): Bound {
+  const { route } = probe;
   const unit = nsOfUnit[route.times.unit];
   const middle = Math.floor(times.length * part);
   const inside = times.length > 2 ? times.slice(1, -1) : times.slice(1);
   const nearest = [...inside].sort((a, b) => distance(times, a, middle) - distance(times, b, middle));
-  const chosen = nearest.find((ns) => ns % unit === 0n) ?? nearest[0]!;
-  const low = floorDivide(chosen, unit) * unit;
+  return boundAt(nearest.find((ns) => ns % unit === 0n) ?? nearest[0]!, probe);
+}
+
+function boundAt(time: Nanoseconds, { route }: TableProbe): Bound {
+  const unit = nsOfUnit[route.times.unit];
+  const low = floorDivide(time, unit) * unit;
   return { text: boundText(low, route.times.unit), low, high: low + unit - 1n };
 }
 
@@ -95,7 +101,7 @@ function judge(
   }
   // of rows in no order, the first ones of two answers need not be the same
   const mayJudge = route.order !== "none" || isWhole;
-  const within = sample.filter(isInside);
+  const within = (isWhole ? sample : settled(sample)).filter(isInside);
   if (page.rows.length === 0 && within.length > 0) {
     return {
       outcome: "nothing",

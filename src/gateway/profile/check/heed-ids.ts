@@ -2,10 +2,16 @@ import { tables } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { countText } from "../../../model/text/plural.ts";
 import type { SampleRow } from "./sample.ts";
-import { askRows, heed, isGiven, type Page, type TableProbe, tellHeed, tellUnchecked } from "./table-rows.ts";
-
-/** Ids that nobody has. */
-const nobody = "runvault-no-such-id";
+import {
+  askRows,
+  heed,
+  isGiven,
+  nobody,
+  type Page,
+  type TableProbe,
+  tellHeed,
+  tellUnchecked,
+} from "./table-rows.ts";
 
 /** Asks for a run that is not there, an instance that is not there, and another run. */
 export async function checkIds(
@@ -110,9 +116,4 @@ export async function checkFilters(probe: TableProbe): Promise<void> {
       });
     });
   }
-}
-
-/** The values of an id's column in rows that are not the id that was asked for. */
-export function othersIn(rows: readonly (string | undefined)[], id: string): readonly string[] {
-  return [...new Set(rows.filter((value) => value !== undefined && value !== id))] as string[];
 }

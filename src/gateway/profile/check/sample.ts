@@ -52,3 +52,10 @@ export function missingFrom(rows: readonly SampleRow[], others: readonly SampleR
     return left < 1;
   });
 }
+
+/** Rows that any answer to the same question has: of the last time, an answer that ends early may have others. */
+export function settled(rows: readonly SampleRow[]): readonly SampleRow[] {
+  const last = rows.at(-1)?.ts;
+  const before = rows.filter(({ ts }) => ts !== last);
+  return before.length === 0 ? rows : before;
+}

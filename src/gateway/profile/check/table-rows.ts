@@ -4,10 +4,10 @@ import type { Table } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import type { RestRoute } from "../profile.ts";
 import { type AskedFor, type Asker, NoMoreRequests, type Told } from "./asker.ts";
-import type { JsonNode, JsonObject } from "./json-node.ts";
+import { type JsonNode, type JsonObject, nodeAt } from "./json-node.ts";
 import type { Finding, HeedCheck } from "./profile-check.ts";
 import { type RowPage, rowsOf } from "./row-page.ts";
-import { type SampleRow, sampleOf } from "./sample.ts";
+import { type SampleRow, sampleOf, scalarText } from "./sample.ts";
 
 /** A table of a run that is being checked, and what was found so far. */
 export interface TableProbe {
@@ -22,7 +22,12 @@ export interface TableProbe {
   readonly heeds: HeedCheck[];
   /** Every row that came, whatever was asked for, by its text. */
   readonly seen: Map<string, JsonObject>;
+  /** The first row that was of another run, or instance, than the one asked for: by the column that says so. */
+  readonly strangers: Map<"run_id" | "instance_id", { readonly value: string; readonly asked: string }>;
 }
+
+/** An id that nobody has. */
+export const nobody = "runvault-no-such-id";
 
 /** An answer to a request for rows. */
 export interface Page {
@@ -64,7 +69,26 @@ export async function askRows(probe: TableProbe, asked: AskedFor): Promise<Page>
     rows.mediaTypes.join(", "),
     { instance: run.instanceId, run: run.runId, table: table.name },
   );
-  return pageOf(probe, told);
+  const page = pageOf(probe, told);
+  noteStrangers(probe, page.rows, "run_id", asked.run ?? run.runId);
+  noteStrangers(probe, page.rows, "instance_id", asked.instance ?? run.instanceId);
+  return page;
+}
+
+function noteStrangers(
+  { map, strangers }: TableProbe,
+  rows: readonly SampleRow[],
+  column: "run_id" | "instance_id",
+  asked: string,
+): void {
+  const source = map.columns[column];
+  // rows of nobody are a finding of their own
+  if (source?.kind !== "field" || asked === nobody || strangers.has(column)) return;
+  for (const { node } of rows) {
+    const text = scalarText(nodeAt(node, source.path));
+    const value = source.words?.find(({ wire }) => String(wire) === text)?.column ?? text;
+    if (value !== undefined && value !== asked) strangers.set(column, { value, asked });
+  }
 }
 
 /** The rows of an answer; of any status but 200 and 204 none. */
