@@ -1,8 +1,8 @@
 // A gateway of one run's fills out of a file of lines, in a process of its own: facts that heed bounds, and rows within
 // bounds up to a limit, straight from memory. What it costs is not the client's.
-//   node recorded-gateway.ts FILE TIMES UNIT_NS MEDIA_TYPE
+//   node recorded-gateway.ts FILE TIMES UNIT_NS
 //   TIMES: a file of the lines' instants, one a line, in nanoseconds
-//   UNIT_NS: how many of them the unit of bounds has
+//   UNIT_NS: how many of them the unit of a row request's bounds has
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -31,7 +31,9 @@ const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url!, "http://gateway");
   const bound = (name: string, otherwise: number) => {
     const given = searchParams.get(name);
-    return given === null ? otherwise : rowAt(BigInt(given) * BigInt(unitNs));
+    // the facts are the contract's own, in nanoseconds
+    const unit = pathname === "/history/storage" ? 1n : BigInt(unitNs);
+    return given === null ? otherwise : rowAt(BigInt(given) * unit);
   };
   const asked = searchParams.get("run_id") ?? run.run_id;
   if (asked !== run.run_id) {
