@@ -317,8 +317,12 @@ async function* appendPaged(
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
-  const isNumberedHere = routeOf(work.source, slice.table).numbers !== "given";
-  if (isNumberedHere && !isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
+  if (routeOf(work.source, slice.table).numbers !== "given") {
+    // a row that came late between two pages doubles one and hides another, which nothing shows that has no seq
+    const again = await askSmall(asks, () => pagesOf(asks, group, work.mostBytes, wanted === undefined));
+    if (again === undefined || !isSameBag(bagOfText(pages), bagOfText(again))) return false;
+    if (!isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
+  }
   text.dropLastGroup();
   yield* text.push(pages);
   return true;
