@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { SeenSource } from "../../src/extract/proof/seen-source.ts";
 import { tableNames } from "../../src/model/profile/table.ts";
+import type { RowRequest } from "../../src/model/source.ts";
 import { segmentLines } from "../fixtures/archive/archived-lines.ts";
 import { at, run, TableWorld } from "../fixtures/archive/table-world.ts";
 import type { ArrayRow } from "../fixtures/source/array-source.ts";
@@ -43,7 +44,9 @@ function mannersOf({ upTo, one }: Dice): DerivedManners {
     literal: one([true, false]),
     ties: one(["steady", "shuffled"]),
     filtersAre: one(["kept", "overlapping", "ignored"]),
-    ...(hasCap ? { cap: one([3, 4, 5, 7, 10]), capKeeps: one(["oldest", "oldest", "newest", "varying"]) } : {}),
+    ...(hasCap
+      ? { cap: one([3, 4, 5, 7, 10]), capKeeps: one(["oldest", "oldest", "newest", "varying"]) }
+      : {}),
     route: {
       ties: one(["bytes", "bytes", "arrival"]),
       bounds: one([
@@ -71,9 +74,9 @@ it(`certifies none of ${worlds} worlds of ties, caps and filters with other rows
     // pages that double a row and hide another, in another place each time
     if (random.upTo(3) === 0) {
       let listing = 0;
-      const pagedRows: DerivedSource["pagedRows"] = async function* ({ table, from, to }) {
+      const pagedRows = async function* ({ table, from, to }: RowRequest) {
         const lines = source.rowsWithin(table, { from, to }).map(({ line }) => line);
-        const torn = listing++ % lines.length;
+        const torn = (3 * listing++) % lines.length;
         yield Buffer.from(lines.map((line, i) => `${i === torn ? lines[0] : line}\n`).join(""));
       };
       Object.assign(source, { pagedRows });
@@ -98,7 +101,6 @@ it(`certifies none of ${worlds} worlds of ties, caps and filters with other rows
       lines: isByArrival ? plain(wanted) : wanted,
     });
   }
-  if (process.env.DERIVED_WORLDS !== undefined) console.log(Object.fromEntries([...outcomes].sort()));
   // caps are got over somewhere, or nothing was tried
   expect(outcomes.get("capped, counted: COMPLETE")).toBeGreaterThan(0);
   expect(outcomes.get("whole, uncounted: COMPLETE")).toBeGreaterThan(0);

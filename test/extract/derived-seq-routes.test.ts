@@ -79,7 +79,12 @@ describe("a table whose route takes no time bounds", () => {
   it("is never COMPLETE where a cap cut it", async () => {
     for (const literal of [true, false]) {
       for (const capKeeps of ["oldest", "newest"] as const) {
-        const { tables, fills } = await archived(rows, { route: { bounds: none }, literal, cap: 40, capKeeps });
+        const { tables, fills } = await archived(rows, {
+          route: { bounds: none },
+          literal,
+          cap: 40,
+          capKeeps,
+        });
         await using _tables = tables;
         expect(fills.state).not.toBe("COMPLETE");
       }
@@ -187,7 +192,12 @@ describe("a table whose route takes one bound, no limit, or no filters", () => {
 
   it("is got whole past a cap by `from` alone", async () => {
     for (const literal of [false, true]) {
-      const manners = { route: { bounds: { from: true, to: false } }, literal, cap: 9, ties: "shuffled" } as const;
+      const manners = {
+        route: { bounds: { from: true, to: false } },
+        literal,
+        cap: 9,
+        ties: "shuffled",
+      } as const;
       const { tables, fills } = await archived(rows, manners);
       await using _tables = tables;
       expect([literal, fills.state]).toEqual([literal, "COMPLETE"]);
