@@ -244,7 +244,11 @@ const folders = {
     within: ["default-profile", "document-schema", "error-schema", "field-path-schema", "request-schema"],
   },
   "gateway/profile/rpc": { doors: [], within: ["compile-rpc", "request-message", "rpc-schema"] },
-  "gateway/profile/rows": { doors: ["foreign-row", "row-normaliser", "remap-lines"], within: [] },
+  "gateway/profile/check": { doors: ["check-profile", "profile-check"], within: [] },
+  "gateway/profile/rows": {
+    doors: ["foreign-row", "row-normaliser", "remap-lines"],
+    within: ["careful-row", "foreign-json", "row-plan"],
+  },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
@@ -257,6 +261,7 @@ const folders = {
       "list-document",
       "profile-documents",
       "profile-rest-source",
+      "rest-call",
       "rest-gateway",
       "written-bounds",
     ],
