@@ -235,16 +235,24 @@ const folders = {
       "request-scope",
     ],
   },
-  "gateway/adapter": { doors: ["check-source", "open-adapter"], within: [] },
+  "gateway/adapter": { doors: ["check-source", "guarded-source", "open-adapter"], within: [] },
   "gateway/profile": {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile"],
   },
+  "gateway/profile/rows": { doors: ["foreign-row", "remap-lines"], within: ["row-normaliser"] },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
   },
-  "gateway/rest": { doors: [], within: ["list-document", "rest-gateway"] },
+  "gateway/rest": {
+    doors: [],
+    within: ["field-values", "list-document", "profile-rest-source", "rest-gateway", "written-bounds"],
+  },
+  "gateway/rest/pages": {
+    doors: [],
+    within: ["clip-rows", "document-scanner", "next-page", "page-rows", "page-walk", "row-spool", "take-rows"],
+  },
   "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },

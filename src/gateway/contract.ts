@@ -77,7 +77,7 @@ export const builtInContract: GatewayContract = {
 };
 
 /** Every name that the client speaks over RPC: methods, whose messages name the fields, and error codes. */
-export interface RpcContract {
+export interface RpcContract extends RpcRules {
   readonly methods: {
     readonly datasource: typeof HistoryService.method.getDatasource;
     readonly instances: typeof HistoryService.method.listInstances;
@@ -90,6 +90,10 @@ export interface RpcContract {
     /** Tables that have a method of their own; `preview` gives the others, and these too where theirs is missing. */
     readonly tables: Readonly<Partial<Record<TableName, DescMethodUnary>>>;
   };
+}
+
+/** What holds of RPC whatever its methods are. */
+export interface RpcRules {
   /** Most bytes of a page of rows. */
   readonly pageBytes: number;
   /** What a history code means that comes as a detail of an error. It wins over the code of the protocol. */

@@ -10,13 +10,15 @@ import {
 } from "../extract/run/archive-runs.ts";
 import { openBudget } from "../extract/run/budget.ts";
 import type { RunWatcher } from "../extract/run-watcher.ts";
+import { guardedSource } from "../gateway/adapter/guarded-source.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import { openGateway } from "../gateway/open-gateway.ts";
 import type { GatewayOptions } from "../gateway/options.ts";
 import type { TransportChoice } from "../gateway/transport-choice.ts";
 import type { RunvaultError } from "../model/error.ts";
 import type { TableName } from "../model/profile/table.ts";
-import { retryPolicy } from "../model/retry/retry-policy.ts";
-import type { RunRef } from "../model/source.ts";
+import { type RetryPolicy, retryPolicy } from "../model/retry/retry-policy.ts";
+import type { HistorySource, RunRef } from "../model/source.ts";
 import { wallClock } from "../model/time.ts";
 import { version } from "../model/version.ts";
 
@@ -25,8 +27,11 @@ export { RunvaultError } from "../model/error.ts";
 export type { RunRef } from "../model/source.ts";
 
 export interface ArchiveOptions {
-  /** Address of the gateway, or its address with what else its client is to know. */
-  readonly gateway: string | (GatewayOptions & { readonly transport?: TransportChoice });
+  /**
+   * Address of the gateway, or its address with what else its client is to know; or a source of your own making, which
+   * stays yours to dispose.
+   */
+  readonly gateway: string | (GatewayOptions & { readonly transport?: TransportChoice }) | HistorySource;
   /** Folder of the archive; it is made for the first run that the gateway knows. */
   readonly archive: string;
   /** The runs to archive. Default: every finished run of the instances. */
@@ -65,10 +70,9 @@ export interface RunResult extends RunRef {
  */
 export async function* archiveRuns(options: ArchiveOptions): AsyncGenerator<RunResult, void> {
   const { signal = new AbortController().signal, settings = {}, watcher = {} } = options;
-  const { transport = "auto", ...gatewayOptions } =
-    typeof options.gateway === "string" ? { baseUrl: options.gateway } : options.gateway;
-  const retry = gatewayOptions.retry ?? retryPolicy();
-  await using gateway = openGateway({ ...gatewayOptions, retry }, transport);
+  const { gateway: named } = options;
+  const retry = (typeof named === "object" && "retry" in named ? named.retry : undefined) ?? retryPolicy();
+  await using gateway = openNamed(named, retry);
   await using duckdb = new JobDuckDB();
   using budget = openBudget({}, gateway);
   const target: ArchiveTarget =
@@ -95,6 +99,14 @@ export async function* archiveRuns(options: ArchiveOptions): AsyncGenerator<RunR
   }
   if (errors.length === 1) throw errors[0]!;
   if (errors.length > 1) throw new AggregateError(errors, errors.map(({ message }) => message).join("; "));
+}
+
+function openNamed(named: ArchiveOptions["gateway"], retry: RetryPolicy): Gateway {
+  if (typeof named === "object" && "rows" in named) {
+    return { ...guardedSource(named, named.label), [Symbol.asyncDispose]: async () => {} };
+  }
+  const { transport = "auto", ...options } = typeof named === "string" ? { baseUrl: named } : named;
+  return openGateway({ ...options, retry }, transport);
 }
 
 /** Archives one run. Throws the error that ended it. */

@@ -3,9 +3,20 @@ import type { GatewayOptions } from "../gateway/options.ts";
 import type { TransportChoice } from "../gateway/transport-choice.ts";
 import type { HistorySource } from "../model/source.ts";
 
-export { RunvaultError } from "../model/error.ts";
-export type { TableName } from "../model/profile/table.ts";
+export { checkSource, type SourceFault } from "../gateway/adapter/check-source.ts";
+export type { Adapter, AdapterOptions } from "../gateway/adapter/open-adapter.ts";
+export { type ErrorCode, RunvaultError } from "../model/error.ts";
+export {
+  type FilterName,
+  type Table,
+  type TableName,
+  tableNamed,
+  tableNames,
+} from "../model/profile/table.ts";
+export { type RouteTraits, usualTraits } from "../model/route-traits.ts";
 export type {
+  DocumentKind,
+  FactsRequest,
   HistorySource,
   InstanceEntry,
   RowRequest,
@@ -14,6 +25,9 @@ export type {
   StorageFacts,
   TableFacts,
 } from "../model/source.ts";
+
+export type { TimeBounds } from "../model/time.ts";
+export { canonicalLine, type Row } from "../row/line.ts";
 
 export interface OpenGatewayOptions extends Omit<GatewayOptions, "baseUrl"> {
   /** `rest`, `rpc`, or `auto`, which takes of each what it does best. Default `auto`. */

@@ -1,5 +1,5 @@
 import type { RowMap } from "./profile/row-map.ts";
-import type { FilterName } from "./profile/table.ts";
+import { type FilterName, filterNames } from "./profile/table.ts";
 
 /** What is known ahead of how a source gives one table's rows, beyond what the contract says of every source. */
 export interface RouteTraits {
@@ -21,3 +21,16 @@ export interface RouteTraits {
   /** What is worth telling of the table in `ls` and the manifest, such as that it is paged by offset. */
   readonly notes: readonly string[];
 }
+
+/** A route as the contract has it. */
+export const usualTraits: RouteTraits = {
+  map: undefined,
+  namesRun: true,
+  namesInstance: true,
+  pages: "none",
+  bounds: { from: true, to: true },
+  order: "ascending",
+  filters: filterNames,
+  takesLimit: true,
+  notes: [],
+};

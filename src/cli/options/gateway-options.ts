@@ -18,6 +18,7 @@ import { secretReading } from "./secret-reading.ts";
 export const gatewayShape = {
   gateway: httpAddress.optional(),
   transport: z.enum(transportChoices),
+  adapter: nonEmpty.optional(),
   tokenFile: nonEmpty.optional(),
   tokenHeader: nonEmpty.optional(),
   maxRps: positiveNumber.optional(),
@@ -53,6 +54,12 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
         .env("RUNVAULT_TRANSPORT")
         .choices(transportChoices)
         .default("auto"),
+    )
+    .addOption(
+      new Option(
+        "--adapter <file>",
+        "module that speaks to the gateway in the built-in client's place; its code is run",
+      ),
     )
     .addOption(
       new Option("--token-file <file>", "file with the token; or put the token itself in RUNVAULT_TOKEN").env(
@@ -191,6 +198,10 @@ export async function openGatewayFor(
   more: Pick<GatewayOptions, "leastRate"> = {},
 ): Promise<Gateway> {
   const settings = await gatewaySettings(values, retry, session);
+  if (values.adapter !== undefined) {
+    const { openAdapter } = await import("../../gateway/adapter/open-adapter.ts");
+    return await openAdapter(values.adapter, { ...settings, ...more });
+  }
   const { openGateway } = await import("../../gateway/open-gateway.ts");
   return openGateway({ ...settings, ...more }, values.transport);
 }

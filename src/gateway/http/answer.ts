@@ -7,6 +7,8 @@ export interface Answer {
   readonly status: number;
   readonly headers: AnswerHeaders;
   readonly body: AnswerBody;
+  /** What stands behind the body, once that is at its end; only of answers over HTTP/2. */
+  readonly trailers?: () => AnswerHeaders | undefined;
 }
 
 /** Headers by lower-case name; a header that came several times is joined with commas. */
@@ -34,6 +36,13 @@ const resumeAtBytes = 256 * 1024;
 /** What a chunk costs beside its bytes: an answer in chunks of a byte would otherwise queue a million of them. */
 const chunkCost = 256;
 
+/** What a body's bytes come from, to be held back or given up. */
+export interface BodyFlow {
+  pause(): void;
+  resume(): void;
+  abort(reason: Error): void;
+}
+
 /**
  * The chunks of a body as they come off the socket, for one reader. A small queue with pause and resume stands between
  * the two; the streams of undici and Node do the same at twice the CPU. Ends only where HTTP says that the body is
@@ -42,7 +51,7 @@ const chunkCost = 256;
 export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
   /** Bytes taken off the wire so far. */
   receivedBytes = 0;
-  readonly #controller: Dispatcher.DispatchController;
+  readonly #controller: BodyFlow;
   #queue: Buffer[] = [];
   #next = 0;
   #queuedBytes = 0;
@@ -52,7 +61,7 @@ export class AnswerBody implements AsyncIterableIterator<Buffer, undefined> {
   #waitedMs = 0;
   #waitingSinceMs: number | undefined;
 
-  constructor(controller: Dispatcher.DispatchController) {
+  constructor(controller: BodyFlow) {
     this.#controller = controller;
   }
 
@@ -229,7 +238,8 @@ export function requestAnswer(dispatcher: Dispatcher, request: AnswerRequest): P
   return promise;
 }
 
-function joinHeaders(headers: Record<string, string | string[] | undefined>): AnswerHeaders {
+/** Headers with each that came several times as one. */
+export function joinHeaders(headers: Record<string, string | string[] | undefined>): AnswerHeaders {
   const joined: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
     if (value !== undefined) joined[name.toLowerCase()] = Array.isArray(value) ? value.join(", ") : value;
@@ -237,6 +247,7 @@ function joinHeaders(headers: Record<string, string | string[] | undefined>): An
   return joined;
 }
 
-function asError(reason: unknown): Error {
+/** What a signal was aborted with, as an error. */
+export function asError(reason: unknown): Error {
   return reason instanceof Error ? reason : new Error(String(reason));
 }

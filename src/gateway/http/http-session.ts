@@ -11,9 +11,11 @@ import { Notices } from "../notices.ts";
 import { type CheckedOptions, checkOptions, type GatewayOptions, tokenSchema } from "../options.ts";
 import { openRequestScope, type RequestScope } from "../request-scope.ts";
 import { UnknownFields } from "../rpc/unknown-fields.ts";
-import { type Answer, limitBody, requestAnswer } from "./answer.ts";
+import { type Answer, type AnswerRequest, limitBody, requestAnswer } from "./answer.ts";
 import { decodedBody, isSelfEnding } from "./decode.ts";
 import { openDispatcher } from "./dispatcher.ts";
+import { requestHttp2Answer } from "./http2-answer.ts";
+import { Http2Connections } from "./http2-connections.ts";
 import { openRequestGate, type RequestGate } from "./request-gate.ts";
 import { RowRate } from "./row-rate.ts";
 import { transportError } from "./transport-error.ts";
@@ -45,6 +47,8 @@ export interface HttpSessionRequest {
   readonly body?: Uint8Array;
   /** Whether the keys that stand in addresses are added to its path: last, so that no place or message has them. */
   readonly withKeys?: boolean;
+  /** Whether it goes over HTTP/2, whose trailers say how an answer ended. Default: HTTP/1.1. */
+  readonly http2?: boolean;
 }
 
 /**
@@ -64,6 +68,7 @@ export class HttpSession implements AsyncDisposable {
   readonly #retriesOf = new Map<string, number>();
   readonly #retry: RetryPolicy;
   readonly #dispatcher: Dispatcher;
+  readonly #http2: Http2Connections;
   #headers: Readonly<Record<string, string>>;
   #token: string | undefined;
   #renewing: Promise<void> | undefined;
@@ -82,6 +87,7 @@ export class HttpSession implements AsyncDisposable {
     this.#token = this.options.token;
     this.#headers = headersOf(this.address, this.options);
     this.#dispatcher = openDispatcher(this.address, this.options);
+    this.#http2 = new Http2Connections(this.address, this.options);
   }
 
   /** The life of one call, which ends with the caller's signal and with the session. */
@@ -127,7 +133,7 @@ export class HttpSession implements AsyncDisposable {
     await this.gate.start(signal);
     this.stats.requests += 1;
     try {
-      const answer = await requestAnswer(this.#dispatcher, {
+      const asked: AnswerRequest = {
         origin: this.address.origin,
         method: request.method,
         path: request.withKeys === true ? withKeys(request.path, this.options.keys) : request.path,
@@ -139,7 +145,14 @@ export class HttpSession implements AsyncDisposable {
         countBytes: (bytes) => {
           this.stats.bytes += bytes;
         },
-      });
+      };
+      const answer =
+        request.http2 === true
+          ? await requestHttp2Answer(this.#http2, {
+              ...asked,
+              bodyIdleTimeoutMs: this.options.bodyIdleTimeoutMs,
+            })
+          : await requestAnswer(this.#dispatcher, asked);
       this.#readClock(answer.headers.date);
       return answer;
     } catch (thrown) {
@@ -240,17 +253,18 @@ export class HttpSession implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort(new RunvaultError("interrupted", "the connection to the gateway was closed"));
+    this.#http2.destroy();
     await this.#dispatcher.destroy();
   }
 }
 
 /** Throws `not_a_gateway` for an answer of another media type. */
-export function requireMediaType(answer: Answer, wanted: string, place: ErrorPlace): void {
+export function requireMediaType(answer: Answer, wanted: readonly string[], place: ErrorPlace): void {
   const type = mediaType(answer);
-  if (type === wanted) return;
+  if (type !== undefined && wanted.includes(type)) return;
   const shown =
     type !== undefined && /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : "of unknown media type";
-  throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted}`, {
+  throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted.join(" or ")}`, {
     place,
     status: answer.status,
     hint: "Check --gateway or RUNVAULT_GATEWAY: something else may be listening there.",

@@ -62,7 +62,9 @@ function beforeHeaders(systemCode: string): [ErrorCode, string, string] {
     ];
   }
   // lengths that contradict each other show while the headers are read
-  if (/^(HPE_|ERR_SSL|EPROTO|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH)/.test(systemCode)) {
+  if (
+    /^(HPE_|ERR_NO_HTTP2|ERR_SSL|EPROTO|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH)/.test(systemCode)
+  ) {
     return [
       "not_a_gateway",
       "what listens there does not speak this protocol",

@@ -7,51 +7,27 @@ import {
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { contentTypeUnaryProto, requestHeader } from "@connectrpc/connect/protocol-connect";
 import { type ErrorCode, RunvaultError } from "../../model/error.ts";
-import { timerMs } from "../../model/retry/deadline.ts";
-import type { RpcContract } from "../contract.ts";
 import { statusHints } from "../http/error-answer.ts";
-import {
-  documentMaxBytes,
-  type HttpSession,
-  type RequestContext,
-  requireMediaType,
-} from "../http/http-session.ts";
-import type { RowRate } from "../http/row-rate.ts";
+import { documentMaxBytes, type HttpSession, type RequestContext } from "../http/http-session.ts";
 import { keepOnce } from "../keep-once.ts";
-import { errorFromRpcAnswer } from "./rpc-error.ts";
-
-/** One call: the method and the bytes of its request. */
-export interface RpcCall {
-  readonly method: DescMethodUnary;
-  readonly request: Uint8Array;
-  /** Whether the request carries a page token, which may be refused. */
-  readonly withToken: boolean;
-  /** An answer longer than this is `limit_exceeded`. */
-  readonly mostBytes: number;
-  /** What the answer is held to where it is a page of rows. */
-  readonly rate?: RowRate;
-}
+import { methodPath, type RpcCall, type RpcExchange } from "./rpc-exchange.ts";
 
 /**
- * Unary Connect with binary protobuf over a gateway's connections, by requests of our own: so RPC has the
- * timeouts, proxies, certificates, retries and counts that REST has, and a page's bytes come as they are.
+ * Unary calls with binary protobuf over a gateway's connections, by requests of our own: so RPC has the timeouts,
+ * proxies, certificates, retries and counts that REST has, and a page's bytes come as they are.
  */
 export class RpcClient {
   readonly #session: HttpSession;
-  readonly #contract: RpcContract;
-  readonly #headers: Readonly<Record<string, string>>;
+  readonly #exchange: RpcExchange;
   readonly #prefix: (signal: AbortSignal) => Promise<string>;
 
-  constructor(session: HttpSession, contract: RpcContract) {
+  /** `where` is the path that methods are below, or a method without fields that tells where they answer. */
+  constructor(session: HttpSession, exchange: RpcExchange, where: string | DescMethodUnary) {
     this.#session = session;
-    this.#contract = contract;
-    const { headersTimeoutMs, documentTimeoutMs } = session.options;
-    // how long the client waits in all: whoever answers later answers nobody
-    const timeoutMs = timerMs(headersTimeoutMs + documentTimeoutMs);
-    this.#headers = Object.fromEntries(requestHeader("unary", true, timeoutMs, undefined, false));
-    this.#prefix = keepOnce(() => this.#findPrefix());
+    this.#exchange = exchange;
+    this.#prefix =
+      typeof where === "string" ? () => Promise.resolve(where) : keepOnce(() => this.#findPrefix(where));
   }
 
   /**
@@ -74,21 +50,15 @@ export class RpcClient {
 
   /** One attempt at a call, without retries: the answer's bytes; none for 204, as an empty message has none. */
   async call(call: RpcCall, context: RequestContext): Promise<Buffer> {
-    return await this.#call(await this.#prefix(context.signal), call, context, 204);
+    return await this.#exchange(await this.#prefix(context.signal), call, context, 204);
   }
 
-  /** Name of a method in addresses. */
-  static pathOf({ parent, name }: DescMethodUnary): string {
-    return `/${parent.typeName}/${name}`;
-  }
-
-  async #findPrefix(): Promise<string> {
+  async #findPrefix(probe: DescMethodUnary): Promise<string> {
     const { basePath, label, origin } = this.#session.address;
-    const { datasource } = this.#contract.methods;
     using scope = this.#session.scope(undefined);
     const ask = async (prefix: string, url: string) => {
-      const place = { url: url + RpcClient.pathOf(datasource) };
-      await this.#unary(prefix, datasource, {}, { place, signal: scope.signal });
+      const place = { url: url + methodPath(probe) };
+      await this.#unary(prefix, probe, {}, { place, signal: scope.signal });
       return prefix;
     };
     try {
@@ -119,7 +89,7 @@ export class RpcClient {
     using _place = await this.#session.gate.document(signal);
     return await this.#session.retrying(signal, async () => {
       const call = { method, request, withToken: false, mostBytes: documentMaxBytes };
-      const bytes = await this.#call(prefix, call, context);
+      const bytes = await this.#exchange(prefix, call, context);
       try {
         return fromBinary(method.output, bytes);
       } catch (cause) {
@@ -134,26 +104,6 @@ export class RpcClient {
         );
       }
     });
-  }
-
-  async #call(prefix: string, call: RpcCall, context: RequestContext, empty?: number): Promise<Buffer> {
-    const { place } = context;
-    const path = prefix + RpcClient.pathOf(call.method);
-    const request = { method: "POST", path, headers: this.#headers, body: call.request } as const;
-    const answer = await this.#session.send(request, context);
-    try {
-      if (answer.status === empty) return Buffer.alloc(0);
-      if (answer.status !== 200) {
-        const { scrubber } = this.#session;
-        throw await errorFromRpcAnswer(answer, this.#contract, call.withToken, scrubber, place);
-      }
-      requireMediaType(answer, contentTypeUnaryProto, place);
-      this.#session.requireFraming(answer, "a message", place);
-      using _watch = call.rate?.watch(answer.body);
-      return await this.#session.whole(answer, call.mostBytes, "a message", place);
-    } finally {
-      answer.body.close();
-    }
   }
 }
 

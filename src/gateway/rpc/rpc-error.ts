@@ -1,11 +1,11 @@
-import { ConnectError } from "@connectrpc/connect";
+import { type Code, ConnectError } from "@connectrpc/connect";
 import { codeFromHttpStatus, codeToString, errorFromJson } from "@connectrpc/connect/protocol-connect";
 import { z } from "zod";
 import { HistoryErrorDetailSchema } from "../../gen/example/history/v1/history_service_pb.ts";
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
 import { operatorText } from "../../model/text/operator-text.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
-import type { RpcContract } from "../contract.ts";
+import type { RpcRules } from "../contract.ts";
 import type { Answer } from "../http/answer.ts";
 import { badRequestHint, codeOfStatus, readErrorJson, statusHints } from "../http/error-answer.ts";
 import { readRetryAfterMs } from "../http/retry-after.ts";
@@ -23,7 +23,7 @@ const restStatus: Readonly<Record<string, number>> = { failed_precondition: 409,
  */
 export async function errorFromRpcAnswer(
   answer: Answer,
-  contract: RpcContract,
+  rules: RpcRules,
   withToken: boolean,
   scrubber: Scrubber,
   place: ErrorPlace,
@@ -41,15 +41,53 @@ export async function errorFromRpcAnswer(
       ...hintFor(code, status),
     });
   }
-  const connectCode = codeToString(error.code);
-  const historyCode = error.findDetails(HistoryErrorDetailSchema)[0]?.code;
-  const isKnown = historyCode !== undefined && Object.hasOwn(contract.historyCodes, historyCode);
+  return refusalError(
+    {
+      code: error.code,
+      said: error.rawMessage,
+      historyCode: error.findDetails(HistoryErrorDetailSchema)[0]?.code,
+      retryAfterMs,
+      httpStatus: status,
+    },
+    { rules, withToken, scrubber, place },
+  );
+}
+
+/** How a call was refused, by whichever protocol. */
+export interface Refusal {
+  readonly code: Code;
+  /** The server's own words. */
+  readonly said: string;
+  readonly historyCode: string | undefined;
+  readonly retryAfterMs: number | undefined;
+  /** As Connect has it for the code. */
+  readonly httpStatus: number;
+}
+
+/** A refusal as an error: see `errorFromRpcAnswer`. */
+export function refusalError(
+  { code: rpcCode, said, historyCode, retryAfterMs, httpStatus: status }: Refusal,
+  {
+    rules,
+    withToken,
+    scrubber,
+    place,
+  }: {
+    readonly rules: RpcRules;
+    readonly withToken: boolean;
+    readonly scrubber: Scrubber;
+    readonly place: ErrorPlace;
+  },
+): RunvaultError {
+  const details = { place, status, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+  const connectCode = codeToString(rpcCode);
+  const isKnown = historyCode !== undefined && Object.hasOwn(rules.historyCodes, historyCode);
   // only codes that the contract knows are shown: any other may be anything
   const names = isKnown ? `${connectCode} ${historyCode}` : connectCode;
-  const shown = names + operatorText({ message: error.rawMessage }, scrubber);
-  const code = (isKnown ? contract.historyCodes[historyCode] : contract.codes[connectCode]) ?? "server_error";
+  const shown = names + operatorText({ message: said }, scrubber);
+  const code = (isKnown ? rules.historyCodes[historyCode] : rules.codes[connectCode]) ?? "server_error";
   // a history code that says more than that the request is wrong is about something else than the token
-  if (withToken && contract.tokenRefusals.has(connectCode) && (!isKnown || code === "refused")) {
+  if (withToken && rules.tokenRefusals.has(connectCode) && (!isKnown || code === "refused")) {
     return new RunvaultError(
       "stream_cut",
       `the gateway no longer accepts its own page token: ${shown}`,

@@ -38,10 +38,12 @@ import {
   requireInstance,
   requireRows,
 } from "../request-checks.ts";
+import { connectExchange } from "./connect-exchange.ts";
 import { type PageSource, readPages } from "./page-reader.ts";
 import { PageSize } from "./page-size.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { documentBytes } from "./rpc-documents.ts";
+import { methodPath } from "./rpc-exchange.ts";
 import type { UnknownFields } from "./unknown-fields.ts";
 
 /** A gateway over RPC, over connections that are another's to close. */
@@ -67,14 +69,14 @@ export function openRpcGateway(options: GatewayOptions, contract: RpcContract = 
 export function rpcSource(session: HttpSession, contract: RpcContract): RpcSource {
   const { address } = session;
   const { methods } = contract;
-  const client = new RpcClient(session, contract);
+  const client = new RpcClient(session, connectExchange(session, contract), methods.datasource);
   const learnt = new Map<TableName, Pick<PageSource, "size" | "transcoder">>();
   /** Tables whose own method the gateway does not have. */
   const previewed = new Set<TableName>();
 
   const placeOf = (method: DescMethodUnary, place: ErrorPlace): ErrorPlace => ({
     ...place,
-    url: address.label + RpcClient.pathOf(method),
+    url: address.label + methodPath(method),
   });
 
   /** Reads a method's answer, with the place to name in errors about it. */

@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
+import { openAdapter } from "../../gateway/adapter/open-adapter.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { openGateway } from "../../gateway/open-gateway.ts";
+import type { GatewayOptions } from "../../gateway/options.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import { readSecretFile, readTokenFile, type SecretReading } from "../../model/secret-file.ts";
 import { hideParts } from "../../model/text/address-secrets.ts";
@@ -31,34 +33,34 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
   hideParts(means.scrubber, [username, password]);
   const token = await tokenOf(gateway, means);
   const isFile = gateway.token?.kind === "file";
-  return openGateway(
-    {
-      baseUrl: gateway.url,
-      token,
-      ...(isFile ? { renewToken: () => renewedToken(gateway, means) } : {}),
-      tokenHeader: gateway.token_header,
-      maxRequestsPerSecond: budget.rps,
-      concurrency: budget.answers,
-      connectTimeoutMs: budget.connect.ms,
-      headersTimeoutMs: budget.headers.ms,
-      bodyIdleTimeoutMs: budget.idle.ms,
-      documentTimeoutMs: budget.document.ms,
-      leastRate:
-        budget.min_rate === undefined ? undefined : { bytesPerSecond: budget.min_rate, windowMs: 30_000 },
-      acceptUnframed: gateway.accept_unframed,
-      compressed: gateway.compression ? undefined : false,
-      onNotice,
-      onRowPages,
-      ca: await pem("gateway.tls.ca", tls?.ca),
-      cert: await pem("gateway.tls.cert", tls?.cert),
-      key:
-        tls?.key === undefined
-          ? undefined
-          : (await readSecretFile("gateway.tls.key", tls.key, means)).toString("utf8"),
-      retry,
-    },
-    gateway.transport,
-  );
+  const options: GatewayOptions = {
+    baseUrl: gateway.url,
+    token,
+    ...(isFile ? { renewToken: () => renewedToken(gateway, means) } : {}),
+    tokenHeader: gateway.token_header,
+    maxRequestsPerSecond: budget.rps,
+    concurrency: budget.answers,
+    connectTimeoutMs: budget.connect.ms,
+    headersTimeoutMs: budget.headers.ms,
+    bodyIdleTimeoutMs: budget.idle.ms,
+    documentTimeoutMs: budget.document.ms,
+    leastRate:
+      budget.min_rate === undefined ? undefined : { bytesPerSecond: budget.min_rate, windowMs: 30_000 },
+    acceptUnframed: gateway.accept_unframed,
+    compressed: gateway.compression ? undefined : false,
+    onNotice,
+    onRowPages,
+    ca: await pem("gateway.tls.ca", tls?.ca),
+    cert: await pem("gateway.tls.cert", tls?.cert),
+    key:
+      tls?.key === undefined
+        ? undefined
+        : (await readSecretFile("gateway.tls.key", tls.key, means)).toString("utf8"),
+    retry,
+  };
+  return gateway.adapter === undefined
+    ? openGateway(options, gateway.transport)
+    : await openAdapter(gateway.adapter, options);
 }
 
 async function tokenOf(

@@ -73,7 +73,7 @@ const tables = z.union([z.literal("all"), someOf(oneOf(tableWords), "tables")], 
 
 /** The one schema of a job file: its check, its type, its JSON Schema and its reference are all made from this. */
 export function jobSchema(place: JobPlace) {
-  const { path, metricsFile, setVariable, addressVariable } = placedValues(place);
+  const { path, modulePath, metricsFile, setVariable, addressVariable } = placedValues(place);
 
   const token = map({
     file: key(
@@ -151,6 +151,11 @@ export function jobSchema(place: JobPlace) {
       oneOf(transportChoices).default("auto"),
       "protocol to use; auto finds out what the gateway offers",
       "auto",
+    ),
+    adapter: key(
+      modulePath.optional(),
+      "module that speaks to the gateway in the built-in client's place, beside this file",
+      "./my-gateway.ts",
     ),
     token: token.optional(),
     token_header: key(

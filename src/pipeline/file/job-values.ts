@@ -201,6 +201,13 @@ export function placedValues({ folder, env }: JobPlace) {
     (value) => resolve(folder, value),
   );
 
+  /** A module beside the job file, or below its folder: what runs as code comes from nowhere else. */
+  const modulePath = text(
+    "must be the path of a module beside this file, such as ./my-gateway.ts",
+    /^\.\/(?!.*(?:^|\/)\.\.(?:\/|$))[^\p{Cc}]+\.(?:ts|mts|js|mjs)$/u,
+    (value) => resolve(folder, value),
+  );
+
   /** The name of a variable that is set. */
   const setVariable = text(variable, variablePattern, (name, raise) => {
     if ((env[name] ?? "") === "") raise(mustBeSet, notSet);
@@ -215,7 +222,7 @@ export function placedValues({ folder, env }: JobPlace) {
       raise("must name a variable that holds an http:// or https:// address", wrongAddress);
     return name;
   });
-  return { path, metricsFile, setVariable, addressVariable };
+  return { path, modulePath, metricsFile, setVariable, addressVariable };
 }
 
 const gatewayMust = "must be an http:// or https:// address without a query";

@@ -15,6 +15,13 @@ export interface WireKey {
   readonly seqLow: number;
 }
 
+/** How one column of a table comes from a row of another message than the contract's. */
+export type WireColumn =
+  /** A field of the column's own type, by its number. */
+  | { readonly number: number }
+  /** The same text in every row, as the inside of a JSON string, or a number's own text. */
+  | { readonly text: string };
+
 /** A page's rows as canonical lines. */
 export interface PageLines {
   /** Whole lines, each with its end. */
@@ -69,6 +76,12 @@ export class RowTranscoder {
   readonly #columnOfTag: Int16Array;
   readonly #columnOfNumber: ReadonlyMap<number, number>;
   readonly #wireTypes: Uint8Array;
+  /** Text of each column that is the same in every row. */
+  readonly #fixed: readonly (Buffer | undefined)[];
+  /** Whether fields stand in another order on the wire than columns in the line. */
+  readonly #isReordered: boolean;
+  /** Whether fields that nobody knows stand in the member `extra`, as a profile has them, or beside the columns. */
+  readonly #inExtra: boolean;
   /** Most bytes of a line beside its texts. */
   readonly #fixedBytes: number;
   // where each column's value stands, for rows that are not in order
@@ -85,9 +98,15 @@ export class RowTranscoder {
   #seqHigh = 0;
   #seqLow = 0;
 
-  constructor(table: Table) {
+  /** `wire` says where each column comes from in another message than the contract's. */
+  constructor(table: Table, wire?: readonly WireColumn[]) {
     const { columns } = table;
-    const message = rowMessage(table);
+    const sources = wire ?? ownColumns(table);
+    const numbers = sources.map((column) => ("number" in column ? column.number : undefined));
+    this.#fixed = sources.map((column) => ("text" in column ? Buffer.from(column.text) : undefined));
+    this.#inExtra = wire !== undefined;
+    const inLine = numbers.filter((number) => number !== undefined);
+    this.#isReordered = inLine.some((number, i) => i > 0 && number < inLine[i - 1]!);
     this.#columns = columns;
     this.#kinds = Uint8Array.from(columns, kindOf);
     const leads = columns.map((column, i) => {
@@ -107,13 +126,17 @@ export class RowTranscoder {
     this.#wireTypes = Uint8Array.from(columns, wireTypeOf);
     this.#columnOfTag = new Int16Array(16_384).fill(-1);
     const byNumber = new Map<number, number>();
-    message.fields.forEach(({ number }, i) => {
+    numbers.forEach((number, i) => {
+      if (number === undefined) return;
       byNumber.set(number, i);
       const tag = number * 8 + this.#wireTypes[i]!;
       if (tag < this.#columnOfTag.length) this.#columnOfTag[tag] = i;
     });
     this.#columnOfNumber = byNumber;
-    this.#fixedBytes = leads.reduce((sum, { length }) => sum + length + valueBytes, 64);
+    this.#fixedBytes = leads.reduce(
+      (sum, { length }, i) => sum + length + valueBytes + (this.#fixed[i]?.length ?? 0),
+      64,
+    );
     this.#valueAt = new Int32Array(columns.length);
   }
 
@@ -151,7 +174,8 @@ export class RowTranscoder {
       else if (this.#at + needed > this.#out.length) break;
       this.#tsHigh = this.#tsLow = this.#seqHigh = this.#seqLow = 0;
       const lineAt = this.#at;
-      if (!this.#rowInOrder(start, end)) {
+      const isUsual = this.#isReordered ? this.#rowByPlaces(start, end) : this.#rowInOrder(start, end);
+      if (!isUsual) {
         this.#at = lineAt;
         this.#rowInAnyOrder(start, end);
       }
@@ -198,6 +222,42 @@ export class RowTranscoder {
     }
     if (at !== end) throw truncated();
     while (next < count) this.#zero(next++);
+    this.#end();
+    return true;
+  }
+
+  /** The same where fields are in another order than columns: where each stands is found first. */
+  #rowByPlaces(start: number, end: number): boolean {
+    const page = this.#page;
+    const columnOfTag = this.#columnOfTag;
+    const valueAt = this.#valueAt.fill(-1);
+    let at = start;
+    while (at < end) {
+      let tag = page[at++]!;
+      if (tag >= 0x80) tag = (tag & 0x7f) | (page[at++]! << 7);
+      const column = tag < 16_384 ? columnOfTag[tag]! : -1;
+      if (column < 0 || valueAt[column] !== -1) return false;
+      valueAt[column] = at;
+      const type = tag & 7;
+      if (type === wireType.varint) {
+        const last = at + 9;
+        while (page[at++]! >= 0x80) if (at > last) return false;
+      } else if (type === wireType.length) {
+        let length = page[at++]!;
+        if (length >= 0x80) {
+          at = this.#varint(at - 1);
+          if (this.#high !== 0) throw truncated();
+          length = this.#low >>> 0;
+        }
+        at += length;
+      } else at += 8;
+    }
+    if (at !== end) throw truncated();
+    for (let column = 0; column < valueAt.length; column++) {
+      const place = valueAt[column]!;
+      if (place === -1) this.#zero(column);
+      else this.#value(column, place, end);
+    }
     this.#end();
     return true;
   }
@@ -249,7 +309,9 @@ export class RowTranscoder {
       const bytes = Buffer.concat(unknown.get(number)!);
       return `,${JSON.stringify(`#${number}`)}:${JSON.stringify(bytes.toString("base64"))}`;
     });
-    const text = `${isQuoted(this.#columns.at(-1)!) ? '"' : ""}${keys.join("")}}\n`;
+    const members = keys.join("");
+    const rest = this.#inExtra ? `,"extra":{${members.slice(1)}}` : members;
+    const text = `${isQuoted(this.#columns.at(-1)!) ? '"' : ""}${rest}}\n`;
     if (this.#out.write(text, this.#at, "latin1") < text.length) throw lineTooLong();
     this.#at += text.length;
   }
@@ -268,6 +330,11 @@ export class RowTranscoder {
   /** The value of a column that is not on the wire. */
   #zero(column: number): void {
     const at = this.#lead(column);
+    const fixed = this.#fixed[column];
+    if (fixed !== undefined) {
+      this.#at = at + fixed.copy(this.#out, at);
+      return;
+    }
     if (this.#kinds[column] === textKind) {
       this.#at = at;
       return;
@@ -358,6 +425,10 @@ export class RowTranscoder {
     this.#high = high;
     return at;
   }
+}
+
+function ownColumns(table: Table): readonly WireColumn[] {
+  return rowMessage(table).fields.map(({ number }) => ({ number }));
 }
 
 function kindOf({ name, kind }: Column): number {

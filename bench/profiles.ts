@@ -1,0 +1,160 @@
+// What a profile costs: `archive` of a gateway that names, spells and numbers its fills in its own way, beside `archive` of
+// the default gateway with the same values, in turns. Both are counted, and the row hashes have to be the same.
+//   npm run bench -- profiles [--fills 1000000] [--rounds 5]
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { finished } from "node:stream/promises";
+import { parseArgs } from "node:util";
+import { simulate } from "./simulate.ts";
+import { median, type Timed, timed } from "./timed.ts";
+
+const { values } = parseArgs({
+  args: process.argv.slice(2).filter((arg) => arg !== "profiles"),
+  options: { fills: { type: "string", default: "1000000" }, rounds: { type: "string", default: "5" } },
+});
+const rounds = Number(values.rounds);
+const main = join(import.meta.dirname, "..", "dist", "cli", "main.js");
+const folder = await mkdtemp(join(tmpdir(), "runvault-bench-"));
+const pathOf = (name: string) => join(folder, name);
+
+/** Names of its own, milliseconds, words and bare numbers: what most gateways that differ have. */
+const profile = `profile: 1
+name: recorded
+extends: default
+rows:
+  numbers: exact
+  columns:
+    run_id: executionId
+    instance_id: desk
+    ts_event: { from: time, unit: ms }
+    ts_init: { from: received, unit: ms }
+    account: acct
+    venue: exchange
+    symbol: ticker
+tables:
+  fills:
+    times: { unit: ms, from: inclusive, to: exclusive }
+    columns:
+      side: { from: side, words: { B: BUY, S: SELL } }
+      price: px
+      quantity: qty
+      fee_currency: feeCcy
+      liquidity: { from: maker, words: { true: MAKER, false: TAKER } }
+`;
+
+interface Fill extends Record<string, string> {
+  readonly ts_event: string;
+}
+
+/** Writes the simulated fills to the millisecond, as the default gateway has them and as the other has. */
+async function writeRows(): Promise<void> {
+  await using gateway = await simulate(["--runs", "1", "--fills", values.fills]);
+  const query = new URLSearchParams({ instance: gateway.instanceId, run_id: gateway.runId });
+  const fetched = pathOf("simulated.ndjson");
+  await timed(`curl -sf -o '${fetched}' '${gateway.url}/history/fills?${query}'`, folder);
+  const outputs = ["default.ndjson", "foreign.ndjson", "times"].map((name) =>
+    createWriteStream(pathOf(name)),
+  );
+  for await (const line of createInterface({ input: createReadStream(fetched) })) {
+    const row = JSON.parse(line) as Fill;
+    const own = {
+      ...row,
+      ...{ run_id: "recorded", instance_id: "alpha-1" },
+      ts_event: `${row.ts_event.slice(0, -6)}000000`,
+      ts_init: `${row.ts_init!.slice(0, -6)}000000`,
+      side: row.side === "SELL" ? "SELL" : "BUY",
+      liquidity: row.liquidity === "MAKER" ? "MAKER" : "TAKER",
+    };
+    const texts = [JSON.stringify(own), foreign(own), own.ts_event];
+    for (const [at, output] of outputs.entries()) {
+      if (!output.write(`${texts[at]}\n`)) await once(output, "drain");
+    }
+  }
+  for (const output of outputs) await finished(output.end());
+}
+
+function foreign(row: Fill): string {
+  const names: Record<string, string> = {
+    ...{ run_id: "executionId", instance_id: "desk", ts_event: "time", ts_init: "received", account: "acct" },
+    ...{ venue: "exchange", symbol: "ticker", price: "px", quantity: "qty", fee_currency: "feeCcy" },
+    liquidity: "maker",
+  };
+  const members = Object.entries(row).map(([column, value]) => {
+    const name = JSON.stringify(names[column] ?? column);
+    if (column === "ts_event" || column === "ts_init") return `${name}:${value.slice(0, -6)}`;
+    if (["price", "quantity", "fee"].includes(column) && value !== "") return `${name}:${value}`;
+    if (column === "side") return `${name}:"${value[0]}"`;
+    if (column === "liquidity") return `${name}:${value === "MAKER"}`;
+    return `${name}:${JSON.stringify(value)}`;
+  });
+  return `{${members.join(",")}}`;
+}
+
+async function serve(file: string, unitNs: number): Promise<{ url: string } & AsyncDisposable> {
+  const script = join(import.meta.dirname, "recorded-gateway.ts");
+  const child = spawn(process.execPath, [script, pathOf(file), pathOf("times"), String(unitNs)], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const [url] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+  return {
+    url,
+    [Symbol.asyncDispose]: async () => {
+      child.kill("SIGTERM");
+      await once(child, "close");
+    },
+  };
+}
+
+try {
+  await writeRows();
+  await writeFile(pathOf("profile.yaml"), profile);
+  await using own = await serve("default.ndjson", 1);
+  await using other = await serve("foreign.ndjson", 1_000_000);
+  const archive = async (url: string, options: string) => {
+    const dir = pathOf("archive");
+    const command = `archive alpha-1/recorded --tables fills --transport rest --require counted --quiet --archive '${dir}'`;
+    const taken = await timed(
+      `'${process.execPath}' '${main}' ${command} --gateway ${url} ${options}`,
+      folder,
+    );
+    const manifest = await readFile(join(dir, "runs", "alpha-1", "recorded.json"), "utf8");
+    await rm(dir, { recursive: true });
+    return { taken, rows: /"rowHash":(\{[^}]*\}|null)/.exec(manifest)![1]! };
+  };
+  const ways = {
+    default: (more: string) => archive(own.url, more),
+    profile: (more: string) => archive(other.url, `--profile '${pathOf("profile.yaml")}' ${more}`),
+  };
+  // these warm caches up as well
+  const rows = [await ways.default("--fingerprint"), await ways.profile("--fingerprint")];
+  if (rows[0]!.rows !== rows[1]!.rows || rows[0]!.rows === "null") {
+    throw new Error(`the rows differ: ${rows[0]!.rows}, ${rows[1]!.rows}`);
+  }
+  const taken: Record<keyof typeof ways, Timed[]> = { default: [], profile: [] };
+  for (let round = 0; round < rounds; round++) {
+    for (const name of ["default", "profile"] as const) taken[name].push((await ways[name]("")).taken);
+  }
+  const of = (name: keyof typeof ways, what: keyof Timed) => taken[name].map((one) => one[what]);
+  for (const name of ["default", "profile"] as const) {
+    const [wall, processor, peak] = [of(name, "seconds"), of(name, "processorSeconds"), of(name, "peakMb")];
+    print(
+      `${name}: ${median(wall)} s, ${median(processor).toFixed(2)} s of processor time, ${median(peak).toFixed(0)} MB`,
+    );
+  }
+  const ratio = (what: keyof Timed) =>
+    median(of("profile", what).map((value, round) => value / of("default", what)[round]!)).toFixed(2);
+  print(
+    `profile / default: ${ratio("seconds")} of the time, ${ratio("processorSeconds")} of the processor time`,
+  );
+} finally {
+  await rm(folder, { recursive: true, force: true });
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
