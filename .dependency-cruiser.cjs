@@ -203,7 +203,7 @@ const folders = {
       "zero-rows",
     ],
   },
-  "extract/rebuild": { doors: ["rebuild-run", "rebuild-runs", "widened-types"], within: [] },
+  "extract/rebuild": { doors: ["rebuild-run", "rebuild-runs", "widened-types"], within: ["widen"] },
   "extract/run": {
     doors: [
       "archive-run",

@@ -5,6 +5,7 @@ import { type ErrorDetails, RunvaultError } from "../model/error.ts";
 import { makeFolder, privateFolder } from "../model/make-folder.ts";
 import { parseJson } from "../model/outside-json.ts";
 import { defaultExactTypes, type ExactTypes, isDecimalType } from "../model/profile/exact-types.ts";
+import { isExtraType } from "../model/profile/extra-column.ts";
 import { type TableName, tableNamed, tables } from "../model/profile/table.ts";
 import type { RunRef } from "../model/source.ts";
 import { Layout } from "./layout.ts";
@@ -19,16 +20,22 @@ import { removeLeftovers } from "./storage/remove-leftovers.ts";
 import { scratchArea } from "./storage/scratch-area.ts";
 import type { Store } from "./storage/store.ts";
 
-const typesByTable = z.record(
-  z.string(),
-  z.record(z.string(), z.string().refine(isDecimalType, "not a DECIMAL(1…38,scale)")),
-);
+const columnTypes = z.record(z.string(), z.string()).superRefine((types, context) => {
+  for (const [column, type] of Object.entries(types)) {
+    if (isDecimalType(type) || isExtraType(column, type)) continue;
+    context.addIssue({ code: "custom", path: [column], message: "not a DECIMAL(1…38,scale)" });
+  }
+});
+const typesByTable = z.record(z.string(), columnTypes);
 
 const archiveSchema = z.strictObject({
   format: z.literal(1),
   id: z.uuid(),
   createdAt: z.string(),
-  /** DuckDB type of every exact column, by table: fixed for the whole archive, so that files never mix types. */
+  /**
+   * DuckDB type of every exact column, by table, and `extra: VARCHAR` where a table's Parquet has the column: fixed for the
+   * whole archive, so that files never mix types.
+   */
   exactTypes: typesByTable,
   /**
    * While columns change their type: the former types, by table. Some runs' Parquet still has these, and what people glob

@@ -1,11 +1,18 @@
+import { extraName } from "../model/profile/extra-column.ts";
 import type { Column, Table } from "../model/profile/table.ts";
 import { identifier, literal } from "./sql.ts";
 
 /**
  * SQL for the canonical line of a row (see model/line.ts), from columns typed as in Parquet. `prefix` qualifies the
- * columns (`"t."`). `end` stands behind the line.
+ * columns (`"t."`). `end` stands behind the line. `extra` is SQL for the text of the member of that name, NULL where there is none:
+ * it is no part of the canonical line.
  */
-export function canonicalLineSql(table: Table, prefix = "", end: "" | "\n" = ""): string {
+export function canonicalLineSql(
+  table: Table,
+  prefix = "",
+  end: "" | "\n" = "",
+  extra?: string | undefined,
+): string {
   const parts = table.columns.flatMap((column, index) => {
     const quoted = quotedInJson(column) ? '"' : "";
     return [
@@ -14,7 +21,12 @@ export function canonicalLineSql(table: Table, prefix = "", end: "" | "\n" = "")
       literal(quoted),
     ];
   });
-  return `concat(${joinLiterals([...parts, literal(`}${end}`)]).join(", ")})`;
+  return `concat(${joinLiterals([...parts, ...extraMember(extra), literal(`}${end}`)]).join(", ")})`;
+}
+
+/** The member `extra` of a line, as a part for `concat`, which takes NULL for nothing. `extra` is SQL for its text. */
+export function extraMember(extra: string | undefined): string[] {
+  return extra === undefined ? [] : [`(${literal(`,${JSON.stringify(extraName)}:`)} || ${extra})`];
 }
 
 /** Whether a column's value always stands between quotes in the canonical line; doubles bring their own. */

@@ -1,6 +1,7 @@
 import type { DuckDBConnection, DuckDBType } from "@duckdb/node-api";
 import { RunvaultError } from "../model/error.ts";
 import type { ExactTypes } from "../model/profile/exact-types.ts";
+import { extraName, hasExtraColumn, storedColumns } from "../model/profile/extra-column.ts";
 import type { FilterValue } from "../model/profile/row-request.ts";
 import type { Table } from "../model/profile/table.ts";
 import type { TimeBounds } from "../model/time.ts";
@@ -58,18 +59,29 @@ export class ParquetReading implements Disposable {
     return new ParquetReading(await query.track(duckdb.instance.connect()), query);
   }
 
+  /** The table with all columns that the files have, in their order: those of the contract, and `extra` where there is one. */
+  get stored(): Table {
+    const { table, exactTypes } = this.#query;
+    return { ...table, columns: storedColumns(table, exactTypes) };
+  }
+
   /** A SELECT of the rows; `list` is its list, every column in the table's order unless it is given. */
   rowsSql(list?: string): string {
     const { table, files, exactTypes, bounds, filters, limit } = this.#query;
-    const columns = list ?? table.columns.map(({ name }) => identifier(name)).join(", ");
+    const columns = list ?? this.stored.columns.map(({ name }) => identifier(name)).join(", ");
     if (files.length === 0) {
-      const nulls = table.columns.map(
+      const nulls = storedColumns(table, exactTypes).map(
         (column) => `NULL::${columnType(column, exactTypes)} AS ${identifier(column.name)}`,
       );
       return `SELECT ${columns} FROM (SELECT ${nulls.join(", ")}) WHERE false`;
     }
     const first = limit === undefined ? "" : ` LIMIT ${limit}`;
     return `SELECT ${columns} FROM ${parquetRows(files)}${whereSql(bounds, filters)}${first}`;
+  }
+
+  /** SQL for the text of the member `extra`; undefined where the files have no such column. */
+  get extraSql(): string | undefined {
+    return hasExtraColumn(this.#query.exactTypes) ? identifier(extraName) : undefined;
   }
 
   /** Name and type of the columns that a SELECT gives. */

@@ -54,6 +54,7 @@ export const errorCodes = {
   table_unknown: { retry: "never", scope: "table", exit: exit.usage },
   query_invalid: { retry: "never", scope: "job", exit: exit.usage },
   not_archived: { retry: "never", scope: "run", exit: exit.usage },
+  profile_differs: { retry: "never", scope: "run", exit: exit.usage },
 
   // the gateway is out of reach, or what listens there, or how it answers, is not what a gateway is or does
   unreachable: { retry: "again", scope: "job", exit: exit.gateway },

@@ -3,6 +3,8 @@ import { type FilterName, filterNames } from "./profile/table.ts";
 
 /** What is known ahead of how a source gives one table's rows, beyond what the contract says of every source. */
 export interface RouteTraits {
+  /** Name of the profile that says all this; undefined where none does. */
+  readonly profile?: string | undefined;
   /** How rows were made canonical; undefined where they come so. Its `seq` says whether numbers are given or derived. */
   readonly map: RowMap | undefined;
   /** Whether each row names its run, and its instance: else another run's rows cannot be told from this one's. */

@@ -2,6 +2,8 @@ import { type ExactTypes, exactType } from "../model/profile/exact-types.ts";
 import type { Column, Table } from "../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../model/time.ts";
 import { Turns } from "../model/turns.ts";
+import { notARow } from "./bad-row.ts";
+import { splitExtra } from "./extra-member.ts";
 
 /** What a segment's lines are checked against. */
 export interface LineRules {
@@ -14,6 +16,8 @@ export interface LineRules {
    * before such lines were made canonical.
    */
   readonly oddZeros?: boolean;
+  /** Whether a line may end with `extra`, which is then no unknown field. */
+  readonly extra?: boolean;
 }
 
 /** One member of a line's object, as it stands there. */
@@ -35,7 +39,12 @@ export interface Member {
  * contract. `conflict`: a row of another run or instance. `range`: a proper value that its column cannot hold.
  */
 export type CheckedLine =
-  | { readonly kind: "row"; readonly members: readonly Member[]; readonly unknown: readonly string[] }
+  | {
+      readonly kind: "row";
+      /** Without `extra`, where a line may have it. */
+      readonly members: readonly Member[];
+      readonly unknown: readonly string[];
+    }
   | { readonly kind: "bad"; readonly reason: string }
   | { readonly kind: "conflict"; readonly column: string; readonly value: string; readonly seq: string }
   | {
@@ -77,6 +86,26 @@ class BadLine extends Error {}
  * of token. A 64-bit integer or an exact number must be a string. Never throws for what the line holds.
  */
 export function checkLine(line: string, rules: LineRules): CheckedLine {
+  const split = rules.extra ? splitExtra(line) : undefined;
+  if (split !== undefined && isObject(split.extra, rules.table)) {
+    const checked = checkWhole(split.head, rules);
+    // where the head is no object, what looked like the member stands within another's value
+    if (checked.kind !== "bad") return checked;
+  }
+  return checkWhole(line, rules);
+}
+
+function isObject(text: string, table: Table): boolean {
+  try {
+    new LineReader(text, table).members();
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof BadLine) return false;
+    throw thrown;
+  }
+}
+
+function checkWhole(line: string, rules: LineRules): CheckedLine {
   try {
     return new LineReader(line, rules.table).read(rules);
   } catch (thrown) {
@@ -211,6 +240,7 @@ class LineReader {
     members: readonly Member[],
     values: ReadonlyMap<string, Token>,
   ): CheckedLine {
+    if (values.has(notARow)) throw new BadLine(`it has ${notARow}, which no row has`);
     const texts = new Map<string, string>();
     for (const column of table.columns) {
       const token = values.get(column.name);

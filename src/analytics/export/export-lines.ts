@@ -2,6 +2,7 @@ import {
   canonicalDoubleSql,
   canonicalLineSql,
   canonicalValueSql,
+  extraMember,
   joinLiterals,
   quotedInJson,
 } from "../../duckdb/canonical-sql.ts";
@@ -14,10 +15,10 @@ import type { DecimalForm } from "./export-format.ts";
 
 /**
  * A row as one line of NDJSON, with its end: the canonical line, as a gateway sends it. With doubles, exact columns
- * are JSON numbers, and null where there is no value.
+ * are JSON numbers, and null where there is no value. `extra` is SQL for the text of the member of that name, where rows have one.
  */
-export function ndjsonLineSql(table: Table, decimals: DecimalForm): string {
-  if (decimals === "exact") return canonicalLineSql(table, "", "\n");
+export function ndjsonLineSql(table: Table, decimals: DecimalForm, extra?: string | undefined): string {
+  if (decimals === "exact") return canonicalLineSql(table, "", "\n", extra);
   const parts = table.columns.flatMap((column, index) => {
     const name = identifier(column.name);
     const number = column.kind === "exact";
@@ -28,7 +29,7 @@ export function ndjsonLineSql(table: Table, decimals: DecimalForm): string {
       literal(quoted),
     ];
   });
-  return `concat(${joinLiterals([...parts, literal("}\n")]).join(", ")})`;
+  return `concat(${joinLiterals([...parts, ...extraMember(extra), literal("}\n")]).join(", ")})`;
 }
 
 /** A row as one line of CSV, with its end, as `query --format csv` prints it. */

@@ -4,6 +4,7 @@ import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { identifier } from "../../duckdb/sql.ts";
 import { CutStream, countedStream, type RowChunk } from "../../duckdb/whole-stream.ts";
 import { RunvaultError } from "../../model/error.ts";
+import { extraName, hasExtraColumn, storedColumns } from "../../model/profile/extra-column.ts";
 import type { Table } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { InstrumentsFile } from "../instruments/read-instruments.ts";
@@ -83,6 +84,15 @@ export class ExportSession implements AsyncDisposable {
       if (instruments !== null) await writeAllInstrumentValues(this.#views, instruments, signal);
       await writeTradeTables(this.#views, this.#archive.exactTypes, tradeTableNames, { instruments, signal });
     });
+  }
+
+  /** A table with all the columns that the archive has of it, and SQL for the text of `extra` where that is one of them. */
+  storedAs(table: Table): { readonly stored: Table; readonly extraSql: string | undefined } {
+    const types = this.#archive.exactTypes(table.name);
+    return {
+      stored: { ...table, columns: storedColumns(table, types) },
+      extraSql: hasExtraColumn(types) ? identifier(extraName) : undefined,
+    };
   }
 
   /**

@@ -179,9 +179,10 @@ async function* pieces(
 ): AsyncGenerator<Uint8Array> {
   const { decimals } = session.selection;
   if (format === "ndjson" || format === "csv") {
-    const line = format === "csv" ? csvLineSql(table, decimals) : ndjsonLineSql(table, decimals);
+    const { stored, extraSql } = session.storedAs(table);
+    const line = format === "csv" ? csvLineSql(stored, decimals) : ndjsonLineSql(table, decimals, extraSql);
     const chunks = session.stream(session.rowsSql(table, line));
-    yield* lineText(format === "csv" ? csvHeader(table) : "", counted.count(chunks));
+    yield* lineText(format === "csv" ? csvHeader(stored) : "", counted.count(chunks));
     return;
   }
   const sql = session.rowsSql(table);

@@ -5,6 +5,7 @@ import { linkedParquet } from "../../archive/write/commit.ts";
 import { columnType } from "../../duckdb/column-type.ts";
 import { identifier, parquetRowsBelow } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
+import { storedColumns } from "../../model/profile/extra-column.ts";
 import type { Table } from "../../model/profile/table.ts";
 import { agreeing, countText } from "../../model/text/plural.ts";
 import type { QueryArchive } from "../query/query-views.ts";
@@ -41,10 +42,12 @@ export async function requireLinked(
   connection: DuckDBConnection,
   { exactTypes }: QueryArchive,
   manifests: readonly Manifest[],
-  { name, columns }: Table,
+  table: Table,
   rows: string,
 ): Promise<void> {
+  const { name } = table;
   const types = exactTypes(name);
+  const columns = storedColumns(table, types);
   const prepared = await connection.prepare(rows);
   for (const [index, column] of columns.entries()) {
     const [is, wanted] = [String(prepared.columnType(index)), columnType(column, types)];

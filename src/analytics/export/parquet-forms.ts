@@ -15,7 +15,7 @@ export const parquetForms = {
 type Through = (chunks: AsyncIterable<RowChunk>) => AsyncIterable<RowChunk>;
 
 async function* arrowPieces(reading: ParquetReading, through: Through): AsyncGenerator<Uint8Array> {
-  const { table } = reading;
+  const table = reading.stored;
   const sql = reading.rowsSql();
   const columns = await reading.columns(sql);
   const longest = await reading.firstRow(longestStringsSql(table, `SELECT * FROM (${sql})`));
@@ -25,7 +25,7 @@ async function* arrowPieces(reading: ParquetReading, through: Through): AsyncGen
 }
 
 async function* csvPieces(reading: ParquetReading, through: Through): AsyncGenerator<Uint8Array> {
-  const { table } = reading;
+  const table = reading.stored;
   const lines = `SELECT ${csvLineSql(table, "exact")} AS line FROM (${reading.rowsSql()})`;
   yield* lineText(csvHeader(table), through(reading.stream(lines)));
 }

@@ -32,15 +32,16 @@ export function refuseMixedTypes(
   const [first] = files;
   const second = first && files.find(({ exactTypes }) => !sameTypes(exactTypes, first.exactTypes));
   if (first === undefined || second === undefined) return;
-  const column = Object.keys(first.exactTypes).find(
+  const column = Object.keys({ ...first.exactTypes, ...second.exactTypes }).find(
     (name) => first.exactTypes[name] !== second.exactTypes[name],
   )!;
-  throw mixedTypes(table, column, first.exactTypes[column]!, second.exactTypes[column]!);
+  const typeIn = ({ exactTypes }: { readonly exactTypes: ExactTypes }) => exactTypes[column] ?? "not there";
+  throw mixedTypes(table, column, typeIn(first), typeIn(second));
 }
 
 function mixedTypes(table: TableName, column: string, one: string, other: string): RunvaultError {
   return new RunvaultError("incomplete", `${table}.${column} is ${one} in some runs and ${other} in others`, {
     place: { table },
-    hint: "Run the same `runvault rebuild --widen` again: a change of the column's type was not finished.",
+    hint: "Run the same `runvault rebuild --widen` or `--extra` again: a change of the column's type was not finished.",
   });
 }

@@ -5,6 +5,7 @@ import { columnType } from "../../duckdb/column-type.ts";
 import { doubleSql } from "../../duckdb/double-sql.ts";
 import { identifier, literal, parquetRows } from "../../duckdb/sql.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import { extraName, hasExtraColumn, storedColumns } from "../../model/profile/extra-column.ts";
 import { type Column, type Table, tables } from "../../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { doublesOf } from "../double-view-name.ts";
@@ -69,13 +70,19 @@ function doubleViewSql(table: Table): string[] {
 }
 
 function tableSql(table: Table, types: ExactTypes, groups: readonly TypedParquet[]): string {
-  const typed = (column: Column) => `CAST(${identifier(column.name)} AS ${columnType(column, types)})`;
+  const typed = ({ exactTypes }: TypedParquet, column: Column) => {
+    // files that were made ahead of the column `extra` have none
+    const isThere = column.name !== extraName || hasExtraColumn(exactTypes);
+    return `CAST(${isThere ? identifier(column.name) : "NULL"} AS ${columnType(column, types)})`;
+  };
   if (groups.length === 0) return noRowsSql(table, types);
   // the casts change no value: the archive's types hold those of every group, which differ only while one is widened
-  const columns = table.columns.map((column) => `${typed(column)} AS ${identifier(column.name)}`);
   return groups
-    .map(({ files }) => {
-      const rows = parquetRows(files.map(({ file }) => file));
+    .map((group) => {
+      const rows = parquetRows(group.files.map(({ file }) => file));
+      const columns = storedColumns(table, types).map(
+        (column) => `${typed(group, column)} AS ${identifier(column.name)}`,
+      );
       return `SELECT ${columns.join(", ")} FROM ${rows}`;
     })
     .join(" UNION ALL ");
@@ -88,7 +95,7 @@ export function noRowsSql(table: Table, types: ExactTypes): string {
 
 /** One row of a table, with the same value in every column. */
 function rowSql(table: Table, types: ExactTypes, value: string): string {
-  const columns = table.columns.map(
+  const columns = storedColumns(table, types).map(
     (column) => `CAST(${value} AS ${columnType(column, types)}) AS ${identifier(column.name)}`,
   );
   return `SELECT ${columns.join(", ")}`;

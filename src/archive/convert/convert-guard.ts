@@ -10,10 +10,11 @@ import { exactType, holds } from "../../model/profile/exact-types.ts";
 import type { Column } from "../../model/profile/table.ts";
 import { timestampMax, timestampMin } from "../../model/time.ts";
 import { type LineRules, valueGrammar } from "../../row/strict-line.ts";
+import { beginsSql } from "./convert-extra.ts";
 import type { Shape } from "./convert-segments.ts";
 
 /**
- * The SQL side of the guard. The relation it works on has `line`, the text of a line, `j`, a struct of VARCHAR with the
+ * The SQL side of the guard. The relation it works on has `line`, the text of a line without `extra`, `j`, a struct of VARCHAR with the
  * fields that DuckDB's JSON reader found in it, `n`, a struct of its whole numbers as such, and `file`.
  */
 
@@ -50,14 +51,37 @@ export function guardSql(
   checkedFiles: readonly string[] = [],
   idsSql: IdsSql = literalIds(rules),
 ): string {
+  if (rules.extra && isReadBehindHead(rules, shapes, checkedFiles)) return allOf(rules, beginsSql);
   const forms = shapes.map((shape) => `regexp_full_match(line, ${literal(shapePattern(shape))})`);
   if (checkedFiles.length > 0) forms.push(`file IN (${checkedFiles.map(literal).join(", ")})`);
   let form = `line = ${renderedSql(rules, idsSql)}`;
   if (forms.length > 0)
     form = `CASE WHEN ${form} THEN true WHEN ${forms.join(" OR ")} THEN ${identitySql(rules)} AND ${wholeGrammarSql(rules)} ELSE false END`;
+  return allOf(rules, form);
+}
+
+function allOf(rules: LineRules, form: string): string {
   return [form, decimalsSql(rules), ...rules.table.columns.flatMap(rangeSql)]
     .map((test) => `(${test})`)
     .join(" AND ");
+}
+
+/**
+ * Whether `extra` is read behind the canonical line, in a relation of `behindHeadSql`: where no other form passes. The sign of a zero is
+ * looked for in a line, in which no other field of that name may stand.
+ */
+export function isReadBehindHead(
+  { table }: Pick<LineRules, "table">,
+  shapes: readonly Shape[],
+  checkedFiles: readonly string[],
+): boolean {
+  const hasDoubles = table.columns.some(({ kind }) => kind === "double");
+  return shapes.length === 0 && checkedFiles.length === 0 && !hasDoubles;
+}
+
+/** The canonical line that a row has to be, up to its closing brace. */
+export function headSql(rules: LineRules, ids: IdsSql = literalIds(rules)): string {
+  return renderedSql(rules, ids, "");
 }
 
 /** SQL for the ids of a line's run, as they stand inside of quotes in JSON. */
@@ -184,7 +208,7 @@ function field(name: string): string {
 }
 
 /** The canonical line made of whole numbers and of the other values as text. Free text alone is escaped: an escape elsewhere takes the slower form. */
-function renderedSql({ table }: LineRules, ids: IdsSql): string {
+function renderedSql({ table }: LineRules, ids: IdsSql, end: "}" | "" = "}"): string {
   const known = new Map([
     ["run_id", ids.runId],
     ["instance_id", ids.instanceId],
@@ -196,7 +220,7 @@ function renderedSql({ table }: LineRules, ids: IdsSql): string {
     if (id !== undefined) return [key, id, literal('"')];
     return [key, renderedValueSql(column), literal(quote)];
   });
-  return `concat(${joinLiterals([...parts, literal("}")]).join(", ")})`;
+  return `concat(${joinLiterals([...parts, literal(end)]).join(", ")})`;
 }
 
 function renderedValueSql(column: Column): string {

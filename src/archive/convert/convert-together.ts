@@ -4,8 +4,18 @@ import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { dictionaryLimit, parquetOptions } from "../../duckdb/parquet-options.ts";
 import { identifier, literal, parquetRows } from "../../duckdb/sql.ts";
 import { sameTypes } from "../../model/profile/exact-types.ts";
+import { hasExtraColumn, storedColumns } from "../../model/profile/extra-column.ts";
 import { hashFile } from "../storage/file-hash.ts";
-import { guardSql, idInJson, transformStructure, typedSql, wholeNumbersSql } from "./convert-guard.ts";
+import { behindHeadSql, extraValueSql, splitExtraSql } from "./convert-extra.ts";
+import {
+  guardSql,
+  headSql,
+  idInJson,
+  isReadBehindHead,
+  transformStructure,
+  typedSql,
+  wholeNumbersSql,
+} from "./convert-guard.ts";
 import type { Conversion, Converted } from "./convert-segments.ts";
 import { notOfRows, textSql } from "./duckdb-form.ts";
 
@@ -19,6 +29,7 @@ export function mayConvertTogether(one: Conversion, other: Conversion): boolean 
   return (
     one.table.name === other.table.name &&
     sameTypes(one.exactTypes, other.exactTypes) &&
+    (one.extra ?? false) === (other.extra ?? false) &&
     isPlain(one) &&
     isPlain(other)
   );
@@ -71,7 +82,9 @@ async function allAtOnce(
       const sum = (of: "rows" | "bytes") => segments.reduce((total, segment) => total + segment[of], 0);
       return rows === sum("rows") && bytes === sum("bytes");
     });
-    const names = table.columns.map(({ name }) => identifier(name)).join(", ");
+    const names = storedColumns(table, conversions[0]!.exactTypes)
+      .map(({ name }) => identifier(name))
+      .join(", ");
     const options = parquetOptions(dictionaryLimit(table));
     for (const [nth, { out }] of conversions.entries()) {
       if (!isWhole[nth]) continue;
@@ -117,10 +130,22 @@ function rowsSql(conversions: readonly Conversion[]): string {
   };
   const ids = Object.entries(own).map(([name, list]) => `(${list})[the_file] AS ${name}`);
   const read = columns.filter(({ name }) => name !== "run_id" && name !== "instance_id");
-  const placed = `SELECT line, file, ${at} AS the_file FROM ${textSql({ segments })}`;
-  const parsed = `SELECT line, json_transform(line, ${literal(transformStructure(read))}) AS j, ${ids.join(", ")} FROM (${placed})`;
-  const lines = `(SELECT *, ${wholeNumbersSql(columns, "CAST")} AS n FROM (${parsed}))`;
-  const guard = guardSql(first, [], [], { runId: "run_text", instanceId: "instance_text" });
+  const { extra = false } = first;
+  const text = textSql({ segments });
+  const bytes = "strlen(line) + 1 AS the_bytes";
+  const isBehindHead = extra && isReadBehindHead(first, [], []);
+  const isSplit = extra && !isBehindHead;
+  const whole = `(SELECT line, file, ${bytes} FROM ${text})`;
+  const lined = isSplit ? splitExtraSql(whole, "file, the_bytes") : whole;
+  const beside = isSplit ? "the_bytes, extra" : "the_bytes";
+  const placed = `SELECT line, ${beside}, ${at} AS the_file FROM ${lined}`;
+  const parsed = `SELECT line, ${beside}, json_transform(line, ${literal(transformStructure(read))}) AS j, ${ids.join(", ")} FROM (${placed})`;
+  const counted = `(SELECT *, ${wholeNumbersSql(columns, "CAST")} AS n FROM (${parsed}))`;
+  const texts = { runId: "run_text", instanceId: "instance_text" };
+  const lines = isBehindHead
+    ? behindHeadSql(`(SELECT *, ${headSql(first, texts)} AS head FROM ${counted})`)
+    : counted;
+  const guard = guardSql(first, [], [], texts);
   const values = columns.map((column) => {
     const value =
       column.name === "run_id"
@@ -130,7 +155,8 @@ function rowsSql(conversions: readonly Conversion[]): string {
           : typedSql(column, first, []);
     return `CAST(${value} AS ${columnType(column, first.exactTypes)}) AS ${identifier(column.name)}`;
   });
-  return `SELECT nth AS "the nth", strlen(line) + 1 AS "the bytes", ${values.join(", ")} FROM ${lines}`;
+  if (hasExtraColumn(first.exactTypes)) values.push(extraValueSql(first));
+  return `SELECT nth AS "the nth", the_bytes AS "the bytes", ${values.join(", ")} FROM ${lines}`;
 }
 
 interface Look extends Pick<Converted, "rows" | "first" | "last"> {

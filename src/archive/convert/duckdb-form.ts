@@ -4,7 +4,17 @@ import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { dictionaryLimit, parquetOptions } from "../../duckdb/parquet-options.ts";
 import { fileList, identifier, literal } from "../../duckdb/sql.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { fitsSql, guardSql, transformStructure, typedSql, wholeNumbersSql } from "./convert-guard.ts";
+import { hasExtraColumn, storedColumns } from "../../model/profile/extra-column.ts";
+import { behindHeadSql, extraValueSql, splitExtraSql, wholeLineSql } from "./convert-extra.ts";
+import {
+  fitsSql,
+  guardSql,
+  headSql,
+  isReadBehindHead,
+  transformStructure,
+  typedSql,
+  wholeNumbersSql,
+} from "./convert-guard.ts";
 import {
   type Conversion,
   type ConversionForm,
@@ -58,8 +68,11 @@ function copySql(input: Conversion, shapes: readonly Shape[], inKeyOrder: boolea
           : typedSql(column, input, shapes);
     return `CAST(${value} AS ${columnType(column, input.exactTypes)}) AS ${identifier(column.name)}`;
   });
+  if (hasExtraColumn(input.exactTypes)) columns.push(extraValueSql(input));
   const rows = `SELECT ${columns.join(", ")} FROM ${linesSql(input, shapes)}`;
-  const names = input.table.columns.map(({ name }) => identifier(name)).join(", ");
+  const names = storedColumns(input.table, input.exactTypes)
+    .map(({ name }) => identifier(name))
+    .join(", ");
   const ordered = !inKeyOrder
     ? rows
     : // the position makes the sort stable, for gateways whose key does not tell all rows apart
@@ -67,7 +80,7 @@ function copySql(input: Conversion, shapes: readonly Shape[], inKeyOrder: boolea
   return `COPY (${ordered}) TO ${literal(input.out)} (${parquetOptions(dictionaryLimit(input.table))})`;
 }
 
-/** The relation of `line`, `j`, `n` and `file` that the guard works on. */
+/** The relation of `line`, `j`, `n` and `file` that the guard works on, and of `extra` where lines may end with it. */
 function linesSql(input: Conversion, shapes: readonly Shape[], cast: "CAST" | "TRY_CAST" = "CAST"): string {
   const { columns } = input.table;
   // the canonical line holds the ids as they have to be: where no other form passes, nothing needs to read them
@@ -75,8 +88,18 @@ function linesSql(input: Conversion, shapes: readonly Shape[], cast: "CAST" | "T
   const read = otherForms
     ? columns
     : columns.filter(({ name }) => name !== "run_id" && name !== "instance_id");
-  const parsed = `SELECT line, json_transform(line, ${literal(transformStructure(read))}) AS j, file FROM ${textSql(input)}`;
-  return `(SELECT line, j, ${wholeNumbersSql(columns, cast)} AS n, file FROM (${parsed}))`;
+  const structure = literal(transformStructure(read));
+  const parsed = (text: string, beside: string) =>
+    `SELECT line, json_transform(line, ${structure}) AS j, ${beside} FROM ${text}`;
+  const counted = (from: string, beside: string) =>
+    `(SELECT line, j, ${wholeNumbersSql(columns, cast)} AS n, ${beside} FROM (${from}))`;
+  const text = textSql(input);
+  if (!input.extra) return counted(parsed(text, "file"), "file");
+  if (isReadBehindHead(input, shapes, checkedFiles(input)))
+    return behindHeadSql(
+      `(SELECT *, ${headSql(input)} AS head FROM ${counted(parsed(text, "file"), "file")})`,
+    );
+  return counted(parsed(splitExtraSql(text, "file"), "file, extra"), "file, extra");
 }
 
 /** The relation of `line` and `file`. */
@@ -107,9 +130,10 @@ async function offendingLine(
 ): Promise<{ line: string; file: string } | undefined> {
   // casts of the guard may raise, so it is asked only about rows whose values can be cast
   const passes = `CASE WHEN (${fitsSql(input)}) IS TRUE THEN (${guardSql(input, shapes, checkedFiles(input))}) IS TRUE ELSE false END`;
+  const isSplit = input.extra && !isReadBehindHead(input, shapes, checkedFiles(input));
   try {
     const reader = await connection.runAndReadAll(
-      `SELECT coalesce(line, '') AS line, file FROM ${linesSql(input, shapes, "TRY_CAST")} WHERE NOT (${passes}) LIMIT 1`,
+      `SELECT ${isSplit ? wholeLineSql : "coalesce(line, '')"} AS line, file FROM ${linesSql(input, shapes, "TRY_CAST")} WHERE NOT (${passes}) LIMIT 1`,
     );
     const row = reader.getRowsJson()[0];
     return row === undefined ? undefined : { line: String(row[0]), file: String(row[1]) };

@@ -1,5 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 import { Turns } from "../../model/turns.ts";
+import { readBadRow } from "../../row/bad-row.ts";
 import { type CheckedLine, checkLine, type LineRules, withoutOddZeros } from "../../row/strict-line.ts";
 import { rowError } from "./convert-row-error.ts";
 import { Drift } from "./drift.ts";
@@ -11,7 +12,7 @@ export interface LineByLineInput extends LineRules {
   readonly file?: string;
 }
 
-/** A line that is no proper row, as quarantine keeps it. */
+/** A line that is no proper row, as quarantine keeps it; one that its source set aside, as the wire had it. */
 export interface BadLine {
   /** Counted from 1. */
   readonly line: number;
@@ -83,22 +84,30 @@ export async function convertLineByLine(
         await sink.good(cleanLine(canonical === text ? bytes : Buffer.from(canonical)));
         break;
       }
-      case "bad":
+      case "bad": {
         bad++;
+        const setAside = text === undefined ? undefined : readBadRow(text);
         await sink.bad({
           line: number,
           offset,
-          reason: checked.reason,
-          ...(text === undefined
-            ? { raw: whole.toString("base64"), encoding: "base64" }
-            : { raw: whole.toString("utf8"), encoding: "utf8" }),
+          ...(setAside !== undefined
+            ? { reason: setAside.reason, raw: setAside.text, encoding: "utf8" }
+            : { reason: checked.reason, ...rawOf(text, whole) }),
         });
         break;
+      }
       default:
         throw rowError(checked, input, placeOf(input, number));
     }
   }
   return { good, bad, drift: drift.list() };
+}
+
+/** The line as it came, for quarantine; `text` where it is UTF-8. */
+function rawOf(text: string | undefined, whole: Buffer): Pick<BadLine, "raw" | "encoding"> {
+  return text === undefined
+    ? { raw: whole.toString("base64"), encoding: "base64" }
+    : { raw: whole.toString("utf8"), encoding: "utf8" };
 }
 
 function decode(decoder: InstanceType<typeof TextDecoder>, bytes: Uint8Array): string | undefined {

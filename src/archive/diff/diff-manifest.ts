@@ -1,3 +1,4 @@
+import { extraName, hasExtraColumn } from "../../model/profile/extra-column.ts";
 import { isOtherSchema } from "../../model/profile/schema-fingerprint.ts";
 import type { Manifest, TableManifest } from "../manifest/manifest.ts";
 import { latestView, type TableView } from "../manifest/table-view.ts";
@@ -45,7 +46,9 @@ export function compareTables(inA: TableManifest | undefined, inB: TableManifest
   found.differ("state", a.state, b.state);
   found.differ("grain", a.grain, b.grain);
   found.differ("buckets", buckets(a), buckets(b));
-  found.differ("exact types", sortedJson(a.exactTypes), sortedJson(b.exactTypes));
+  found.differ("exact types", sortedJson(decimals(a)), sortedJson(decimals(b)));
+  found.note("the column extra", hasExtraColumn(a.exactTypes), hasExtraColumn(b.exactTypes));
+  found.note("rows came through", throughText(a), throughText(b));
   found.differ("drift", [...a.drift].sort().join("; "), [...b.drift].sort().join("; "));
   found.differ("error", a.error?.code ?? null, b.error?.code ?? null);
   found.differ("rows set aside", asideRows(a), asideRows(b));
@@ -106,6 +109,17 @@ function buckets(table: TableView): string {
     ({ bucket, rows, first, last }) => `${bucket}=${rows} ${keyText(first)}..${keyText(last)}`,
   );
   return shown.join(", ");
+}
+
+/** The types but for `extra`, which is no part of the rows. */
+function decimals({ exactTypes: { [extraName]: _, ...decimals } }: TableView): Record<string, string> {
+  return decimals;
+}
+
+function throughText({ through }: TableView): string {
+  if (through === undefined) return "the contract";
+  const { profile, fingerprint } = through;
+  return `profile ${profile}${fingerprint === undefined ? "" : `, map ${fingerprint.slice(0, 12)}`}`;
 }
 
 function asideRows(table: TableView): number {

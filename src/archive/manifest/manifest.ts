@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
+import { rowMapSchema } from "../../model/profile/row-map.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 import { documentKinds } from "../../model/source.ts";
 import { grains, isBucketName } from "../bucket.ts";
@@ -122,10 +123,25 @@ export const failureSchema = z.strictObject({
 });
 export type Failure = z.infer<typeof failureSchema>;
 
+/** What rows came through: the profile of a gateway that differs, and how its rows became those that are here. */
+export const throughSchema = z.strictObject({
+  /** The profile's name. */
+  profile: z.string(),
+  /** Left out where its rows are canonical as they come. */
+  map: rowMapSchema.optional(),
+  /** Of the map. */
+  fingerprint: sha256.optional(),
+  /** What is worth telling of the way, such as that its pages go by number. */
+  notes: z.array(z.string()),
+});
+export type Through = z.infer<typeof throughSchema>;
+
 const holding = {
   /** Null for a table that is absent. */
   certificate: certificateSchema.nullable(),
-  /** DuckDB types of the exact columns in this table's Parquet files. */
+  /** Left out where the rows came from a gateway of the contract, with nothing to tell of it. */
+  through: throughSchema.optional(),
+  /** DuckDB types of the exact columns in this table's Parquet files, and that of `extra` where they have it. */
   exactTypes: z.record(z.string(), z.string()),
   segments: z.array(segmentSchema),
   parquet: z.array(parquetSchema),

@@ -3,6 +3,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { columnType } from "../../duckdb/column-type.ts";
 import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { fileList, parquetRows } from "../../duckdb/sql.ts";
+import { storedColumns } from "../../model/profile/extra-column.ts";
 import { type Column, type TableName, tableNamed } from "../../model/profile/table.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Archive } from "../archive.ts";
@@ -115,7 +116,9 @@ async function typeFaults(
 ): Promise<string[]> {
   const reader = await connection.runAndReadAll(`DESCRIBE SELECT * FROM ${parquetRows([path])}`);
   const found = reader.getRows().map(([column, type]) => `${column} ${type}`);
-  const wanted = tableNamed(name).columns.map((column) => `${column.name} ${typeOf(column, exactTypes)}`);
+  const wanted = storedColumns(tableNamed(name), exactTypes).map(
+    (column) => `${column.name} ${typeOf(column, exactTypes)}`,
+  );
   const missing = wanted.filter((column) => !found.includes(column));
   // older archives may lack columns that a later contract has; `rebuild` brings them
   const extra = found.filter((column) => !wanted.includes(column));

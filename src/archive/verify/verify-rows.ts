@@ -2,6 +2,7 @@ import type { DuckDBConnection } from "@duckdb/node-api";
 import { canonicalLineSql } from "../../duckdb/canonical-sql.ts";
 import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { fileList, identifier, literal, parquetRows } from "../../duckdb/sql.ts";
+import { extraName, hasExtraColumn } from "../../model/profile/extra-column.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import { countText } from "../../model/text/plural.ts";
 import { lineHash } from "../../row/row-hash.ts";
@@ -106,7 +107,7 @@ async function compareBucket(
       count(*) FILTER (${foreign}), any_value(instance_id || '/' || run_id) FILTER (${foreign}),
       count(*) FILTER (differs),
       coalesce(sum(hash), 0::HUGEINT), coalesce(sum(hash) FILTER (NOT differs), 0::HUGEINT)
-    FROM (SELECT *, line IS DISTINCT FROM stored AS differs, CAST('0x' || left(md5(line), 16) AS UBIGINT) AS hash FROM (${pairs}))
+    FROM (SELECT *, whole IS DISTINCT FROM stored AS differs, CAST('0x' || left(md5(line), 16) AS UBIGINT) AS hash FROM (${pairs}))
     GROUP BY filename`,
   );
   const bySegment = new Map(segments.map((segment) => [pathOf(segment.file), segment]));
@@ -155,7 +156,7 @@ async function compareDiffering(
   let wrong = 0;
   let example: Fault | undefined;
   const result = await connection.stream(
-    `SELECT filename, CAST("row" AS BIGINT), line, stored FROM (${pairs}) WHERE line IS DISTINCT FROM stored`,
+    `SELECT filename, CAST("row" AS BIGINT), line, stored, whole FROM (${pairs}) WHERE whole IS DISTINCT FROM stored`,
   );
   for await (const rows of result.yieldRows()) {
     signal?.throwIfAborted();
@@ -189,7 +190,11 @@ async function compareDiffering(
  * SQL that lays the lines of a bucket's segments beside the rows of its Parquet file, by position. Both scans keep
  * their order, and nothing is held in memory but for segments that came unsorted.
  */
-function pairsSql({ name, pathOf }: TableRows, parquet: ParquetFile, segments: readonly Segment[]): string {
+function pairsSql(
+  { name, pathOf, table: { exactTypes } }: TableRows,
+  parquet: ParquetFile,
+  segments: readonly Segment[],
+): string {
   const table = tableNamed(name);
   const files = fileList(segments.map(({ file }) => pathOf(file)));
   const longest = segments.reduce((most, { longestLine }) => Math.max(most, longestLine), 0);
@@ -201,7 +206,9 @@ function pairsSql({ name, pathOf }: TableRows, parquet: ParquetFile, segments: r
     ? lines
     : `(SELECT filename, json FROM ${lines} ORDER BY CAST(json->>'ts_event' AS BIGINT), CAST(json->>'seq' AS UBIGINT))`;
   const rows = parquetRows([pathOf(parquet.file)], ", file_row_number = true");
-  return `SELECT s.filename AS filename, CAST(s.json AS VARCHAR) AS stored, ${canonicalLineSql(table, "p.")} AS line,
+  const extra = hasExtraColumn(exactTypes) ? `p.${identifier(extraName)}` : undefined;
+  const whole = extra === undefined ? "line" : canonicalLineSql(table, "p.", "", extra);
+  return `SELECT s.filename AS filename, CAST(s.json AS VARCHAR) AS stored, ${canonicalLineSql(table, "p.")} AS line, ${whole} AS whole,
     p.file_row_number AS "row", epoch_ns(p.ts_event) AS ts, p.run_id AS run_id, p.instance_id AS instance_id
     FROM ${stored} s POSITIONAL JOIN ${rows} p`;
 }

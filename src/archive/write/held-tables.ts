@@ -5,7 +5,14 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Grain } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
-import type { Holding, Manifest, ParquetFile, QuarantineFile, Segment } from "../manifest/manifest.ts";
+import type {
+  Holding,
+  Manifest,
+  ParquetFile,
+  QuarantineFile,
+  Segment,
+  Through,
+} from "../manifest/manifest.ts";
 import { holdingsOf, latestView } from "../manifest/table-view.ts";
 import type { CommittedFile } from "../read/whole-files.ts";
 import { hashObject } from "../storage/file-hash.ts";
@@ -23,6 +30,8 @@ export interface HeldTable {
   /** Each with the names of the segments it was made of; a bucket may have several, of which one is of those held now. */
   parquet: { file: ParquetFile; of: string[]; drift: string[] }[];
   quarantine: QuarantineFile[];
+  /** What these rows came through; undefined where they came as the contract has them. */
+  through?: Through | undefined;
   /** Names of segments whose rows were the same when this job, or one that was interrupted, streamed them once more. */
   compared: Set<string>;
 }
@@ -196,8 +205,9 @@ export class HeldTables {
     const { lost = new Set() } = this.#work;
     for (const [key, table] of Object.entries(committed?.tables ?? {})) {
       const name = key as TableName;
-      const { grain, segments, quarantine } = latestView(table);
+      const { grain, segments, quarantine, through } = latestView(table);
       const held = this.of(name);
+      held.through = through;
       // a table that never held a row has decided nothing yet
       held.grain = segments.length === 0 ? null : grain;
       const gone = lostWindows({ segments, quarantine }, lost);
@@ -229,6 +239,9 @@ export class HeldTables {
     switch (entry.kind) {
       case "grain":
         held.grain = entry.grain;
+        return;
+      case "through":
+        held.through = entry.through ?? undefined;
         return;
       case "survey":
         held.fullScan = entry.survey;

@@ -5,7 +5,7 @@ import { type TableName, tableNames } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { grains } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
-import { parquetSchema, quarantineSchema, segmentSchema } from "../manifest/manifest.ts";
+import { parquetSchema, quarantineSchema, segmentSchema, throughSchema } from "../manifest/manifest.ts";
 import { mostBytes, readArchiveFile } from "../storage/archive-file.ts";
 import { isMissing } from "../storage/fsync-files.ts";
 
@@ -46,6 +46,8 @@ const entrySchema = z.discriminatedUnion("kind", [
     final: z.boolean().default(false),
   }),
   z.strictObject({ kind: z.literal("grain"), table, grain: z.enum(grains) }),
+  // what the rows of the entries behind it came through; null where they came as the contract has them
+  z.strictObject({ kind: z.literal("through"), table, through: throughSchema.nullable() }),
   // one that another version wrote is made again
   z.strictObject({ kind: z.literal("survey"), table, survey: scanSchema.nullable().catch(null) }),
   // the parts of one unsorted answer count together or not at all

@@ -5,7 +5,7 @@ import type { TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import type { Grain } from "../bucket.ts";
 import type { Layout } from "../layout.ts";
-import type { Manifest, ParquetFile, QuarantineFile, Segment } from "../manifest/manifest.ts";
+import type { Manifest, ParquetFile, QuarantineFile, Segment, Through } from "../manifest/manifest.ts";
 import { rowsSetAside } from "../read/set-aside.ts";
 import { type CommittedFile, inData, WholeFiles } from "../read/whole-files.ts";
 import { moveFile, sizeOf, syncFile, writeSynced } from "../storage/fsync-files.ts";
@@ -122,6 +122,13 @@ export class RunJournal implements AsyncDisposable {
   async setGrain(name: TableName, grain: Grain): Promise<void> {
     this.held.of(name).grain = grain;
     await this.#record({ kind: "grain", table: name, grain });
+  }
+
+  /** What the table's rows come through from here on. */
+  async setThrough(name: TableName, through: Through | undefined): Promise<void> {
+    this.held.of(name).through = through;
+    await this.#record({ kind: "through", table: name, through: through ?? null });
+    this.#step("through-journalled");
   }
 
   async setScan(name: TableName, fullScan: ScanRecord): Promise<void> {
@@ -330,7 +337,7 @@ export async function holdsCommittedWork(layout: Layout, run: RunRef, committed:
 export async function holdsFetchedWork(layout: Layout, run: RunRef, committed: Manifest): Promise<boolean> {
   const [head, ...rest] = (await readJournal(layout, run)).entries;
   if (head?.kind !== "open" || head.generation !== committed.generation + 1) return false;
-  return rest.some(({ kind }) => kind !== "parquet");
+  return rest.some(({ kind }) => kind !== "parquet" && kind !== "through");
 }
 
 /** The generation whose job made a file. */

@@ -1,6 +1,8 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
+import type { WantedTypes } from "../../extract/rebuild/widened-types.ts";
 import { RunvaultError } from "../../model/error.ts";
+import { extraName, extraTypes } from "../../model/profile/extra-column.ts";
 import { parseRun, runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
 import { archiveOption, archiveShape, scratchOption, scratchShape } from "../options/archive-option.ts";
@@ -13,6 +15,8 @@ const schema = z.object({
   runs: z.array(z.string()).default([]),
   tables: tableList.optional(),
   widen: widenTypes.optional(),
+  extra: tableList.optional(),
+  dropExtra: tableList.optional(),
   links: z.boolean().default(false),
 });
 
@@ -37,9 +41,16 @@ export const rebuildCommand = commandEntry({
           "TABLE.COLUMN=WIDTH,SCALE, or TABLE.COLUMN for 38 digits, at least 18 of them decimals; repeatable",
         ).argParser((text: string, before: string[] | undefined) => [...(before ?? []), text]),
       )
+      .option(
+        "--extra <tables>",
+        "give the Parquet of these tables the column extra: the fields that no column takes, as JSON",
+      )
+      .option("--drop-extra <tables>", "take that column away again; the segments keep what it holds")
       .addOption(
         new Option("--links", "only make the links in tables/ again; no data is read or changed").conflicts([
           "widen",
+          "extra",
+          "dropExtra",
           "tables",
         ]),
       )
@@ -52,6 +63,7 @@ export const rebuildCommand = commandEntry({
 Examples:
   runvault rebuild alpha-1/2022-01-01-001
   runvault rebuild --widen fills.price --widen orders.price=38,12
+  runvault rebuild --extra fills,orders
   runvault rebuild --links
 `,
       ),
@@ -60,8 +72,11 @@ Examples:
 
 async function rebuild(values: RebuildValues, session: Session): Promise<number> {
   const runs = values.runs.map(parseRun);
-  if (values.widen !== undefined && (runs.length > 0 || values.tables !== undefined)) {
-    throw new RunvaultError("invalid_argument", "--widen applies to the whole archive", {
+  const widen = columnsToChange(values);
+  if (widen !== undefined && (runs.length > 0 || values.tables !== undefined)) {
+    const flag =
+      values.widen !== undefined ? "--widen" : values.extra !== undefined ? "--extra" : "--drop-extra";
+    throw new RunvaultError("invalid_argument", `${flag} applies to the whole archive`, {
       hint: "Leave out run names and --tables: a column has one type in all runs.",
     });
   }
@@ -70,5 +85,13 @@ async function rebuild(values: RebuildValues, session: Session): Promise<number>
     return await rebuildLinks(runs, values, session);
   }
   const { reportRebuild } = await import("../maintain/report-rebuild.ts");
-  return await reportRebuild(runs, values, session);
+  return await reportRebuild(runs, { ...values, widen }, session);
+}
+
+/** The columns that get another type, or come or go; undefined where none does. */
+function columnsToChange({ widen, extra = [], dropExtra = [] }: RebuildValues): WantedTypes | undefined {
+  const wanted: Record<string, Record<string, string | null>> = { ...widen };
+  for (const table of extra) wanted[table] = { ...wanted[table], ...extraTypes };
+  for (const table of dropExtra) wanted[table] = { ...wanted[table], [extraName]: null };
+  return Object.keys(wanted).length === 0 ? undefined : wanted;
 }

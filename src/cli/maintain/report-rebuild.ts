@@ -11,6 +11,7 @@ import {
 import type { WantedTypes } from "../../extract/rebuild/widened-types.ts";
 import type { RunWatcher } from "../../extract/run-watcher.ts";
 import { exit, worstExit } from "../../model/error.ts";
+import { hasExtraColumn } from "../../model/profile/extra-column.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import { formatRun } from "../../model/run-argument.ts";
 import type { RunRef } from "../../model/source.ts";
@@ -132,7 +133,10 @@ function jsonOf({ instanceId, runId, outcome, seconds, error, exit: status }: Ru
 function commandToGoOn(archive: Archive, unfinished: readonly TableName[], command: CommandToCopy): string {
   const columns = unfinished.flatMap((table) => {
     const former = archive.formerTypes(table)!;
-    return Object.entries(archive.exactTypes(table))
+    const types = archive.exactTypes(table);
+    const hasExtra = hasExtraColumn(types);
+    if (hasExtra !== hasExtraColumn(former)) return [hasExtra ? "--extra" : "--drop-extra", table];
+    return Object.entries(types)
       .filter(([column, type]) => type !== former[column])
       .flatMap(([column, type]) => ["--widen", `${table}.${column}=${type.match(/\d+/g)!.join(",")}`]);
   });

@@ -6,6 +6,7 @@ import type { Segment } from "../../archive/manifest/manifest.ts";
 import type { RunJournal, Step } from "../../archive/write/run-journal.ts";
 import { RunvaultError } from "../../model/error.ts";
 import type { ExactTypes } from "../../model/profile/exact-types.ts";
+import { hasExtraColumn } from "../../model/profile/extra-column.ts";
 import type { Table, TableName } from "../../model/profile/table.ts";
 import type { RunRef } from "../../model/source.ts";
 import { requireRoom } from "./disk-need.ts";
@@ -111,6 +112,7 @@ export class BucketConverter implements AsyncDisposable {
       runId: run.runId,
       segments: await locateWhole(journal, filled, checked),
       exactTypes: this.#exactTypes(table),
+      extra: this.#mayHaveExtra(journal, table),
       // what is committed stays as it is
       oddZeros: this.#badLines === "refuse",
       out: journal.stagingFile(file),
@@ -127,6 +129,12 @@ export class BucketConverter implements AsyncDisposable {
     };
     const of = segments.map((segment) => segment.file);
     await journal.addParquet(table.name, parquet, of, driftOf([drift, lineByLineDrift ?? []]));
+  }
+
+  /** Whether lines may end with `extra`: their map keeps fields that no column takes, or the archive has a column for them. */
+  #mayHaveExtra(journal: RunJournal, table: Table): boolean {
+    const keeps = journal.held.of(table.name).through?.map?.fields === "keep";
+    return keeps || hasExtraColumn(this.#exactTypes(table));
   }
 
   /**
@@ -151,6 +159,7 @@ export class BucketConverter implements AsyncDisposable {
         instanceId,
         runId,
         exactTypes: this.#exactTypes(table),
+        extra: this.#mayHaveExtra(journal, table),
         oddZeros: this.#badLines === "refuse",
         file: segment.file,
       },

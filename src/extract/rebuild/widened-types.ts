@@ -1,9 +1,13 @@
 import type { Archive } from "../../archive/archive.ts";
 import { RunvaultError } from "../../model/error.ts";
 import { decimalType, type ExactTypes, holds } from "../../model/profile/exact-types.ts";
+import { extraName, extraTypes } from "../../model/profile/extra-column.ts";
 import { type TableName, tableNames } from "../../model/profile/table.ts";
 
-/** Types wanted for exact columns, by table and column; null for whatever is wider than the present one. */
+/**
+ * Types wanted for exact columns, by table and column; null for whatever is wider than the present one. Of `extra` a type adds the
+ * column, and null takes it away: the rows' segments keep what it holds.
+ */
 export type WantedTypes = Readonly<Partial<Record<TableName, Readonly<Record<string, string | null>>>>>;
 
 /**
@@ -16,11 +20,14 @@ export function widenedTypes(
 ): Record<TableName, ExactTypes> {
   const types = tableNames.map((table) => {
     const present = archive.exactTypes(table);
-    const changed = Object.entries(wanted[table] ?? {}).map(([column, type]) => [
+    const { [extraName]: extra, ...decimals } = wanted[table] ?? {};
+    const changed = Object.entries(decimals).map(([column, type]) => [
       column,
       widenedType(`${table}.${column}`, present[column]!, type),
     ]);
-    return [table, { ...present, ...Object.fromEntries(changed) }];
+    const { [extraName]: before, ...rest } = present;
+    const isThere = extra === undefined ? before !== undefined : extra !== null;
+    return [table, { ...rest, ...Object.fromEntries(changed), ...(isThere ? extraTypes : {}) }];
   });
   return Object.fromEntries(types) as Record<TableName, ExactTypes>;
 }

@@ -48,6 +48,7 @@ import { meansOfOne, type PlaceAmongJobs } from "../together/side-by-side.ts";
 import { requireDistinctSeq } from "./distinct-seq.ts";
 import { mendGoneRun, requireWholeGone } from "./mend-gone.ts";
 import { recordAttempt } from "./record-attempt.ts";
+import { journalMaps, requireSameMap } from "./require-same-map.ts";
 import { countGone } from "./rows-gone.ts";
 import type { RunContext } from "./run-context.ts";
 import { type RunDescription, settledVersion } from "./run-description.ts";
@@ -204,11 +205,15 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const unchanged = job.isManifestEnough
     ? await unchangedRun(archive, run, source.label, wanted, settings)
     : null;
-  if (unchanged !== null) return outcomeOf(unchanged, unchanged, []);
+  if (unchanged !== null) {
+    requireSameMap(source, unchanged, wanted);
+    return outcomeOf(unchanged, unchanged, []);
+  }
   await using _lock = await lockRun(archive.layout, run, signal);
   await archive.refresh();
   const exactTypes = typesNow(archive);
   const committed = await archive.manifest(run);
+  if (committed !== null) requireSameMap(source, committed, wanted);
   facts.expectAsBefore(committed);
   version = run.storageVersion;
   const { warnings } = facts;
@@ -271,6 +276,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   };
   await using journal = await RunJournal.open(held, step);
   await journal.dropLost();
+  await journalMaps(source, journal, open);
   const wait = async (ns: bigint, why: string) => {
     if (ns <= 0n) return;
     job.onNote?.(`${why}: waiting ${ns / 1_000_000_000n} s for rows that may still arrive`);

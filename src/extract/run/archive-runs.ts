@@ -6,6 +6,7 @@ import { rememberSource } from "../../archive/sources.ts";
 import type { Step } from "../../archive/write/run-journal.ts";
 import type { JobDuckDB } from "../../duckdb/job-duckdb.ts";
 import { RunvaultError } from "../../model/error.ts";
+import { extraTypes } from "../../model/profile/extra-column.ts";
 import type { TableName } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import type { RunRef } from "../../model/source.ts";
@@ -27,6 +28,7 @@ import {
 } from "./archive-run.ts";
 import { archiveWidening } from "./archive-widening.ts";
 import type { Budget, BudgetedRun } from "./budget.ts";
+import { addExtraColumns, tablesWithExtra } from "./extra-columns.ts";
 
 /** What one run came to: its manifest, or the error that ended it. */
 export interface ArchivedRun extends RunRef {
@@ -183,12 +185,26 @@ interface DoneRun {
 
 /** The archive, made for the first run that the gateway knows: a misspelt name leaves nothing behind. */
 function archiveMaker(found: Archive | null, lists: RunLists, job: ArchiveRunsJob) {
-  let made: Promise<Archive> | undefined = found === null ? undefined : Promise.resolve(found);
+  const { folder, scratch, types = {}, step, signal } = job;
+  const names = tablesWithExtra(job.budget.gateway, job.tables);
+  const withExtra = async (archive: Archive) => {
+    for (const name of await addExtraColumns(archive, names, step, signal)) {
+      job.watcher.note?.(
+        `fields of ${name} that no column takes stay in its segments: \`runvault rebuild --extra ${name}\` has them in Parquet, too`,
+      );
+    }
+    return archive;
+  };
+  let made: Promise<Archive> | undefined;
   return async (run: RunRef) => {
+    if (found !== null) made ??= withExtra(found);
     if (made !== undefined) return await made;
-    await lists.describe(run, job.signal);
-    const { folder, scratch, types, step } = job;
-    made ??= openArchive(folder, { create: true, exactTypes: types, scratch, step }).catch((thrown) => {
+    await lists.describe(run, signal);
+    const exactTypes = Object.fromEntries([
+      ...Object.entries(types),
+      ...names.map((name) => [name, { ...types[name], ...extraTypes }] as const),
+    ]);
+    made ??= openArchive(folder, { create: true, exactTypes, scratch, step }).catch((thrown) => {
       made = undefined;
       throw thrown;
     });

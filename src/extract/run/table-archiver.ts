@@ -599,6 +599,7 @@ export class TableArchiver {
     const held = journal.held.of(this.table.name);
     const isCompared = this.#compared || !this.#isToCompare || this.#former === undefined;
     const common = {
+      ...(held.through === undefined ? {} : { through: held.through }),
       exactTypes: { ...exactTypes(this.table.name) },
       // rows that were not compared to the end are still those of the version before
       storageVersion: isCompared ? this.#context.versionNow() : latestView(this.#former!).storageVersion,

@@ -1,0 +1,87 @@
+import type { Holding, Manifest, Through } from "../../archive/manifest/manifest.ts";
+import { holdingsOf } from "../../archive/manifest/table-view.ts";
+import type { HeldTable } from "../../archive/write/held-tables.ts";
+import type { RunJournal } from "../../archive/write/run-journal.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { isIdentityMap } from "../../model/profile/row-map.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
+import { formatRun } from "../../model/run-argument.ts";
+import type { HistorySource, RunRef } from "../../model/source.ts";
+import { routeThrough } from "./route-through.ts";
+
+type Rows = Pick<Holding, "segments" | "quarantine" | "through">;
+
+/**
+ * Throws `profile_differs` where rows of a run came through another map than the source's rows do now: rows of two maps would
+ * make a table that never was. Nothing is asked of the source.
+ */
+export function requireSameMap(
+  source: Pick<HistorySource, "traits">,
+  committed: Manifest,
+  tables: readonly Pick<Table, "name">[],
+): void {
+  for (const { name } of tables) {
+    const table = committed.tables[name];
+    for (const rows of table === undefined ? [] : holdingsOf(table)) {
+      if (isOtherMap(rows, routeThrough(source, name))) throw otherMap(committed, name, rows.through, null);
+    }
+  }
+}
+
+/**
+ * Has the journal say what the rows come through that this job brings. Throws `profile_differs` where an interrupted one left rows
+ * that came through another map.
+ */
+export async function journalMaps(
+  source: Pick<HistorySource, "traits">,
+  journal: RunJournal,
+  tables: readonly Pick<Table, "name">[],
+): Promise<void> {
+  for (const { name } of tables) {
+    const held = journal.held.of(name);
+    const through = routeThrough(source, name);
+    if (isOtherMap(held, through)) throw otherMap(journal.run, name, held.through, journal.folder);
+    // an empty window says nothing of what another map would have put into it
+    if (keyOf(held.through) !== keyOf(through)) await journal.dropSegments(name, [...held.segments]);
+    if (JSON.stringify(held.through) !== JSON.stringify(through)) await journal.setThrough(name, through);
+  }
+}
+
+function isOtherMap({ segments, quarantine, through }: Rows | HeldTable, now: Through | undefined): boolean {
+  const holdsRows = segments.some(({ rows }) => rows > 0) || quarantine.length > 0;
+  return holdsRows && keyOf(through) !== keyOf(now);
+}
+
+/** What tells a map from others by the rows it makes. */
+function keyOf(through: Through | undefined): string {
+  const { map, fingerprint } = through ?? {};
+  return map === undefined || isIdentityMap(map) ? "" : fingerprint!;
+}
+
+function otherMap(
+  run: RunRef,
+  table: TableName,
+  through: Through | undefined,
+  pending: string | null,
+): RunvaultError {
+  const before =
+    through === undefined ? "the contract, without a profile" : `the profile ${through.profile} as it was`;
+  const rows =
+    pending === null ? `the archive's rows of ${table}` : `rows of ${table} that an interrupted job fetched`;
+  return new RunvaultError(
+    "profile_differs",
+    `${rows} came by ${before}, and another map would make other rows of them`,
+    {
+      place: {
+        instance: run.instanceId,
+        run: run.runId,
+        table,
+        ...(pending === null ? {} : { file: pending }),
+      },
+      hint:
+        pending === null
+          ? `Apply the corrected profile to the rows that are here with \`runvault rebuild ${formatRun(run)} --profile FILE\`, or remove the run with \`runvault rm\` and fetch it anew.`
+          : "Finish the job with the profile that it began with, or delete that folder to fetch its rows anew.",
+    },
+  );
+}

@@ -1,0 +1,35 @@
+import type { ExactTypes } from "./exact-types.ts";
+import type { Column, Table } from "./table.ts";
+
+/**
+ * The member at the end of a line that holds the fields no column takes, and the Parquet column of its JSON text: NULL
+ * where a line has none, for the empty text is no JSON.
+ */
+export const extraName = "extra";
+const extraType = "VARCHAR";
+
+/** The entry among a table's types that says that its Parquet has the column. */
+export const extraTypes: ExactTypes = { [extraName]: extraType };
+
+/** Whether Parquet of these types has the column. */
+export function hasExtraColumn(types: ExactTypes): boolean {
+  return types[extraName] === extraType;
+}
+
+/** Whether a type is one that a table's `extra` can have; no other column has types beside decimals. */
+export function isExtraType(column: string, type: string): boolean {
+  return column === extraName && type === extraType;
+}
+
+const extraColumn: Column = {
+  name: extraName,
+  scalar: "string",
+  kind: "string",
+  freeText: true,
+  exactType: undefined,
+};
+
+/** The columns that a table's Parquet of these types has. */
+export function storedColumns({ columns }: Pick<Table, "columns">, types: ExactTypes): readonly Column[] {
+  return hasExtraColumn(types) ? [...columns, extraColumn] : columns;
+}
