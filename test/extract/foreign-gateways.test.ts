@@ -42,7 +42,8 @@ test.each(names)(
     const archive = await openArchive(bench.dir);
     const twins = await openArchive(twinDir);
     for (const table of tables as TableName[]) {
-      expect((await bench.table(table))?.state).toBe("COMPLETE");
+      // what lists no runs never says that one has ended
+      expect((await bench.table(table))?.state).toBe(name === "dahlia" ? "OPEN" : "COMPLETE");
       expect(await bench.lines(table)).toEqual(bench.truth(table));
       const lines = await parquetLines(archive, judged, table);
       expect(lines).toEqual(bench.truth(table));

@@ -389,7 +389,7 @@ export class SegmentBuilder {
     this.#searched -= gap;
   }
 
-  /** Numbers the rows of the last group, which is whole. True where what is not read yet was moved for that. */
+  /** Numbers the rows of the last group, which is whole. True where the line behind it has to be read again. */
   #numberGroup(): boolean {
     if (this.#numbers === "given" || this.#groupRows === 0 || this.#isNumbered) return false;
     this.#isNumbered = true;
@@ -410,11 +410,12 @@ export class SegmentBuilder {
       { start, end: this.#scanned },
       this.#numbers,
     );
-    const isMoved = this.#makeRoom(start + text.byteLength - this.#scanned);
+    this.#makeRoom(start + text.byteLength - this.#scanned);
     this.#buffer!.set(text, start);
     this.#scanned = start + text.byteLength;
     this.#groupLongest = longestLine;
-    return isMoved;
+    // the key is no longer that of the line behind the group
+    return true;
   }
 
   /** Has so many bytes free ahead of what is not read yet. True where bytes were moved for that. */
