@@ -368,6 +368,7 @@ export class SegmentBuilder {
 
   /** Counts a line that is no row. Throws where they are more than rows that went wrong could be. */
   #setAside(start: number, end: number): void {
+    if (this.#numbers !== "given") this.#refuseNumbered(start, end);
     if (this.#oddLines === 0)
       this.#firstOdd = rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)));
     this.#oddLines++;
@@ -378,6 +379,17 @@ export class SegmentBuilder {
       "malformed_row",
       `an answer has more than ${mostOddLines} lines that are not rows, besides ${countText(rows, "row")}; the first: ${this.#firstOdd}`,
       { hint: "The gateway sends something other than rows: look at what it answers." },
+    );
+  }
+
+  /** Throws where a line has a number that its source said it has not: it would pass for a row beside those numbered here. */
+  #refuseNumbered(start: number, end: number): void {
+    const seq = parseObject(this.#buffer!, start, end)?.seq;
+    if (typeof seq !== "string" || seq === "") return;
+    throw new RunvaultError(
+      "malformed_row",
+      `a row has seq ${JSON.stringify(seq)}, where rows are described to have none: ${rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)))}`,
+      { hint: "Give seq the gateway's field in the profile, in place of `derived`." },
     );
   }
 
@@ -397,7 +409,7 @@ export class SegmentBuilder {
     this.#searched -= gap;
   }
 
-  /** Numbers the rows of the last group, which is whole. True where the line behind it has to be read again. */
+  /** Numbers the rows of the last group, which is whole. True where the line that was read is to be read again. */
   #numberGroup(): boolean {
     if (this.#numbers === "given" || this.#groupRows === 0 || this.#isNumbered) return false;
     this.#isNumbered = true;
@@ -422,7 +434,6 @@ export class SegmentBuilder {
     this.#buffer!.set(text, start);
     this.#scanned = start + text.byteLength;
     this.#groupLongest = longestLine;
-    // the key is no longer that of the line behind the group
     return true;
   }
 
