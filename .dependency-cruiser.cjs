@@ -180,10 +180,13 @@ const folders = {
       "compare-held",
       "full-scan",
       "held-window",
+      "line-bag",
       "plan",
       "round-number",
+      "route",
       "slices",
       "table-asks",
+      "wanted-tables",
     ],
   },
   "extract/proof": {

@@ -185,7 +185,8 @@ async function profileSettings(
   file: string | undefined,
   session: Session,
 ): Promise<Pick<GatewayOptions, "profile" | "headers" | "keys">> {
-  if (file === undefined) return {};
+  // the built-in contract is spoken as it is, over RPC as well
+  if (file === undefined || file === "default") return {};
   const { loadProfile } = await import("../../gateway/profile/load-profile.ts");
   const { readProfileSecrets } = await import("../../gateway/profile/profile-secrets.ts");
   const profile = await loadProfile(file);
