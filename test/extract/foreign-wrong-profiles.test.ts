@@ -30,6 +30,7 @@ test.each(wrongProfiles.map((profile) => [profile.name, profile] as const))(
     await writeFile(file, text);
     await using bench = await ForeignBench.open(gateway);
     const { status, stdout, stderr } = await bench.archive(file);
+    expect(stderr).not.toContain("internal:");
     for (const table of bench.gateway.dialect.tables as TableName[]) {
       const held = await bench.table(table);
       const certified = held?.proven?.certificate ?? null;

@@ -1,11 +1,12 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
-import type { FilterName, TableName } from "../../model/profile/table.ts";
+import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RowRequest, RunRef } from "../../model/source.ts";
 import { formatTime, type TimeBounds } from "../../model/time.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
 import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
+import { withLikelyTimes } from "../profile/rows/likely-times.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedTime } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";
@@ -25,6 +26,7 @@ export interface RowRoute {
   readonly client: RestClient;
   readonly rest: RestProfile;
   readonly route: RestRoute;
+  readonly table: Table;
   readonly traits: RouteTraits;
   /** What makes a run's rows canonical; undefined where they come so. */
   readonly normaliserOf: (run: RunRef) => RowNormaliser | undefined;
@@ -220,8 +222,10 @@ function canonicalRows(
   run: RunRef,
   raw: AsyncGenerator<Uint8Array, undefined>,
 ): AsyncIterable<Uint8Array> {
+  const { table, traits } = source;
   const normaliser = source.normaliserOf(run);
-  return normaliser === undefined ? raw : normaliser.over(raw);
+  if (normaliser === undefined || traits.map === undefined) return raw;
+  return withLikelyTimes(table, traits.map, normaliser.over(raw));
 }
 
 /** The rows as the gateway has them; ahead of the first ones it is shown that they are this run's alone. */
