@@ -77,7 +77,12 @@ function undoValue(plan: RowPlan, column: FieldColumn, value: ForeignValue): For
   if (text === column.empty && column.optional) return undefined;
   switch (kind) {
     case "string":
+      if (value.kind !== "string") throw damaged(plan, `has ${shownValue(value)} as ${name}`);
+      return value;
     case "double":
+      if (value.kind !== "number" && !/^"(?:NaN|-?Infinity)"$/.test(text)) {
+        throw damaged(plan, `has ${shownValue(value)} as ${name}`);
+      }
       return value;
     case "exact": {
       const digits = textOf(plan, column, value);
@@ -90,6 +95,7 @@ function undoValue(plan: RowPlan, column: FieldColumn, value: ForeignValue): For
       return { kind: "number", text: exactDecimal(ns, shift) ?? ns };
     }
     case "uint32":
+      if (value.kind !== "number") throw damaged(plan, `has ${shownValue(value)} as ${name}`);
       return value;
     default:
       return { kind: "number", text: textOf(plan, column, value) };
