@@ -6,7 +6,7 @@ import { formatTime, type TimeBounds } from "../../model/time.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
 import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
-import { withLikelyTimes } from "../profile/rows/likely-times.ts";
+import { withLikelyTimes } from "./likely-times.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedTime } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";

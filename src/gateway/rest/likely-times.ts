@@ -1,10 +1,10 @@
-import { RunvaultError } from "../../../model/error.ts";
-import { parseJson } from "../../../model/outside-json.ts";
-import type { RowMap, TimeUnit } from "../../../model/profile/row-map.ts";
-import type { Table } from "../../../model/profile/table.ts";
-import { rowText } from "../../../model/text/operator-text.ts";
-import { formatTime, type Nanoseconds, parseTime } from "../../../model/time.ts";
-import { wholeLines } from "../../rest/pages/take-rows.ts";
+import { RunvaultError } from "../../model/error.ts";
+import { parseJson } from "../../model/outside-json.ts";
+import type { RowMap, TimeUnit } from "../../model/profile/row-map.ts";
+import type { Table } from "../../model/profile/table.ts";
+import { rowText } from "../../model/text/operator-text.ts";
+import { formatTime, type Nanoseconds, parseTime } from "../../model/time.ts";
+import { wholeLines } from "./pages/take-rows.ts";
 
 const earliest = parseTime("1990-01-01");
 const latest = parseTime("2100-01-01");
