@@ -243,14 +243,25 @@ const folders = {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile"],
   },
-  "gateway/profile/rows": { doors: ["foreign-row", "row-normaliser", "remap-lines"], within: [] },
+  "gateway/profile/check": { doors: ["check-profile", "profile-check"], within: [] },
+  "gateway/profile/rows": {
+    doors: ["foreign-row", "row-normaliser", "remap-lines"],
+    within: ["careful-row", "foreign-json", "row-plan"],
+  },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
   },
   "gateway/rest": {
     doors: [],
-    within: ["field-values", "list-document", "profile-rest-source", "rest-gateway", "written-bounds"],
+    within: [
+      "field-values",
+      "list-document",
+      "profile-rest-source",
+      "rest-call",
+      "rest-gateway",
+      "written-bounds",
+    ],
   },
   "gateway/rest/pages": {
     doors: [],

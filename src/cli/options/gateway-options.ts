@@ -135,7 +135,7 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
  * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
  * prints them. Throws `invalid_argument` where there is no address or a file cannot be read.
  */
-async function gatewaySettings(
+export async function gatewaySettings(
   values: GatewayValues,
   retry: RetryPolicy,
   session: Session,

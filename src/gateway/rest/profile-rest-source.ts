@@ -303,15 +303,10 @@ const noInstance: readonly ErrorCode[] = [
   "refused",
 ];
 
-/** Whether facts are of these bounds, and not of the whole run. */
-function heedsBounds(
-  { heedBounds, parameters }: RestRequest & FactFields,
-  { from, to }: TimeBounds,
-): boolean {
-  if (!heedBounds) return false;
-  return (
-    (from === undefined || parameters.from !== undefined) && (to === undefined || parameters.to !== undefined)
-  );
+/** Whether facts are of these bounds, and not of the whole run or, for their unit, of somewhat more. */
+function heedsBounds(route: RestRequest & FactFields, bounds: TimeBounds): boolean {
+  const { clipFrom, clipTo } = writeBounds(route, bounds);
+  return route.heedBounds && clipFrom === undefined && clipTo === undefined;
 }
 
 function wireName({ tableWords }: FactFields, table: TableName): string {
