@@ -3,10 +3,10 @@ import { RunvaultError } from "../../model/error.ts";
 import type { FilterName } from "../../model/profile/table.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { formatTime, int64Max, int64Min } from "../../model/time.ts";
+import { earlierOf, formatTime, int64Max, int64Min } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
 import { bagOfRows, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
-import { routeOf } from "../plan/route.ts";
+import { behindStep, routeOf } from "../plan/route.ts";
 import {
   askSmall,
   eachLine,
@@ -98,7 +98,8 @@ async function* sortedCuts(
   const { expected, table } = slice;
   const { from, to } = slice.around ?? slice;
   const { seen } = work;
-  const { numbers, bounds, takesLimit } = routeOf(work.source, table);
+  const route = routeOf(work.source, table);
+  const { numbers, bounds, takesLimit } = route;
   const asker = new AnswerReader(slice, work);
   const asks = asksOf(slice, work);
   /** The group that a whole answer ended with: dropped, and asked for again. */
@@ -131,6 +132,7 @@ async function* sortedCuts(
     ask = text.dropLastGroup()?.ts ?? ask;
     if (several) held = undefined;
   };
+  let firstAnswer: { readonly rows: number; readonly bytes: number } | undefined;
   for (;;) {
     yield* asker.ask((attempt) => {
       if (attempt > 1) goOn();
@@ -138,19 +140,16 @@ async function* sortedCuts(
       return asker.answer(text, ask, limit);
     }, progressed);
     const several = hasSeveral(true);
-    const { rows, first } = text.answer;
+    const { rows, first, leftOut } = text.answer;
+    firstAnswer ??= { rows: rows + leftOut, bytes: asker.received };
     if (expected !== undefined && text.totalRows === expected) break;
     // rows came from behind all that is wanted
     if (rows === 0 || text.isPast) break;
     const last = text.lastTs;
     // an answer of lines that are no rows begins where it was asked for, behind every row
     if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
-    if (!bounds.from && work.countRows === undefined) {
-      // however it is asked, the answer begins with the table's first row: only its size tells of a cap
-      const whole = { from: first, to: last + 1n < to ? last + 1n : to, rows, bytes: asker.received };
-      openEnd = { ...whole, isCapped: seen.isRouteCapped(table.name) };
-      break;
-    }
+    // however it is asked, the answer is the same
+    if (!bounds.from && work.countRows === undefined) break;
     if (several || held === undefined || rows > held.rows) {
       // more than one group, the first look at this one, or more of it than before: is there anything behind?
       const isLimited = limit !== undefined && rows >= leastLimit;
@@ -166,7 +165,7 @@ async function* sortedCuts(
     const isOther =
       held.isTorn || (held.lines !== undefined && !isSameBag(held.lines, bagOfText(text.lastGroup())));
     // one group alone, and the same rows again, or as many others of it
-    const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
+    const group = { from: held.ts, to: earlierOf(behindStep(route, last), to), rows };
     const wanted = await work.countRows?.(group.from, group.to);
     if (wanted !== undefined && wanted <= rows && isOther) throw otherRows(group);
     if (wanted === undefined) {
@@ -197,7 +196,11 @@ async function* sortedCuts(
     ask = group.to;
   }
   yield* text.finish();
-  return openEnd;
+  // rows behind an answer show that a cap takes the last ones; without them, nor any bound ahead of which to ask, it may have
+  // taken the first: only the answer's size tells
+  const keepsFirst = bounds.to || (bounds.from && seen.isRouteCapped(table.name));
+  if (work.countRows !== undefined || keepsFirst || text.totalRows === 0) return openEnd;
+  return { from, to, ...firstAnswer!, isCapped: seen.isRouteCapped(table.name), isAll: true };
 }
 
 /**
@@ -237,7 +240,7 @@ interface HeldGroup {
 /** The least limit that is asked with: what brings fewer rows was not ended by it. */
 const leastLimit = 100_000;
 
-/** Rows that can only be asked for together: those of one timestamp, unless lines that are no rows join several. */
+/** Rows that can only be asked for together: those of one timestamp, or one unit of bounds, unless lines that are no rows join several. */
 interface Group extends Window {
   readonly rows: number;
 }
@@ -317,8 +320,12 @@ async function* appendPaged(
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
-  const isNumberedHere = routeOf(work.source, slice.table).numbers !== "given";
-  if (isNumberedHere && !isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
+  if (routeOf(work.source, slice.table).numbers !== "given") {
+    // a row that came late between two pages doubles one and hides another, which nothing shows that has no seq
+    const again = await askSmall(asks, () => pagesOf(asks, group, work.mostBytes, wanted === undefined));
+    if (again === undefined || !isSameBag(bagOfText(pages), bagOfText(again))) return false;
+    if (!isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
+  }
   text.dropLastGroup();
   yield* text.push(pages);
   return true;
@@ -437,13 +444,13 @@ function gather(
 ): SegmentBuilder {
   const { run } = slice;
   const { from, to } = slice.around ?? slice;
-  const { numbers, bounds } = routeOf(source, slice.table);
+  const { numbers, bounds, stepNs } = routeOf(source, slice.table);
   const isAsked = bounds.from && bounds.to;
   return new SegmentBuilder({
     run,
     from: from <= int64Min ? undefined : from,
     to: to >= int64Max ? undefined : to,
-    ...{ segmentBytes, mostBytes, unsorted, pool, numbers },
+    ...{ segmentBytes, mostBytes, unsorted, pool, numbers, stepNs },
     ...(isAsked ? {} : { leavesOut: { early: !bounds.from, late: !bounds.to } }),
   });
 }

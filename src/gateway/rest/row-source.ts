@@ -1,5 +1,6 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
-import type { FilterName, TableName } from "../../model/profile/table.ts";
+import { hasDerivedSeq } from "../../model/profile/row-map.ts";
+import type { FilterName, Table, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RowRequest, RunRef } from "../../model/source.ts";
 import { formatTime, type TimeBounds } from "../../model/time.ts";
@@ -9,6 +10,7 @@ import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
 import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedTime } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";
+import { withLikelyTimes } from "./likely-times.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { placesInBody } from "./pages/next-page.ts";
 import { type PageRows, pageRows } from "./pages/page-rows.ts";
@@ -25,6 +27,7 @@ export interface RowRoute {
   readonly client: RestClient;
   readonly rest: RestProfile;
   readonly route: RestRoute;
+  readonly table: Table;
   readonly traits: RouteTraits;
   /** What makes a run's rows canonical; undefined where they come so. */
   readonly normaliserOf: (run: RunRef) => RowNormaliser | undefined;
@@ -220,8 +223,10 @@ function canonicalRows(
   run: RunRef,
   raw: AsyncGenerator<Uint8Array, undefined>,
 ): AsyncIterable<Uint8Array> {
+  const { table, traits } = source;
   const normaliser = source.normaliserOf(run);
-  return normaliser === undefined ? raw : normaliser.over(raw);
+  if (normaliser === undefined || traits.map === undefined) return raw;
+  return withLikelyTimes(table, traits.map, normaliser.over(raw));
 }
 
 /** The rows as the gateway has them; ahead of the first ones it is shown that they are this run's alone. */
@@ -265,7 +270,7 @@ async function hasRows(source: RowRoute, asked: Asked, reading: Reading): Promis
 }
 
 function pageWalk(
-  { session, client, rest, route, known }: RowRoute,
+  { session, client, rest, route, traits, known }: RowRoute,
   asked: Asked,
   reading: Reading,
   onRows: (rows: PageRows) => void,
@@ -301,6 +306,7 @@ function pageWalk(
     place,
     size,
     wanted: asked.wanted,
+    isArrivalKept: traits.map !== undefined && hasDerivedSeq(traits.map) && traits.map.ties === "arrival",
     open: (more) => opened(call(size, more)),
     openAddress: (address) => {
       target = nextTarget(session, address, target, place);
