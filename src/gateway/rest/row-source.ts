@@ -215,7 +215,7 @@ function clippedRows(
     onRows(rows);
     onOpen();
   });
-  return clipRows(canonicalRows(source, asked.run, raw), clipFrom, clipTo);
+  return clipRows(canonicalRows(source, asked.run, raw), clipFrom, clipTo, source.route.order !== "none");
 }
 
 function canonicalRows(

@@ -319,7 +319,7 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
     const { clipFrom, clipTo } = writeBounds(boundsForm(route), alone);
     const parts: Uint8Array[] = [];
     const canonical = rows.normaliser === undefined ? lines : rows.normaliser.over(lines);
-    for await (const chunk of clipRows(canonical, clipFrom, clipTo)) parts.push(chunk);
+    for await (const chunk of clipRows(canonical, clipFrom, clipTo, true)) parts.push(chunk);
     return Buffer.concat(parts).toString("utf8").split("\n").slice(0, -1);
   }
 
@@ -407,7 +407,7 @@ export function profileRpcSource(session: HttpSession, profile: Profile, rpc: Rp
       const wanted = clipFrom === undefined ? limit : Number.POSITIVE_INFINITY;
       try {
         yield* takeRows(
-          clipRows(pagedRows(table, route, asked, reading, wanted), clipFrom, clipTo),
+          clipRows(pagedRows(table, route, asked, reading, wanted), clipFrom, clipTo, true),
           request.limit,
         );
       } catch (thrown) {

@@ -22,12 +22,14 @@ export function asBuffer(chunk: Uint8Array): Buffer {
 
 /**
  * Canonical lines without those that came because the bounds were widened. A row that lies farther out than that is
- * handed on: whoever asked refuses it. So is a line without a time.
+ * handed on: whoever asked refuses it. So is a line without a time. Where the route has an order, lines whose first and
+ * last lie within are not looked at: any between them that does not is out of order, which is refused as well.
  */
 export async function* clipRows(
   chunks: AsyncIterable<Uint8Array>,
   clipFrom: ClipSide | undefined,
   clipTo: ClipSide | undefined,
+  isOrdered: boolean,
 ): AsyncGenerator<Uint8Array, undefined> {
   if (clipFrom === undefined && clipTo === undefined) {
     yield* chunks;
@@ -47,8 +49,21 @@ export async function* clipRows(
       return clipTo.farthest === undefined || time <= clipTo.farthest;
     return false;
   };
+  const isWithin = (time: string | undefined) =>
+    time !== undefined && /^-?\d{1,19}$/.test(time) && isInside(BigInt(time));
+  const isInside = (time: bigint) =>
+    (clipFrom === undefined || time >= clipFrom.bound) && (clipTo === undefined || time < clipTo.bound);
   for await (const chunk of wholeLines(chunks)) {
     const lines = asBuffer(chunk);
+    const lastLine = lines.lastIndexOf(lineFeed, -2) + 1;
+    if (
+      isOrdered &&
+      isWithin(timeIn(lines, 0, lines.length)) &&
+      isWithin(timeIn(lines, lastLine, lines.length))
+    ) {
+      yield lines;
+      continue;
+    }
     const kept: Uint8Array[] = [];
     let from = 0;
     for (let start = 0; start < lines.length; ) {
