@@ -13,7 +13,7 @@ import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";
 import { withLikelyTimes } from "./likely-times.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
 import { placesInBody } from "./pages/next-page.ts";
-import { type PageRows, pageRows } from "./pages/page-rows.ts";
+import { type PageRows, pageRows, uncountedLines } from "./pages/page-rows.ts";
 import { type OpenPage, type PageWalk, walkPages } from "./pages/page-walk.ts";
 import { RowSpool } from "./pages/row-spool.ts";
 import { takeRows, wholeLines } from "./pages/take-rows.ts";
@@ -285,13 +285,20 @@ function pageWalk(
     restCall(rest.base, route, { ...run, bounds, limit, filters, more }, accept);
   let target: string = session.address.basePath + call(size, {}).path;
 
+  const isPlain =
+    asked.wanted === undefined &&
+    route.pages.by === "none" &&
+    route.rows.form === "lines" &&
+    route.order !== "descending";
   const opened = async (request: ReturnType<typeof call>): Promise<OpenPage> => {
     const answer = await client.openRows(request, { place, signal }, rate);
     // no content: no rows, whatever form they would have
     const rows =
       answer.status === 204
         ? pageRows({ form: "lines", mediaTypes: [] }, [], place)
-        : pageRows(route.rows, values, place);
+        : isPlain
+          ? uncountedLines()
+          : pageRows(route.rows, values, place);
     onRows(rows);
     return {
       headers: answer.headers,

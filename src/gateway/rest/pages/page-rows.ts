@@ -30,6 +30,11 @@ export function pageRows(form: RowForm, values: readonly (readonly string[])[], 
   };
 }
 
+/** Lines of an answer that stands alone, as they come: whoever reads rows passes blank ones over, and sees a cut. */
+export function uncountedLines(): PageRows {
+  return { rows: 0, push: (chunk) => chunk, end: () => nothing, value: () => undefined };
+}
+
 const nothing = new Uint8Array(0);
 const lineFeed = 0x0a;
 const closeBrace = 0x7d;
