@@ -240,11 +240,19 @@ const folders = {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile"],
   },
+  "gateway/profile/rows": { doors: ["foreign-row", "remap-lines"], within: ["row-normaliser"] },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
   },
-  "gateway/rest": { doors: [], within: ["list-document", "rest-gateway"] },
+  "gateway/rest": {
+    doors: [],
+    within: ["field-values", "list-document", "profile-rest-source", "rest-gateway", "written-bounds"],
+  },
+  "gateway/rest/pages": {
+    doors: [],
+    within: ["clip-rows", "document-scanner", "next-page", "page-rows", "page-walk", "row-spool", "take-rows"],
+  },
   "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },

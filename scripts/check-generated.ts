@@ -1,8 +1,9 @@
-// Fails when src/gen is not what proto/ generates: `npm run check:generated`. It writes outside the checkout only.
+// Fails when src/gen is not what proto/ and wasm/ generate: `npm run check:generated`. It writes outside the checkout only.
 import { spawnSync } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, sep } from "node:path";
+import { generateKernel } from "./generate-kernel.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -48,11 +49,15 @@ try {
   if (error !== undefined) throw error;
   if (status !== 0) throw new Error(`buf generate ended with status ${status}: ${stderr}`);
 
-  const fresh = await filesBelow(join(folder, "src", "gen"));
-  if (fresh.size === 0) throw new Error("buf generate wrote no files");
+  const generated = join(folder, "src", "gen");
+  if ((await filesBelow(generated)).size === 0) throw new Error("buf generate wrote no files");
+  await generateKernel(folder);
+  const fresh = await filesBelow(generated);
   const lines = differences(await filesBelow(join(root, "src", "gen")), fresh);
   if (lines.length > 0) {
-    console.error(`src/gen is not what proto/ generates; run npm run generate.\n${lines.join("\n")}`);
+    console.error(
+      `src/gen is not what proto/ and wasm/ generate; run npm run generate.\n${lines.join("\n")}`,
+    );
     process.exitCode = 1;
   }
 } finally {

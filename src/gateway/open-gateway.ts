@@ -5,6 +5,8 @@ import type { Gateway, GatewaySource } from "./gateway.ts";
 import { HttpSession } from "./http/http-session.ts";
 import { keepOnce } from "./keep-once.ts";
 import type { GatewayOptions } from "./options.ts";
+import type { Profile } from "./profile/profile.ts";
+import { profileRestSource } from "./rest/profile-rest-source.ts";
 import { restSource } from "./rest/rest-gateway.ts";
 import { isNotThere } from "./rpc/rpc-client.ts";
 import { type RpcSource, rpcSource } from "./rpc/rpc-gateway.ts";
@@ -21,6 +23,10 @@ import type { TransportChoice } from "./transport-choice.ts";
 export function openGateway(options: GatewayOptions, transport: TransportChoice): Gateway {
   const session = new HttpSession(options);
   const close = () => session[Symbol.asyncDispose]();
+  const { profile } = options;
+  if (profile !== undefined) {
+    return { ...describedSource(session, profile, transport), [Symbol.asyncDispose]: close };
+  }
   if (transport === "rest") {
     return { ...restSource(session, builtInContract), [Symbol.asyncDispose]: close };
   }
@@ -30,6 +36,19 @@ export function openGateway(options: GatewayOptions, transport: TransportChoice)
     ...autoSource(session, restSource(session, builtInContract), rpc),
     [Symbol.asyncDispose]: close,
   };
+}
+
+/** The source that a profile describes. Throws `invalid_argument` for a transport that it does not. */
+function describedSource(session: HttpSession, profile: Profile, transport: TransportChoice): GatewaySource {
+  const { rest } = profile;
+  if (transport !== "rpc" && rest !== undefined) return profileRestSource(session, profile, rest);
+  throw new RunvaultError(
+    "invalid_argument",
+    transport === "rest"
+      ? `the profile ${profile.name} describes no REST`
+      : `runvault cannot yet speak RPC by a profile, and ${profile.name} is asked for it`,
+    { place: { file: profile.file } },
+  );
 }
 
 /** What a gateway offers; one of them at least. */

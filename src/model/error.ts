@@ -85,6 +85,8 @@ export const errorCodes = {
 
   // what came is not what was asked for, or is not proven whole
   history_identity_conflict: { retry: "never", scope: "table", exit: exit.incomplete },
+  // every run gets the rows of all: what a profile calls the run is not heeded
+  not_filtered: { retry: "never", scope: "table", exit: exit.incomplete },
   malformed_row: { retry: "never", scope: "table", exit: exit.incomplete },
   duplicate_row: { retry: "never", scope: "table", exit: exit.incomplete },
   row_order: { retry: "never", scope: "table", exit: exit.incomplete },

@@ -8,11 +8,34 @@ import { type Answer, limitBody } from "./answer.ts";
 import { decodedBody } from "./decode.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
+/** What of an error's body is read: its code, and where that stands what is for operators. */
+export interface ErrorReading {
+  /** Where the code stands, by the names of the objects it lies in. */
+  readonly code: readonly string[];
+  /** What a code means under a status; undefined where nobody said so. */
+  meaning(status: number, code: string): ErrorCode | undefined;
+  /** Whether a code may be shown: any other may be anything, a token that is echoed included. */
+  isKnown(code: string): boolean;
+}
+
+/** Errors of the contract: both envelopes, of history routes and of control routes, carry the code in one place. */
+export function contractErrors({ errors }: GatewayContract): ErrorReading {
+  return {
+    code: ["error", "code"],
+    meaning: (status, code) => {
+      const known = errors[status];
+      return known !== undefined && Object.hasOwn(known, code) ? known[code] : undefined;
+    },
+    isKnown: (code) => Object.values(errors).some((codes) => Object.hasOwn(codes, code)),
+  };
+}
+
 const words = z.string().optional().catch(undefined);
-// both envelopes, of history routes and of control routes, carry the code here; the rest is for operators
-const envelope = z.object({
-  error: z.object({ code: z.string().max(200).optional().catch(undefined), message: words, hint: words }),
-});
+const wireCodes = z
+  .union([z.string().max(200), z.number().transform(String)])
+  .optional()
+  .catch(undefined);
+const saidSchema = z.object({ message: words, hint: words });
 
 const errorBodyMaxBytes = 64 * 1024;
 // the status is known already; a code that is slow to come is not worth a longer wait
@@ -24,19 +47,19 @@ const errorBodyMs = 5_000;
  */
 export async function errorFromAnswer(
   answer: Answer,
-  contract: GatewayContract,
+  reading: ErrorReading,
   scrubber: Scrubber,
   place: ErrorPlace,
 ): Promise<RunvaultError> {
   const { status, headers } = answer;
-  const parsed = envelope.safeParse(await readErrorJson(answer, place));
-  const { code: wireCode, ...said } = parsed.success ? parsed.data.error : {};
-  const known = contract.errors[status];
-  const named = known !== undefined && wireCode !== undefined && Object.hasOwn(known, wireCode);
-  const code = (named ? known[wireCode] : undefined) ?? codeOfStatus(status);
+  const around = objectAt(await readErrorJson(answer, place), reading.code.slice(0, -1));
+  const wireCode = wireCodes.parse(memberOf(around, reading.code.at(-1) ?? ""));
+  const said = saidSchema.safeParse(around).data ?? {};
+  const code =
+    (wireCode === undefined ? undefined : reading.meaning(status, wireCode)) ?? codeOfStatus(status);
   const retryAfterMs = readRetryAfterMs(headers["retry-after"], Date.now());
   const hint = status === 400 ? badRequestHint : statusHints[code];
-  const what = `${status}${showCode(wireCode, contract)}${operatorText(said, scrubber)}`;
+  const what = `${status}${showCode(wireCode, reading)}${operatorText(said, scrubber)}`;
   return new RunvaultError(code, `the gateway answered ${what}`, {
     place,
     status,
@@ -118,9 +141,16 @@ export async function readErrorJson(answer: Answer, place: ErrorPlace): Promise<
   }
 }
 
-// only codes that the contract knows are shown: any other may be anything, a token that is echoed included
-function showCode(wireCode: string | undefined, { errors }: GatewayContract): string {
+function showCode(wireCode: string | undefined, reading: ErrorReading): string {
   if (wireCode === undefined) return "";
-  const known = Object.values(errors).some((codes) => Object.hasOwn(codes, wireCode));
-  return known ? ` ${wireCode}` : " with an unknown code";
+  return reading.isKnown(wireCode) ? ` ${wireCode}` : " with an unknown code";
+}
+
+function objectAt(json: unknown, path: readonly string[]): unknown {
+  return path.reduce(memberOf, json);
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  if (typeof value !== "object" || value === null || !Object.hasOwn(value, name)) return undefined;
+  return (value as Record<string, unknown>)[name];
 }

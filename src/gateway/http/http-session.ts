@@ -259,12 +259,12 @@ export class HttpSession implements AsyncDisposable {
 }
 
 /** Throws `not_a_gateway` for an answer of another media type. */
-export function requireMediaType(answer: Answer, wanted: string, place: ErrorPlace): void {
+export function requireMediaType(answer: Answer, wanted: readonly string[], place: ErrorPlace): void {
   const type = mediaType(answer);
-  if (type === wanted) return;
+  if (type !== undefined && wanted.includes(type)) return;
   const shown =
     type !== undefined && /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : "of unknown media type";
-  throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted}`, {
+  throw new RunvaultError("not_a_gateway", `the answer is ${shown}, not ${wanted.join(" or ")}`, {
     place,
     status: answer.status,
     hint: "Check --gateway or RUNVAULT_GATEWAY: something else may be listening there.",

@@ -1,8 +1,7 @@
 import type { ErrorPlace } from "../../model/error.ts";
-import type { GatewayContract } from "../contract.ts";
-import type { Answer } from "../http/answer.ts";
+import type { Answer, AnswerHeaders } from "../http/answer.ts";
 import { decodedBody } from "../http/decode.ts";
-import { errorFromAnswer } from "../http/error-answer.ts";
+import { type ErrorReading, errorFromAnswer } from "../http/error-answer.ts";
 import {
   documentMaxBytes,
   type HttpSession,
@@ -10,18 +9,38 @@ import {
   refused,
   requireMediaType,
 } from "../http/http-session.ts";
+import type { RowRate } from "../http/row-rate.ts";
 
 const maxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** GET over a gateway's connections: redirects, errors, media types, sizes. */
+/** One request, by its path below the gateway's address, and the media types its answer may have. */
+export interface RestCall {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  /** Whether the path is whole, from the origin on: the address of a next page. Default false. */
+  readonly isFromOrigin?: boolean;
+  readonly accept: readonly string[];
+  /** JSON, of a POST. */
+  readonly body?: Uint8Array;
+}
+
+/** An answer whose headers are here, and whose first bytes are; disposing it gives the rest up. */
+export interface OpenRows extends AsyncDisposable {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+  /** The bytes as they come, decoded; none for 204. */
+  chunks(): AsyncGenerator<Uint8Array, undefined>;
+}
+
+/** Requests over a gateway's connections: redirects, errors, media types, sizes. */
 export class RestClient {
   readonly #session: HttpSession;
-  readonly #contract: GatewayContract;
+  readonly #errors: ErrorReading;
 
-  constructor(session: HttpSession, contract: GatewayContract) {
+  constructor(session: HttpSession, errors: ErrorReading) {
     this.#session = session;
-    this.#contract = contract;
+    this.#errors = errors;
   }
 
   /**
@@ -29,14 +48,13 @@ export class RestClient {
    * Throws `limit_exceeded` above 16 MiB, `timeout` where it takes too long as a whole, `not_a_gateway` for another
    * media type.
    */
-  async document(path: string, context: RequestContext): Promise<Uint8Array> {
+  async document(call: RestCall, context: RequestContext): Promise<Uint8Array> {
     const { place, signal } = context;
     using _place = await this.#session.gate.document(signal);
-    const accept = this.#contract.mediaTypes.document;
     return await this.#session.retrying(signal, async () => {
-      const answer = await this.#open(path, accept, context);
+      const answer = await this.#open(call, context);
       try {
-        requireMediaType(answer, accept, place);
+        requireMediaType(answer, call.accept, place);
       } catch (thrown) {
         answer.body.close();
         throw thrown;
@@ -46,17 +64,22 @@ export class RestClient {
   }
 
   /** The bytes of a row answer as they come, decoded; none for 204. Retries until the first byte is out, never after. */
-  async *rows(path: string, context: RequestContext): AsyncGenerator<Uint8Array, undefined> {
+  async *rows(call: RestCall, context: RequestContext): AsyncGenerator<Uint8Array, undefined> {
     const { place, signal } = context;
     using _place = await this.#session.gate.rows(signal);
-    const accept = this.#contract.mediaTypes.rows;
-    const rate = this.#session.rowRate(place);
+    await using answer = await this.openRows(call, context, this.#session.rowRate(place));
+    yield* answer.chunks();
+  }
+
+  /** The same by its headers, for whoever has a place among the row answers already. */
+  async openRows(call: RestCall, context: RequestContext, rate: RowRate): Promise<OpenRows> {
+    const { place, signal } = context;
     const { answer, watch, chunks, first } = await this.#session.retrying(signal, async () => {
-      const answer = await this.#open(path, accept, context, 204);
+      const answer = await this.#open(call, context, 204);
       const watch = rate.watch(answer.body);
       try {
         if (answer.status !== 204) {
-          requireMediaType(answer, accept, place);
+          requireMediaType(answer, call.accept, place);
           this.#session.requireFraming(answer, "rows", place);
         }
         const chunks = decodedBody(answer, place);
@@ -67,28 +90,40 @@ export class RestClient {
         throw thrown;
       }
     });
-    using _watch = watch;
-    try {
-      for (let step = first; !step.done; step = await chunks.next()) yield step.value;
-    } finally {
-      await chunks.return(undefined);
-      answer.body.close();
-    }
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      async *chunks() {
+        for (let step = first; !step.done; step = await chunks.next()) yield step.value;
+        return undefined;
+      },
+      [Symbol.asyncDispose]: async () => {
+        try {
+          await chunks.return(undefined);
+        } finally {
+          answer.body.close();
+          watch[Symbol.dispose]();
+        }
+      },
+    };
   }
 
   /** One attempt: an answer of status 200, or of another that serves as well, after at most three redirects within the origin. */
-  async #open(path: string, accept: string, context: RequestContext, also?: number): Promise<Answer> {
+  async #open(call: RestCall, context: RequestContext, also?: number): Promise<Answer> {
     const { place } = context;
-    let target = this.#session.address.basePath + path;
+    const { method, body } = call;
+    const headers: Record<string, string> = { accept: call.accept.join(", ") };
+    if (body !== undefined) headers["content-type"] = "application/json";
+    let target = (call.isFromOrigin === true ? "" : this.#session.address.basePath) + call.path;
     for (let hops = 0; ; hops += 1) {
       const answer = await this.#session.send(
-        { method: "GET", path: target, headers: { accept }, withKeys: true },
+        { method, path: target, headers, withKeys: true, ...(body === undefined ? {} : { body }) },
         context,
       );
       if (answer.status === 200 || answer.status === also) return answer;
       try {
-        if (!redirects.has(answer.status))
-          throw await errorFromAnswer(answer, this.#contract, this.#session.scrubber, place);
+        if (!redirects.has(answer.status) || (method === "POST" && answer.status < 307))
+          throw await errorFromAnswer(answer, this.#errors, this.#session.scrubber, place);
         if (hops === maxRedirects)
           throw refused(`more than ${maxRedirects} redirects`, answer, place, redirected);
         target = this.#redirectTarget(target, answer, place);

@@ -21,6 +21,7 @@ import {
   withoutText,
 } from "../documents.ts";
 import type { Gateway, GatewaySource } from "../gateway.ts";
+import { contractErrors } from "../http/error-answer.ts";
 import { withinReach } from "../http/error-reach.ts";
 import { HttpSession } from "../http/http-session.ts";
 import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
@@ -64,7 +65,7 @@ export function openRestGateway(
 /** The same over connections that are another's to close. */
 export function restSource(session: HttpSession, contract: GatewayContract): GatewaySource {
   const { address } = session;
-  const client = new RestClient(session, contract);
+  const client = new RestClient(session, contractErrors(contract));
   const { paths, parameters } = contract;
 
   const placeOf = (path: string, place: ErrorPlace): ErrorPlace => ({ ...place, url: address.label + path });
@@ -79,7 +80,10 @@ export function restSource(session: HttpSession, contract: GatewayContract): Gat
     const here = placeOf(path, place);
     try {
       return await read(
-        await client.document(path, { place: here, signal: scope.signal }),
+        await client.document(
+          { method: "GET", path, accept: [contract.mediaTypes.document] },
+          { place: here, signal: scope.signal },
+        ),
         here,
         session.unknown,
       );
@@ -215,7 +219,10 @@ export function restSource(session: HttpSession, contract: GatewayContract): Gat
       using scope = session.scope(request.signal);
       const place = placeOf(path, { ...placeOfRun(request), table: table.name });
       try {
-        yield* client.rows(path, { place, signal: scope.signal });
+        yield* client.rows(
+          { method: "GET", path, accept: [contract.mediaTypes.rows] },
+          { place, signal: scope.signal },
+        );
       } catch (thrown) {
         throw withinReach(thrown, place);
       }

@@ -20,7 +20,7 @@ export function connectExchange(session: HttpSession, rules: RpcRules): RpcExcha
       if (answer.status !== 200) {
         throw await errorFromRpcAnswer(answer, rules, call.withToken, session.scrubber, place);
       }
-      requireMediaType(answer, contentTypeUnaryProto, place);
+      requireMediaType(answer, [contentTypeUnaryProto], place);
       session.requireFraming(answer, "a message", place);
       using _watch = call.rate?.watch(answer.body);
       return await session.whole(answer, call.mostBytes, "a message", place);

@@ -1,0 +1,45 @@
+import type { RowMap } from "../../../model/profile/row-map.ts";
+import type { Table } from "../../../model/profile/table.ts";
+import type { RunRef } from "../../../model/source.ts";
+import { Turns } from "../../../model/turns.ts";
+import { type NormaliserOptions, RowNormaliser } from "./row-normaliser.ts";
+import { planRows } from "./row-plan.ts";
+import { splitRows } from "./split-rows.ts";
+import { refuseUnclear } from "./unclear-values.ts";
+import { undoRow } from "./undo-row.ts";
+
+/** From which map to which rows go, and whose they are. */
+export interface Remapping {
+  readonly table: Table;
+  /** The map that made the lines. */
+  readonly from: RowMap;
+  readonly to: RowMap;
+  readonly run: RunRef;
+  readonly options?: NormaliserOptions;
+}
+
+/**
+ * The lines that the map `to` would have made of the rows that the map `from` made these canonical lines of, without
+ * fetching them: in, chunks cut anywhere; out, whole lines, those of bad rows included (see bad-row.ts). A `seq` that `from`
+ * derived is left out, one that `to` derives is `""`. Rows come out in the order in which they came, which their new times
+ * may not be. Throws `invalid_argument`, naming the column, at a value that cannot be undone without fetching.
+ */
+export async function* remapLines(
+  lines: AsyncIterable<Uint8Array>,
+  { table, from, to, run, options = {} }: Remapping,
+): AsyncGenerator<Uint8Array, void> {
+  const old = planRows(table, from, run);
+  const onUndone = refuseUnclear(old, planRows(table, to, run), from.dropped);
+  async function* foreignRows(): AsyncGenerator<Uint8Array, void> {
+    const turns = new Turns();
+    for await (const chunk of splitRows(lines)) {
+      await turns.next();
+      const rows = chunk
+        .toString()
+        .split("\n")
+        .map((line) => (line === "" ? "" : undoRow(old, line, onUndone)));
+      yield Buffer.from(rows.join("\n"));
+    }
+  }
+  yield* new RowNormaliser(table, to, run, options).over(foreignRows());
+}

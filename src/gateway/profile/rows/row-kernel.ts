@@ -1,0 +1,184 @@
+import { normaliseRowsModule } from "../../../gen/wasm/normalise-rows.ts";
+import { shortestDouble } from "./column-text.ts";
+import { type KernelProgram, programStart } from "./kernel-program.ts";
+
+const pageBytes = 64 * 1024;
+/** Text that is read at a time, and room for what becomes of it. */
+const usualOutBytes = 512 * 1024;
+/** The kernel reads and writes up to sixteen bytes beyond what it was given. */
+const slack = 64;
+
+/** Why the kernel stopped. */
+export const kernelStop = { done: 0, full: 1, careful: 2, newField: 3 } as const;
+export type KernelStop = (typeof kernelStop)[keyof typeof kernelStop];
+
+interface Exports {
+  readonly memory: WebAssembly.Memory;
+  begin(header: number): void;
+  run(at: number, end: number, out: number, limit: number): KernelStop;
+  lineStart(): number;
+  lineEnd(): number;
+  outEnd(): number;
+}
+
+/** What is used of the engine's own, which neither the language's types nor Node's describe. */
+declare namespace WebAssembly {
+  class Module {
+    constructor(bytes: Uint8Array);
+  }
+  class Instance {
+    constructor(module: Module, imports: Record<string, Record<string, (...words: number[]) => number>>);
+    readonly exports: object;
+  }
+  interface Memory {
+    readonly buffer: ArrayBuffer;
+    grow(pages: number): number;
+  }
+}
+
+let compiled: WebAssembly.Module | undefined;
+
+/** One instance of the compiled inner loop with its memory: text goes in, canonical lines come out. For one answer at a time. */
+export class RowKernel {
+  readonly #program: KernelProgram;
+  readonly #exports: Exports;
+  #bytes: Buffer;
+  /** Canonical lines stand from `#out` to `#outEnd`; text from `#at` to `#end`. */
+  readonly #out: number;
+  #outEnd: number;
+  #outBytes = usualOutBytes;
+  #at: number;
+  #end: number;
+  /** No line of the text ends behind this. */
+  #whole: number;
+
+  constructor(program: KernelProgram) {
+    this.#program = program;
+    compiled ??= new WebAssembly.Module(Buffer.from(normaliseRowsModule, "base64"));
+    const imports = { "normalise-rows": { rewriteDouble: this.#rewriteDouble.bind(this) } };
+    this.#exports = new WebAssembly.Instance(compiled, imports).exports as unknown as Exports;
+    this.#out = programStart + program.bytes.byteLength;
+    this.#outEnd = this.#out;
+    this.#at = this.#end = this.#whole = this.#textStart;
+    this.#bytes = Buffer.from(this.#exports.memory.buffer);
+    this.#reserve(this.#at);
+    this.#bytes.set(program.bytes, programStart);
+    this.#exports.begin(programStart);
+  }
+
+  get memoryBytes(): number {
+    return this.#bytes.byteLength;
+  }
+
+  /** How much text has been taken and not been read. */
+  get pendingBytes(): number {
+    return this.#end - this.#at;
+  }
+
+  get hasWholeLine(): boolean {
+    return this.#whole > this.#at;
+  }
+
+  /** Forgets all text and lines. */
+  reset(): void {
+    this.#outEnd = this.#out;
+    this.#at = this.#end = this.#whole = this.#textStart;
+  }
+
+  /** Takes text in, behind what there is. */
+  take(piece: Uint8Array): void {
+    if (this.#at > this.#textStart) {
+      this.#bytes.copyWithin(this.#textStart, this.#at, this.#end);
+      this.#end -= this.#at - this.#textStart;
+      this.#at = this.#whole = this.#textStart;
+    }
+    this.#reserve(this.#end + piece.byteLength);
+    this.#bytes.set(piece, this.#end);
+    const lineEnd = piece.lastIndexOf(0x0a);
+    if (lineEnd >= 0) this.#whole = this.#end + lineEnd + 1;
+    this.#end += piece.byteLength;
+  }
+
+  /** The first bytes of the text. */
+  peek(bytes: number): Uint8Array {
+    return this.#bytes.subarray(this.#at, Math.min(this.#at + bytes, this.#end));
+  }
+
+  skip(bytes: number): void {
+    this.#at += bytes;
+  }
+
+  /**
+   * Makes whole lines canonical until one needs something: `full`, more room for what comes out; `careful`, to be taken
+   * by `line`; `newField`, a look at `line` for a field that no line had before. `done` when no whole line is left.
+   */
+  run(): KernelStop {
+    if (this.#whole <= this.#at) return kernelStop.done;
+    const stop = this.#exports.run(this.#at, this.#whole, this.#outEnd, this.#out + this.#outBytes);
+    this.#outEnd = this.#exports.outEnd();
+    const isLine = stop === kernelStop.careful || stop === kernelStop.newField;
+    this.#at = isLine ? this.#exports.lineEnd() + 1 : this.#exports.lineStart();
+    return stop;
+  }
+
+  /** The line that `run` stopped at, without its line end; good until the next call. */
+  line(): Buffer {
+    return this.#bytes.subarray(this.#exports.lineStart(), this.#exports.lineEnd());
+  }
+
+  /** Puts a line behind those that are there; false where there is no room. */
+  put(line: Uint8Array): boolean {
+    if (this.#outEnd + line.byteLength > this.#out + this.#outBytes) return false;
+    this.#bytes.set(line, this.#outEnd);
+    this.#outEnd += line.byteLength;
+    return true;
+  }
+
+  /** The lines made so far, which are the caller's then; undefined where there are none. */
+  flush(): Buffer | undefined {
+    const length = this.#outEnd - this.#out;
+    if (length === 0) return undefined;
+    const lines = Buffer.allocUnsafeSlow(length);
+    this.#bytes.copy(lines, 0, this.#out, this.#outEnd);
+    this.#outEnd = this.#out;
+    return lines;
+  }
+
+  /** Makes room for what the next line may become; for when nothing is left to flush. */
+  widen(): void {
+    const { fixedBytes, uses } = this.#program;
+    const length = this.#exports.lineEnd() - this.#exports.lineStart();
+    const before = this.#textStart;
+    this.#outBytes = Math.max(this.#outBytes, fixedBytes + length * uses);
+    const move = this.#textStart - before;
+    this.#reserve(this.#end + move);
+    this.#bytes.copyWithin(this.#at + move, this.#at, this.#end);
+    this.#at += move;
+    this.#end += move;
+    this.#whole += move;
+  }
+
+  /** The text that no line end stands behind. */
+  rest(): Buffer {
+    return this.#bytes.subarray(this.#at, this.#end);
+  }
+
+  get #textStart(): number {
+    return this.#out + this.#outBytes + slack;
+  }
+
+  #reserve(end: number): void {
+    const { memory } = this.#exports;
+    const missing = end + slack - memory.buffer.byteLength;
+    if (missing > 0) memory.grow(Math.ceil(missing / pageBytes));
+    // a memory that grew is another buffer
+    if (this.#bytes.buffer !== memory.buffer) this.#bytes = Buffer.from(memory.buffer);
+  }
+
+  #rewriteDouble(at: number, length: number, out: number): number {
+    const text = this.#bytes.toString("latin1", at, at + length);
+    const isSpecial = text === "NaN" || text === "Infinity" || text === "-Infinity";
+    const double = isSpecial ? `"${text}"` : shortestDouble(text);
+    return double === undefined ? 0 : this.#bytes.write(double, out, "latin1");
+  }
+}

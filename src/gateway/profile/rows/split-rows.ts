@@ -1,0 +1,32 @@
+import { RunvaultError } from "../../../model/error.ts";
+import { longestLineBytes } from "../../../row/line.ts";
+
+/** About as much text as is worth a turn. */
+const pieceBytes = 64 * 1024;
+
+/** Pieces of whole lines of chunks that are cut anywhere; the last one as it ends. Throws `line_too_long`. */
+export async function* splitRows(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
+  let pending: Buffer[] = [];
+  let pendingBytes = 0;
+  for await (const whole of chunks) {
+    for (let start = 0; start < whole.byteLength; start += pieceBytes) {
+      const piece = Buffer.from(whole.buffer, whole.byteOffset, whole.byteLength).subarray(
+        start,
+        start + pieceBytes,
+      );
+      const end = piece.lastIndexOf(0x0a) + 1;
+      if (end > 0) {
+        yield Buffer.concat([...pending, piece.subarray(0, end)]);
+        pending = [];
+        pendingBytes = 0;
+      }
+      if (end === piece.byteLength) continue;
+      pending.push(Buffer.from(piece.subarray(end)));
+      pendingBytes += piece.byteLength - end;
+      if (pendingBytes > longestLineBytes) {
+        throw new RunvaultError("line_too_long", `a line is longer than ${longestLineBytes >> 20} MiB`);
+      }
+    }
+  }
+  if (pendingBytes > 0) yield Buffer.concat(pending);
+}

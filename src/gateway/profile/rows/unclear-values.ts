@@ -1,0 +1,140 @@
+import { RunvaultError } from "../../../model/error.ts";
+import { fieldText } from "./careful-row.ts";
+import { type ForeignValue, NotARow } from "./foreign-json.ts";
+import { type FieldColumn, type PathEntry, type RowPlan, shownPath, wireValue } from "./row-plan.ts";
+import type { OnUndone } from "./undo-row.ts";
+
+/** Why a column's values, and its empty value, do not say enough for another map; undefined where they do. */
+interface Unclear {
+  readonly values: string | undefined;
+  readonly empty: string | undefined;
+}
+
+/**
+ * Guards rows that go from one map to another without being fetched: throws `invalid_argument` at a value that could
+ * have stood on the wire in several ways of which the new map makes different things, and at once where the old map
+ * dropped a field that the new one keeps.
+ */
+export function refuseUnclear(from: RowPlan, to: RowPlan, dropped: readonly (readonly string[])[]): OnUndone {
+  for (const path of dropped) {
+    if (entryAt(to, path).entry?.kind === "dropped") continue;
+    throw refusal(
+      from,
+      `the profile of the stored rows dropped the field ${shownPath(path)}, and the new one does not`,
+    );
+  }
+  const known = new Map<FieldColumn, Unclear>();
+  return (column, text) => {
+    const unclear = known.get(column) ?? unclearOf(column, to);
+    known.set(column, unclear);
+    const reason = text === column.empty ? unclear.empty : unclear.values;
+    if (reason === undefined) return;
+    throw refusal(from, `${column.column.name} (${shownPath(column.path)}) is ${text}, and ${reason}`);
+  };
+}
+
+function refusal({ table }: RowPlan, reason: string): RunvaultError {
+  return new RunvaultError(
+    "invalid_argument",
+    `rows of ${table.name} cannot be made by the new profile from those held: ${reason}`,
+    {
+      place: { table: table.name },
+      hint: "Fetch the table anew with the new profile.",
+    },
+  );
+}
+
+function unclearOf(column: FieldColumn, to: RowPlan): Unclear {
+  const { entry, isInside } = entryAt(to, column.path);
+  if (entry?.kind === "dropped" || isInside) return { values: undefined, empty: undefined };
+  const fields = entry?.kind === "leaf" ? columnsAt(to, entry.leaf) : undefined;
+  return { values: unclearValues(column, fields), empty: unclearEmpty(column, fields) };
+}
+
+function columnsAt(plan: RowPlan, leaf: number): readonly FieldColumn[] {
+  return plan.columns.flatMap((column) => (column.kind === "field" && column.leaf === leaf ? [column] : []));
+}
+
+/** What a map has for a path. `isInside`: a field on the way to it is dropped, and it with it. */
+function entryAt(
+  plan: RowPlan,
+  path: readonly string[],
+): { entry: PathEntry | undefined; isInside: boolean } {
+  let node = plan.root;
+  for (const name of path.slice(0, -1)) {
+    const entry = node.entries.get(name);
+    if (entry?.kind === "dropped") return { entry, isInside: true };
+    if (entry?.kind !== "node") return { entry: undefined, isInside: false };
+    node = entry.node;
+  }
+  return { entry: node.entries.get(path.at(-1)!), isInside: false };
+}
+
+function unclearValues(column: FieldColumn, fields: readonly FieldColumn[] | undefined): string | undefined {
+  const { kind } = column.column;
+  if (column.words !== undefined) {
+    const hasNumbers = column.words.some(({ wire }) => typeof wire === "number");
+    return fields === undefined && hasNumbers ? "how the gateway spells the number is not known" : undefined;
+  }
+  if (kind === "string") return undefined;
+  const isInstant = kind === "timestamp" && column.unit === "rfc3339";
+  if (fields === undefined) {
+    return `how the gateway spells the ${isInstant ? "time" : "number"} is not known, which extra would have to hold`;
+  }
+  for (const field of fields) {
+    const other = field.column;
+    if (other.kind === "string" || field.words !== undefined) {
+      return `how the gateway spells it is not known, which ${other.name} would have to hold`;
+    }
+    if (isInstant) continue;
+    if (kind === "double" && other.kind !== "double") {
+      return `as a double it is rounded, which ${other.name} must not be`;
+    }
+    const isSurelyText = kind === "exact" && !column.bareNumbers;
+    if (other.kind === "exact" && !field.bareNumbers && !isSurelyText) {
+      return `whether the gateway writes it as text, which ${other.name} asks for, is not known`;
+    }
+  }
+  return undefined;
+}
+
+/** Everything that an empty value may have been on the wire comes to the same, or nobody can tell. */
+function unclearEmpty(column: FieldColumn, fields: readonly FieldColumn[] | undefined): string | undefined {
+  const variants = emptyVariants(column);
+  if (variants.length < 2) return undefined;
+  const reason = "whether the gateway sent null, nothing or an empty value is not known";
+  if (fields === undefined) return reason;
+  const isSame = fields.every(
+    (field) => new Set(variants.map((variant) => outcome(field, variant))).size === 1,
+  );
+  return isSame ? undefined : `${reason}, of which the new profile makes different things`;
+}
+
+function emptyVariants(column: FieldColumn): readonly (ForeignValue | undefined)[] {
+  const variants: (ForeignValue | undefined)[] = [];
+  if (column.optional) variants.push(undefined);
+  if (column.takesNull) variants.push({ kind: "word", text: "null" });
+  if (column.words !== undefined) {
+    for (const { wire, text } of column.words) if (text === column.empty) variants.push(wireValue(wire));
+    return variants;
+  }
+  switch (column.column.kind) {
+    case "string":
+    case "exact":
+      return [...variants, { kind: "string", text: "" }];
+    case "double":
+      return [...variants, { kind: "string", text: "NaN" }, { kind: "word", text: "NaN" }];
+    case "timestamp":
+      if (column.unit === "rfc3339") return [...variants, { kind: "string", text: "1970-01-01T00:00:00Z" }];
+  }
+  return [...variants, { kind: "number", text: "0" }, { kind: "string", text: "0" }];
+}
+
+function outcome(field: FieldColumn, value: ForeignValue | undefined): string {
+  try {
+    return fieldText(field, value);
+  } catch (thrown) {
+    if (thrown instanceof NotARow) return "no row";
+    throw thrown;
+  }
+}

@@ -1,0 +1,153 @@
+import { RunvaultError } from "../../../model/error.ts";
+import { formatTime } from "../../../model/time.ts";
+import { exactDecimal } from "./exact-decimal.ts";
+import {
+  type ForeignMember,
+  type ForeignObject,
+  type ForeignValue,
+  foreignJson,
+  NotARow,
+  readForeignRow,
+  shownValue,
+} from "./foreign-json.ts";
+import { type FieldColumn, type RowPlan, shownPath, wireValue } from "./row-plan.ts";
+
+/** Objects of a row that is put together again, by name; what is in them is theirs alone. */
+type GrowingObject = Map<string, ForeignValue | GrowingObject>;
+
+/** Told of each field as it is undone, with its canonical text. May throw. */
+export type OnUndone = (column: FieldColumn, text: string) => void;
+
+/**
+ * The gateway's own row again, from the canonical line that the plan made of it. Throws `archive_damaged` where the line
+ * is none of this plan's, and `invalid_argument` where two of the wire's values mean the one that is in the line.
+ */
+export function undoRow(plan: RowPlan, line: string, onUndone?: OnUndone): string {
+  const values = new Map(readLine(plan, line).members.map(({ name, value }) => [name, value]));
+  const row: GrowingObject = new Map();
+  for (const leaf of plan.leaves) {
+    const column = bestOf(plan, leaf.columns);
+    const { name } = column.column;
+    const value = values.get(name);
+    if (value === undefined) throw damaged(plan, `has no ${name}`);
+    onUndone?.(column, foreignJson(value));
+    const wire = undoValue(plan, column, value);
+    if (wire !== undefined) put(plan, row, column.path, wire);
+  }
+  const extra = values.get("extra");
+  if (extra !== undefined) {
+    if (extra.kind !== "object") throw damaged(plan, `has ${shownValue(extra)} as extra`);
+    merge(plan, row, extra, []);
+  }
+  return objectText(row);
+}
+
+/** Of the columns that take one field, the one that says most of how the wire had it. */
+function bestOf(plan: RowPlan, columns: readonly number[]): FieldColumn {
+  const fields = columns.flatMap((index) => {
+    const column = plan.columns[index]!;
+    return column.kind === "field" ? [column] : [];
+  });
+  return fields.reduce((best, next) => (rankOf(next) < rankOf(best) ? next : best));
+}
+
+function rankOf({ words, column }: FieldColumn): number {
+  if (words !== undefined) return 1;
+  return column.kind === "string" ? 0 : column.kind === "double" ? 3 : 2;
+}
+
+/** What the wire had; undefined where the field was not there, or may as well not have been. */
+function undoValue(plan: RowPlan, column: FieldColumn, value: ForeignValue): ForeignValue | undefined {
+  const text = foreignJson(value);
+  const { kind, name } = column.column;
+  if (column.words !== undefined) {
+    const [word, another] = column.words.filter((candidate) => candidate.text === text);
+    if (another !== undefined) {
+      throw new RunvaultError(
+        "invalid_argument",
+        `${plan.table.name}.${name}: ${text} stands for ${JSON.stringify(word!.wire)} and for ${JSON.stringify(another.wire)}, and which it was nobody can tell`,
+        { hint: "Fetch the table anew: the old profile gave two values one word." },
+      );
+    }
+    if (word !== undefined) return wireValue(word.wire);
+    if (text !== column.empty) throw damaged(plan, `has ${text} as ${name}, which is none of its words`);
+    return column.optional ? undefined : { kind: "word", text: "null" };
+  }
+  if (text === column.empty && column.optional) return undefined;
+  switch (kind) {
+    case "string":
+    case "double":
+      return value;
+    case "exact": {
+      const digits = textOf(plan, column, value);
+      return column.bareNumbers && digits !== "" ? { kind: "number", text: digits } : value;
+    }
+    case "timestamp": {
+      const ns = textOf(plan, column, value);
+      if (column.unit === "rfc3339") return { kind: "string", text: formatTime(BigInt(ns)) };
+      const shift = { ns: 0, us: -3, ms: -6, s: -9 }[column.unit];
+      return { kind: "number", text: exactDecimal(ns, shift) ?? ns };
+    }
+    case "uint32":
+      return value;
+    default:
+      return { kind: "number", text: textOf(plan, column, value) };
+  }
+}
+
+function textOf(plan: RowPlan, { column }: FieldColumn, value: ForeignValue): string {
+  if (value.kind !== "string") throw damaged(plan, `has ${shownValue(value)} as ${column.name}`);
+  const isFit = column.kind === "exact" ? /^(?:-?\d+(?:\.\d+)?)?$/ : /^-?\d+$/;
+  if (!isFit.test(value.text)) throw damaged(plan, `has ${shownValue(value)} as ${column.name}`);
+  return value.text;
+}
+
+function put(plan: RowPlan, row: GrowingObject, path: readonly string[], value: ForeignValue): void {
+  let object = row;
+  for (const name of path.slice(0, -1)) {
+    const held = object.get(name);
+    if (held !== undefined && !(held instanceof Map)) throw damaged(plan, `has ${shownPath(path)} twice`);
+    const inside: GrowingObject = held ?? new Map();
+    if (held === undefined) object.set(name, inside);
+    object = inside;
+  }
+  object.set(path.at(-1)!, value);
+}
+
+/** Puts what no column took back where it was. */
+function merge(plan: RowPlan, row: GrowingObject, extra: ForeignObject, path: readonly string[]): void {
+  for (const { name, value } of extra.members) {
+    const held = row.get(name);
+    if (held === undefined) {
+      row.set(name, value);
+    } else if (held instanceof Map && value.kind === "object") {
+      merge(plan, held, value, [...path, name]);
+    } else {
+      throw damaged(plan, `has ${shownPath([...path, name])} in a column and in extra`);
+    }
+  }
+}
+
+function objectText(object: GrowingObject): string {
+  const members = [...object].map(
+    ([name, value]) =>
+      `${JSON.stringify(name)}:${value instanceof Map ? objectText(value) : foreignJson(value)}`,
+  );
+  return `{${members.join(",")}}`;
+}
+
+function readLine(plan: RowPlan, line: string): { readonly members: readonly ForeignMember[] } {
+  try {
+    return readForeignRow(line);
+  } catch (thrown) {
+    if (thrown instanceof NotARow) throw damaged(plan, `does not read: ${thrown.message}`);
+    throw thrown;
+  }
+}
+
+function damaged({ table }: RowPlan, what: string): RunvaultError {
+  return new RunvaultError("archive_damaged", `a stored row of ${table.name} ${what}`, {
+    place: { table: table.name },
+    hint: "Fetch the table anew: its rows are not what the profile on record makes of them.",
+  });
+}

@@ -1,0 +1,53 @@
+import { parseJson } from "../../model/outside-json.ts";
+import type { TimeUnit } from "../../model/profile/row-map.ts";
+import { floorDivide, type Nanoseconds, parseTime } from "../../model/time.ts";
+import { nsOfUnit } from "./written-bounds.ts";
+
+/**
+ * The text of a JSON value that is a string or a number, a number as it is written; undefined for anything else. The
+ * value has to be valid JSON.
+ */
+export function scalarOf(json: string): string | undefined {
+  if (json.startsWith('"')) {
+    try {
+      return parseJson(json) as string;
+    } catch {
+      return undefined;
+    }
+  }
+  return /^-?\d/.test(json) ? json : undefined;
+}
+
+/** Whether a JSON value is true, as a boolean or in words; undefined where it is neither that nor false. */
+export function truthOf(json: string): boolean | undefined {
+  const text = (scalarOf(json) ?? json).toLowerCase();
+  if (text === "true" || text === "1") return true;
+  return text === "false" || text === "0" || text === "null" || text === "" ? false : undefined;
+}
+
+const decimal = /^(-?)(\d{1,40})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,3}))?$/;
+
+/** An instant written in a unit, to the nanosecond below; undefined where the text is none. */
+export function instantIn(text: string, unit: TimeUnit): Nanoseconds | undefined {
+  if (unit === "rfc3339") {
+    // a count is no RFC 3339 time, though the reader of times takes it for nanoseconds
+    if (/^-?\d+$/.test(text)) return undefined;
+    try {
+      return parseTime(text);
+    } catch {
+      return undefined;
+    }
+  }
+  const match = decimal.exec(text);
+  if (match === null) return undefined;
+  const [, sign, whole = "", fraction = "", exponent = "0"] = match;
+  const digits = BigInt(whole + fraction) * nsOfUnit[unit] * (sign === "-" ? -1n : 1n);
+  const shift = Number(exponent) - fraction.length;
+  return shift >= 0 ? digits * 10n ** BigInt(shift) : floorDivide(digits, 10n ** BigInt(-shift));
+}
+
+/** A count of rows; undefined where the text is none. */
+export function countOf(text: string): bigint | undefined {
+  const count = instantIn(text, "ns");
+  return count === undefined || count < 0n ? undefined : count;
+}

@@ -1,0 +1,67 @@
+import type { ClipSide } from "../written-bounds.ts";
+import { wholeLines } from "./take-rows.ts";
+
+const lineFeed = 0x0a;
+const timeKey = Buffer.from('"ts_event":"');
+/** Beyond this a double does not tell two nanoseconds apart. */
+const doubleStep = 2048;
+
+/** The time in a canonical line, as text; undefined where the line has none. */
+export function timeIn(lines: Buffer, start: number, end: number): string | undefined {
+  const key = lines.indexOf(timeKey, start);
+  if (key < 0 || key >= end) return undefined;
+  const from = key + timeKey.length;
+  const to = lines.indexOf(0x22, from);
+  return to < 0 || to > end ? undefined : lines.toString("latin1", from, to);
+}
+
+/** Lines as a buffer, which the same bytes are. */
+export function asBuffer(chunk: Uint8Array): Buffer {
+  return Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+}
+
+/**
+ * Canonical lines without those that came because the bounds were widened. A row that lies farther out than that is
+ * handed on: whoever asked refuses it. So is a line without a time.
+ */
+export async function* clipRows(
+  chunks: AsyncIterable<Uint8Array>,
+  clipFrom: ClipSide | undefined,
+  clipTo: ClipSide | undefined,
+): AsyncGenerator<Uint8Array, undefined> {
+  if (clipFrom === undefined && clipTo === undefined) {
+    yield* chunks;
+    return undefined;
+  }
+  const below = clipFrom === undefined ? undefined : Number(clipFrom.bound);
+  const above = clipTo === undefined ? undefined : Number(clipTo.bound);
+  const isClipped = (text: string) => {
+    const about = Number(text);
+    const mayBeBelow = below !== undefined && about < below + doubleStep;
+    const mayBeAbove = above !== undefined && about > above - doubleStep;
+    if ((!mayBeBelow && !mayBeAbove) || !/^-?\d{1,19}$/.test(text)) return false;
+    const time = BigInt(text);
+    if (clipFrom !== undefined && time < clipFrom.bound)
+      return clipFrom.farthest === undefined || time >= clipFrom.farthest;
+    if (clipTo !== undefined && time >= clipTo.bound)
+      return clipTo.farthest === undefined || time <= clipTo.farthest;
+    return false;
+  };
+  for await (const chunk of wholeLines(chunks)) {
+    const lines = asBuffer(chunk);
+    const kept: Uint8Array[] = [];
+    let from = 0;
+    for (let start = 0; start < lines.length; ) {
+      const found = lines.indexOf(lineFeed, start);
+      const end = found < 0 ? lines.length : found + 1;
+      const time = timeIn(lines, start, end);
+      if (time !== undefined && isClipped(time)) {
+        if (start > from) kept.push(lines.subarray(from, start));
+        from = end;
+      }
+      start = end;
+    }
+    if (from < lines.length) kept.push(lines.subarray(from));
+    yield* kept;
+  }
+}

@@ -1,0 +1,81 @@
+import type { ErrorPlace } from "../../../model/error.ts";
+import type { RowForm } from "../../profile/profile.ts";
+import { DocumentScanner } from "./document-scanner.ts";
+
+/** Takes the rows out of one answer, one a line, each with its line end. */
+export interface PageRows {
+  /** Rows that ended so far. */
+  readonly rows: number;
+  push(chunk: Uint8Array): Uint8Array;
+  /** What is left behind the last byte. Throws `stream_cut` where the answer is not whole. */
+  end(): Uint8Array;
+  /** The JSON text of a value beside the rows; undefined where there is none. */
+  value(index: number): string | undefined;
+}
+
+/** The rows of an answer of that form, with the values at these places beside them. */
+export function pageRows(form: RowForm, values: readonly (readonly string[])[], place: ErrorPlace): PageRows {
+  if (form.form === "lines") return new LineRows();
+  const scanner = new DocumentScanner({ array: form.path, values }, place);
+  return {
+    get rows() {
+      return scanner.rows;
+    },
+    push: (chunk) => scanner.push(chunk),
+    end: () => {
+      scanner.end();
+      return nothing;
+    },
+    value: (index) => scanner.value(index),
+  };
+}
+
+const nothing = new Uint8Array(0);
+const lineFeed = 0x0a;
+
+/** Lines as they came but for blank ones, the last one with its line end. */
+class LineRows implements PageRows {
+  rows = 0;
+  /** Whether something of a line was given whose end was not. */
+  #isOpen = false;
+
+  push(chunk: Uint8Array): Uint8Array {
+    let kept: Uint8Array[] | undefined;
+    let from = 0;
+    for (let start = 0; start < chunk.length; ) {
+      const found = chunk.indexOf(lineFeed, start);
+      const end = found < 0 ? chunk.length : found + 1;
+      if (this.#isOpen || !isBlank(chunk, start, end)) {
+        this.#isOpen = found < 0;
+        if (found >= 0) this.rows++;
+      } else {
+        kept ??= [];
+        kept.push(chunk.subarray(from, start));
+        from = end;
+      }
+      start = end;
+    }
+    if (kept === undefined) return chunk;
+    kept.push(chunk.subarray(from));
+    return Buffer.concat(kept);
+  }
+
+  end(): Uint8Array {
+    if (!this.#isOpen) return nothing;
+    this.#isOpen = false;
+    this.rows++;
+    return Uint8Array.of(lineFeed);
+  }
+
+  value(): undefined {
+    return undefined;
+  }
+}
+
+function isBlank(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at]!;
+    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d && byte !== lineFeed) return false;
+  }
+  return true;
+}

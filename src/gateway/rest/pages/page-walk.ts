@@ -1,0 +1,273 @@
+import { createHash } from "node:crypto";
+import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
+import type { AnswerHeaders } from "../../http/answer.ts";
+import type { Pages } from "../../profile/profile.ts";
+import { countOf } from "../field-values.ts";
+import { toldBy } from "./next-page.ts";
+import type { PageRows } from "./page-rows.ts";
+import { PageWatch } from "./page-watch.ts";
+import { RowSpool } from "./row-spool.ts";
+import { SeenOnce } from "./seen-once.ts";
+import { takeRows } from "./take-rows.ts";
+
+/** One page under way. Disposing it gives the rest up. */
+export interface OpenPage extends AsyncDisposable {
+  readonly headers: AnswerHeaders;
+  readonly rows: PageRows;
+  /** The answer's bytes. */
+  chunks(): AsyncGenerator<Uint8Array, undefined>;
+}
+
+/** How the pages of one answer are asked for. */
+export interface PageWalk {
+  readonly pages: Pages;
+  readonly place: ErrorPlace;
+  /** Rows to ask for in a page; undefined where the request says nothing of it. */
+  readonly size: number | undefined;
+  /** Rows that are enough; what comes beyond them is not looked at. */
+  readonly wanted: number | undefined;
+  /** The same request with the parameters of a page. */
+  open(more: Readonly<Record<string, string | number>>): Promise<OpenPage>;
+  /** The page at an address that a page named. */
+  openAddress(address: string): Promise<OpenPage>;
+  /** Called at the end of pages that name the next one, where the first was the last: whether anything stood there. */
+  readonly onOnlyPage?:
+    | ((told: { readonly rows: number; readonly isThere: boolean }) => Promise<void>)
+    | undefined;
+}
+
+/** Pages without a row that may follow each other: a gateway may look through a stretch and find nothing in it. */
+const mostEmptyPages = 16;
+/** Rows of a page where neither the profile nor the request says how many. */
+const usualSize = 1000;
+
+/**
+ * The rows of all pages, one a line, in the order in which they came.
+ *
+ * Throws `stream_cut` where the pages stop making sense: what was handed out is whole up to there. Pages by number are
+ * handed out once they have come twice, so that nothing is.
+ */
+export function walkPages(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
+  switch (walk.pages.by) {
+    case "none":
+      return onlyPage(walk);
+    case "offset":
+      return byOffset(walk, walk.pages);
+    case "number":
+      return byNumber(walk, walk.pages);
+    default:
+      return byNext(walk);
+  }
+}
+
+async function* onlyPage(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
+  await using page = await walk.open({});
+  yield* rowsOf(page);
+}
+
+/** A page's rows. */
+async function* rowsOf(page: OpenPage): AsyncGenerator<Uint8Array, undefined> {
+  for await (const chunk of page.chunks()) {
+    const rows = page.rows.push(chunk);
+    if (rows.length > 0) yield rows;
+  }
+  const rest = page.rows.end();
+  if (rest.length > 0) yield rest;
+}
+
+/** Cursors, addresses and links: the end is a page that names no next one, and never a short one. */
+async function* byNext(walk: PageWalk): AsyncGenerator<Uint8Array, undefined> {
+  const { pages, place } = walk;
+  const cursors = new SeenOnce();
+  const firsts = new SeenOnce();
+  let empty = 0;
+  let next: string | undefined;
+  for (;;) {
+    await using page = await (next === undefined
+      ? walk.open({})
+      : pages.by === "cursor"
+        ? walk.open({ [pages.send]: next })
+        : walk.openAddress(next));
+    const watch = new PageWatch();
+    let isNew = false;
+    for await (const rows of rowsOf(page)) {
+      watch.see(rows);
+      if (!isNew && watch.first !== undefined) {
+        isNew = true;
+        if (firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
+      }
+      yield rows;
+    }
+    empty = page.rows.rows > 0 ? 0 : empty + 1;
+    const told = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
+    if (told.text === undefined) {
+      if (next === undefined) await walk.onOnlyPage?.({ rows: page.rows.rows, isThere: told.isThere });
+      return;
+    }
+    next = told.text;
+    if (cursors.isAgain(next)) throw cut("a page names a next one that came before", place);
+    if (empty > mostEmptyPages) throw cut(`${empty} pages in a row were empty, and there is another`, place);
+  }
+}
+
+/** Each page begins one row early, and that row has to be the last of the page before: nothing came between them. */
+async function* byOffset(
+  walk: PageWalk,
+  pages: Extract<Pages, { by: "offset" }>,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { place } = walk;
+  const size = walk.size ?? usualSize;
+  let got = 0;
+  let last: Uint8Array | undefined;
+  let mark: string | undefined;
+  for (;;) {
+    const isJoined = last !== undefined;
+    await using page = await walk.open({
+      [pages.send]: isJoined ? got - 1 : 0,
+      [pages.size]: isJoined ? Math.max(2, size) : size,
+    });
+    const watch = new PageWatch();
+    let left = isJoined ? (last?.length ?? 0) + 1 : 0;
+    const early: Uint8Array[] = [];
+    for await (const rows of rowsOf(page)) {
+      watch.see(rows);
+      if (left === 0) {
+        yield rows;
+        continue;
+      }
+      early.push(rows);
+      if (watch.first === undefined) continue;
+      if (Buffer.compare(watch.first, last!) !== 0) throw notJoined(place);
+      const whole = early.length === 1 ? rows : Buffer.concat(early);
+      if (whole.length > left) yield whole.subarray(left);
+      left = 0;
+    }
+    const { rows } = page.rows;
+    const total = totalOf(pages, page, place);
+    if (isJoined && rows === 0) {
+      throw cut("a page does not begin with the last row of the page before: it has none", place);
+    }
+    const fresh = isJoined ? rows - 1 : rows;
+    got += fresh;
+    if (fresh === 0) {
+      if (total !== undefined && total !== BigInt(got)) throw wrongTotal(total, got, place);
+      return;
+    }
+    if (watch.mark === mark) throw cut("a page came a second time", place);
+    if (total !== undefined) {
+      if (BigInt(got) > total) throw wrongTotal(total, got, place);
+      if (BigInt(got) === total) return;
+    }
+    mark = watch.mark;
+    last = watch.last;
+  }
+}
+
+/**
+ * Pages by number say nothing of what moved between them: the total has to be the same on each, and all pages have to
+ * come a second time, cut elsewhere, with the same rows. Until then none of them is handed out but a first page that is
+ * all that was asked for.
+ */
+async function* byNumber(
+  walk: PageWalk,
+  pages: Extract<Pages, { by: "number" }>,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { place } = walk;
+  const size = walk.size ?? usualSize;
+  await using spool = await RowSpool.open();
+  const hash = createHash("sha256");
+  const first: Pass = { most: 0, pages: 0, rows: 0 };
+  for await (const rows of takeRows(onePass(walk, pages, size, first), walk.wanted)) {
+    hash.update(rows);
+    await spool.add(rows);
+  }
+  const isOnePage = first.pages === 1 && first.rows >= (walk.wanted ?? Number.POSITIVE_INFINITY);
+  if (!isOnePage) {
+    // a gateway that gives fewer rows than it is asked for would count pages by those it was asked for, and leave out
+    // the same rows each time, were it asked for as many as it gives or more
+    const other = first.most > 1 ? Math.floor((first.most * 2) / 3) : size === 1 ? 2 : 1;
+    const again = createHash("sha256");
+    const second: Pass = { most: 0, pages: 0, rows: 0 };
+    for await (const rows of takeRows(onePass(walk, pages, other, second), walk.wanted)) again.update(rows);
+    if (again.digest("hex") !== hash.digest("hex")) {
+      throw cut("in pages of another size other rows came", place);
+    }
+  }
+  yield* spool.forward();
+}
+
+/** What one way through all pages showed. */
+interface Pass {
+  /** Rows of the largest page. */
+  most: number;
+  pages: number;
+  rows: number;
+}
+
+async function* onePass(
+  walk: PageWalk,
+  pages: Extract<Pages, { by: "number" }>,
+  size: number,
+  pass: Pass,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { place } = walk;
+  const firsts = new SeenOnce();
+  let firstTotal: bigint | undefined;
+  for (let number = 0; ; number++) {
+    await using page = await walk.open({ [pages.send]: pages.first + number, [pages.size]: size });
+    const watch = new PageWatch();
+    pass.pages++;
+    const before = pass.rows;
+    let isNew = false;
+    for await (const rows of rowsOf(page)) {
+      watch.see(rows);
+      if (!isNew && watch.first !== undefined) {
+        isNew = true;
+        if (firsts.isAgain(watch.first)) throw cut("a page came a second time", place);
+      }
+      pass.rows = before + page.rows.rows;
+      yield rows;
+    }
+    const { rows } = page.rows;
+    pass.rows = before + rows;
+    pass.most = Math.max(pass.most, rows);
+    const total = totalOf(pages, page, place);
+    if (number > 0 && total !== firstTotal) throw cut("the total is another on each page", place);
+    firstTotal = total;
+    if (total !== undefined && BigInt(pass.rows) > total) throw wrongTotal(total, pass.rows, place);
+    if (rows === 0) {
+      if (total !== undefined && BigInt(pass.rows) !== total) throw wrongTotal(total, pass.rows, place);
+      return;
+    }
+    if (total !== undefined && BigInt(pass.rows) === total) return;
+  }
+}
+
+function totalOf(
+  pages: Extract<Pages, { by: "offset" | "number" }>,
+  page: OpenPage,
+  place: ErrorPlace,
+): bigint | undefined {
+  if (pages.total === undefined) return undefined;
+  const { text } = toldBy(pages, { headers: page.headers, value: (i) => page.rows.value(i) }, place);
+  const total = text === undefined ? undefined : countOf(text);
+  if (total !== undefined) return total;
+  const where = "body" in pages.total ? pages.total.body.join(".") : `the header ${pages.total.header}`;
+  throw new RunvaultError(
+    "not_a_gateway",
+    `the answer is not as the profile says: ${where} has no number of rows`,
+    { place, status: 200, hint: "Correct the profile's pages, or leave the total out." },
+  );
+}
+
+function wrongTotal(total: bigint, got: number, place: ErrorPlace): RunvaultError {
+  return cut(`${total} rows were announced, and ${got} came`, place);
+}
+
+function notJoined(place: ErrorPlace): RunvaultError {
+  return cut("a page does not begin with the last row of the page before: rows moved meanwhile", place);
+}
+
+function cut(what: string, place: ErrorPlace): RunvaultError {
+  return new RunvaultError("stream_cut", `the pages of rows make no sense: ${what}`, { place });
+}

@@ -1,0 +1,148 @@
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { RunvaultError } from "../../../model/error.ts";
+import { makeTemporaryFolder } from "../../../model/temporary-folder.ts";
+import { longestLineBytes } from "../../../row/line.ts";
+
+const pieceBytes = 1024 * 1024;
+const lineFeed = 0x0a;
+
+/** Rows, one a line, put aside in a temporary file until they can be handed out. Disposing it removes them. */
+export class RowSpool implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #file: FileHandle;
+  #waiting: Uint8Array[] = [];
+  #waitingBytes = 0;
+  #written = 0;
+
+  private constructor(folder: string, file: FileHandle) {
+    this.#folder = folder;
+    this.#file = file;
+  }
+
+  static async open(): Promise<RowSpool> {
+    const folder = await makeTemporaryFolder("rows");
+    try {
+      return new RowSpool(folder, await open(join(folder, "rows"), "wx+", 0o600));
+    } catch (thrown) {
+      await rm(folder, { recursive: true, force: true });
+      throw RunvaultError.from(thrown);
+    }
+  }
+
+  /** Bytes put aside so far. */
+  get bytes(): number {
+    return this.#written + this.#waitingBytes;
+  }
+
+  /** Puts rows behind those that are there. The bytes may not be changed any more. */
+  async add(chunk: Uint8Array): Promise<void> {
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.length;
+    if (this.#waitingBytes >= pieceBytes) await this.#write();
+  }
+
+  /** Forgets what lies behind so many bytes. */
+  async cutTo(bytes: number): Promise<void> {
+    await this.#write();
+    this.#written = Math.min(this.#written, bytes);
+  }
+
+  /** The rows as they were put aside. */
+  async *forward(): AsyncGenerator<Uint8Array, undefined> {
+    await this.#write();
+    for (let at = 0; at < this.#written; at += pieceBytes) {
+      yield await this.#read(at, Math.min(pieceBytes, this.#written - at));
+    }
+  }
+
+  /** The rows from the last to the first. Throws `line_too_long` for one over 16 MiB. */
+  async *backward(): AsyncGenerator<Uint8Array, undefined> {
+    await this.#write();
+    /** The beginning of a piece, up to its first line end, which belongs to a line of the piece ahead of it. */
+    let rest: Uint8Array[] = [];
+    let restBytes = 0;
+    for (let end = this.#written; end > 0; ) {
+      const start = Math.max(0, end - pieceBytes);
+      const piece = await this.#read(start, end - start);
+      // a line ends with its line end: the one in front of `stop` ends the line that stands last
+      const cut = start === 0 ? 0 : piece.indexOf(lineFeed) + 1;
+      if (start > 0 && (cut === 0 || cut === piece.length)) {
+        // no line begins in this piece, or the last byte ends one that began before it
+        rest.unshift(piece);
+        restBytes += piece.length;
+        if (restBytes > 2 * (longestLineBytes + pieceBytes)) {
+          throw new RunvaultError("line_too_long", `a row is longer than ${longestLineBytes >> 20} MiB`);
+        }
+        end = start;
+        continue;
+      }
+      const lines = rest.length === 0 ? piece.subarray(cut) : Buffer.concat([piece.subarray(cut), ...rest]);
+      yield reversed(lines);
+      rest = cut === 0 ? [] : [piece.subarray(0, cut)];
+      restBytes = cut;
+      end = start;
+    }
+    if (rest.length > 0) yield reversed(Buffer.concat(rest));
+  }
+
+  async #write(): Promise<void> {
+    if (this.#waiting.length === 0) return;
+    const bytes = Buffer.concat(this.#waiting);
+    this.#waiting = [];
+    this.#waitingBytes = 0;
+    try {
+      for (let at = 0; at < bytes.length; ) {
+        const { bytesWritten } = await this.#file.write(bytes, at, bytes.length - at, this.#written + at);
+        at += bytesWritten;
+      }
+    } catch (thrown) {
+      throw this.#failed(thrown);
+    }
+    this.#written += bytes.length;
+  }
+
+  async #read(from: number, length: number): Promise<Buffer> {
+    const bytes = Buffer.allocUnsafe(length);
+    try {
+      for (let at = 0; at < length; ) {
+        const { bytesRead } = await this.#file.read(bytes, at, length - at, from + at);
+        if (bytesRead === 0) throw new Error("the file of rows put aside is shorter than it was");
+        at += bytesRead;
+      }
+    } catch (thrown) {
+      throw this.#failed(thrown);
+    }
+    return bytes;
+  }
+
+  #failed(cause: unknown): RunvaultError {
+    const { code, message } = RunvaultError.from(cause);
+    return new RunvaultError(code, `rows could not be put aside: ${message}`, {
+      cause,
+      place: { file: this.#folder },
+      hint: "Set TMPDIR to a writable folder on a disk with free space.",
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await this.#file.close();
+    } finally {
+      await rm(this.#folder, { recursive: true, force: true });
+    }
+  }
+}
+
+/** Whole lines in the opposite order. */
+function reversed(lines: Uint8Array): Uint8Array {
+  const out = Buffer.allocUnsafe(lines.length);
+  let at = 0;
+  for (let end = lines.length; end > 0; ) {
+    const start = end < 2 ? 0 : lines.lastIndexOf(lineFeed, end - 2) + 1;
+    out.set(lines.subarray(start, end), at);
+    at += end - start;
+    end = start;
+  }
+  return out;
+}

@@ -1,0 +1,28 @@
+import { createHash } from "node:crypto";
+
+/** So many are remembered each; of those that follow, one at each power of two. */
+const mostRemembered = 65_536;
+
+/**
+ * Tells what comes a second time. What goes round in a circle is found however long the way into it is, at the latest
+ * after twice the circle; memory does not grow with the number.
+ */
+export class SeenOnce {
+  readonly #seen = new Set<string>();
+  #count = 0;
+  #milestone: string | undefined;
+  #nextMilestone = mostRemembered;
+
+  /** Whether it was there before; remembers it. */
+  isAgain(value: Uint8Array | string): boolean {
+    const key = createHash("sha256").update(value).digest("base64").slice(0, 24);
+    if (this.#seen.has(key) || key === this.#milestone) return true;
+    this.#count++;
+    if (this.#count <= mostRemembered) this.#seen.add(key);
+    else if (this.#count > this.#nextMilestone) {
+      this.#milestone = key;
+      this.#nextMilestone *= 2;
+    }
+    return false;
+  }
+}

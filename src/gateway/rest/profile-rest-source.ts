@@ -1,0 +1,303 @@
+import type { ErrorCode, ErrorPlace } from "../../model/error.ts";
+import { RunvaultError } from "../../model/error.ts";
+import type { TableName } from "../../model/profile/table.ts";
+import type {
+  DocumentKind,
+  InstanceEntry,
+  ListedRun,
+  RunEntry,
+  RunListing,
+  RunRef,
+  StorageFacts,
+} from "../../model/source.ts";
+import type { TimeBounds } from "../../model/time.ts";
+import { ownText, readJson, withoutText } from "../documents.ts";
+import type { GatewaySource } from "../gateway.ts";
+import type { ErrorReading } from "../http/error-answer.ts";
+import { withinReach } from "../http/error-reach.ts";
+import type { HttpSession } from "../http/http-session.ts";
+import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
+import { optionalFacts } from "../optional-facts.ts";
+import type { ErrorWords, FactFields, Profile, RestProfile, RestRequest } from "../profile/profile.ts";
+import { absentCodes, placeOfRun, requireExactRun, requireInstance, requireRows } from "../request-checks.ts";
+import { currentRunIn, listedFacts, listedInstances, listedRuns } from "./profile-documents.ts";
+import { type CallValues, restCall } from "./rest-call.ts";
+import { RestClient } from "./rest-client.ts";
+import { routeTraitsOf } from "./route-traits-of.ts";
+import { profileRows, type RouteKnowledge, routeOf } from "./row-source.ts";
+import { writeBounds } from "./written-bounds.ts";
+
+/** How a gateway says that it has nothing of a document. */
+const absentDocument: readonly ErrorCode[] = [...absentCodes, "resource_not_found"];
+
+/** Media types of documents. */
+const json = ["application/json"];
+
+/**
+ * A gateway over REST as a profile describes it, over connections that are another's to close. What the profile does not
+ * name is not asked for: lists are what it gives by name then, documents and facts are null, rows `route_not_found`.
+ *
+ * `rows` throws `not_filtered` where the gateway gives rows of runs that cannot exist.
+ */
+export function profileRestSource(session: HttpSession, profile: Profile, rest: RestProfile): GatewaySource {
+  const { address } = session;
+  const { documents } = rest;
+  const client = new RestClient(session, errorReading(rest.errors));
+  const knowledge = new Map<TableName, RouteKnowledge>();
+  /** Instances of which it was shown that the list of runs is theirs alone. */
+  let runsAreFiltered = false;
+
+  async function get<T>(
+    request: RestRequest,
+    values: CallValues,
+    place: ErrorPlace,
+    signal: AbortSignal | undefined,
+    read: (bytes: Uint8Array, place: ErrorPlace) => T | Promise<T>,
+  ): Promise<T> {
+    using scope = session.scope(signal);
+    const call = restCall(rest.base, request, values, json);
+    const here = { ...place, url: address.label + call.path };
+    try {
+      return await read(await client.document(call, { place: here, signal: scope.signal }), here);
+    } catch (thrown) {
+      throw withinReach(thrown, place);
+    }
+  }
+
+  async function instances(signal?: AbortSignal): Promise<readonly InstanceEntry[]> {
+    const route = documents.instances;
+    const listed =
+      route === undefined
+        ? []
+        : await get(route, {}, {}, signal, (bytes, here) => listedInstances(bytes, route, here));
+    return withGiven(listed, documents.given);
+  }
+
+  async function runs(instanceId: string, signal?: AbortSignal): Promise<readonly ListedRun[] | null> {
+    requireInstance(instanceId);
+    const route = documents.runs;
+    if (route === undefined) return null;
+    const place = { instance: instanceId };
+    return await nullOnAbsence(["route_not_found"], async () => {
+      const listed = await get(route, { instanceId }, place, signal, (bytes, here) =>
+        listedRuns(bytes, instanceId, route, here),
+      );
+      if (listed.length > 0) await requireOwnRuns(route, place, signal);
+      return listed;
+    });
+  }
+
+  /** Throws `not_filtered` where the list of runs is the same whatever instance it is asked for. */
+  async function requireOwnRuns(
+    route: NonNullable<typeof documents.runs>,
+    place: ErrorPlace & { readonly instance: string },
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    if (runsAreFiltered) return;
+    const parameter = route.path.includes("{instance}") ? "{instance}" : route.parameters.instance;
+    const isOnlyOne = async () => (await instances(signal)).length <= 1;
+    const instanceId = `${place.instance}-runvault-none`;
+    const ofNone =
+      parameter === undefined
+        ? null
+        : await nullOnAbsence(noInstance, () =>
+            get(route, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
+              listedRuns(bytes, instanceId, route, here),
+            ),
+          );
+    const isHeeded = parameter !== undefined && (ofNone ?? []).length === 0;
+    if (!isHeeded && !(await isOnlyOne())) {
+      throw new RunvaultError(
+        "not_filtered",
+        `the route ${route.path} lists the same runs for every instance: ${parameter === undefined ? "nothing in its request names one" : `it ignores ${parameter}`}`,
+        { place, hint: "Correct the profile: runs would be taken for those of another instance." },
+      );
+    }
+    runsAreFiltered = true;
+  }
+
+  const listing: RunListing = {
+    by: "REST",
+    instances,
+    runs,
+    async currentRun(instanceId, signal): Promise<string | null> {
+      requireInstance(instanceId);
+      const route = documents.instance;
+      const path = route?.currentRun;
+      if (route === undefined || path === undefined) return null;
+      return await nullOnAbsence(["route_not_found", "instance_not_found"], () =>
+        get(route, { instanceId }, { instance: instanceId }, signal, (bytes, here) =>
+          currentRunIn(bytes, path, here),
+        ),
+      );
+    },
+  };
+
+  async function isListed(run: RunRef, signal: AbortSignal): Promise<boolean> {
+    try {
+      const named = (await instances(signal)).find(({ instanceId }) => instanceId === run.instanceId);
+      if (named?.runIds.includes(run.runId)) return true;
+      return ((await runs(run.instanceId, signal)) ?? []).some(({ runId }) => runId === run.runId);
+    } catch (thrown) {
+      signal.throwIfAborted();
+      // a list that fails names nobody, and proves nothing either
+      if (thrown instanceof RunvaultError) return true;
+      throw thrown;
+    }
+  }
+
+  async function factsOf(
+    route: RestRequest & FactFields,
+    run: RunRef,
+    bounds: TimeBounds,
+    table: TableName | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<StorageFacts> {
+    const { instanceId, runId } = run;
+    const values = { instanceId, runId, bounds: writeBounds(route, bounds) };
+    const ask = (more: Readonly<Record<string, string>>, of: TableName | undefined) =>
+      get(route, { ...values, more }, placeOfRun(run), signal, (bytes, place) => ({
+        bytes,
+        table: of,
+        place,
+      }));
+    const { tableParameter } = route;
+    if (tableParameter === undefined) return await listedFacts([await ask({}, table)], route);
+    const answers = [];
+    for (const name of table === undefined ? profile.described : [table]) {
+      const answer = await nullOnAbsence(absentDocument, () =>
+        ask({ [tableParameter]: wireName(route, name) }, name),
+      );
+      if (answer !== null) answers.push(answer);
+    }
+    return await listedFacts(answers, route);
+  }
+
+  async function documentOf(
+    run: RunRef,
+    kind: DocumentKind,
+    signal: AbortSignal | undefined,
+  ): Promise<Uint8Array | null> {
+    if (kind === "run") return ownText(await runs(run.instanceId, signal), run);
+    const route = documents[kind];
+    if (route === undefined) return null;
+    if (kind === "facts") return (await factsOf(documents.facts!, run, {}, undefined, signal)).text ?? null;
+    const { instanceId, runId } = run;
+    return await get(route, { instanceId, runId }, placeOfRun(run), signal, (bytes, here) => {
+      readJson(bytes, here);
+      return bytes;
+    });
+  }
+
+  return {
+    label: address.label,
+    now: () => session.now(),
+    stats: session.stats,
+    retriesOf: (run) => session.retriesOf(run),
+    described: { tables: profile.described, none: profile.none },
+    traits: (table) => {
+      const route = rest.tables[table];
+      return route === undefined ? undefined : routeTraitsOf(table, route, profile.maps[table]);
+    },
+    listings: async () => [listing],
+    instances,
+    runs: async (instanceId, signal): Promise<readonly RunEntry[] | null> =>
+      await withoutText(await runs(instanceId, signal)),
+
+    async facts(run, bounds, signal, asked = {}): Promise<StorageFacts | null> {
+      requireExactRun(run);
+      const route = documents.facts;
+      const isBounded = bounds.from !== undefined || bounds.to !== undefined;
+      if (route === undefined || (isBounded && !heedsBounds(route, bounds))) return null;
+      return await optionalFacts({ table: asked.table }, session.notices, ({ table }) =>
+        factsOf(route, run, bounds, table, signal),
+      );
+    },
+
+    async document(run, kind, signal): Promise<Uint8Array | null> {
+      requireExactRun(run);
+      const codes = kind === "instance" ? noInstance : absentDocument;
+      return await nullOnRefusal(`the ${kind} document`, codes, session.notices, () =>
+        documentOf(run, kind, signal),
+      );
+    },
+
+    async *rows(request): AsyncGenerator<Uint8Array, undefined> {
+      requireExactRun(request);
+      const { table, filters } = requireRows(request);
+      const { instanceId, runId } = request;
+      const route = routeOf(profile, rest, table.name, request);
+      const traits = routeTraitsOf(table.name, route, profile.maps[table.name]);
+      for (const [filter] of filters) requireTaken(filter, route, table.name);
+      const known = knowledge.get(table.name) ?? {
+        isFiltered: traits.namesRun && traits.namesInstance,
+        namesNext: !["cursor", "address", "link"].includes(route.pages.by),
+      };
+      knowledge.set(table.name, known);
+      using scope = session.scope(request.signal);
+      const { path } = restCall(rest.base, route, { instanceId, runId }, []);
+      const place = { ...placeOfRun(request), table: table.name, url: address.label + path };
+      const source = { session, client, profile, rest, route, table, traits, isListed, known };
+      try {
+        yield* profileRows(source, request, filters, place, scope.signal);
+      } catch (thrown) {
+        throw withinReach(thrown, place);
+      }
+    },
+  };
+
+  function requireTaken(filter: string, route: RestRequest, table: TableName): void {
+    if (Object.hasOwn(route.parameters.filters, filter)) return;
+    throw new RunvaultError("invalid_argument", `the gateway's ${table} cannot be filtered by ${filter}`, {
+      place: { table },
+      hint: `The profile ${profile.name} names no parameter for it.`,
+    });
+  }
+}
+
+const noInstance: readonly ErrorCode[] = [
+  ...absentDocument,
+  "instance_not_found",
+  "run_not_found",
+  "refused",
+];
+
+/** Whether facts are of these bounds, and not of the whole run. */
+function heedsBounds(
+  { heedBounds, parameters }: RestRequest & FactFields,
+  { from, to }: TimeBounds,
+): boolean {
+  if (!heedBounds) return false;
+  return (
+    (from === undefined || parameters.from !== undefined) && (to === undefined || parameters.to !== undefined)
+  );
+}
+
+function wireName({ tableWords }: FactFields, table: TableName): string {
+  return Object.keys(tableWords).find((word) => tableWords[word] === table) ?? table;
+}
+
+/** Instances that a document lists, with those and the runs that the profile gives by name. */
+function withGiven(
+  listed: readonly InstanceEntry[],
+  given: Readonly<Record<string, readonly string[]>>,
+): readonly InstanceEntry[] {
+  const entries = listed.map(({ instanceId, runIds }) => {
+    const more = Object.hasOwn(given, instanceId) ? given[instanceId]! : [];
+    return { instanceId, runIds: [...new Set([...runIds, ...more])] };
+  });
+  const names = new Set(listed.map(({ instanceId }) => instanceId));
+  for (const [instanceId, runIds] of Object.entries(given)) {
+    if (!names.has(instanceId)) entries.push({ instanceId, runIds: [...runIds] });
+  }
+  return entries;
+}
+
+/** What the profile says of errors; a code that it does not name goes by the status. */
+function errorReading({ code, codes }: ErrorWords): ErrorReading {
+  return {
+    code,
+    meaning: (_status, word) => (Object.hasOwn(codes, word) ? codes[word] : undefined),
+    isKnown: (word) => Object.hasOwn(codes, word),
+  };
+}

@@ -1,0 +1,69 @@
+import { RunvaultError } from "../../model/error.ts";
+import type { FilterName } from "../../model/profile/table.ts";
+import type { RestRequest } from "../profile/profile.ts";
+import type { RestCall } from "./rest-client.ts";
+import type { WrittenBounds } from "./written-bounds.ts";
+
+/** What a request is about; what is undefined is not sent. */
+export interface CallValues {
+  readonly instanceId?: string | undefined;
+  readonly runId?: string | undefined;
+  readonly bounds?: Pick<WrittenBounds, "from" | "to"> | undefined;
+  readonly limit?: number | undefined;
+  readonly filters?: readonly (readonly [FilterName, string])[] | undefined;
+  /** Parameters of pages and of facts, by the gateway's names; a name that is there already is overwritten. */
+  readonly more?: Readonly<Record<string, string | number>> | undefined;
+}
+
+/** A request as it is sent: its path below the gateway's address, and its body where it has one. */
+export function restCall(
+  base: string,
+  request: RestRequest,
+  values: CallValues,
+  accept: readonly string[],
+): RestCall {
+  const { parameters, method } = request;
+  const sent = new Map<string, string | number>();
+  const send = (name: string | undefined, value: string | number | undefined) => {
+    if (name !== undefined && value !== undefined) sent.set(name, value);
+  };
+  for (const [name, value] of Object.entries(parameters.fixed)) send(name, value);
+  if (!request.path.includes("{instance}")) send(parameters.instance, values.instanceId);
+  if (!request.path.includes("{run}")) send(parameters.run, values.runId);
+  send(parameters.from, counted(request, values.bounds?.from));
+  send(parameters.to, counted(request, values.bounds?.to));
+  send(parameters.limit, values.limit);
+  for (const [filter, value] of values.filters ?? []) send(parameters.filters[filter], value);
+  for (const [name, value] of Object.entries(values.more ?? {})) send(name, value);
+
+  const path = `${base}${request.path
+    .replaceAll("{instance}", () => segment("instance", values.instanceId))
+    .replaceAll("{run}", () => segment("run", values.runId))}`;
+  if (method === "POST") {
+    return { method, path, accept, body: Buffer.from(JSON.stringify(Object.fromEntries(sent))) };
+  }
+  const query = [...sent].map(
+    ([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`,
+  );
+  if (query.length === 0) return { method, path, accept };
+  return { method, path: `${path}${path.includes("?") ? "&" : "?"}${query.join("&")}`, accept };
+}
+
+/**
+ * A bound as a member of a body has it: a count that every reader of JSON takes exactly is a number, nanoseconds and
+ * RFC 3339 are text.
+ */
+function counted({ method, times }: RestRequest, text: string | undefined): string | number | undefined {
+  if (text === undefined || method === "GET" || times.unit === "rfc3339" || times.unit === "ns") return text;
+  const count = Number(text);
+  return Number.isSafeInteger(count) ? count : text;
+}
+
+function segment(what: string, id: string | undefined): string {
+  if (id === undefined) throw new RunvaultError("internal", `a path needs the ${what}, and there is none`);
+  // whoever passes a request on may take these for steps in the path
+  if (id === "." || id === "..") {
+    throw new RunvaultError("invalid_argument", `the ${what} id ${id} cannot stand in an address`);
+  }
+  return encodeURIComponent(id);
+}

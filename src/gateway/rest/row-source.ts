@@ -1,0 +1,397 @@
+import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
+import { type FilterName, type Table, type TableName, tableNamed } from "../../model/profile/table.ts";
+import type { RouteTraits } from "../../model/route-traits.ts";
+import type { RowRequest, RunRef } from "../../model/source.ts";
+import { formatTime, type TimeBounds } from "../../model/time.ts";
+import type { HttpSession } from "../http/http-session.ts";
+import type { RowRate } from "../http/row-rate.ts";
+import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
+import { checkedTime } from "../request-checks.ts";
+import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";
+import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
+import { placesInBody } from "./pages/next-page.ts";
+import { type PageRows, pageRows } from "./pages/page-rows.ts";
+import { type OpenPage, type PageWalk, walkPages } from "./pages/page-walk.ts";
+import { RowSpool } from "./pages/row-spool.ts";
+import { takeRows, wholeLines } from "./pages/take-rows.ts";
+import { restCall } from "./rest-call.ts";
+import type { RestClient } from "./rest-client.ts";
+import { writeBounds } from "./written-bounds.ts";
+
+/** What rows are asked for, in the profile's words. */
+export interface RowRoute {
+  readonly session: HttpSession;
+  readonly client: RestClient;
+  readonly profile: Profile;
+  readonly rest: RestProfile;
+  readonly route: RestRoute;
+  readonly table: Table;
+  readonly traits: RouteTraits;
+  /** Whether anything at the gateway lists such a run. */
+  readonly isListed: (run: RunRef, signal: AbortSignal) => Promise<boolean>;
+  /** What is known of the route by the answers that came. */
+  readonly known: RouteKnowledge;
+}
+
+export interface RouteKnowledge {
+  /** Runs that cannot exist were asked for in the form that gave rows of one that does, and gave none. */
+  isFiltered: boolean;
+  /** It was seen that pages name the next one, or cannot be. */
+  namesNext: boolean;
+}
+
+/** One answer's rows as they are asked for. */
+interface Asked extends TimeBounds {
+  readonly run: RunRef;
+  readonly filters: readonly (readonly [FilterName, string])[];
+  /** Rows that are enough; undefined where all are wanted, or nobody can tell how many that takes. */
+  readonly wanted: number | undefined;
+}
+
+interface Reading {
+  readonly place: ErrorPlace;
+  readonly signal: AbortSignal;
+  readonly rate: RowRate;
+}
+
+/** How a gateway says that a run is not there, or that no such run can be. */
+const notThere: ReadonlySet<ErrorCode> = new Set([
+  "run_not_found",
+  "instance_not_found",
+  "resource_not_found",
+  "route_not_found",
+  "history_unavailable",
+  "history_identity_conflict",
+  "gone",
+  "refused",
+]);
+
+/** The rows of a request as canonical lines, in key order where the route has any order. */
+export async function* profileRows(
+  source: RowRoute,
+  request: RowRequest,
+  filters: readonly (readonly [FilterName, string])[],
+  place: ErrorPlace,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { session, route } = source;
+  using _place = await session.gate.rows(signal);
+  const reading = { place, signal, rate: session.rowRate(place) };
+  const { instanceId, runId, limit } = request;
+  const bounds = {
+    from: request.from === undefined ? undefined : checkedTime(request.from),
+    to: request.to === undefined ? undefined : checkedTime(request.to),
+  };
+  const asked = { run: { instanceId, runId }, filters, ...bounds, wanted: limit };
+  if (route.order === "descending")
+    yield* takeRows(turnedRows(source, { ...asked, wanted: undefined }, reading), limit);
+  else yield* takeRows(clippedRows(source, asked, reading), limit);
+}
+
+/** Rows that come newest first, oldest first. */
+async function* turnedRows(
+  source: RowRoute,
+  asked: Asked,
+  reading: Reading,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { session, route } = source;
+  let inBody = false;
+  const onOpen = () => {
+    inBody = true;
+  };
+  await using spool = await session.retrying(
+    reading.signal,
+    async () => {
+      const spool = await RowSpool.open();
+      try {
+        inBody = false;
+        if (route.pages.by === "none" && route.parameters.to !== undefined) {
+          await fillDown(source, asked, reading, spool, onOpen);
+        } else {
+          const rows = clippedRows(source, asked, reading, undefined, onOpen);
+          for await (const chunk of rows) await spool.add(chunk);
+        }
+        return spool;
+      } catch (thrown) {
+        await spool[Symbol.asyncDispose]();
+        throw thrown;
+      }
+    },
+    // what opens an answer was asked again there
+    ({ retry }) => inBody && retry === "again",
+  );
+  yield* spool.backward();
+}
+
+/**
+ * Answers without pages that come newest first may each lack what is oldest: each next one ends with the oldest timestamp
+ * of the one before, whose rows it brings whole, until one has nothing else. Throws `timestamp_capped` where that may be
+ * for a cap.
+ */
+async function fillDown(
+  source: RowRoute,
+  asked: Asked,
+  reading: Reading,
+  spool: RowSpool,
+  onOpen: () => void,
+): Promise<void> {
+  const { place } = reading;
+  let most = 0;
+  let to = asked.to;
+  /** The oldest timestamp so far, and where its rows begin. */
+  let oldest: bigint | undefined;
+  let oldestAt = 0;
+  for (;;) {
+    const before = oldest;
+    if (before !== undefined) await spool.cutTo(oldestAt);
+    let last: PageRows | undefined;
+    const onRows = (rows: PageRows) => {
+      last = rows;
+      onOpen();
+    };
+    let times = 0;
+    let text: string | undefined;
+    for await (const chunk of wholeLines(clippedRows(source, { ...asked, to }, reading, onRows))) {
+      const lines = asBuffer(chunk);
+      const base = spool.bytes;
+      for (let start = 0; start < lines.length; ) {
+        const end = lines.indexOf(0x0a, start) + 1 || lines.length;
+        const time = timeIn(lines, start, end);
+        if (time !== undefined && time !== text && /^-?\d{1,19}$/.test(time)) {
+          const ts = BigInt(time);
+          if (oldest !== undefined && ts > oldest) {
+            throw new RunvaultError("row_order", "rows came in another order than newest first", {
+              place,
+              hint: "Correct the order in the profile, or the end of a time window, which the gateway may ignore.",
+            });
+          }
+          text = time;
+          times++;
+          oldest = ts;
+          oldestAt = base + start;
+        }
+        start = end;
+      }
+      await spool.add(lines);
+    }
+    const rows = last?.rows ?? 0;
+    if (oldest === undefined) return;
+    if (before !== undefined && times === 0) {
+      throw new RunvaultError("stream_cut", "rows that came before are not there any more", { place });
+    }
+    if (times === 1 && (before === undefined || oldest === before)) {
+      // a lone timestamp in the only answer is for its reader to judge
+      if (before === undefined || rows < most) return;
+      throw new RunvaultError(
+        "timestamp_capped",
+        `answers end after ${rows} rows, in the middle of those of ${formatTime(oldest)}`,
+        {
+          place,
+          hint: "Ask the gateway's operator for larger answers, or set largest_limit in the profile.",
+        },
+      );
+    }
+    most = Math.max(most, rows);
+    to = oldest + 1n;
+  }
+}
+
+/** The rows of an answer as canonical lines, within its bounds, in the order in which they came. */
+function clippedRows(
+  source: RowRoute,
+  asked: Asked,
+  reading: Reading,
+  onRows: (rows: PageRows) => void = () => {},
+  onOpen: () => void = () => {},
+): AsyncGenerator<Uint8Array, undefined> {
+  const { clipFrom, clipTo } = writeBounds(source.route, asked);
+  // of rows that are clipped from the front nobody knows how many there are
+  const wanted = clipFrom === undefined ? asked.wanted : undefined;
+  const raw = provenRows(source, { ...asked, wanted }, reading, (rows) => {
+    onRows(rows);
+    onOpen();
+  });
+  return clipRows(canonicalRows(source, asked.run, raw), clipFrom, clipTo);
+}
+
+function canonicalRows(
+  { profile, table }: RowRoute,
+  _run: RunRef,
+  raw: AsyncGenerator<Uint8Array, undefined>,
+): AsyncIterable<Uint8Array> {
+  const map = profile.maps[table.name];
+  if (map === undefined) return raw;
+  throw new RunvaultError("internal", `rows of ${table.name} cannot be made canonical yet`);
+}
+
+/** The rows as the gateway has them; ahead of the first ones it is shown that they are this run's alone. */
+async function* provenRows(
+  source: RowRoute,
+  asked: Asked,
+  reading: Reading,
+  onRows: (rows: PageRows) => void,
+): AsyncGenerator<Uint8Array, undefined> {
+  const { known } = source;
+  for await (const chunk of walkPages(pageWalk(source, asked, reading, onRows))) {
+    if (!known.isFiltered && chunk.length > 0) await requireFiltered(source, asked, reading);
+    yield chunk;
+  }
+}
+
+/** Throws `not_filtered` where runs that cannot exist have rows, asked for in the form that gave some. */
+async function requireFiltered(source: RowRoute, asked: Asked, reading: Reading): Promise<void> {
+  const { route, traits, known, isListed } = source;
+  const { place, signal } = reading;
+  const runs = impossibleRuns(route, traits, asked.run, (run) => isListed(run, signal), place);
+  for (const run of runs) {
+    const { instanceId, runId } = run;
+    const other = { ...asked, run: { instanceId, runId }, wanted: 1 };
+    if ((await hasRows(source, other, reading)) && (await run.isImpossible()))
+      throw ignoresParameter(run, route, place);
+  }
+  known.isFiltered = true;
+}
+
+async function hasRows(source: RowRoute, asked: Asked, reading: Reading): Promise<boolean> {
+  try {
+    for await (const chunk of walkPages(pageWalk(source, asked, reading, () => {}))) {
+      if (chunk.length > 0) return true;
+    }
+    return false;
+  } catch (thrown) {
+    if (thrown instanceof RunvaultError && notThere.has(thrown.code)) return false;
+    throw thrown;
+  }
+}
+
+function pageWalk(
+  { session, client, rest, route, known }: RowRoute,
+  asked: Asked,
+  reading: Reading,
+  onRows: (rows: PageRows) => void,
+): PageWalk {
+  const { place, signal, rate } = reading;
+  const { run, filters } = asked;
+  const bounds = writeBounds(route, asked);
+  const size = leastOf(asked.wanted, route.largestLimit);
+  const accept = route.rows.mediaTypes;
+  const values = placesInBody(route.pages);
+  const call = (limit: number | undefined, more: Readonly<Record<string, string | number>>) =>
+    restCall(rest.base, route, { ...run, bounds, limit, filters, more }, accept);
+  let target: string = session.address.basePath + call(size, {}).path;
+
+  const opened = async (request: ReturnType<typeof call>): Promise<OpenPage> => {
+    const answer = await client.openRows(request, { place, signal }, rate);
+    // no content: no rows, whatever form they would have
+    const rows =
+      answer.status === 204
+        ? pageRows({ form: "lines", mediaTypes: [] }, [], place)
+        : pageRows(route.rows, values, place);
+    onRows(rows);
+    return {
+      headers: answer.headers,
+      rows,
+      chunks: () => answer.chunks(),
+      [Symbol.asyncDispose]: () => answer[Symbol.asyncDispose](),
+    };
+  };
+
+  return {
+    pages: route.pages,
+    place,
+    size,
+    wanted: asked.wanted,
+    open: (more) => opened(call(size, more)),
+    openAddress: (address) => {
+      target = nextTarget(session, address, target, place);
+      return opened({ method: "GET", path: target, isFromOrigin: true, accept });
+    },
+    onOnlyPage: async ({ rows, isThere }) => {
+      if (known.namesNext) return;
+      if (isThere) known.namesNext = true;
+      if (isThere || rows < 2 || route.parameters.limit === undefined) return;
+      await using page = await opened(call(1, {}));
+      for await (const chunk of page.chunks()) page.rows.push(chunk);
+      page.rows.end();
+      // one that ignores the limit cannot be asked that way
+      if (page.rows.rows === 1) requireNext(route, page, place);
+      known.namesNext = true;
+    },
+  };
+}
+
+/** Throws `not_a_gateway` where a page of one row out of several names no next one: nothing ever would be the next. */
+function requireNext({ pages }: RestRoute, { headers, rows }: OpenPage, place: ErrorPlace): void {
+  const isThere =
+    pages.by === "link"
+      ? headers.link !== undefined
+      : "next" in pages &&
+        ("header" in pages.next
+          ? headers[pages.next.header.toLowerCase()] !== undefined
+          : rows.value(0) !== undefined);
+  if (isThere) return;
+  const where =
+    pages.by === "link" || !("next" in pages)
+      ? "in a Link header"
+      : "header" in pages.next
+        ? `in the header ${pages.next.header}`
+        : `at ${pages.next.body.join(".")}`;
+  throw new RunvaultError(
+    "not_a_gateway",
+    `the answer is not as the profile says: a page of one row, of several, names no next one ${where}`,
+    {
+      place,
+      status: 200,
+      hint: "Correct the profile's pages, or its limit: all rows but those of the first page would be missing.",
+    },
+  );
+}
+
+/** The path of a next page from the origin on, which stays: it is sent headers that are a secret. */
+function nextTarget(session: HttpSession, address: string, from: string, place: ErrorPlace): string {
+  const { origin } = session.address;
+  const base = origin + from;
+  const hint = "Nothing was sent there; report it to the gateway's operator.";
+  if (!URL.canParse(address, base)) {
+    throw new RunvaultError("refused", "the gateway names a next page at an address that is none", {
+      place,
+      status: 200,
+      hint,
+    });
+  }
+  const target = new URL(address, base);
+  if (target.origin !== origin || target.username !== "" || target.password !== "") {
+    throw new RunvaultError("refused", `the gateway names a next page at another origin, ${target.origin}`, {
+      place,
+      status: 200,
+      hint,
+    });
+  }
+  return target.pathname + target.search;
+}
+
+function leastOf(...values: readonly (number | undefined)[]): number | undefined {
+  const given = values.filter((value) => value !== undefined);
+  return given.length === 0 ? undefined : Math.min(...given);
+}
+
+/** The table's route; throws where the profile has none. */
+export function routeOf(
+  { file, name, none }: Profile,
+  rest: RestProfile,
+  table: TableName,
+  run: RunRef,
+): RestRoute {
+  const route = rest.tables[table];
+  if (route !== undefined) return route;
+  const place = { instance: run.instanceId, run: run.runId, table: tableNamed(table).name };
+  if (none.includes(table)) {
+    throw new RunvaultError("history_unavailable", `the profile ${name} says that there are no ${table}`, {
+      place,
+    });
+  }
+  throw new RunvaultError("route_not_found", `the profile ${name} has no route for ${table}`, {
+    place,
+    hint: `Add ${table} to the tables of ${file}, or leave it out of --tables.`,
+  });
+}

@@ -1,0 +1,68 @@
+import type { TimeUnit } from "../../model/profile/row-map.ts";
+import { floorDivide, formatTime, type Nanoseconds, type TimeBounds } from "../../model/time.ts";
+import type { RestRequest } from "../profile/profile.ts";
+
+/** Nanoseconds of a unit; RFC 3339 is written with all nine decimals. */
+export const nsOfUnit: Readonly<Record<TimeUnit, bigint>> = {
+  ns: 1n,
+  us: 1_000n,
+  ms: 1_000_000n,
+  s: 1_000_000_000n,
+  rfc3339: 1n,
+};
+
+/** Bounds as a gateway takes them, and what has to be taken off its rows again. */
+export interface WrittenBounds {
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  /** Rows below `from` and not below this are the gateway's widening; undefined where it was asked for exactly `from`. */
+  readonly clipFrom: ClipSide | undefined;
+  /** The same of rows from `to` on. */
+  readonly clipTo: ClipSide | undefined;
+}
+
+/** Rows between a bound and as far as they may lie beyond it; without an end, however far. */
+export interface ClipSide {
+  readonly bound: Nanoseconds;
+  readonly farthest: Nanoseconds | undefined;
+}
+
+/**
+ * Writes bounds in a request's own unit. A bound that the unit cannot say is widened outwards, by less than a unit; one
+ * that the request has no parameter for is not sent, and the rows beyond it come and are clipped however far they lie.
+ */
+export function writeBounds(
+  { parameters, times }: Pick<RestRequest, "parameters" | "times">,
+  { from, to }: TimeBounds,
+): WrittenBounds {
+  const unit = nsOfUnit[times.unit];
+  const write = (count: bigint) => (times.unit === "rfc3339" ? formatTime(count) : count.toString());
+  let fromText: string | undefined;
+  let clipFrom: ClipSide | undefined;
+  if (from !== undefined && parameters.from === undefined) clipFrom = { bound: from, farthest: undefined };
+  else if (from !== undefined) {
+    const count = times.from === "inclusive" ? floorDivide(from, unit) : floorDivide(from - 1n, unit);
+    const asked = count * unit + (times.from === "inclusive" ? 0n : 1n);
+    fromText = write(count);
+    if (asked < from) clipFrom = { bound: from, farthest: from - unit + 1n };
+  }
+  let toText: string | undefined;
+  let clipTo: ClipSide | undefined;
+  if (to !== undefined && parameters.to === undefined) clipTo = { bound: to, farthest: undefined };
+  else if (to !== undefined) {
+    const count = times.to === "exclusive" ? ceilDivide(to, unit) : ceilDivide(to - 1n, unit);
+    const asked = count * unit + (times.to === "exclusive" ? 0n : 1n);
+    toText = write(count);
+    if (asked > to) clipTo = { bound: to, farthest: to + unit - 1n };
+  }
+  return { from: fromText, to: toText, clipFrom, clipTo };
+}
+
+function ceilDivide(a: bigint, b: bigint): bigint {
+  return -floorDivide(-a, b);
+}
+
+/** Bounds that a route takes. */
+export function boundsTaken({ parameters }: Pick<RestRequest, "parameters">) {
+  return { from: parameters.from !== undefined, to: parameters.to !== undefined };
+}
