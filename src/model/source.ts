@@ -146,8 +146,15 @@ export interface HistorySource extends AsyncDisposable {
   answer?(request: RowRequest, accepted: AcceptedRows): Promise<RowAnswer | null>;
   /** What differs of one table's route from the contract; absent, or undefined, where nothing does. */
   traits?(table: TableName): RouteTraits | undefined;
-  /** The tables it can be asked for, and those that it is known not to have; absent where it may have any. */
+  /**
+   * The tables it can be asked for, and those that it is known not to have; absent where it may have any. `by` is what says
+   * so, such as a profile's file.
+   */
   readonly described?:
-    | { readonly tables: readonly TableName[]; readonly none: readonly TableName[] }
+    | {
+        readonly tables: readonly TableName[];
+        readonly none: readonly TableName[];
+        readonly by?: string | undefined;
+      }
     | undefined;
 }

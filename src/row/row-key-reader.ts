@@ -11,6 +11,9 @@ import { parseObject } from "./line-object.ts";
  *
  * The usual line starts with run_id, instance_id, seq and ts_event as the canonical line has them; these are read in
  * place without making a string. Any other line is parsed as JSON.
+ *
+ * Where seq is numbered here, a row comes with an empty one, at its canonical place behind the ids: `seqAt` is where the
+ * number is to be written. A line with a seq is no row then, as one without is none elsewhere.
  */
 export class RowKeyReader {
   /** ts_event of the line read last, as an `Instant` has it. */
@@ -19,18 +22,23 @@ export class RowKeyReader {
   /** Its seq: what is above 10^15, and the rest. */
   seqHigh = 0;
   seqLow = 0;
+  /** Where the value of its seq begins, from the line's start, of a row whose seq is numbered here. */
+  readonly seqAt: number;
   readonly #run: RunRef;
+  readonly #isNumberedHere: boolean;
   readonly #prefix: Words;
   readonly #tsKey = wordsOf('","ts_event":"');
   #buffer: Buffer = Buffer.alloc(0);
   #view = viewOf(this.#buffer);
 
-  /** Lines of other runs are refused. */
-  constructor(run: RunRef) {
+  /** Lines of other runs are refused. `isNumberedHere`: rows come without a seq. */
+  constructor(run: RunRef, isNumberedHere = false) {
     this.#run = run;
+    this.#isNumberedHere = isNumberedHere;
     const { instanceId, runId } = run;
     const ids = `{"run_id":${JSON.stringify(runId)},"instance_id":${JSON.stringify(instanceId)},"seq":"`;
     this.#prefix = wordsOf(ids);
+    this.seqAt = this.#prefix.length;
   }
 
   /** Lines are in this buffer from now on. */
@@ -61,6 +69,7 @@ export class RowKeyReader {
     const seqAt = start + this.#prefix.length;
     // longer than the key's longest form, so that no index below runs past the line
     if (seqAt + 60 >= end || !standsAt(view, start, this.#prefix)) return false;
+    if (this.#isNumberedHere) return this.#readTime(seqAt, 0);
     let at = seqAt;
     let seq = 0;
     for (let four = 0; at < seqAt + 12; at += 4) {
@@ -73,7 +82,13 @@ export class RowKeyReader {
       if (digit < 0 || digit > 9) break;
       seq = seq * 10 + digit;
     }
-    if (at === seqAt || !standsAt(view, at, this.#tsKey)) return false;
+    return at !== seqAt && this.#readTime(at, seq);
+  }
+
+  /** Reads the usual ts_event behind a seq that ends here. */
+  #readTime(at: number, seq: number): boolean {
+    const view = this.#view;
+    if (!standsAt(view, at, this.#tsKey)) return false;
     const tsAt = at + this.#tsKey.length;
     const a = fourDigits(view, tsAt);
     const b = fourDigits(view, tsAt + 4);
@@ -109,17 +124,24 @@ export class RowKeyReader {
       );
     }
     if (typeof row.ts_event !== "string" || !/^-?\d{1,19}$/.test(row.ts_event)) return false;
-    if (typeof row.seq !== "string" || !/^\d{1,20}$/.test(row.seq)) return false;
+    if (!this.#hasSeq(row.seq, start, end)) return false;
     const ts = BigInt(row.ts_event);
     // no time that any window could ask for
     if (ts < int64Min || ts > int64Max) return false;
     const instant = instantOf(ts);
     this.tsHigh = instant.high;
     this.tsLow = instant.low;
-    const seq = BigInt(row.seq);
+    const seq = BigInt(row.seq as string);
     this.seqHigh = Number(seq / 1_000_000_000_000_000n);
     this.seqLow = Number(seq % 1_000_000_000_000_000n);
     return true;
+  }
+
+  #hasSeq(seq: unknown, start: number, end: number): boolean {
+    if (typeof seq !== "string") return false;
+    if (!this.#isNumberedHere) return /^\d{1,20}$/.test(seq);
+    const at = start + this.seqAt;
+    return seq === "" && at < end && standsAt(this.#view, start, this.#prefix) && this.#buffer[at] === quote;
   }
 }
 

@@ -59,6 +59,7 @@ function inputOf(times: readonly bigint[], segments: Segment[], more: Partial<Pl
     former: undefined,
     sliceRows: 10,
     acceptShrink: false,
+    comesWhole: false,
     maySplit: true,
     ...more,
   };

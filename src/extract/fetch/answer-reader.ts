@@ -1,7 +1,8 @@
 import { RunvaultError } from "../../model/error.ts";
 import { piecesWithRetries } from "../../model/retry/retry.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { asked, isRefusal } from "../plan/table-asks.ts";
+import { asked, type Route, routeOf } from "../plan/route.ts";
+import { isRefusal } from "../plan/table-asks.ts";
 import { type Cut, OutOfOrder, type SegmentBuilder } from "./segment-builder.ts";
 import type { Slice, SliceWork } from "./slice.ts";
 
@@ -13,6 +14,7 @@ export class AnswerReader {
   #taken: number | undefined;
   #refused = Number.POSITIVE_INFINITY;
   readonly #mostRows: number;
+  readonly #route: Route;
   /** Bytes of the answer under way. */
   #received = 0;
 
@@ -21,6 +23,12 @@ export class AnswerReader {
     const { expected, isFinal = false } = slice;
     this.#mostRows = isFinal && expected !== undefined ? 10 * expected + 100_000 : Number.POSITIVE_INFINITY;
     this.#work = work;
+    this.#route = routeOf(work.source, slice.table);
+  }
+
+  /** Bytes of the answer that was asked for last. */
+  get received(): number {
+    return this.#received;
   }
 
   /** What comes of an answer that ended whole, and of those before it that were cut. */
@@ -47,14 +55,16 @@ export class AnswerReader {
     const { source, signal, onRows, seen } = this.#work;
     const { run, table, expected } = this.#slice;
     const { to } = this.#slice.around ?? this.#slice;
-    const limit = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
+    const { takesLimit, order } = this.#route;
+    const taken = wanted !== undefined && wanted >= this.#refused ? this.#taken : wanted;
+    const limit = takesLimit ? taken : undefined;
     this.#received = 0;
     text.beginAnswer(from);
     try {
       for await (const chunk of source.rows({
         ...run,
         table: table.name,
-        ...asked(from, to),
+        ...asked(this.#route, from, to),
         limit,
         signal,
       })) {
@@ -63,6 +73,11 @@ export class AnswerReader {
         yield* text.push(chunk);
         onRows(text.answer.rows - before, chunk.byteLength);
         if (text.totalRows > this.#mostRows) throw farTooMany(text.totalRows, expected);
+        if (text.isPast && order !== "none") {
+          // what is left lies behind a bound that could not be asked for
+          text.dropRest();
+          break;
+        }
       }
       yield* text.endAnswer();
       const { rows, first, isRowFirst } = text.answer;

@@ -3,10 +3,11 @@ import { RunvaultError } from "../../model/error.ts";
 import type { FilterName } from "../../model/profile/table.ts";
 import { countText } from "../../model/text/plural.ts";
 import type { Nanoseconds } from "../../model/time.ts";
-import { formatTime } from "../../model/time.ts";
+import { formatTime, int64Max, int64Min } from "../../model/time.ts";
 import type { Window } from "../plan/held-window.ts";
+import { bagOfRows, bagOfText, isSameBag, isWithinBag, type LineBag } from "../plan/line-bag.ts";
+import { routeOf } from "../plan/route.ts";
 import {
-  asked,
   askSmall,
   eachLine,
   filterFields,
@@ -67,7 +68,8 @@ async function* sortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<Sl
       if (step.done === true) {
         const { isRowFirst } = text.answer;
         const isAlone = isAround && isRowFirst && answers === 1 && text.totalRows === slice.expected;
-        yield { kind: "end", rows: text.totalRows, bytes: size, openEnd: step.value, isAlone };
+        const { totalRows: rows, seen } = text;
+        yield { kind: "end", rows, bytes: size, openEnd: step.value, isAlone, seen };
         return;
       }
       const { next, text: bytes, release } = step.value;
@@ -96,10 +98,11 @@ async function* sortedCuts(
   const { expected, table } = slice;
   const { from, to } = slice.around ?? slice;
   const { seen } = work;
+  const { numbers, bounds, takesLimit } = routeOf(work.source, table);
   const asker = new AnswerReader(slice, work);
   const asks = asksOf(slice, work);
   /** The group that a whole answer ended with: dropped, and asked for again. */
-  let held: { ts: Nanoseconds; rows: number; answerRows: number; isLimited: boolean } | undefined;
+  let held: HeldGroup | undefined;
   let openEnd: OpenEnd | null = null;
   let ask = from;
   let limit: number | undefined;
@@ -137,24 +140,37 @@ async function* sortedCuts(
     const several = hasSeveral(true);
     const { rows, first } = text.answer;
     if (expected !== undefined && text.totalRows === expected) break;
-    if (rows === 0) break;
+    // rows came from behind all that is wanted
+    if (rows === 0 || text.isPast) break;
     const last = text.lastTs;
     // an answer of lines that are no rows begins where it was asked for, behind every row
     if (last === undefined || first === undefined || last < first) throw withoutTimes(rows);
+    if (!bounds.from && work.countRows === undefined) {
+      // however it is asked, the answer begins with the table's first row: only its size tells of a cap
+      const whole = { from: first, to: last + 1n < to ? last + 1n : to, rows, bytes: asker.received };
+      openEnd = { ...whole, isCapped: seen.isRouteCapped(table.name) };
+      break;
+    }
     if (several || held === undefined || rows > held.rows) {
       // more than one group, the first look at this one, or more of it than before: is there anything behind?
       const isLimited = limit !== undefined && rows >= leastLimit;
-      held = { ...text.dropLastGroup()!, answerRows: rows, isLimited };
+      const lines = numbers === "given" ? undefined : bagOfText(text.lastGroup());
+      const isTorn =
+        !several && held?.lines !== undefined && (held.isTorn || !isWithinBag(held.lines, lines!));
+      held = { ...text.dropLastGroup()!, answerRows: rows, isLimited, lines, isTorn };
       ask = held.ts;
       // a limit that was raised stays, for with a lower one the group may come short
-      if (!several) limit = Math.max(leastLimit, rows * 4);
+      if (!several && takesLimit) limit = Math.max(leastLimit, rows * 4);
       continue;
     }
-    // one group alone, and the same rows again
+    const isOther =
+      held.isTorn || (held.lines !== undefined && !isSameBag(held.lines, bagOfText(text.lastGroup())));
+    // one group alone, and the same rows again, or as many others of it
     const group = { from: held.ts, to: last + 1n < to ? last + 1n : to, rows };
     const wanted = await work.countRows?.(group.from, group.to);
+    if (wanted !== undefined && wanted <= rows && isOther) throw otherRows(group);
     if (wanted === undefined) {
-      if (!(await anyFrom(slice, work, group.to))) {
+      if (!isOther && !(await anyFrom(slice, work, group.to))) {
         // an answer that held others ahead of the whole group was not cut in it
         const bytes = text.lastGroup().byteLength;
         const isWhole =
@@ -200,7 +216,22 @@ async function isWholeBehind(
   if (rows === undefined) return false;
   const own = rows.filter((row) => row === undefined || row.ts_event >= group.from);
   if (own.length < group.rows) seen.foundCap(asks.table.name);
-  return own.length === group.rows && rows.length > own.length;
+  if (own.length !== group.rows || rows.length === own.length) return false;
+  if (routeOf(asks.source, asks.table).numbers === "given") return true;
+  // a line that is no row leaves no bytes to compare
+  return own.every((row) => row !== undefined) && isSameBag(bagOfRows(own), bagOfText(text.lastGroup()));
+}
+
+/** The group that an answer ended with, which is asked for again. */
+interface HeldGroup {
+  readonly ts: Nanoseconds;
+  readonly rows: number;
+  readonly answerRows: number;
+  readonly isLimited: boolean;
+  /** Its lines, where rows have no seq to be told apart by. */
+  readonly lines: LineBag | undefined;
+  /** An answer before had some that a larger one left out. */
+  readonly isTorn: boolean;
 }
 
 /** The least limit that is asked with: what brings fewer rows was not ended by it. */
@@ -222,6 +253,8 @@ function isWithin({ from, to }: Slice, bytes: Buffer | undefined, newest: Nanose
 /** True when there is anything to be asked for from `from` on. */
 async function anyFrom(slice: Slice, work: SliceWork, from: Nanoseconds): Promise<boolean> {
   const { to } = slice.around ?? slice;
+  // an answer that always begins with the first row says no more when it is asked for again
+  if (!routeOf(work.source, slice.table).bounds.from) return false;
   return from < to && (await probe(asksOf(slice, work), { from, to })) !== undefined;
 }
 
@@ -240,9 +273,12 @@ async function* appendSplit(
   group: Group,
   wanted: number,
 ): AsyncGenerator<Cut, void> {
-  const known: (Filters | undefined)[] = (await rowsOf(text.lastGroup(), mostAnswerLines)) ?? [];
+  const { numbers, filters } = routeOf(work.source, slice.table);
+  const own = (await rowsOf(text.lastGroup(), mostAnswerLines, numbers)) ?? [];
+  const known: (Filters | undefined)[] = [...own];
   for (const resource of await resourcesOf(slice, work)) known.push(resource);
-  for (const filter of slice.table.filters) {
+  // parts tell nothing of the order in which rows of different parts arrived
+  for (const filter of numbers === "arrival" ? [] : filters) {
     const values = new Set(known.map((row) => row?.[filter] ?? ""));
     values.delete("");
     const parts: (GroupRow | undefined)[][] = [];
@@ -251,6 +287,8 @@ async function* appendSplit(
     }
     const lines = parts.flat();
     if (lines.length !== wanted) continue;
+    // parts that overlap add up as well: without a seq, nothing else tells a row that came twice
+    if (numbers !== "given" && !arePartsOf(own, [...values].sort(), parts, filter)) continue;
     const rows = lines.filter((row) => row !== undefined);
     if (rows.length < wanted) throw withoutOrder(group);
     text.dropLastGroup();
@@ -279,9 +317,32 @@ async function* appendPaged(
   if (pages === undefined) return false;
   const lines = linesOf(pages).length;
   if (wanted === undefined ? lines < group.rows : lines !== wanted) return false;
+  const isNumberedHere = routeOf(work.source, slice.table).numbers !== "given";
+  if (isNumberedHere && !isWithinBag(bagOfText(text.lastGroup()), bagOfText(pages))) return false;
   text.dropLastGroup();
   yield* text.push(pages);
   return true;
+}
+
+/** True where each part has rows of its own value alone, and together they have all rows that are known. */
+function arePartsOf(
+  known: readonly (GroupRow | undefined)[],
+  values: readonly string[],
+  parts: readonly (readonly (GroupRow | undefined)[])[],
+  filter: FilterName,
+): boolean {
+  const isApart = parts.every((part, i) => part.every((row) => row?.[filter] === values[i]));
+  return isApart && isWithinBag(bagOfRows(known), bagOfRows(parts.flat()));
+}
+
+function otherRows(group: Group): RunvaultError {
+  return new RunvaultError(
+    "incomplete",
+    `the gateway gives ${countText(group.rows, "row")} at ts_event ${group.from} (${formatTime(group.from)}) each time, but not the same ones`,
+    {
+      hint: "Run the same command again; if it stays so, the gateway has more rows of this instant than it gives at once, or counts them wrong.",
+    },
+  );
 }
 
 function tooFew(group: Group, wanted: number | undefined, capped: boolean): RunvaultError {
@@ -317,7 +378,16 @@ function inKeyOrder(rows: readonly GroupRow[]): GroupRow[] {
 
 /** Any order, one answer: every row of the slice at once, or none. */
 async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<SliceEvent, void> {
-  const { from, expected } = slice;
+  const { from, expected, table } = slice;
+  if (routeOf(work.source, table).numbers !== "given") {
+    throw new RunvaultError(
+      "row_order",
+      "rows come in no order of ts_event and have no seq: runvault cannot yet number such rows",
+      {
+        hint: "Have the gateway sort its rows by time, by a parameter of the route if it has one.",
+      },
+    );
+  }
   if (expected === undefined) {
     throw new RunvaultError(
       "row_order",
@@ -353,7 +423,8 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
       );
     }
     yield* segments(text.finish());
-    yield { kind: "end", rows: text.totalRows, bytes: 0, openEnd: null, isAlone: false };
+    const { totalRows: rows, seen } = text;
+    yield { kind: "end", rows, bytes: 0, openEnd: null, isAlone: false, seen };
   } finally {
     text.discard();
   }
@@ -361,12 +432,20 @@ async function* unsortedSegments(slice: Slice, work: SliceWork): AsyncGenerator<
 
 function gather(
   slice: Slice,
-  { pool, segmentBytes, mostBytes }: SliceWork,
+  { source, pool, segmentBytes, mostBytes }: SliceWork,
   unsorted: boolean,
 ): SegmentBuilder {
   const { run } = slice;
   const { from, to } = slice.around ?? slice;
-  return new SegmentBuilder({ run, ...asked(from, to), segmentBytes, mostBytes, unsorted, pool });
+  const { numbers, bounds } = routeOf(source, slice.table);
+  const isAsked = bounds.from && bounds.to;
+  return new SegmentBuilder({
+    run,
+    from: from <= int64Min ? undefined : from,
+    to: to >= int64Max ? undefined : to,
+    ...{ segmentBytes, mostBytes, unsorted, pool, numbers },
+    ...(isAsked ? {} : { leavesOut: { early: !bounds.from, late: !bounds.to } }),
+  });
 }
 
 function segmentOf(

@@ -8,8 +8,10 @@ import { type Instant, instantOf, toNanoseconds } from "../../row/instant.ts";
 import { longestLineBytes } from "../../row/line.ts";
 import { isBlank, parseObject } from "../../row/line-object.ts";
 import { RowKeyReader } from "../../row/row-key-reader.ts";
+import type { SeqNumbers } from "../plan/route.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "./blank-lines.ts";
 import type { BufferPool } from "./buffer-pool.ts";
+import { numberedGroup } from "./numbered-group.ts";
 
 const newline = 10;
 
@@ -52,6 +54,10 @@ export interface SegmentBuilderOptions {
   readonly mostBytes: number;
   /** Rows are taken in any order; cuts fall on any line end. */
   readonly unsorted: boolean;
+  /** Where the numbers of rows come from. Default: `given`. */
+  readonly numbers?: SeqNumbers;
+  /** Bounds that the source was not asked to keep to: rows beyond them are left out. Default: it keeps to both. */
+  readonly leavesOut?: { readonly early: boolean; readonly late: boolean };
   /** Where buffers for the text come from, of at least `segmentBytes`. */
   readonly pool: Pick<BufferPool, "acquire" | "release">;
 }
@@ -63,6 +69,9 @@ export interface SegmentBuilderOptions {
  *
  * A line that is no row at all may stand at the timestamp ahead of it or at the one behind, so it joins both to one
  * group, which is dropped and asked for again as one; the conversion decides what becomes of the line.
+ *
+ * Where seq is numbered here, a group's lines keep their empty one until the group is whole: another row came behind it, or
+ * whoever asked took it for whole.
  */
 export class SegmentBuilder {
   readonly #options: SegmentBuilderOptions;
@@ -108,13 +117,26 @@ export class SegmentBuilder {
   #oddBytes = 0;
   #firstOdd = "";
   readonly #turns = new Turns();
+  readonly #numbers: SeqNumbers;
+  /** The last group is whole and its rows are numbered. */
+  #isNumbered = false;
+  /** Where the row read last lies, of those that are left out: a line that is no row goes the way of the row ahead of it. */
+  #beyond: "early" | "late" | undefined;
+  /** The times of all rows that came, those left out as well; NaN while there is none. */
+  #seenFirstHigh = Number.NaN;
+  #seenFirstLow = Number.NaN;
+  #seenLastHigh = Number.NaN;
+  #seenLastLow = Number.NaN;
+  /** A row of the answer stands in the text. */
+  #isAnyKept = false;
   /** Rows taken in, dropped ones not counted. */
   totalRows = 0;
   answer: AnswerStats = emptyAnswer();
 
   constructor(options: SegmentBuilderOptions) {
     this.#options = options;
-    this.#key = new RowKeyReader(options.run);
+    this.#numbers = options.numbers ?? "given";
+    this.#key = new RowKeyReader(options.run, this.#numbers !== "given");
     this.#from = options.from === undefined ? undefined : instantOf(options.from);
     this.#to = options.to === undefined ? undefined : instantOf(options.to);
   }
@@ -126,7 +148,29 @@ export class SegmentBuilder {
     this.#inFirstGroup = true;
     this.#blankLines = this.#oddLines = this.#oddBytes = 0;
     this.#asked = instantOf(from);
+    this.#beyond = undefined;
+    this.#isAnyKept = false;
+    this.#numberGroup();
     this.#beginGroup(this.#scanned);
+  }
+
+  /** True once a row behind the bounds came, which is left out: none within them is to come any more. */
+  get isPast(): boolean {
+    return this.#beyond === "late";
+  }
+
+  /** First and last ts_event of all rows that came, those left out as well. */
+  get seen(): { readonly first: Nanoseconds; readonly last: Nanoseconds } | undefined {
+    if (Number.isNaN(this.#seenFirstHigh)) return undefined;
+    return {
+      first: toNanoseconds({ high: this.#seenFirstHigh, low: this.#seenFirstLow }),
+      last: toNanoseconds({ high: this.#seenLastHigh, low: this.#seenLastLow }),
+    };
+  }
+
+  /** Forgets what came of a line that is not whole yet, of an answer that is not read to its end. */
+  dropRest(): void {
+    this.#cutBack(this.#scanned);
   }
 
   /** Takes bytes of the answer in, and gives each cut that they lead to as soon as it is whole. */
@@ -135,9 +179,10 @@ export class SegmentBuilder {
     if (this.#end + chunk.byteLength > buffer.byteLength) buffer = this.#grow(this.#end + chunk.byteLength);
     buffer.set(chunk, this.#end);
     this.#end += chunk.byteLength;
-    if (this.#atAnswerStart && this.#end - this.#scanned >= 3) this.#stripByteOrderMark();
+    if (this.#atAnswerStart && this.#end - this.#unread >= 3) this.#stripByteOrderMark();
     yield* this.#scan();
-    this.#closeUp();
+    // what is held free for numbers stays so
+    if (this.#numbers === "given") this.#closeUp();
   }
 
   /**
@@ -145,12 +190,9 @@ export class SegmentBuilder {
    * answer was cut inside it: throws `stream_cut`.
    */
   async *endAnswer(): AsyncGenerator<Cut, void> {
-    const rest = this.#end - this.#scanned;
-    if (rest === 0) return;
-    if (
-      !isBlank(this.#buffer!, this.#scanned, this.#end) &&
-      parseObject(this.#buffer!, this.#scanned, this.#end) === null
-    ) {
+    const at = this.#unread;
+    if (at === this.#end) return;
+    if (!isBlank(this.#buffer!, at, this.#end) && parseObject(this.#buffer!, at, this.#end) === null) {
       throw new RunvaultError("stream_cut", "the answer ends inside a line", {
         hint: "Run the same command again; if it stays so, the gateway or a proxy truncates its answers.",
       });
@@ -200,6 +242,7 @@ export class SegmentBuilder {
 
   /** Cuts off all that is left. */
   async *finish(): AsyncGenerator<Cut, void> {
+    this.#numberGroup();
     if (this.#rows > 0) yield await this.#cut(this.#scanned, this.#rows, undefined);
     this.discard();
   }
@@ -215,7 +258,8 @@ export class SegmentBuilder {
   }
 
   async *#scan(): AsyncGenerator<Cut, void> {
-    const { segmentBytes, unsorted } = this.#options;
+    const { segmentBytes, unsorted, leavesOut } = this.#options;
+    const isNumbering = this.#numbers !== "given";
     // what stood in the buffer before is no part of the text
     let filled = this.#buffer!.subarray(0, this.#end);
     const cut = async (bytes: number, rows: number, next: Nanoseconds | undefined) => {
@@ -224,6 +268,8 @@ export class SegmentBuilder {
       return made;
     };
     for (;;) {
+      if (isNumbering && this.#unread < this.#end && this.#makeRoom(leastRoom))
+        filled = this.#buffer!.subarray(0, this.#end);
       const at = this.#unread;
       const lineEnd = filled.indexOf(newline, Math.max(at, this.#searched));
       if (lineEnd < 0) {
@@ -242,18 +288,26 @@ export class SegmentBuilder {
         continue;
       }
       const isRow = this.#key.read(at, lineEnd);
-      // where the line is to stand
-      const start = this.#scanned;
-      const stop = start + length + 1;
+      if (leavesOut !== undefined && this.#isLeftOut(isRow, leavesOut)) {
+        this.#unread = lineEnd + 1;
+        continue;
+      }
       let newGroup = this.#groupRows === 0;
       if (isRow) {
         this.#checkBounds();
         const order = this.#compareToLast();
         if (order < 0 && !unsorted) throw new OutOfOrder("a row comes before the row ahead of it");
-        if (order === 0) throw this.#duplicate();
+        if (order === 0 && !isNumbering) throw this.#duplicate();
         newGroup ||=
           this.#groupTail === 0 && (this.#key.tsLow !== this.#lastLow || this.#key.tsHigh !== this.#lastHigh);
       }
+      if (isNumbering && newGroup && this.#groupRows > 0 && this.#numberGroup()) {
+        filled = this.#buffer!.subarray(0, this.#end);
+        continue;
+      }
+      // where the line is to stand
+      const start = this.#scanned;
+      const stop = start + length + 1;
       // where one timestamp's rows outgrew the segment, the cut falls where they end
       if ((newGroup || unsorted) && start > segmentBytes) {
         yield await cut(start, this.#rows, this.#newGroupTs(isRow));
@@ -278,7 +332,7 @@ export class SegmentBuilder {
         if (unsorted) yield await cut(start, this.#rows, undefined);
         else yield await cut(this.#groupStart, this.#rows - this.#groupRows, this.#groupTs());
         continue;
-      } else if (stop > this.#options.mostBytes) {
+      } else if (stop + (isNumbering ? 8 * this.#groupRows : 0) > this.#options.mostBytes) {
         throw this.#groupTooLarge();
       }
       if (isRow) {
@@ -306,6 +360,7 @@ export class SegmentBuilder {
 
   /** Counts a line that is no row. Throws where they are more than rows that went wrong could be. */
   #setAside(start: number, end: number): void {
+    if (this.#numbers !== "given") this.#refuseNumbered(start, end);
     if (this.#oddLines === 0)
       this.#firstOdd = rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)));
     this.#oddLines++;
@@ -316,6 +371,17 @@ export class SegmentBuilder {
       "malformed_row",
       `an answer has more than ${mostOddLines} lines that are not rows, besides ${countText(rows, "row")}; the first: ${this.#firstOdd}`,
       { hint: "The gateway sends something other than rows: look at what it answers." },
+    );
+  }
+
+  /** Throws where a line has a number that its source said it has not: it would pass for a row beside those numbered here. */
+  #refuseNumbered(start: number, end: number): void {
+    const seq = parseObject(this.#buffer!, start, end)?.seq;
+    if (typeof seq !== "string" || seq === "") return;
+    throw new RunvaultError(
+      "malformed_row",
+      `a row has seq ${JSON.stringify(seq)}, where rows are described to have none: ${rowText(this.#buffer!.toString("utf8", start, Math.min(end, start + 4096)))}`,
+      { hint: "Give seq the gateway's field in the profile, in place of `derived`." },
     );
   }
 
@@ -335,7 +401,51 @@ export class SegmentBuilder {
     this.#searched -= gap;
   }
 
+  /** Numbers the rows of the last group, which is whole. True where the line that was read is to be read again. */
+  #numberGroup(): boolean {
+    if (this.#numbers === "given" || this.#groupRows === 0 || this.#isNumbered) return false;
+    this.#isNumbered = true;
+    const start = this.#groupStart;
+    if (this.#groupRows === 1) {
+      if (this.#groupTail === 1) return false;
+      const isMoved = this.#makeRoom(1);
+      const at = start + this.#key.seqAt;
+      this.#buffer!.copyWithin(at + 1, at, this.#scanned);
+      this.#buffer![at] = zero;
+      this.#scanned++;
+      this.#groupLongest++;
+      return isMoved;
+    }
+    const { text, longestLine } = numberedGroup(
+      this.#key,
+      this.#buffer!,
+      { start, end: this.#scanned },
+      this.#numbers,
+    );
+    this.#makeRoom(start + text.byteLength - this.#scanned);
+    this.#buffer!.set(text, start);
+    this.#scanned = start + text.byteLength;
+    this.#groupLongest = longestLine;
+    return true;
+  }
+
+  /** Has so many bytes free ahead of what is not read yet. True where bytes were moved for that. */
+  #makeRoom(bytes: number): boolean {
+    const gap = this.#unread - this.#scanned;
+    if (gap >= bytes) return false;
+    // so much that what is here needs no more in the usual case
+    const more = Math.max(bytes, (this.#end - this.#unread) >> 4) - gap;
+    let buffer = this.#buffer!;
+    if (this.#end + more > buffer.byteLength) buffer = this.#grow(this.#end + more);
+    buffer.copyWithin(this.#unread + more, this.#unread, this.#end);
+    this.#unread += more;
+    this.#end += more;
+    this.#searched += more;
+    return true;
+  }
+
   #beginGroup(start: number): void {
+    this.#isNumbered = false;
     this.#groupStart = start;
     this.#groupRows = 0;
     this.#groupTail = 0;
@@ -407,20 +517,57 @@ export class SegmentBuilder {
   #stripByteOrderMark(): void {
     this.#atAnswerStart = false;
     const buffer = this.#buffer!;
-    const at = this.#scanned;
+    const at = this.#unread;
     if (buffer[at] !== 0xef || buffer[at + 1] !== 0xbb || buffer[at + 2] !== 0xbf) return;
     buffer.copyWithin(at, at + 3, this.#end);
     this.#end -= 3;
     this.#searched = 0;
   }
 
+  /** Whether a line lies outside of bounds that nobody was asked to keep to; in an answer in order, none lies between. */
+  #isLeftOut(isRow: boolean, { early, late }: { readonly early: boolean; readonly late: boolean }): boolean {
+    if (!isRow) return this.#beyond !== undefined;
+    const { tsHigh: high, tsLow: low } = this.#key;
+    // written so that it holds while there is none
+    if (!(high - this.#seenFirstHigh > 0 || (high === this.#seenFirstHigh && low >= this.#seenFirstLow))) {
+      this.#seenFirstHigh = high;
+      this.#seenFirstLow = low;
+    }
+    if (!(high - this.#seenLastHigh < 0 || (high === this.#seenLastHigh && low <= this.#seenLastLow))) {
+      this.#seenLastHigh = high;
+      this.#seenLastLow = low;
+    }
+    const before = this.#beyond;
+    this.#beyond = undefined;
+    if (early && isAhead(high, low, this.#asked)) this.#beyond = "early";
+    else if (late && this.#to !== undefined && !isAhead(high, low, this.#to)) this.#beyond = "late";
+    if (!this.#options.unsorted) {
+      if ((before === "late" && this.#beyond !== "late") || (this.#isAnyKept && this.#beyond === "early"))
+        throw new OutOfOrder("a row comes before the row ahead of it");
+      // lines ahead of it that are no rows go with it
+      if (this.#beyond === "early" && this.#groupTail > 0) this.#forgetTail();
+    }
+    this.#isAnyKept ||= this.#beyond === undefined;
+    return this.#beyond !== undefined;
+  }
+
+  /** Forgets the answer's lines so far, none of which is a row. */
+  #forgetTail(): void {
+    this.#scanned = this.#groupStart;
+    this.#rows -= this.#groupTail;
+    this.totalRows -= this.#groupTail;
+    this.#groupRows = this.#groupTail = this.#groupLongest = 0;
+    this.answer = emptyAnswer();
+    this.#inFirstGroup = true;
+  }
+
   #checkBounds(): void {
     const high = this.#key.tsHigh;
     const low = this.#key.tsLow;
-    const from = this.#from;
+    const from = this.#numbers === "given" || this.#options.unsorted ? this.#from : this.#asked;
     const to = this.#to;
-    const early = from !== undefined && (high < from.high || (high === from.high && low < from.low));
-    const late = to !== undefined && (high > to.high || (high === to.high && low >= to.low));
+    const early = from !== undefined && isAhead(high, low, from);
+    const late = to !== undefined && !isAhead(high, low, to);
     if (!early && !late) return;
     throw new RunvaultError(
       "history_identity_conflict",
@@ -471,6 +618,14 @@ export class SegmentBuilder {
       { hint: "Have the gateway's operator correct these rows." },
     );
   }
+}
+
+/** Room that is held ahead of lines that are read, for numbers of groups of one row. */
+const leastRoom = 32;
+const zero = 48;
+
+function isAhead(high: number, low: number, of: Instant): boolean {
+  return high < of.high || (high === of.high && low < of.low);
 }
 
 function emptyAnswer(): AnswerStats {

@@ -66,6 +66,8 @@ export interface SliceEnd {
   readonly openEnd: OpenEnd | null;
   /** True where a single answer, within the bounds around the slice, brought its rows and no others. */
   readonly isAlone: boolean;
+  /** First and last time of all rows that came, where some lay beyond bounds that could not be asked for. */
+  readonly seen: { readonly first: Nanoseconds; readonly last: Nanoseconds } | undefined;
 }
 
 /** Rows that a cap may have cut off inside their timestamp, which the slice ends with. */

@@ -20,6 +20,13 @@ export interface PlanAsks {
   readonly split: ((step: SplitStep) => Promise<void>) | undefined;
 }
 
+/** The answers where the source is known not to have the table: nothing is asked. */
+export const saidNone = {
+  countRows: undefined,
+  fullScan: async () => "absent" as const,
+  split: undefined,
+} satisfies PlanAsks;
+
 type Known = Omit<PlanInput, "isCounted" | "maySplit">;
 
 /** What is to be done about a table. */

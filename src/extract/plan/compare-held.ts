@@ -11,7 +11,8 @@ import { segmentsOf } from "../fetch/fetch-slice.ts";
 import type { SliceWork } from "../fetch/slice.ts";
 import { firstTime, lastTime } from "./full-scan.ts";
 import { type HeldWindow, sumRows } from "./held-window.ts";
-import { asked, eachLine, isRefusal } from "./table-asks.ts";
+import { asked, routeOf } from "./route.ts";
+import { eachLine, isRefusal } from "./table-asks.ts";
 
 export interface HeldComparison {
   readonly run: RunRef;
@@ -86,11 +87,13 @@ async function compareTogether(input: HeldComparison): Promise<DifferingWindow[]
 /**
  * How many of the windows, from the first on, have the same bytes at the source. Where they are counted, by an answer as
  * it comes, for lines like those held need no second look; what an answer that ended early leaves open is asked for as
- * rows are fetched.
+ * rows are fetched, and so is what is numbered or left out here.
  */
 async function equalBytes(input: HeldComparison, clean: Clean): Promise<number> {
-  const { windows, work } = input;
-  if (work.countRows === undefined || clean !== asItIs) return await equalSlice(input, clean);
+  const { windows, work, table } = input;
+  const { numbers, bounds } = routeOf(work.source, table);
+  const isToMake = numbers !== "given" || !bounds.from || !bounds.to;
+  if (work.countRows === undefined || clean !== asItIs || isToMake) return await equalSlice(input, clean);
   const { equal, differs } = await equalAnswer(input);
   if (differs || equal === windows.length) return equal;
   return equal + (await equalSlice({ ...input, windows: windows.slice(equal) }, clean));
@@ -103,7 +106,7 @@ async function equalAnswer(
   const { run, table, windows, work } = input;
   const { source, signal, onRows } = work;
   const held = new HeldBytes(input, asItIs);
-  const bounds = asked(windows[0]!.from, windows.at(-1)!.to);
+  const bounds = asked(routeOf(source, table), windows[0]!.from, windows.at(-1)!.to);
   let bytes = 0;
   const answer = async function* () {
     for await (const chunk of source.rows({ ...run, table: table.name, ...bounds, signal })) {

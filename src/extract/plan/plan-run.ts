@@ -5,7 +5,7 @@ import { requireRealFoldersOf } from "../../archive/storage/real-folder.ts";
 import { typesNow } from "../../archive/types-now.ts";
 import { HeldTables, nothingHeld } from "../../archive/write/held-tables.ts";
 import { RunvaultError } from "../../model/error.ts";
-import { type Table, type TableName, tables } from "../../model/profile/table.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { HistorySource, RunRef } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
@@ -16,9 +16,11 @@ import { type ArchiveSettings, trustedWork } from "../run/archive-run.ts";
 import { type RunDescription, settledVersion } from "../run/run-description.ts";
 import { type CountRows, isUpToDate, lookAhead } from "../run/run-horizon.ts";
 import { standingAcceptances } from "../run/standing-acceptances.ts";
-import { askPlan, type TablePlan as Planning } from "./ask-plan.ts";
+import { askPlan, type TablePlan as Planning, saidNone } from "./ask-plan.ts";
 import type { AbsentPlan, FetchPlan } from "./plan.ts";
+import { routeOf } from "./route.ts";
 import { countSlice, slicesOf } from "./slices.ts";
+import { isSaidNone, wantedTables } from "./wanted-tables.ts";
 
 /** What archiving a run would do. */
 export interface RunPlan extends RunRef {
@@ -72,7 +74,7 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
   const { source, archive, settings, retry, signal } = input;
   const { sliceRows, acceptShrink } = settings;
   const settled = input.clock() - settings.settleNs;
-  const wanted = tables.filter(({ name }) => input.tables === undefined || input.tables.includes(name));
+  const wanted = wantedTables(source, input.tables);
   const lists = input.lists ?? new RunLists(source, { finishedStatus: [], settled: () => settled });
   const run = await lists.describe(input.run, signal);
   const committed = (await archive?.manifest(run)) ?? null;
@@ -96,11 +98,17 @@ export async function planRun(input: RunPlanInput): Promise<RunPlan> {
   const trusted = trustedWork(outlook, settings);
   const held = archive === null ? null : await heldNow(archive, run, committed, namesOf(lost), trusted);
 
-  const planOf = async ({ name }: Table, countRows: CountRows | undefined): Promise<Planned> => {
+  const planOf = async (table: Table, countRows: CountRows | undefined): Promise<Planned> => {
+    const { name } = table;
     const former = committed?.tables[name];
     const ownHeld = held?.of(name) ?? nothingHeld();
-    const known = { table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink };
+    const comesWhole = !routeOf(source, table).bounds.from;
+    const known = {
+      ...{ table: name, run, until, facts, held: ownHeld, former, sliceRows, acceptShrink },
+      comesWhole,
+    };
     try {
+      if (isSaidNone(source, table)) return await askPlan({ ...known, facts: null }, saidNone);
       return await askPlan(known, { countRows, fullScan: undefined, split: undefined });
     } catch (thrown) {
       signal.throwIfAborted();

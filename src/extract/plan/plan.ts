@@ -28,6 +28,8 @@ export interface PlanInput {
   readonly former: TableManifest | undefined;
   readonly sliceRows: number;
   readonly acceptShrink: boolean;
+  /** True where the table can only be had whole, so that each window costs as much as all of it. */
+  readonly comesWhole: boolean;
   /** True where segments may be split; where not, one that the gateway's rows now begin in is not looked into. */
   readonly maySplit: boolean;
 }
@@ -208,7 +210,7 @@ function extentOf(
 }
 
 function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]): SlicePlan {
-  const { until, facts, sliceRows } = input;
+  const { until, facts, sliceRows, comesWhole } = input;
   const { rows, first, last } = extent;
   const grain = grainOf(input, extent);
   if (first === undefined || last === undefined) {
@@ -218,16 +220,17 @@ function slicePlan(input: PlanInput, extent: Extent, kept: readonly HeldWindow[]
   const span = { from: first, to: until ?? smallest(last + 1n, int64Max) };
   const lengthNs = span.to - span.from;
   // after a full scan, which asked for all at once, two slices at least: a second pass has to ask in another way
-  const most = facts === null ? (lengthNs + 1n) / 2n : lengthNs;
+  const most = facts === null && !comesWhole ? (lengthNs + 1n) / 2n : lengthNs;
   const byRows = (lengthNs * BigInt(sliceRows)) / BigInt(Math.max(1, rows)) + 1n;
-  const stepNs = rows <= sliceRows ? most : smallest(most, byRows);
+  const stepNs = rows <= sliceRows || comesWhole ? most : smallest(most, byRows);
   const gaps = gapsBetween(kept, span.from, span.to);
   return { grain, gaps, span, spanRows: rows, stepNs: stepNs < 1n ? 1n : stepNs };
 }
 
 /** The grain of a table's buckets: decided before, or by its extent now. */
-function grainOf({ held, run }: PlanInput, { rows, first, last }: Extent): Grain {
+function grainOf({ held, run, comesWhole }: PlanInput, { rows, first, last }: Extent): Grain {
   if (held.grain !== null) return held.grain;
+  if (comesWhole) return "all";
   if (first === undefined || last === undefined) return run.final ? "all" : "year";
   return chooseGrain({ rows, first, last, final: run.final });
 }

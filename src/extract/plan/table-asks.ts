@@ -8,11 +8,12 @@ import { withRetries } from "../../model/retry/retry.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import type { HistorySource, RowRequest, RunRef } from "../../model/source.ts";
 import { rowText } from "../../model/text/operator-text.ts";
-import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
+import { int64Min, type Nanoseconds } from "../../model/time.ts";
 import { Turns } from "../../model/turns.ts";
 import { longestLineBytes } from "../../row/line.ts";
 import { blankLinesIn, refuseEndlessBlanks } from "../fetch/blank-lines.ts";
 import type { Window } from "./held-window.ts";
+import { asked, type Route, routeOf } from "./route.ts";
 
 /** Small questions about one table of one run: whom they are put to, and how they are asked again. */
 export interface TableAsks {
@@ -26,11 +27,6 @@ export interface TableAsks {
 /** Answers that are small enough to be asked for anew when they were cut. */
 export function askSmall<T>({ retry, signal }: TableAsks, ask: () => Promise<T>): Promise<T> {
   return withRetries(ask, retry, signal);
-}
-
-/** Bounds as they are sent: the ends of the int64 range are no bounds. */
-export function asked(from: Nanoseconds, to: Nanoseconds) {
-  return { from: from <= int64Min ? undefined : from, to: to >= int64Max ? undefined : to };
 }
 
 /** What a source says to a limit, a filter or bounds that it does not take. */
@@ -49,41 +45,56 @@ export interface ProbedRow {
 
 /**
  * Asks for one row of a window: its first, or undefined where the source gives none. Where it takes no such limit, for all
- * of them, of which no more than the first is read. Throws what the source throws, and `history_identity_conflict` where
- * the row is another run's or lies outside of the window.
+ * of them, of which no more than the first is read; where it takes no such bounds, up to the first that lies in the window.
+ * Throws what the source throws, and `history_identity_conflict` where the row is another run's or lies outside of bounds
+ * that were asked for.
  */
-export async function probe(asks: TableAsks, { from, to }: Window): Promise<ProbedRow | undefined> {
+export async function probe(asks: TableAsks, window: Window): Promise<ProbedRow | undefined> {
   const { run, table, source, signal } = asks;
-  const { instanceId, runId } = run;
-  const request = { instanceId, runId, table: table.name, ...asked(from, to), signal };
-  const firstLine = (limit: number | undefined) =>
+  const { from, to } = window;
+  const route = routeOf(source, table);
+  const request = { ...run, table: table.name, ...asked(route, from, to), signal };
+  const first = (limit: number | undefined) =>
     askSmall(asks, async () => {
       for await (const line of linesIn(source.rows({ ...request, limit }))) {
         const text = line.toString("utf8").replace(/^[\s\uFEFF]+/, "");
-        if (text !== "") return text;
+        if (text === "") continue;
+        const time = timeOf(text);
+        const ts = time === null ? undefined : BigInt(time);
+        requireOwn(asks, window, text);
+        if (!route.bounds.from && from > int64Min && (ts === undefined || ts < from)) continue;
+        if (ts !== undefined && ts >= to && !route.bounds.to) {
+          if (route.order === "none") continue;
+          return undefined;
+        }
+        if (ts !== undefined && (ts < from || ts >= to)) throw notAsAsked(window, text);
+        return { ts };
       }
       return undefined;
     });
-  const line = await firstLine(1).catch((error: unknown) => {
+  const isAll = !route.bounds.from || (!route.bounds.to && route.order === "none");
+  if (!route.takesLimit || isAll) return await first(undefined);
+  return await first(1).catch((error: unknown) => {
     if (!(error instanceof RunvaultError) || error.code !== "limit_exceeded") throw error;
-    return firstLine(undefined);
+    return first(undefined);
   });
-  if (line === undefined) return undefined;
-  const time = timeOf(line);
-  const ts = time === null ? undefined : BigInt(time);
+}
+
+function requireOwn({ run }: TableAsks, window: Window, line: string): void {
   const row = jsonOf(Buffer.from(line)) as { run_id?: unknown; instance_id?: unknown } | null | undefined;
   const isForeign = (id: unknown, own: string) => typeof id === "string" && id !== own;
-  const isOutside = ts !== undefined && (ts < from || ts >= to);
-  if (isOutside || isForeign(row?.run_id, runId) || isForeign(row?.instance_id, instanceId)) {
-    throw new RunvaultError(
-      "history_identity_conflict",
-      `asked for one row in [${from}, ${to}), the gateway sent ${rowText(line)}`,
-      {
-        hint: "Report it to the gateway's operator: it does not answer what it is asked. Nothing of this table is proven.",
-      },
-    );
-  }
-  return { ts };
+  if (isForeign(row?.run_id, run.runId) || isForeign(row?.instance_id, run.instanceId))
+    throw notAsAsked(window, line);
+}
+
+function notAsAsked({ from, to }: Window, line: string): RunvaultError {
+  return new RunvaultError(
+    "history_identity_conflict",
+    `asked for one row in [${from}, ${to}), the gateway sent ${rowText(line)}`,
+    {
+      hint: "Report it to the gateway's operator: it does not answer what it is asked. Nothing of this table is proven.",
+    },
+  );
 }
 
 /**
@@ -143,10 +154,25 @@ export async function rowsWithin(
   asks: TableAsks,
   { from, to }: Window,
   filters?: Readonly<Partial<Record<FilterName, string>>>,
-  limit?: number,
+  wanted?: number,
 ): Promise<(GroupRow | undefined)[] | undefined> {
   const { run, table, source, signal } = asks;
-  const request: RowRequest = { ...run, table: table.name, ...asked(from, to), filters, limit, signal };
+  const route = routeOf(source, table);
+  const limit = route.takesLimit ? wanted : undefined;
+  const request: RowRequest = {
+    ...run,
+    table: table.name,
+    ...asked(route, from, to),
+    filters,
+    limit,
+    signal,
+  };
+  const { bounds } = route;
+  // of a line that is no row nobody knows whether it lies in a window that was not asked for
+  const isWithin = (row: GroupRow | undefined) =>
+    row === undefined
+      ? bounds.from
+      : (bounds.from || row.ts_event >= from) && (bounds.to || row.ts_event < to);
   try {
     return await askSmall(asks, async () => {
       const answer = new Pieces();
@@ -154,7 +180,7 @@ export async function rowsWithin(
         answer.add(chunk);
         if (answer.bytes > mostAnswerBytes) return undefined;
       }
-      return await rowsOf(answer.take(), mostAnswerLines);
+      return (await rowsOf(answer.take(), mostAnswerLines, route.numbers))?.filter(isWithin);
     });
   } catch (error) {
     if (!isRefusal(error)) throw error;
@@ -174,7 +200,10 @@ export async function pagesOf(
 ): Promise<Buffer | undefined> {
   const { run, table, source, signal } = asks;
   if (source.pagedRows === undefined) return undefined;
-  const bounds = isToPassWindow ? { from: window.from } : asked(window.from, window.to);
+  const route = routeOf(source, table);
+  const { from, to } = asked(route, window.from, window.to);
+  const bounds = isToPassWindow ? { from } : { from, to };
+  const schema = rowSchemas[route.numbers];
   const kept: Buffer[] = [];
   let left: Buffer = Buffer.alloc(0);
   let bytes = 0;
@@ -185,9 +214,10 @@ export async function pagesOf(
       const whole = text.lastIndexOf(10) + 1;
       left = text.subarray(whole);
       for (const line of linesOf(text.subarray(0, whole))) {
-        const { data } = rowSchema.safeParse(jsonOf(line));
+        const { data } = schema.safeParse(jsonOf(line));
         if (data !== undefined && data.ts_event >= window.to) isPassed = true;
-        else kept.push(line, lineEnd);
+        else if (route.bounds.from || data === undefined || data.ts_event >= window.from)
+          kept.push(line, lineEnd);
       }
       if (isPassed) break;
       bytes += chunk.byteLength;
@@ -218,21 +248,27 @@ const integer = z
   .string()
   .regex(/^-?\d{1,20}$/)
   .transform((digits) => BigInt(digits));
-const rowSchema = z.object({ ts_event: integer, seq: integer, ...filterFields });
+const given = z.object({ ts_event: integer, seq: integer, ...filterFields });
+const numberedHere = z.object({ ts_event: integer, seq: z.literal("").transform(() => 0n), ...filterFields });
+const rowSchemas = { given, bytes: numberedHere, arrival: numberedHere } as const;
 
-/** A row by what a split needs to know of it. */
-export interface GroupRow extends z.output<typeof rowSchema> {
+/** A row by what a split needs to know of it; its seq is 0 where rows come without. */
+export interface GroupRow extends z.output<typeof given> {
   readonly line: Buffer;
 }
 
 /** The lines of a text as rows, undefined for a line that is none; undefined where there are more than so many lines. */
-export async function rowsOf(text: Buffer, most: number): Promise<(GroupRow | undefined)[] | undefined> {
+export async function rowsOf(
+  text: Buffer,
+  most: number,
+  numbers: Route["numbers"],
+): Promise<(GroupRow | undefined)[] | undefined> {
   const turns = new Turns();
   const rows: (GroupRow | undefined)[] = [];
   for (const line of eachLine(text)) {
     if (rows.length === most) return undefined;
     if (turns.isDue(line.byteLength)) await turns.next();
-    const { data } = rowSchema.safeParse(jsonOf(line));
+    const { data } = rowSchemas[numbers].safeParse(jsonOf(line));
     rows.push(data && { ...data, line });
   }
   return rows;

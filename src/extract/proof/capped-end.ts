@@ -2,6 +2,8 @@ import { RunvaultError } from "../../model/error.ts";
 import { countText } from "../../model/text/plural.ts";
 import { formatTime } from "../../model/time.ts";
 import type { OpenEnd } from "../fetch/slice.ts";
+import { bagOfRows, bagOfText, isSameBag, isWithinBag } from "../plan/line-bag.ts";
+import { routeOf } from "../plan/route.ts";
 import { linesOf, pagesOf, rowsWithin, type TableAsks } from "../plan/table-asks.ts";
 import { grounds } from "./grounds.ts";
 import type { SeenSource } from "./seen-source.ts";
@@ -23,11 +25,25 @@ export async function showWholeEnd(
   if (seen.onceGaveMoreThan(rows, bytes)) return grounds.largerAnswers;
   // a single row hides others only where each answer has but one
   if (end.rows === 1 && !seen.isCapped) return grounds.singleRow;
+  const route = routeOf(asks.source, asks.table);
   const pages = await pagesOf(asks, end, mostBytes, false);
-  const paged = pages === undefined ? undefined : linesOf(pages).length;
-  if (paged === end.rows) return grounds.pages;
-  if (paged !== undefined && paged > end.rows) throw cutShort(end);
+  const paged = pages === undefined ? undefined : linesOf(pages);
+  if (pages !== undefined && route.numbers !== "given" && !(await isSameAsked(asks, end, pages)))
+    throw cutShort(end);
+  if (paged?.length === end.rows) return grounds.pages;
+  if (paged !== undefined && paged.length > end.rows) throw cutShort(end);
   if (await anyUnseen(asks, end)) throw cutShort(end);
+  // what is joined of pages ends where the gateway says so, and no sooner
+  if (route.pages !== "none") return grounds.endedPages;
+  if (!route.bounds.from) {
+    throw new RunvaultError(
+      "unverified",
+      `nothing proves that the table has no more than ${countText(rows, "row")}: it takes no time bounds, and no other answer was larger, so a cap may have ended this one`,
+      {
+        hint: "Have the gateway serve storage facts, time bounds or pages for it, and describe them in the profile; or archive the run together with others that have larger tables.",
+      },
+    );
+  }
   throw new RunvaultError(
     "unverified",
     `nothing proves that ts_event ${end.from} (${formatTime(end.from)}) has no more than ${countText(end.rows, "row")}: no other answer was larger, so a cap may have ended this one`,
@@ -44,14 +60,26 @@ export async function showWholeEnd(
  */
 async function anyUnseen(asks: TableAsks, end: OpenEnd): Promise<boolean> {
   const rows = (await rowsWithin(asks, end)) ?? [];
+  const { filters, numbers } = routeOf(asks.source, asks.table);
   const seqs = new Set(rows.map((row) => row?.seq));
-  for (const filter of asks.table.filters) {
+  const lines = numbers === "given" ? undefined : bagOfRows(rows);
+  for (const filter of filters) {
     const value = rows.at(-1)?.[filter] ?? "";
     if (value === "" || rows.every((row) => row?.[filter] === value)) continue;
     const part = await rowsWithin(asks, end, { [filter]: value });
-    if (part?.some((row) => row !== undefined && !seqs.has(row.seq))) return true;
+    const isUnseen =
+      lines === undefined
+        ? part?.some((row) => row !== undefined && !seqs.has(row.seq))
+        : part !== undefined && !isWithinBag(bagOfRows(part), lines);
+    if (isUnseen) return true;
   }
   return false;
+}
+
+/** True where an answer brings the same rows as some pages do, line by line. */
+async function isSameAsked(asks: TableAsks, end: OpenEnd, pages: Buffer): Promise<boolean> {
+  const rows = await rowsWithin(asks, end);
+  return rows === undefined || isSameBag(bagOfRows(rows), bagOfText(pages));
 }
 
 function cutShort({ rows, from }: OpenEnd): RunvaultError {

@@ -2,15 +2,16 @@ import type { TableManifest } from "../../archive/manifest/manifest.ts";
 import { latestView } from "../../archive/manifest/table-view.ts";
 import type { ScanRecord } from "../../archive/write/journal.ts";
 import type { TableFacts } from "../../model/source.ts";
-import type { Nanoseconds } from "../../model/time.ts";
+import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { isOutdated } from "../plan/committed-table.ts";
 import { isRoundNumber } from "../plan/round-number.ts";
-import { isRefusal, type TableAsks } from "../plan/table-asks.ts";
+import { routeOf } from "../plan/route.ts";
+import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
 import type { RunDescription } from "../run/run-description.ts";
 import { showWholeEnd } from "./capped-end.ts";
 import { withinReach } from "./far-side.ts";
 import { grounds } from "./grounds.ts";
-import { areEndsEmpty, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
+import { areBoundsSent, areEndsEmpty, endsNotShown, rowsOutside, showEnds } from "./outer-ends.ts";
 import { type Extent, type Rung, rungsAround } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
 
@@ -26,6 +27,8 @@ export interface FilledTable {
   readonly alone: { readonly rows: number; readonly bytes: number } | undefined;
   /** What the first pass left open about its last timestamps. */
   readonly openEnds: ScanRecord["openEnds"];
+  /** First and last time of all that this job was sent, of a table that comes whole. */
+  readonly seenExtent: Extent | undefined;
   readonly mostBytes: number;
   readonly seen: SeenSource;
 }
@@ -36,8 +39,14 @@ export interface FilledTable {
  */
 export async function proveFilled(filled: FilledTable): Promise<readonly string[]> {
   const { asks, openEnds, mostBytes, seen } = filled;
-  const rung = await emptyAround(filled);
-  const restsOn: string[] = [grounds.emptyEnds(await withinReach(filled, rung))];
+  const restsOn: string[] = [];
+  if (routeOf(asks.source, asks.table).bounds.from) {
+    const rung = await emptyAround(filled);
+    restsOn.push(grounds.emptyEnds(await withinReach(filled, rung)));
+  } else {
+    await requireNoneBeyond(filled);
+    restsOn.push(grounds.cameWhole);
+  }
   for (const { from, to, ...end } of openEnds) {
     const group = { ...end, from: BigInt(from), to: BigInt(to) };
     restsOn.push(await showWholeEnd(asks, group, mostBytes, seen));
@@ -65,12 +74,31 @@ function mayBeCapped(
   return extent.first > begin + near || extent.last < end - near;
 }
 
+/**
+ * Requires that a table that comes whole came without rows ahead of its extent or behind it: they are left out where it is
+ * fetched, for nobody asked for them. Throws `incomplete`.
+ */
+async function requireNoneBeyond({ asks, until, extent, seenExtent }: FilledTable): Promise<void> {
+  const early = { from: int64Min, to: extent.first };
+  const late = { from: extent.last + 1n, to: until ?? int64Max };
+  if (seenExtent !== undefined) {
+    if (seenExtent.first < early.to) throw rowsOutside({ from: seenExtent.first, to: early.to });
+    if (seenExtent.last >= late.from && seenExtent.last < late.to)
+      throw rowsOutside({ from: late.from, to: seenExtent.last + 1n });
+    return;
+  }
+  // all of it came in an earlier job
+  for (const window of [early, late]) {
+    if (window.from < window.to && (await probe(asks, window)) !== undefined) throw rowsOutside(window);
+  }
+}
+
 /** A rung on which nothing lies outside of the extent; on that of the first pass only the empty ends are asked again. */
 async function emptyAround(filled: FilledTable): Promise<Rung> {
   const { asks, run, until, extent, rung, alone, seen } = filled;
   const { name } = asks.table;
   if (rung !== undefined) {
-    if (rung.stepNs === undefined) seen.countRung(rung.kind, extent.first - rung.from);
+    if (rung.stepNs === undefined && areBoundsSent(asks)) seen.countRung(rung.kind, extent.first - rung.from);
     if (alone !== undefined && !mayBeCapped(alone, filled)) return rung;
     try {
       if (await areEndsEmpty(asks, rung, extent)) {

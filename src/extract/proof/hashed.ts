@@ -4,6 +4,7 @@ import type { Table } from "../../model/profile/table.ts";
 import type { HistorySource, RunRef, TableFacts } from "../../model/source.ts";
 import type { TimeBounds } from "../../model/time.ts";
 import type { RowHash } from "../../row/row-hash.ts";
+import { routeOf } from "../plan/route.ts";
 
 /** What a gateway says of the rows of a table within bounds; without a hash, why there is none that can be compared. */
 export type GatewayHash = { readonly hash: RowHash } | { readonly hash: null; readonly why: string };
@@ -16,6 +17,11 @@ export async function comparableHash(
   bounds: TimeBounds,
   signal: AbortSignal,
 ): Promise<GatewayHash> {
+  if (routeOf(source, table).numbers !== "given")
+    return {
+      hash: null,
+      why: "the rows' seq is numbered here, so that the gateway's row checksum is of others",
+    };
   const facts = await source.facts(run, bounds, signal, { withHash: true, table: table.name });
   return hashIn(table, facts?.get(table.name));
 }

@@ -1,5 +1,6 @@
 import { RunvaultError } from "../../model/error.ts";
 import type { Window } from "../plan/held-window.ts";
+import { routeOf } from "../plan/route.ts";
 import { isRefusal, probe, type TableAsks } from "../plan/table-asks.ts";
 import { type Extent, piecesOf, type Rung, windowText } from "./rungs.ts";
 import type { SeenSource } from "./seen-source.ts";
@@ -22,6 +23,9 @@ export async function showEnds(
   extent: Extent,
   seen: SeenSource,
 ): Promise<ShownEnds | undefined> {
+  const { bounds } = routeOf(asks.source, asks.table);
+  // bounds that are not sent show nothing
+  if (!bounds.from) return undefined;
   const counted = (rung: Rung) => Number(seen.reachOf(rung.kind) === undefined);
   // what this source has not refused first; the sort is stable
   for (const rung of [...rungs].sort((a, b) => counted(a) - counted(b))) {
@@ -53,8 +57,14 @@ async function onRung(
   if (atLast === undefined || (atLast.ts !== undefined && atLast.ts > last)) return undefined;
   const isEmpty = await areEndsEmpty(asks, rung, { first, last });
   if (isEmpty === undefined) return undefined;
-  seen.countRung(rung.kind, first - from);
+  if (areBoundsSent(asks)) seen.countRung(rung.kind, first - from);
   return { rung, isOutside: !isEmpty };
+}
+
+/** True where both bounds are sent, so that what an answer brings says something of them. */
+export function areBoundsSent({ source, table }: TableAsks): boolean {
+  const { bounds } = routeOf(source, table);
+  return bounds.from && bounds.to;
 }
 
 /** True when nothing lies outside of the extent on the rung; undefined where that takes too many questions. */

@@ -6,6 +6,8 @@ import { RunvaultError } from "../../model/error.ts";
 import { type TableName, tableNamed, tableNames } from "../../model/profile/table.ts";
 import type { StorageFacts } from "../../model/source.ts";
 import type { Nanoseconds } from "../../model/time.ts";
+import { openWindow } from "../plan/full-scan.ts";
+import { routeOf } from "../plan/route.ts";
 import { isRefusal, jsonOf, probe, type TableAsks } from "../plan/table-asks.ts";
 import type { RunDescription } from "../run/run-description.ts";
 import { grounds } from "./grounds.ts";
@@ -45,14 +47,17 @@ export type EmptyProof = { readonly restsOn: readonly string[] } | { readonly ro
  * the tables that have rows, which show the bounds. Throws `unverified`.
  */
 export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
-  const { asks, run, isCounted, before, filled, seen } = empty;
+  const { asks, run, until, isCounted, before, filled, seen } = empty;
   const name = asks.table.name;
-  const rungs = await countedRungs(empty);
+  const comesWhole = !routeOf(asks.source, asks.table).bounds.from;
+  if (comesWhole && (await probe(asks, openWindow(until))) !== undefined)
+    return { rowsOn: { kind: "wide", ...openWindow(until), stepNs: undefined } };
+  const rungs = comesWhole ? [] : await countedRungs(empty);
   // facts without any row in the run are not tied to bounds, and there is no row that bounds could be tried on
   const isAllEmpty = isCounted && filled.size === 0;
-  const isShown = rungs.length > 0 || isAllEmpty;
+  const isShown = rungs.length > 0 || isAllEmpty || comesWhole;
   // where no bounds were seen to bring rows, none says nothing on any, but a row speaks against it on each
-  const tried = rungs.length > 0 ? [rungs] : nearNothing(empty).map((rung) => [rung]);
+  const tried = rungs.length > 0 ? [rungs] : comesWhole ? [] : nearNothing(empty).map((rung) => [rung]);
   let nothing: Rung | undefined;
   for (const rungs of tried) {
     const taken = await firstTaken(asks, rungs, seen);
@@ -62,11 +67,11 @@ export async function proveEmpty(empty: EmptyTable): Promise<EmptyProof> {
   const isStanding = nothing === undefined && isCounted && before.length > 0;
   const lacks =
     (await contradiction(empty)) ??
-    (nothing === undefined && !isStanding
+    (nothing === undefined && !isStanding && !comesWhole
       ? "no time bounds wide enough were seen to bring known rows"
       : undefined) ??
     (isCounted ? undefined : await unknownTo(empty));
-  const shown = nothing === undefined ? [] : [grounds.noRows(nothing)];
+  const shown = comesWhole ? [grounds.noRowsWhole] : nothing === undefined ? [] : [grounds.noRows(nothing)];
   if (lacks === undefined) {
     if (isStanding) return { restsOn: before };
     if (isAllEmpty) return { restsOn: [grounds.countedNoneInRun] };

@@ -21,7 +21,7 @@ import type { OpenDuckDB } from "../../duckdb/open-duckdb.ts";
 import { rowHashWithin } from "../../duckdb/row-hash-within.ts";
 import { RunvaultError, type WiderColumn } from "../../model/error.ts";
 import { deepestJson, isDeeper } from "../../model/outside-json.ts";
-import { type Table, type TableName, tableNames, tables } from "../../model/profile/table.ts";
+import { type Table, type TableName, tableNames } from "../../model/profile/table.ts";
 import { timerMs } from "../../model/retry/deadline.ts";
 import { alsoTelling, type RetryPolicy } from "../../model/retry/retry-policy.ts";
 import {
@@ -37,6 +37,8 @@ import { RunLists } from "../choose/run-lists.ts";
 import { BucketConverter } from "../fetch/bucket-converter.ts";
 import { diskBytes, refuseWhenFull, textBytes } from "../fetch/disk-need.ts";
 import { isDue } from "../plan/committed-table.ts";
+import { routeOf } from "../plan/route.ts";
+import { wantedTables } from "../plan/wanted-tables.ts";
 import { differingTables, sameByOtherWay } from "../proof/other-facts.ts";
 import type { RequiredProof } from "../proof/required-proof.ts";
 import { SeenSource } from "../proof/seen-source.ts";
@@ -177,7 +179,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
   const settings = { ...defaultSettings, ...job.settings };
   const { source, archive, clock } = job;
   const step = job.step ?? (() => {});
-  const wanted = tables.filter(({ name }) => job.tables === undefined || job.tables.includes(name));
+  const wanted = wantedTables(source, job.tables);
   const startedAt = isoOf(clock());
   const startedMs = performance.now();
   const watch = new StepWatch();
@@ -310,6 +312,7 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     const { largest } = journal.held.of(name).fullScan ?? {};
     if (largest !== undefined) seen.answered(name, largest.rows, largest.bytes);
   }
+  const isNumberedHere = (table: Table) => routeOf(source, table).numbers !== "given";
   const context: RunContext = {
     exactTypes,
     journal,
@@ -339,9 +342,10 @@ async function archiveWith(facts: SteadyFacts, job: ArchiveJob): Promise<RunOutc
     require: settings.require,
     fingerprint: settings.fingerprint,
     hashOf: (table, files, bounds) => inTurn((connection) => rowHashWithin(connection, table, files, bounds)),
-    countGone: (before, now) => inTurn((connection) => countGone(connection, before, now)),
+    countGone: (table, before, now) =>
+      inTurn((connection) => countGone(connection, before, now, isNumberedHere(table))),
     requireDistinctSeq: (table, files) =>
-      inTurn((connection) => requireDistinctSeq(connection, table, files)),
+      inTurn((connection) => requireDistinctSeq(connection, table, files, isNumberedHere(table))),
     versionMoved: () => run.final && version !== run.storageVersion,
     fetching,
     onPlan: job.onPlan ?? (() => {}),

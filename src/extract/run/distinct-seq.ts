@@ -5,16 +5,19 @@ import type { Table } from "../../model/profile/table.ts";
 
 /**
  * Requires that no two rows of Parquet files of a table have the same seq: a row that came in two windows has other
- * neighbours in each, so the order of keys does not show it. Throws `duplicate_row`.
+ * neighbours in each, so the order of keys does not show it. Where seq is numbered here, in each timestamp from 0 on, no
+ * two have the same in one timestamp. Throws `duplicate_row`.
  */
 export async function requireDistinctSeq(
   connection: DuckDBConnection,
   table: Table,
   files: readonly string[],
+  isNumberedHere = false,
 ): Promise<void> {
   if (files.length === 0) return;
   const rows = parquetRows(files);
-  const sql = `SELECT seq, count(*) FROM ${rows} GROUP BY seq HAVING count(*) > 1 ORDER BY seq LIMIT 1`;
+  const key = isNumberedHere ? "ts_event, seq" : "seq";
+  const sql = `SELECT seq, count(*) FROM ${rows} GROUP BY ${key} HAVING count(*) > 1 ORDER BY seq LIMIT 1`;
   const [doubled] = (await connection.runAndReadAll(sql)).getRows() as [bigint, bigint][];
   if (doubled === undefined) return;
   throw new RunvaultError("duplicate_row", `${doubled[1]} rows have the seq ${doubled[0]}`, {

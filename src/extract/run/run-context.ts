@@ -40,7 +40,7 @@ export interface RunContext {
   /** Gives the row hash of the rows that Parquet files hold within bounds. */
   readonly hashOf: (table: Table, files: readonly string[], bounds?: TimeBounds) => Promise<RowHash>;
   /** How many rows of Parquet files have a seq that no row of other files has. */
-  readonly countGone: (before: readonly string[], now: readonly string[]) => Promise<bigint>;
+  readonly countGone: (table: Table, before: readonly string[], now: readonly string[]) => Promise<bigint>;
   /** Throws `duplicate_row` where two rows in Parquet files have the same seq. */
   readonly requireDistinctSeq: (table: Table, files: readonly string[]) => Promise<void>;
   /** Ends fetching, where the rest of the work may go on. */

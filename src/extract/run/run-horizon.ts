@@ -6,6 +6,7 @@ import { countText } from "../../model/text/plural.ts";
 import { int64Max, int64Min, type Nanoseconds } from "../../model/time.ts";
 import { isDue } from "../plan/committed-table.ts";
 import { isRefusal, shortestRefusedNs, type TableAsks } from "../plan/table-asks.ts";
+import { isSaidNone } from "../plan/wanted-tables.ts";
 import { isRefusedByRoute } from "../proof/absent-table.ts";
 import { isProofEnough, type RequiredProof } from "../proof/required-proof.ts";
 import type { SeenSource } from "../proof/seen-source.ts";
@@ -139,7 +140,10 @@ export async function isUpToDate(
 /** Whether each of these tables' own routes still says that the run has no such table: no version vouches for that. */
 async function areAbsentStill(tables: readonly Table[], asks: Omit<TableAsks, "table">): Promise<boolean> {
   try {
-    for (const table of tables) if (!(await isRefusedByRoute({ ...asks, table }, undefined))) return false;
+    for (const table of tables) {
+      if (!isSaidNone(asks.source, table) && !(await isRefusedByRoute({ ...asks, table }, undefined)))
+        return false;
+    }
     return true;
   } catch (thrown) {
     asks.signal.throwIfAborted();

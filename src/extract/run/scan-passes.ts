@@ -4,6 +4,7 @@ import type { Table } from "../../model/profile/table.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { openWindow, scanTable } from "../plan/full-scan.ts";
 import type { Window } from "../plan/held-window.ts";
+import { routeOf } from "../plan/route.ts";
 import { isRefusal } from "../plan/table-asks.ts";
 import { isUnavailable } from "../proof/absent-table.ts";
 import { firstTaken, rowsOutside, showEnds } from "../proof/outer-ends.ts";
@@ -40,7 +41,9 @@ export async function scanAll(scan: Scan): Promise<ScanRecord | "absent"> {
       if (!isRefusal(error)) throw error;
       refusal = error;
     });
-    if (fullScan !== undefined && fullScan.rows > 0) return fullScan;
+    const comesWhole = !routeOf(work.source, scan.table).bounds.from;
+    if (fullScan !== undefined && (fullScan.rows > 0 || comesWhole)) return fullScan;
+    if (comesWhole) throw refusal;
     const known = await rungOfKnown(scan);
     if (known !== undefined) return await passOverRows(known, true, scan);
     const isNearWanted = refusal !== undefined || until !== undefined;
@@ -91,7 +94,8 @@ async function pass(windows: readonly Window[], scan: Scan, isWidened = false): 
   // what was held so far can't be asked about: only a pass over all of it tells
   const fullScan = await slices.add(() => scanTable(run, table, windows, until, { ...work, onRows }));
   const extent = extentOf(fullScan);
-  if (extent !== undefined) {
+  // what comes whole shows nothing more when it is asked for again
+  if (extent !== undefined && routeOf(work.source, table).bounds.from) {
     const rungs = rungsAround(run, until, extent, work.source.now?.());
     const shown = await slices.add(() => showEnds(asksOf(table, context), rungs, extent, work.seen));
     // what turns up outside of the second pass, too, is told once the rows are here

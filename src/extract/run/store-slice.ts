@@ -5,10 +5,11 @@ import { RowsAround, segmentsOf } from "../fetch/fetch-slice.ts";
 import type { FetchedSegment, Slice, SliceEnd } from "../fetch/slice.ts";
 import { firstTime } from "../plan/full-scan.ts";
 import type { Window } from "../plan/held-window.ts";
+import { routeOf } from "../plan/route.ts";
 import { countSlice } from "../plan/slices.ts";
 import { isRefusal, probe, shortestRefusedNs } from "../plan/table-asks.ts";
 import { rowsOutside } from "../proof/outer-ends.ts";
-import { type Rung, rungsAround } from "../proof/rungs.ts";
+import { type Extent, type Rung, rungsAround } from "../proof/rungs.ts";
 import { asksOf, type RunContext } from "./run-context.ts";
 import type { CountRows } from "./run-horizon.ts";
 
@@ -22,6 +23,8 @@ export interface SliceStoring {
   readonly onDisagreement: (window: Disagreement) => void;
   /** Hears of the bounds around a whole table in which an answer brought its rows and no others. */
   readonly onAlone: (alone: AloneOnRung) => void;
+  /** Hears of the times of all rows that came, where the table comes whole. */
+  readonly onSeen: (seen: Extent) => void;
 }
 
 /** Bounds in which a single answer, of so many bytes, brought a table's rows, as many as are counted, and no others. */
@@ -76,6 +79,8 @@ async function storeWithinRung(planned: Slice, signal: AbortSignal, storing: Sli
   const { run, until, work } = context;
   const { from, to, expected } = planned;
   if (!expected || countRows === undefined || !work.seen.takesWideBounds) return false;
+  const { bounds } = routeOf(work.source, storing.table);
+  if (!bounds.from || !bounds.to) return false;
   const extent = { first: from, last: to - 1n };
   const rung = rungsAround(run, until, extent).find(({ kind }) => kind === "wide");
   if (rung === undefined) return false;
@@ -162,11 +167,13 @@ async function storeAtOnce(
   }
   await Promise.all(writes);
   if (unjournalled.length > 0) await journal.addSegments(name, unjournalled);
+  if (ended?.seen !== undefined) storing.onSeen(ended.seen);
   const rows = ended?.rows ?? 0;
   // bounds far around it that brought nothing are asked about otherwise
   if (slice.around !== undefined && rows === 0) return ended;
   if (rows !== slice.expected) await holdAgainstCount(slice, rows, storing);
-  if (isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
+  const canAsk = routeOf(work.source, table).bounds.from;
+  if (canAsk && isUncounted && firstRow != null && BigInt(firstRow) > slice.from) {
     await requireNothingIn({ from: slice.from, to: BigInt(firstRow) }, storing);
   }
   return ended;

@@ -22,7 +22,7 @@ import type { RowHash } from "../../row/row-hash.ts";
 import { piecesWithoutOddZeros } from "../../row/strict-line.ts";
 import { fetchBuckets } from "../fetch/fetch-buckets.ts";
 import { splitSegment } from "../fetch/split-segment.ts";
-import { askPlan } from "../plan/ask-plan.ts";
+import { askPlan, saidNone } from "../plan/ask-plan.ts";
 import { agreedUntil, changedWindows } from "../plan/changed-windows.ts";
 import { isAbsentStill, isDisproven, isOutdated, provenSegments } from "../plan/committed-table.ts";
 import { compareHeld, type DifferingWindow } from "../plan/compare-held.ts";
@@ -36,8 +36,10 @@ import {
   windowKey,
 } from "../plan/held-window.ts";
 import { type FetchPlan, type LapsedPlan, type SplitStep, shrunk } from "../plan/plan.ts";
+import { type Route, routeOf } from "../plan/route.ts";
 import { isBucketToFetch, slicesOf } from "../plan/slices.ts";
 import { isRefusal, linesOf, probe, timeOf } from "../plan/table-asks.ts";
+import { isSaidNone } from "../plan/wanted-tables.ts";
 import { isRefusedByRoute } from "../proof/absent-table.ts";
 import { formerGrounds, proveFilled, standingGrounds } from "../proof/filled-table.ts";
 import { grounds, heldGrounds, unseen } from "../proof/grounds.ts";
@@ -84,6 +86,10 @@ export class TableArchiver {
   /** Where the gateway's rows begin, if proven rows ahead of that are gone there. */
   #gatewayFrom: Nanoseconds | undefined;
 
+  readonly #route: Route;
+  /** First and last time of what came, of a table that comes whole each time. */
+  #seen: Extent | undefined;
+
   /** Segments that an earlier job committed. */
   readonly #formerFiles: ReadonlySet<string>;
 
@@ -92,8 +98,18 @@ export class TableArchiver {
     this.#context = context;
     this.#countRows = countRows;
     this.#former = context.committed[table.name];
+    this.#route = routeOf(context.work.source, table);
     this.#scan = { table, context, former: this.#former, found: { rows: 0, rung: undefined } };
     this.#formerFiles = new Set(latestView(this.#former)?.segments.map(({ file }) => file));
+  }
+
+  /** True where the table can only be had whole, so that nothing can be asked for around it. */
+  get #comesWhole(): boolean {
+    return !this.#route.bounds.from;
+  }
+
+  get #isSaidNone(): boolean {
+    return isSaidNone(this.#context.work.source, this.table);
   }
 
   /** What the proof rests on, in words, beside counts or two passes. */
@@ -131,18 +147,25 @@ export class TableArchiver {
     const { journal, until, run, sliceRows, acceptShrink } = this.#context;
     const { name } = this.table;
     const held = journal.held.of(name);
-    const known = { table: name, run, until, facts, held, former: this.#former, sliceRows, acceptShrink };
-    const plan = await askPlan(known, {
-      countRows: this.#countRows,
-      fullScan: () => scanAll(this.#scan),
-      split: (step) => this.#split(step),
-    });
+    const former = this.#former;
+    const known = {
+      ...{ table: name, run, until, facts, held, former, sliceRows, acceptShrink },
+      comesWhole: this.#comesWhole,
+    };
+    const plan = this.#isSaidNone
+      ? await askPlan({ ...known, facts: null }, saidNone)
+      : await askPlan(known, {
+          countRows: this.#countRows,
+          fullScan: () => scanAll(this.#scan),
+          split: (step) => this.#split(step),
+        });
     this.#lapsed = plan.kind === "lapsed" ? plan : undefined;
     if (plan.kind === "lapsed") return await this.#keepWhole();
     await journal.dropSegments(name, plan.drop);
     if (plan.kind === "absent") {
       // a full scan has asked the route itself
-      if (facts !== null && !isAbsentStill(this.#former, this.#context.run)) await this.#requireUnavailable();
+      if (facts !== null && !this.#isSaidNone && !isAbsentStill(this.#former, this.#context.run))
+        await this.#requireUnavailable();
       this.absent = true;
       return;
     }
@@ -276,6 +299,9 @@ export class TableArchiver {
       onDisagreement: (window: Disagreement) => this.#disagreeing.push(window),
       onAlone: (alone: AloneOnRung) => {
         this.#alone = alone;
+      },
+      onSeen: (seen: Extent) => {
+        this.#seen = around(this.#seen, seen);
       },
     };
     const fetched = fetchBuckets({
@@ -427,7 +453,10 @@ export class TableArchiver {
     // shown already, or doubted, or to be told that the facts say otherwise
     if (this.restsOn.length > 0 || this.#doubt !== null || this.disagrees(facts)) return;
     if (extent === undefined || !this.#agreedRows(facts)) return;
-    this.restsOn = own === undefined ? [] : standingGrounds(this.#former, own, run, until);
+    const isByArrival = this.#route.numbers === "arrival";
+    // the order of rows that came since is yet to be shown
+    const isStanding = own !== undefined && !isByArrival;
+    this.restsOn = isStanding ? standingGrounds(this.#former, own, run, until) : [];
     if (this.restsOn.length > 0) return;
     const openEnds = own === undefined ? (fullScan?.openEnds ?? []) : [];
     const alone = this.#isAlone(extent) ? this.#alone : undefined;
@@ -439,11 +468,44 @@ export class TableArchiver {
       rung: alone?.rung ?? this.#scan.found.rung,
       alone,
       openEnds,
+      seenExtent: this.#seen,
     };
     await this.#doubting(async () => {
       const prove = () => proveFilled({ ...common, mostBytes: work.mostBytes, seen: work.seen });
-      this.restsOn = await slices.add(prove);
+      if (isByArrival && own !== undefined) await this.#requireSameOrder();
+      this.restsOn = [...(await slices.add(prove)), ...(isByArrival ? [grounds.arrivalOrder] : [])];
     });
+  }
+
+  /** Streams what is not proven yet once more: counts say nothing of the order in which rows of one instant arrive. */
+  async #requireSameOrder(): Promise<void> {
+    const { journal, run, work, slices, sliceRows } = this.#context;
+    const held = journal.held.of(this.table.name);
+    const isProven = provenSegments(this.#former);
+    const aside = new Set(held.quarantine.map(windowKey));
+    // rows that were set aside are not in the text any more
+    const windows = heldWindows(held).filter(
+      (window) => !window.segments.every(isProven) && !aside.has(windowKey(window)),
+    );
+    const countRows = this.#countRows;
+    const onRows = (rows: number, bytes: number) => this.#context.onScanned(this.table, rows, bytes);
+    for (const part of contiguous(windows).flatMap((stretch) => ofAboutRows(stretch, sliceRows))) {
+      const input = {
+        ...{ run, table: this.table, windows: part },
+        work: { ...work, countRows, onRows },
+        read: (segment: Segment) => journal.textOf(segment),
+        onEqual: async () => {},
+      };
+      const [differing] = await slices.add(() => compareHeld(input));
+      if (differing === undefined) continue;
+      throw new RunvaultError(
+        "unverified",
+        `the gateway gives rows in ${windowText(differing)} in another order when asked again, or others`,
+        {
+          hint: "The profile numbers rows of one instant by their arrival (ties: arrival): take ties: bytes, which depends on no order.",
+        },
+      );
+    }
   }
 
   /** Whether the answer that brought these rows alone is of the table as it is counted now. */
@@ -547,8 +609,10 @@ export class TableArchiver {
       this.absent = false;
       this.error = new RunvaultError(
         "incomplete",
-        `the gateway said that it has no such table, but now counts ${countText(own.rows, "row")} of it`,
-        { hint: "Run the same command again." },
+        this.#isSaidNone
+          ? `the profile says that the gateway has no such history, but its storage facts count ${countText(own.rows, "row")} of it`
+          : `the gateway said that it has no such table, but now counts ${countText(own.rows, "row")} of it`,
+        { hint: this.#isSaidNone ? "Describe the table in the profile." : "Run the same command again." },
       );
     }
     const grain = held.grain ?? this.#former?.grain ?? "all";
@@ -669,9 +733,9 @@ export class TableArchiver {
     for (const bucket of new Set(dropped.map(({ bucket }) => bucket))) {
       const before = await this.#wholeOf(proven.parquet.filter((file) => file.bucket === bucket));
       const now = files.filter((file) => file.bucket === bucket);
-      const missing = await this.#context.countGone(before, await this.#located(now));
+      const missing = await this.#context.countGone(this.table, before, await this.#located(now));
       // a corrected row may have moved to another bucket
-      gone += missing && (await this.#context.countGone(before, await this.#located(files)));
+      gone += missing && (await this.#context.countGone(this.table, before, await this.#located(files)));
     }
     // rows that are set aside only now are told as such
     const aside = setAside - (proven.certificate?.quarantined ?? 0);
@@ -758,7 +822,12 @@ export class TableArchiver {
     const shown = this.restsOn.filter((ground) => !isOfRows(ground) && !unseen.isSaid(ground));
     const held = this.#heldGround();
     const before = shown.length === 0 ? [] : said.filter(isOfRows);
-    return [...new Set([...shown, ...(held === undefined ? before : [held]), ...unknown])];
+    const { pages } = this.#route;
+    // a row that comes late between two pages makes counts agree with rows that are doubled and lost
+    const joined =
+      pages === "offset" ? [grounds.pagesByOffset] : pages === "number" ? [grounds.pagesByNumber] : [];
+    const paged = shown.length === 0 ? [] : joined;
+    return [...new Set([...shown, ...paged, ...(held === undefined ? before : [held]), ...unknown])];
   }
 
   /** Where rows may have come and gone at the gateway since the table was proven: between its horizon and their beginning. */
@@ -811,7 +880,8 @@ export class TableArchiver {
       ];
     }
     if (this.error !== null) return [];
-    const notes: string[] = [];
+    if (this.absent) return this.#isSaidNone ? ["the profile says so: the gateway has no such history"] : [];
+    const notes: string[] = [...(this.#context.work.source.traits?.(this.table.name)?.notes ?? [])];
     if (this.#gatewayFrom !== undefined) {
       const from = formatTime(this.#gatewayFrom);
       notes.push(`the gateway no longer has rows before ${from}; what was proven stays`);
@@ -1057,6 +1127,15 @@ export class TableArchiver {
     if (journal.held.converted(this.table.name, bucket) !== undefined) return;
     await converter.convert(journal, run, this.table, bucket);
   }
+}
+
+/** Both extents, and what lies between. */
+function around(one: Extent | undefined, other: Extent): Extent {
+  if (one === undefined) return other;
+  return {
+    first: one.first < other.first ? one.first : other.first,
+    last: one.last > other.last ? one.last : other.last,
+  };
 }
 
 /** Another number of rows than the gateway counts. */

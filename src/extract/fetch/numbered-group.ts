@@ -1,0 +1,97 @@
+import type { RowKeyReader } from "../../row/row-key-reader.ts";
+import type { SeqNumbers } from "../plan/route.ts";
+
+const newline = 10;
+
+/**
+ * The lines of a whole group with their numbers: 0, 1, 2 … in each timestamp, written where the empty seq stands. So they
+ * depend on the rows alone where the order is that of bytes; equal rows stay as many as they are. Lines that are no rows
+ * stand behind the rows of the timestamp ahead of them, or first.
+ */
+export function numberedGroup(
+  key: RowKeyReader,
+  buffer: Buffer,
+  { start, end }: { readonly start: number; readonly end: number },
+  numbers: Exclude<SeqNumbers, "given">,
+): { readonly text: Buffer; readonly longestLine: number } {
+  const lines = linesIn(key, buffer, start, end);
+  const text = Buffer.allocUnsafe(end - start + lines.rows * digitsOf(lines.rows));
+  let longestLine = 0;
+  let filled = 0;
+  const put = (from: number, to: number) => {
+    filled += buffer.copy(text, filled, from, to);
+  };
+  for (const { rows, others } of lines.stretches) {
+    if (numbers === "bytes") sort(rows, buffer, key.seqAt);
+    for (let i = 0; i < rows.length; i += 2) {
+      const begin = filled;
+      const seqAt = rows[i]! + key.seqAt;
+      put(rows[i]!, seqAt);
+      filled += text.write(String(i / 2), filled, "latin1");
+      put(seqAt, rows[i + 1]! + 1);
+      longestLine = Math.max(longestLine, filled - begin - 1);
+    }
+    sort(others, buffer, 0);
+    for (let i = 0; i < others.length; i += 2) {
+      put(others[i]!, others[i + 1]! + 1);
+      longestLine = Math.max(longestLine, others[i + 1]! - others[i]!);
+    }
+  }
+  return { text: text.subarray(0, filled), longestLine };
+}
+
+/** Rows of one timestamp, and lines behind them that are no rows, each as where it begins and where it ends. */
+interface Stretch {
+  rows: number[];
+  others: number[];
+}
+
+function linesIn(key: RowKeyReader, buffer: Buffer, start: number, end: number) {
+  const stretches: Stretch[] = [];
+  let rows = 0;
+  let stretch: Stretch | undefined;
+  let high = 0;
+  let low = 0;
+  for (let at = start; at < end; ) {
+    const lineEnd = buffer.indexOf(newline, at);
+    const isRow = key.read(at, lineEnd);
+    const isOther = isRow && rows > 0 && (key.tsHigh !== high || key.tsLow !== low);
+    if (stretch === undefined || isOther || (isRow && rows === 0)) {
+      stretch = { rows: [], others: [] };
+      stretches.push(stretch);
+    }
+    if (isRow) {
+      rows++;
+      high = key.tsHigh;
+      low = key.tsLow;
+      stretch.rows.push(at, lineEnd);
+    } else {
+      stretch.others.push(at, lineEnd);
+    }
+    at = lineEnd + 1;
+  }
+  return { stretches, rows };
+}
+
+/** Sorts lines by their bytes from an offset on, ahead of which they are alike. */
+function sort(lines: number[], buffer: Buffer, offset: number): void {
+  const compare = (a: number, b: number) =>
+    buffer.compare(buffer, lines[b]! + offset, lines[b + 1]!, lines[a]! + offset, lines[a + 1]!);
+  const order: number[] = [];
+  let isSorted = true;
+  for (let i = 0; i < lines.length; i += 2) {
+    if (i > 0 && isSorted) isSorted = compare(i - 2, i) <= 0;
+    order.push(i);
+  }
+  if (isSorted) return;
+  const before = [...lines];
+  order.sort(compare);
+  for (const [at, from] of order.entries()) {
+    lines[2 * at] = before[from]!;
+    lines[2 * at + 1] = before[from + 1]!;
+  }
+}
+
+function digitsOf(count: number): number {
+  return String(count).length;
+}

@@ -1,0 +1,33 @@
+import { hash } from "node:crypto";
+import { eachLine, type GroupRow } from "./table-asks.ts";
+
+/** Lines with their multiplicity, by digests: what tells rows apart that have no seq. */
+export type LineBag = ReadonlyMap<string, number>;
+
+export function bagOfText(text: Buffer): LineBag {
+  return bagOf(eachLine(text));
+}
+
+/** Of rows alone: lines that are none are left out. */
+export function bagOfRows(rows: readonly (GroupRow | undefined)[]): LineBag {
+  return bagOf(rows.flatMap((row) => (row === undefined ? [] : [row.line])));
+}
+
+function bagOf(lines: Iterable<Uint8Array>): LineBag {
+  const bag = new Map<string, number>();
+  for (const line of lines) {
+    const digest = hash("sha256", line, "base64");
+    bag.set(digest, (bag.get(digest) ?? 0) + 1);
+  }
+  return bag;
+}
+
+/** True where each line is in the other as many times at least. */
+export function isWithinBag(lines: LineBag, other: LineBag): boolean {
+  for (const [digest, times] of lines) if ((other.get(digest) ?? 0) < times) return false;
+  return true;
+}
+
+export function isSameBag(one: LineBag, other: LineBag): boolean {
+  return one.size === other.size && isWithinBag(one, other) && isWithinBag(other, one);
+}
