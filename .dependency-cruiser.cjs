@@ -240,7 +240,7 @@ const folders = {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile"],
   },
-  "gateway/profile/rows": { doors: ["foreign-row", "remap-lines"], within: ["row-normaliser"] },
+  "gateway/profile/rows": { doors: ["foreign-row", "row-normaliser", "remap-lines"], within: [] },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
@@ -251,7 +251,15 @@ const folders = {
   },
   "gateway/rest/pages": {
     doors: [],
-    within: ["clip-rows", "document-scanner", "next-page", "page-rows", "page-walk", "row-spool", "take-rows"],
+    within: [
+      "clip-rows",
+      "document-scanner",
+      "next-page",
+      "page-rows",
+      "page-walk",
+      "row-spool",
+      "take-rows",
+    ],
   },
   "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
   "pipeline/connect": { doors: ["connect-job"], within: [] },

@@ -71,6 +71,22 @@ const policy = z.custom<RetryPolicy>(
 /** What the name of a header is made of. */
 export const headerNamePattern = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
+/** Headers that say how a request is framed, and in which form its answer may come: none of a profile's business. */
+export const ownHeaders: readonly string[] = [
+  "accept",
+  "accept-encoding",
+  "connection",
+  "content-length",
+  "content-type",
+  "expect",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+
 /** A token, as a header takes it. */
 export const tokenSchema = z
   .string()

@@ -5,6 +5,8 @@ import type { HistorySource } from "../model/source.ts";
 
 export { checkSource, type SourceFault } from "../gateway/adapter/check-source.ts";
 export type { Adapter, AdapterOptions } from "../gateway/adapter/open-adapter.ts";
+export { foreignRow } from "../gateway/profile/rows/foreign-row.ts";
+export { type NormaliserOptions, RowNormaliser } from "../gateway/profile/rows/row-normaliser.ts";
 export { type ErrorCode, RunvaultError } from "../model/error.ts";
 export {
   type FilterName,

@@ -63,7 +63,7 @@ describe("commands in texts from below the command line", () => {
     const named = namedCommands();
     expect(named.length).toBeGreaterThan(15);
     const elsewhereOrNone =
-      /^`runvault (?:token|simulate|completion|diff|check|run|schema|notify|schedule)\b| --(?:archive|gateway|help|tokens)\b/;
+      /^`runvault (?:token|simulate|completion|diff|check|run|schema|profile|notify|schedule)\b| --(?:archive|gateway|help|tokens)\b/;
     for (const text of named.filter((one) => !elsewhereOrNone.test(one)))
       expect(commandsInText(text, elsewhere)).toContain("--archive '/mnt/my copy'");
   });

@@ -127,6 +127,11 @@ const listings: readonly CommandListing[] = [
     load: async () => (await import("../commands/schema.ts")).schemaCommand,
   },
   {
+    name: "profile",
+    summary: "describe a gateway that differs",
+    load: async () => (await import("../commands/profile.ts")).profileCommand,
+  },
+  {
     name: "notify",
     summary: "try everyone whom a job file tells",
     load: async () => (await import("../commands/notify.ts")).notifyCommand,

@@ -33,6 +33,7 @@ export const gatewayShape = {
   ca: nonEmpty.optional(),
   cert: nonEmpty.optional(),
   key: nonEmpty.optional(),
+  profile: nonEmpty.optional(),
 };
 
 /** Names of these options, for commands that only sometimes ask a gateway. */
@@ -121,7 +122,13 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
       new Option("--ca <file>", "CA certificates to trust instead of the system's (PEM)").env("RUNVAULT_CA"),
     )
     .addOption(new Option("--cert <file>", "client certificate (PEM)").env("RUNVAULT_CERT"))
-    .addOption(new Option("--key <file>", "private key of the client certificate (PEM)").env("RUNVAULT_KEY"));
+    .addOption(new Option("--key <file>", "private key of the client certificate (PEM)").env("RUNVAULT_KEY"))
+    .addOption(
+      new Option(
+        "--profile <file>",
+        "how the gateway differs from what runvault expects (default: not at all)",
+      ).env("RUNVAULT_PROFILE"),
+    );
 }
 
 /**
@@ -149,6 +156,7 @@ async function gatewaySettings(
   const pem = async (flag: string, file: string | undefined) =>
     file === undefined ? undefined : await readOptionFile(flag, file);
   return {
+    ...(await profileSettings(values.profile, session)),
     baseUrl: values.gateway,
     token: token === "" ? undefined : token,
     tokenHeader: values.tokenHeader,
@@ -169,6 +177,22 @@ async function gatewaySettings(
         ? undefined
         : (await readSecretFile("--key", values.key, secretReading(session))).toString("utf8"),
     retry,
+  };
+}
+
+/** What a profile's file says, with the secrets that it names. Throws every fault of the file at once. */
+async function profileSettings(
+  file: string | undefined,
+  session: Session,
+): Promise<Pick<GatewayOptions, "profile" | "headers" | "keys">> {
+  if (file === undefined) return {};
+  const { loadProfile } = await import("../../gateway/profile/load-profile.ts");
+  const { readProfileSecrets } = await import("../../gateway/profile/profile-secrets.ts");
+  const profile = await loadProfile(file);
+  const { env } = session.terminal;
+  return {
+    profile,
+    ...(await readProfileSecrets(profile, { env, scrubber: session.scrubber, ...secretReading(session) })),
   };
 }
 

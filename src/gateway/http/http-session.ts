@@ -8,7 +8,13 @@ import { createScrubber, type Scrubber } from "../../model/text/scrubber.ts";
 import type { Nanoseconds } from "../../model/time.ts";
 import { type GatewayAddress, readAddress } from "../address.ts";
 import { Notices } from "../notices.ts";
-import { type CheckedOptions, checkOptions, type GatewayOptions, tokenSchema } from "../options.ts";
+import {
+  type CheckedOptions,
+  checkOptions,
+  type GatewayOptions,
+  ownHeaders,
+  tokenSchema,
+} from "../options.ts";
 import { openRequestScope, type RequestScope } from "../request-scope.ts";
 import { UnknownFields } from "../rpc/unknown-fields.ts";
 import { type Answer, type AnswerRequest, limitBody, requestAnswer } from "./answer.ts";
@@ -336,22 +342,6 @@ function profileHeaders({ headers, token, tokenHeader, baseUrl }: CheckedOptions
   }
   return Object.fromEntries(entries);
 }
-
-/** What says how a request is framed, and in which form its answer may come. */
-const ownHeaders = [
-  "accept",
-  "accept-encoding",
-  "connection",
-  "content-length",
-  "content-type",
-  "expect",
-  "host",
-  "keep-alive",
-  "te",
-  "trailer",
-  "transfer-encoding",
-  "upgrade",
-];
 
 function authentication(address: GatewayAddress, options: CheckedOptions): Record<string, string> {
   const { token, tokenHeader } = options;

@@ -19,21 +19,45 @@ type Issue = z.core.$ZodIssue;
 
 /** What the schema of a kind of file found in a tree, in words, with places. */
 export function issueFaults(issues: readonly Issue[], tree: TreeNode, kind: FileKind): readonly TreeFault[] {
-  return issues.flatMap((issue) => faultsOf(issue, [], tree, kind));
+  return issues.flatMap(meantIssues).flatMap(({ issue, path }) => {
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => unknownKey(path, key, tree, kind));
+    }
+    const node = nodeAt(tree, path);
+    return node?.kind === "scalar" && node.isUnread === true ? [] : [valueFault(path, issue, tree, kind)];
+  });
 }
 
-function faultsOf(issue: Issue, around: KeyPath, tree: TreeNode, kind: FileKind): readonly TreeFault[] {
+/** Something that a schema found, with its path from the root on. */
+export interface MeantIssue {
+  readonly issue: Issue;
+  readonly path: KeyPath;
+}
+
+/** An issue of a value that may be one thing or another, as those of what it is meant to be, where that can be told. */
+export function meantIssues(issue: Issue): readonly MeantIssue[] {
+  return meantInside(issue, []);
+}
+
+function meantInside(issue: Issue, around: KeyPath): readonly MeantIssue[] {
   const path = [...around, ...(issue.path as KeyPath)];
-  if (issue.code === "unrecognized_keys") {
-    return issue.keys.map((key) => unknownKey(path, key, tree, kind));
-  }
-  if (issue.code === "invalid_union") {
+  const meant = issue.code === "invalid_union" ? meantBranch(issue.errors) : undefined;
+  return meant === undefined ? [{ issue, path }] : meant.flatMap((inside) => meantInside(inside, path));
+}
+
+function meantBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  const only = (is: (branch: readonly Issue[]) => boolean) => {
+    const found = branches.filter(is);
+    return found.length === 1 ? found[0] : undefined;
+  };
+  return (
     // of all or a list, that which the value is in any case
-    const meant = issue.errors.filter((branch) => branch.every(({ path: inside }) => inside.length > 0));
-    if (meant.length === 1) return meant[0]!.flatMap((inside) => faultsOf(inside, path, tree, kind));
-  }
-  const node = nodeAt(tree, path);
-  return node?.kind === "scalar" && node.isUnread === true ? [] : [valueFault(path, issue, tree, kind)];
+    only((branch) => branch.every(({ path }) => path.length > 0)) ??
+    // of a word or a map, the map, with a key that is none
+    only((branch) => branch.some(({ code }) => code === "unrecognized_keys")) ??
+    // what was read, and is wrong for a reason of its own
+    only((branch) => branch.some(({ code }) => code === "custom"))
+  );
 }
 
 function unknownKey(path: KeyPath, key: string, tree: TreeNode, { name, schema }: FileKind): TreeFault {
@@ -63,7 +87,8 @@ function whereText(path: KeyPath): string {
 }
 
 function keysAt(schema: JsonSchema, path: KeyPath): Readonly<Record<string, JsonSchema>> {
-  return schemaAt(schema, path)?.properties ?? {};
+  const at = schemaAt(schema, path);
+  return at?.properties ?? at?.anyOf?.find(({ properties }) => properties !== undefined)?.properties ?? {};
 }
 
 /** Where else a key of this name is. */

@@ -16,11 +16,15 @@ export interface JsonSchema {
   readonly [word: string]: unknown;
 }
 
-/** What a schema takes, as a JSON Schema, draft 2020-12. */
-export function plainJsonSchema(of: z.ZodType): JsonSchema {
+/**
+ * What a schema takes, as a JSON Schema, draft 2020-12. `reused` says what becomes of parts that are in several places:
+ * `inline` repeats them, as all that looks up keys here needs; `ref` has each once.
+ */
+export function plainJsonSchema(of: z.ZodType, reused: "inline" | "ref" = "inline"): JsonSchema {
   const schema = z.toJSONSchema(of, {
     target: "draft-2020-12",
     io: "input",
+    reused,
     override: ({ zodSchema, jsonSchema }) => {
       // of a schema that reads its text, zod leaves out examples: they are of the text
       const { examples } = z.globalRegistry.get(zodSchema) ?? {};

@@ -12,6 +12,8 @@ export interface MapNode {
 export interface Entry {
   readonly key: Place;
   readonly value: TreeNode;
+  /** Whether the key stood in quotes: `"1"` is a text, where 1 is a number. */
+  readonly isQuoted?: true;
 }
 
 export interface ListNode {

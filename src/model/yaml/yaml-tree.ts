@@ -124,7 +124,14 @@ function treeOf(node: Node | null, document: Document, reading: Reading, depth: 
         const name = key.source ?? String(key.value);
         if (name === "<<")
           reading.fault(keyAt, "a merge key (<<) cannot be used here", "Write the keys out.");
-        else if (!entries.has(name)) entries.set(name, { key: reading.placeOf(keyAt), value: child });
+        else if (!entries.has(name)) {
+          const isQuoted =
+            key.type !== undefined && key.type !== "PLAIN" ? ({ isQuoted: true } as const) : {};
+          entries.set(name, { key: reading.placeOf(keyAt), value: child, ...isQuoted });
+        } else if (document.errors.length === 0) {
+          // to the parser, 1 and "1" are two
+          reading.fault(keyAt, `the key ${name} was given before`, "Leave one of the two.");
+        }
       }
     }
     return { kind: "map", place, entries };

@@ -1,0 +1,55 @@
+import { dirname, resolve } from "node:path";
+import { shownText } from "../../model/yaml/issue-faults.ts";
+import {
+  type KeyPath,
+  keyPlaceAt,
+  keyText,
+  nodeAt,
+  type Place,
+  placeAt,
+  type TreeFault,
+  type TreeNode,
+} from "../../model/yaml/tree.ts";
+
+/** What is wrong with a profile as a whole, once each of its values holds by itself. */
+export class CompileContext {
+  readonly faults: TreeFault[] = [];
+  readonly tree: TreeNode;
+  readonly #fileOf: (place: Place) => string;
+  readonly #wrong: readonly string[];
+  readonly #seen = new Set<string>();
+
+  /** `wrong` is what was told of already, and is not told of again for being left out. */
+  constructor(tree: TreeNode, fileOf: (place: Place) => string, wrong: readonly KeyPath[] = []) {
+    this.tree = tree;
+    this.#fileOf = fileOf;
+    this.#wrong = wrong.map((path) => `${keyText(path)}.`);
+  }
+
+  /** Tells of what is at a path; of the same once. The path is named before the message. */
+  fault(path: KeyPath, message: string, hint: string): void {
+    const node = nodeAt(this.tree, path);
+    const isScalar = node?.kind === "scalar";
+    const place = isScalar || path.length === 0 ? placeAt(this.tree, path) : keyPlaceAt(this.tree, path);
+    const key = keyText(path);
+    const id = `${key} ${message}`;
+    if (this.#seen.has(id) || this.#wrong.some((wrong) => `${key}.`.startsWith(wrong))) return;
+    this.#seen.add(id);
+    const text = isScalar ? shownText(node.written) : null;
+    this.faults.push({ place, key, text, message: `${key} ${message}`.trim(), hint });
+  }
+
+  has(path: KeyPath): boolean {
+    return nodeAt(this.tree, path) !== undefined;
+  }
+
+  /** The first of these paths at which something stands; the last where nothing does. */
+  firstOf(...paths: readonly KeyPath[]): KeyPath {
+    return paths.find((path) => this.has(path)) ?? paths.at(-1)!;
+  }
+
+  /** A path of the file system, from the folder of the file on that has it at a path of the tree. */
+  resolve(path: KeyPath, name: string): string {
+    return resolve(dirname(this.#fileOf(placeAt(this.tree, path))), name);
+  }
+}

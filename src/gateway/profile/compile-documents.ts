@@ -1,0 +1,182 @@
+import { tableNames } from "../../model/profile/table.ts";
+import type { KeyPath } from "../../model/yaml/tree.ts";
+import type { CompileContext } from "./compile-context.ts";
+import { compileRequest, type ParametersFile, type RestFile } from "./compile-request.ts";
+import type { FactFields, RestDocuments, RestRequest, RunFields } from "./profile.ts";
+import type { ProfileFile } from "./profile-schema.ts";
+
+type DocumentsFile = NonNullable<ProfileFile["documents"]>;
+type Described<K extends keyof DocumentsFile> = Exclude<NonNullable<DocumentsFile[K]>, "none">;
+
+/** What a request may name: a run, an instance, bounds. Of what it may not, neither its path nor `rest` speaks to it. */
+interface Names {
+  readonly instance: boolean;
+  readonly run: boolean;
+  readonly bounds: boolean;
+}
+
+/** The documents of a gateway, with what is wrong with them as a whole told. */
+export function compileDocuments(
+  documents: DocumentsFile,
+  file: ProfileFile,
+  context: CompileContext,
+): RestDocuments {
+  const rest = file.rest ?? {};
+  const own = <K extends keyof DocumentsFile>(key: K) => {
+    const document = documents[key];
+    return document === undefined || document === "none" ? undefined : (document as Described<K>);
+  };
+  const request = (key: string, of: Parameters<typeof requestOf>[1], names: Names) =>
+    requestOf(["documents", key], of, names, rest, context);
+  const ofRun: Names = { instance: true, run: true, bounds: false };
+  const instances = own("instances");
+  const runs = own("runs");
+  const storage = own("storage");
+  const summary = own("summary");
+  const resources = own("resources");
+  const instance = own("instance");
+  const given = Object.entries(documents.given ?? {});
+  return {
+    instances: instances && {
+      ...request("instances", instances, { instance: false, run: false, bounds: false }),
+      list: instances.list,
+      id: instances.id ?? [],
+      runs: instances.runs,
+    },
+    runs: runs && {
+      ...request("runs", runs, { instance: true, run: false, bounds: false }),
+      list: runs.list,
+      ...runFields(runs),
+    },
+    facts: storage && {
+      ...request("storage", storage, { ...ofRun, bounds: true }),
+      ...factFields(storage, rest, context),
+    },
+    summary: summary && request("summary", summary, ofRun),
+    resources: resources && request("resources", resources, ofRun),
+    instance: instance && {
+      ...request("instance", instance, { instance: true, run: false, bounds: false }),
+      currentRun: instance.current_run,
+    },
+    given: Object.fromEntries(given),
+  };
+}
+
+interface DocumentRequest {
+  readonly path: string;
+  readonly method?: "GET" | "POST" | undefined;
+  readonly parameters?: ParametersFile | undefined;
+  readonly times?: RestFile["times"];
+}
+
+function requestOf(
+  at: KeyPath,
+  own: DocumentRequest,
+  names: Names,
+  rest: RestFile,
+  context: CompileContext,
+): RestRequest {
+  for (const id of ["instance", "run"] as const) {
+    if (names[id] || !own.path.includes(`{${id}}`)) continue;
+    const hint =
+      at[1] === "instances"
+        ? "It is asked for before any instance is known."
+        : "It is asked for before any run is known.";
+    context.fault([...at, "path"], `cannot have {${id}} in it`, hint);
+  }
+  const { instance, run, from, to } = rest.parameters ?? {};
+  const inherited = {
+    ...(names.instance ? { instance } : {}),
+    ...(names.run ? { run } : {}),
+    ...(names.bounds ? { from, to } : {}),
+  };
+  // the method of rows is theirs: a list is not asked for by POST because they are
+  const request = compileRequest(
+    own.path,
+    own,
+    { parameters: inherited, times: names.bounds ? rest.times : undefined },
+    [],
+  );
+  if (names.run && !own.path.includes("{run}") && request.parameters.run === undefined) {
+    context.fault(
+      [...at, "path"],
+      "names no run, and no parameter does",
+      "Put {run} into the path, or name the parameter under parameters, as run.",
+    );
+  }
+  if (at[1] === "runs" && !own.path.includes("{instance}") && request.parameters.instance === undefined) {
+    context.fault(
+      [...at, "path"],
+      "names no instance, and no parameter does: the runs of all would be each one's",
+      "Put {instance} into the path, or name the parameter under parameters, as instance.",
+    );
+  }
+  return request;
+}
+
+function runFields(runs: Described<"runs">): RunFields {
+  return {
+    id: runs.id,
+    started: runs.started,
+    ended: runs.ended,
+    unit: runs.unit ?? "ns",
+    status: runs.status,
+    words: runs.words ?? { RUNNING: "RUNNING", FINISHED: "FINISHED", FAILED: "FAILED" },
+    final: runs.final,
+    storageVersion: runs.storage_version,
+  };
+}
+
+function factFields(storage: Described<"storage">, rest: RestFile, context: CompileContext): FactFields {
+  const at: KeyPath = ["documents", "storage"];
+  const { list, table, table_parameter: parameter } = storage;
+  if (list === undefined && parameter === undefined) {
+    context.fault(
+      at,
+      "needs list, where the tables are, or table_parameter, which asks for one",
+      "Add `list: tables`, for example.",
+    );
+  }
+  if (list !== undefined && table === undefined) {
+    context.fault(
+      at,
+      "needs table, where an entry of the list names its table",
+      "Add `table: name`, for example.",
+    );
+  }
+  const words = storage.tables ?? Object.fromEntries(tableNames.map((name) => [name, name]));
+  const seen = new Map<string, string>();
+  for (const [word, name] of Object.entries(words)) {
+    const other = seen.get(name);
+    if (other !== undefined) {
+      context.fault(
+        [...at, "tables", word],
+        `is the table that ${other} is already`,
+        "Leave one of the two.",
+      );
+    }
+    seen.set(name, word);
+  }
+  const from = storage.parameters?.from ?? rest.parameters?.from;
+  const to = storage.parameters?.to ?? rest.parameters?.to;
+  const takesBounds = [from, to].every((name) => name !== undefined && name !== "none");
+  if (storage.heeds_bounds === true && !takesBounds) {
+    context.fault(
+      [...at, "heeds_bounds"],
+      "cannot be: no parameters of the bounds are named",
+      "Name from and to under parameters, or leave heeds_bounds out.",
+    );
+  }
+  return {
+    list,
+    table: table ?? [],
+    tableWords: words,
+    tableParameter: parameter,
+    rows: storage.rows,
+    first: storage.first,
+    last: storage.last,
+    unit: storage.unit ?? "ns",
+    final: storage.final,
+    heedBounds: storage.heeds_bounds ?? takesBounds,
+  };
+}

@@ -1,0 +1,77 @@
+import { type Table, tables } from "../../model/profile/table.ts";
+import type { KeyPath } from "../../model/yaml/tree.ts";
+import { headerNamePattern, ownHeaders } from "../options.ts";
+import type { CompileContext } from "./compile-context.ts";
+import { compileRest, rowFormOf } from "./compile-rest.ts";
+import { compileRowMap } from "./compile-row-map.ts";
+import type { Profile, ProfileSecret } from "./profile.ts";
+import type { ProfileFile, TableFile } from "./profile-schema.ts";
+import { compileRpc } from "./rpc-profile.ts";
+
+/** What a profile's file comes to. Its faults as a whole are told to the context; with one, the result is not to be used. */
+export function compileProfile(file: ProfileFile, name: string, context: CompileContext): Profile {
+  const described: (readonly [Table, TableFile])[] = [];
+  for (const table of tables) {
+    const own = file.tables?.[table.name];
+    if (own !== undefined && own !== "none") described.push([table, own]);
+  }
+  const none = tables.filter((table) => file.tables?.[table.name] === "none");
+  if (described.length === 0) {
+    const hint = "Add a table, for example `tables: { fills: { path: /runs/{run}/fills } }`.";
+    context.fault(context.has(["tables"]) ? ["tables"] : [], "describes no table", hint);
+  }
+  const maps = described.flatMap(([table, own]) => {
+    const isLines = rowFormOf(own, file.rest).form === "lines";
+    const map = compileRowMap(table, own, file.rows, isLines, context);
+    return map === undefined ? [] : [[table.name, map] as const];
+  });
+  if (file.rows?.ties === "arrival" && !maps.some(([, map]) => map.columns.seq?.kind === "derived")) {
+    context.fault(["rows", "ties"], "is of rows whose seq is derived, and these have one", "Leave ties out.");
+  }
+  const hasRest =
+    file.rpc === undefined || file.rest !== undefined || described.some(([, { path }]) => path !== undefined);
+  return {
+    name: file.name,
+    file: name,
+    headers: secretsOf("headers", file.headers ?? {}, context),
+    keys: secretsOf("keys", file.rest?.keys ?? {}, context),
+    rest: hasRest ? compileRest(file, described, context) : undefined,
+    rpc:
+      file.rpc === undefined
+        ? undefined
+        : compileRpc(file.rpc, (path) => context.resolve(["rpc", "descriptors"], path)),
+    maps: Object.fromEntries(maps),
+    none: none.map((table) => table.name),
+    described: described.map(([table]) => table.name),
+  };
+}
+
+function secretsOf(
+  section: "headers" | "keys",
+  named: Readonly<Record<string, { readonly env?: string | undefined; readonly file?: string | undefined }>>,
+  context: CompileContext,
+): ProfileSecret[] {
+  const at = section === "headers" ? ["headers"] : ["rest", "keys"];
+  const seen = new Map<string, string>();
+  return Object.entries(named).map(([name, { env, file }]): ProfileSecret => {
+    const id = section === "headers" ? name.toLowerCase() : name;
+    if (seen.has(id))
+      context.fault([...at, name], `is the header ${seen.get(id)}, too`, "Leave one of the two.");
+    seen.set(id, name);
+    if (section === "headers") refuseName([...at, name], name, context);
+    if (file === undefined) return { name, from: { env: env ?? "" } };
+    return { name, from: { file: context.resolve([...at, name, "file"], file) } };
+  });
+}
+
+function refuseName(at: KeyPath, name: string, context: CompileContext): void {
+  if (ownHeaders.includes(name.toLowerCase())) {
+    context.fault(at, "is a header that runvault sets itself", "Leave it out.");
+  } else if (!headerNamePattern.test(name)) {
+    context.fault(
+      at,
+      "is not the name of a header",
+      "Write it as the gateway's documentation does, such as X-Api-Key.",
+    );
+  }
+}

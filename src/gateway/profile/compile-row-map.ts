@@ -1,0 +1,170 @@
+import type { ColumnSource, RowMap } from "../../model/profile/row-map.ts";
+import type { Table } from "../../model/profile/table.ts";
+import { type KeyPath, keyText, nodeAt } from "../../model/yaml/tree.ts";
+import type { ColumnSpec } from "./column-schema.ts";
+import type { CompileContext } from "./compile-context.ts";
+import type { ProfileFile, TableFile } from "./profile-schema.ts";
+
+type RowSettings = NonNullable<ProfileFile["rows"]>;
+
+/** A column of a table, and where the profile says what it is; `null` where its name alone says it. */
+interface PlacedColumn {
+  readonly name: string;
+  readonly at: KeyPath | null;
+  readonly source: ColumnSource;
+}
+
+/**
+ * How the rows of a table are made canonical; undefined where the profile says that they come so. Tells what cannot be
+ * undone: a path into a value that another column takes whole, or one field that is two columns without having been named
+ * for both.
+ */
+export function compileRowMap(
+  table: Table,
+  file: TableFile,
+  rows: RowSettings | undefined,
+  isLines: boolean,
+  context: CompileContext,
+): RowMap | undefined {
+  const at: KeyPath = ["tables", table.name];
+  const isCanonical = (file.canonical ?? rows?.canonical) === true && isLines;
+  if (isCanonical && !saysRows(file) && !saysRows(rows)) return undefined;
+  const columns = table.columns.map(({ name }): PlacedColumn => {
+    const own = file.columns?.[name];
+    if (own !== undefined) return placed(name, [...at, "columns", name], own, context);
+    const every = rows?.columns?.[name];
+    if (every !== undefined) return placed(name, ["rows", "columns", name], every, context);
+    return { name, at: null, source: { kind: "field", path: [name] } };
+  });
+  const dropped = [
+    ...(rows?.dropped ?? []).map(({ from }, index) => ({
+      path: from,
+      at: ["rows", "dropped", index] as KeyPath,
+    })),
+    ...(file.dropped ?? []).map(({ from }, index) => ({
+      path: from,
+      at: [...at, "dropped", index] as KeyPath,
+    })),
+  ];
+  refuseShared(table, columns, context);
+  refuseInside(table, columns, dropped, context);
+  const map: RowMap = {
+    numbers: file.numbers ?? rows?.numbers ?? "text",
+    fields: file.fields ?? rows?.fields ?? "keep",
+    ties: file.ties ?? rows?.ties ?? "bytes",
+    columns: Object.fromEntries(columns.map(({ name, source }) => [name, source])),
+    dropped: dropped.map(({ path }) => [...path]),
+  };
+  if (file.ties === "arrival" && map.columns.seq?.kind !== "derived") {
+    context.fault([...at, "ties"], "is of rows whose seq is derived, and these have one", "Leave ties out.");
+  }
+  return map;
+}
+
+function saysRows(settings: TableFile | RowSettings | undefined): boolean {
+  if (settings === undefined) return false;
+  const { numbers, fields, ties, dropped, columns } = settings;
+  return [numbers, fields, ties, dropped, columns].some((said) => said !== undefined);
+}
+
+function placed(name: string, at: KeyPath, spec: ColumnSpec, context: CompileContext): PlacedColumn {
+  if (spec.kind === "constant") return { name, at, source: { kind: "constant", text: spec.text } };
+  if (spec.kind !== "field") return { name, at, source: { kind: spec.kind } };
+  const { path, unit, words, optional, lossy } = spec;
+  return {
+    name,
+    at,
+    source: {
+      kind: "field",
+      path: [...path],
+      ...(unit === undefined ? {} : { unit }),
+      ...(words === undefined
+        ? {}
+        : { words: words.map(([key, column]) => ({ wire: wireOf(key, at, context), column })) }),
+      ...(optional ? { optional: true } : {}),
+      ...(lossy ? { lossy: true } : {}),
+    },
+  };
+}
+
+/** A word as it is on the wire: a key without quotes may be a number, true or false. */
+function wireOf(key: string, at: KeyPath, context: CompileContext): string | number | boolean {
+  const words = nodeAt(context.tree, [...at, "words"]);
+  const entry = words?.kind === "map" ? words.entries.get(key) : undefined;
+  if (entry?.isQuoted === true) return key;
+  if (key === "true" || key === "false") return key === "true";
+  if (key === "null" || key === "~" || key === "") {
+    context.fault(
+      [...at, "words", key],
+      "is nothing, which is the empty value of every column and no word",
+      'Leave it out; the text "null" is written in quotes.',
+    );
+    return key;
+  }
+  if (!/^[-+]?\.?\d/.test(key) || !Number.isFinite(Number(key))) return key;
+  if (String(Number(key)) === key) return Number(key);
+  context.fault(
+    [...at, "words", key],
+    "is a number that is not written plainly",
+    `Write ${Number(key)}, or put it in quotes if it is a text.`,
+  );
+  return key;
+}
+
+/** A field serves one column, unless each of several names it. */
+function refuseShared(table: Table, columns: readonly PlacedColumn[], context: CompileContext): void {
+  const takers = new Map<string, PlacedColumn>();
+  for (const column of columns) {
+    if (column.at !== null && column.source.kind === "field") takers.set(idOf(column.source.path), column);
+  }
+  for (const { name, at } of columns) {
+    const taker = at === null ? takers.get(idOf([name])) : undefined;
+    if (taker === undefined) continue;
+    context.fault(
+      taker.at!,
+      `takes the field ${name}, from which the column ${name} of ${table.name} comes where nothing is said of it`,
+      `Say what ${name} is: \`${name}: ${name}\` if the field is both, its own field, or absent.`,
+    );
+  }
+}
+
+/** One value cannot be taken whole and a part of it, too: which is which, no row shows. */
+function refuseInside(
+  table: Table,
+  columns: readonly PlacedColumn[],
+  dropped: readonly { readonly path: readonly string[]; readonly at: KeyPath }[],
+  context: CompileContext,
+): void {
+  const taken = [
+    ...columns.flatMap(({ name, at, source }) =>
+      source.kind === "field"
+        ? [{ what: name, at: at ?? ["tables", table.name], path: source.path, isDropped: false }]
+        : [],
+    ),
+    ...dropped.map(({ path, at }) => ({ what: keyText(at), at, path, isDropped: true })),
+  ];
+  for (const whole of taken) {
+    for (const part of taken) {
+      if (whole === part) continue;
+      const isInside =
+        part.path.length > whole.path.length && whole.path.every((name, index) => part.path[index] === name);
+      const isSame = whole.isDropped && idOf(whole.path) === idOf(part.path);
+      if (!isInside && !isSame) continue;
+      context.fault(
+        whole.at,
+        isSame
+          ? `drops ${shown(whole.path)}, which ${part.what} takes`
+          : `takes ${shown(whole.path)} whole, and ${part.what} takes ${shown(part.path)} inside it`,
+        isSame ? "Leave one of the two." : "Name the field inside it that is meant.",
+      );
+    }
+  }
+}
+
+function idOf(path: readonly string[]): string {
+  return JSON.stringify(path);
+}
+
+function shown(path: readonly string[]): string {
+  return path.join(".");
+}

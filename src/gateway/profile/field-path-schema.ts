@@ -1,0 +1,28 @@
+import { z } from "zod";
+
+const must =
+  "must be a field path, such as price or instrument.symbol, or a list of names where one has a dot";
+const name = z.string({ error: "must be the name of a field" }).min(1, "must not be empty");
+
+/** Dots into objects; no part is empty. */
+export const dottedPattern = /^[^.\s](?:[^.]*[^.\s])?(?:\.[^.\s](?:[^.]*[^.\s])?)*$/;
+
+export const dottedPath = z
+  .string({ error: must })
+  .regex(dottedPattern, must)
+  .transform((text) => text.split("."));
+
+/** Where a value is in an object: `instrument.symbol`, or `[instrument, "symbol.code"]`. */
+export const fieldPathSchema = z.union([dottedPath, z.array(name).min(1, must)], { error: must });
+
+/** Where a list is; of no names, the answer itself is it. */
+export const listPathSchema = z.union([dottedPath, z.array(name)], {
+  error: `${must}; [] where the answer itself is the list`,
+});
+
+/** A path as a profile has it: with dots where that can be. */
+export function pathText(path: readonly string[]): string | readonly string[] {
+  const dotted = path.join(".");
+  const isPlain = dottedPattern.test(dotted) && dotted.split(".").length === path.length;
+  return isPlain ? dotted : [...path];
+}

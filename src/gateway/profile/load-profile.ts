@@ -1,0 +1,89 @@
+import type { z } from "zod";
+import { type FileFault, faultError, fileFault } from "../../model/yaml/file-fault.ts";
+import { issueFaults, meantIssues } from "../../model/yaml/issue-faults.ts";
+import { type KeyPath, plainOf, type TreeNode } from "../../model/yaml/tree.ts";
+import { CompileContext } from "./compile-context.ts";
+import { compileProfile } from "./compile-profile.ts";
+import { defaultProfile } from "./default-profile.ts";
+import type { Profile } from "./profile.ts";
+import { profileFileKind } from "./profile-file-kind.ts";
+import { type ProfileFile, profileSchema } from "./profile-schema.ts";
+import { profileText } from "./profile-text.ts";
+import { defaultName, readProfileTree } from "./read-profile-tree.ts";
+
+/** A profile as it was read: null where its file, or one that it extends, has errors. */
+export interface ReadProfile {
+  readonly profile: Profile | null;
+  /** All that is wrong, in the order of the files and of their lines. */
+  readonly faults: readonly FileFault[];
+}
+
+/** Reads a profile and checks it; `default` is the built-in contract. Never throws for what is in a file, and asks no network. */
+export async function readProfile(file: string): Promise<ReadProfile> {
+  if (file === defaultName) return { profile: defaultProfile(), faults: [] };
+  const { tree, faults, fileOf } = await readProfileTree(file, {
+    defaultText: () => profileText(defaultProfile()),
+  });
+  if (tree === null) return { profile: null, faults };
+  const parsed = profileSchema.safeParse(plainOf(tree));
+  const wrong = parsed.success ? [] : wrongPaths(parsed.error.issues);
+  const context = new CompileContext(tree, fileOf, wrong);
+  const whole = parsed.success ? parsed.data : withoutWrong(tree, wrong);
+  const profile = whole === null ? null : compileProfile(whole, file, context);
+  const found = [
+    ...(parsed.success ? [] : issueFaults(parsed.error.issues, tree, profileFileKind())),
+    ...context.faults,
+  ];
+  const all = [...faults, ...found.map((fault) => fileFault(fault, fileOf(fault.place)))];
+  return all.length > 0 ? { profile: null, faults: inOrder(all, file) } : { profile, faults: [] };
+}
+
+/** The profile in a file. Throws all that is wrong with it, each as `invalid_argument` with its place. */
+export async function loadProfile(file: string): Promise<Profile> {
+  const { profile, faults } = await readProfile(file);
+  if (profile !== null) return profile;
+  const errors = faults.map(faultError);
+  throw errors.length === 1
+    ? errors[0]!
+    : new AggregateError(errors, `${file} is no profile that can be used`);
+}
+
+function wrongPaths(issues: readonly z.core.$ZodIssue[]): readonly KeyPath[] {
+  return issues
+    .flatMap(meantIssues)
+    .flatMap(({ issue, path }) =>
+      issue.code === "unrecognized_keys" ? issue.keys.map((key) => [...path, key]) : [path],
+    );
+}
+
+/** What is left of a profile without the values that are wrong, so that the rest is checked as a whole, too. */
+function withoutWrong(tree: TreeNode, wrong: readonly KeyPath[]): ProfileFile | null {
+  const plain = plainOf(tree);
+  for (const path of wrong) remove(plain, path);
+  return profileSchema.safeParse(plain).data ?? null;
+}
+
+function remove(plain: unknown, path: KeyPath): void {
+  let node = plain;
+  for (const [index, step] of path.entries()) {
+    if (typeof node !== "object" || node === null) return;
+    const inside = (node as Record<string, unknown>)[step];
+    if (index === path.length - 1 || Array.isArray(inside)) {
+      delete (node as Record<string, unknown>)[step];
+      return;
+    }
+    node = inside;
+  }
+}
+
+/** By line within a file, the file that was asked for first. */
+function inOrder(faults: readonly FileFault[], file: string): FileFault[] {
+  const rank = (fault: FileFault) => (fault.file === file ? 0 : 1);
+  return [...faults].sort(
+    (a, b) =>
+      rank(a) - rank(b) ||
+      (a.file ?? "").localeCompare(b.file ?? "") ||
+      (a.line ?? 0) - (b.line ?? 0) ||
+      (a.column ?? 0) - (b.column ?? 0),
+  );
+}

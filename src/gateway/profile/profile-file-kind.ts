@@ -1,0 +1,38 @@
+import type { FileKind } from "../../model/yaml/file-kind.ts";
+import { type JsonSchema, plainJsonSchema } from "../../model/yaml/json-schema.ts";
+import { profileSchema } from "./profile-schema.ts";
+import { secretHere } from "./request-schema.ts";
+import { secretMust } from "./secret-schema.ts";
+
+let plain: JsonSchema | undefined;
+
+/** What messages need to know of profiles. */
+export function profileFileKind(): FileKind {
+  plain ??= plainJsonSchema(profileSchema);
+  return {
+    name: "a profile",
+    schema: plain,
+    reference: "`runvault profile schema` prints what a profile may have.",
+    ownFault: (key, message, isCustom) => {
+      if (message === secretHere) {
+        return {
+          message: `${key} ${message}`,
+          hint: "Send it as a header whose value comes from the environment or a file, or name it under rest.keys.",
+        };
+      }
+      // whoever writes the secret itself does not see it again
+      const [, section] = /^(headers|rest\.keys)\../.exec(key) ?? [];
+      if (section === undefined || (isCustom && message !== secretMust)) return null;
+      if (key.endsWith(".env")) {
+        return {
+          message: `${key} ${message}`,
+          hint: "Put the value into a variable, and name the variable here, for example `env: GATEWAY_KEY`.",
+        };
+      }
+      return {
+        message: `${key} ${section === "headers" ? secretMust : `${secretMust}, with in_address: true`}: a value itself does not belong in a profile`,
+        hint: "Put the value into a variable or a file that only its user can read, and name that here.",
+      };
+    },
+  };
+}

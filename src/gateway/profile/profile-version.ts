@@ -1,0 +1,2 @@
+/** The version of profiles that is read. */
+export const profileVersion = 1;
