@@ -3,6 +3,7 @@ import { canonicalLineSql } from "../../duckdb/canonical-sql.ts";
 import { duckDBError } from "../../duckdb/duckdb-error.ts";
 import { fileList, identifier, literal, parquetRows } from "../../duckdb/sql.ts";
 import { extraName, hasExtraColumn } from "../../model/profile/extra-column.ts";
+import { hasDerivedSeq } from "../../model/profile/row-map.ts";
 import { type TableName, tableNamed } from "../../model/profile/table.ts";
 import { countText } from "../../model/text/plural.ts";
 import { lineHash } from "../../row/row-hash.ts";
@@ -221,8 +222,10 @@ async function checkOrder({ list, name, pathOf, table, connection }: TableRows):
   }
   const files = table.parquet.map(({ file }) => pathOf(file));
   const from = parquetRows(files);
+  const isDerived = hasDerivedSeq(table.through?.map);
+  const repeats = isDerived ? "ts = ts_before AND seq <= seq_before" : "seq <= seq_before";
   const reader = await connection.runAndReadAll(
-    `SELECT count(*) FILTER (ts < ts_before OR (ts = ts_before AND seq < seq_before)), count(*) FILTER (seq <= seq_before)
+    `SELECT count(*) FILTER (ts < ts_before OR (ts = ts_before AND seq < seq_before)), count(*) FILTER (${repeats})
     FROM (SELECT ts_event AS ts, seq, lag(ts_event) OVER () AS ts_before, lag(seq) OVER () AS seq_before FROM ${from})`,
   );
   const [falls, seqFalls] = (reader.getRows()[0] ?? []) as bigint[];
@@ -236,15 +239,17 @@ async function checkOrder({ list, name, pathOf, table, connection }: TableRows):
       files,
     );
   // a seq that always rises can't repeat, which spares the grouping
+  const once = isDerived ? "every derived seq occurs once at its ts_event" : "every seq occurs once";
   if (seqFalls === 0n) {
-    list.add(name, "seq-unique", "ok", "every seq occurs once");
+    list.add(name, "seq-unique", "ok", once);
     return;
   }
+  const key = isDerived ? "ts_event, seq" : "seq";
   const repeated = await connection.runAndReadAll(
-    `SELECT count(*), min(seq) FROM (SELECT seq FROM ${from} GROUP BY seq HAVING count(*) > 1)`,
+    `SELECT count(*), min(seq) FROM (SELECT seq FROM ${from} GROUP BY ${key} HAVING count(*) > 1)`,
   );
   const [count, smallest] = (repeated.getRows()[0] ?? []) as [bigint, bigint | null];
-  if (count === 0n) list.add(name, "seq-unique", "ok", "every seq occurs once");
+  if (count === 0n) list.add(name, "seq-unique", "ok", once);
   else
     list.add(
       name,
