@@ -166,6 +166,7 @@ const folders = {
       "buffer-pool",
       "fetch-buckets",
       "fetch-slice",
+      "segment-builder",
       "slice",
       "slice-queue",
       "split-segment",
@@ -180,10 +181,13 @@ const folders = {
       "compare-held",
       "full-scan",
       "held-window",
+      "line-bag",
       "plan",
       "round-number",
+      "route",
       "slices",
       "table-asks",
+      "wanted-tables",
     ],
   },
   "extract/proof": {
@@ -203,7 +207,10 @@ const folders = {
       "zero-rows",
     ],
   },
-  "extract/rebuild": { doors: ["rebuild-run", "rebuild-runs", "widened-types"], within: ["widen"] },
+  "extract/rebuild": {
+    doors: ["rebuild-by-profile", "rebuild-run", "rebuild-runs", "widened-types"],
+    within: ["widen"],
+  },
   "extract/run": {
     doors: [
       "archive-run",
@@ -240,14 +247,25 @@ const folders = {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
     within: ["default-profile"],
   },
-  "gateway/profile/rows": { doors: ["foreign-row", "row-normaliser", "remap-lines"], within: [] },
+  "gateway/profile/check": { doors: ["check-profile", "profile-check"], within: [] },
+  "gateway/profile/rows": {
+    doors: ["foreign-row", "row-normaliser", "remap-lines"],
+    within: ["careful-row", "foreign-json", "row-plan"],
+  },
   "gateway/http": {
     doors: [],
     within: ["answer", "decode", "error-answer", "error-reach", "http-session", "retry-after", "row-rate"],
   },
   "gateway/rest": {
     doors: [],
-    within: ["field-values", "list-document", "profile-rest-source", "rest-gateway", "written-bounds"],
+    within: [
+      "field-values",
+      "list-document",
+      "profile-rest-source",
+      "rest-call",
+      "rest-gateway",
+      "written-bounds",
+    ],
   },
   "gateway/rest/pages": {
     doors: [],

@@ -179,8 +179,8 @@ export function readCurrentRun(bytes: Uint8Array, place: ErrorPlace): string | n
 export async function withoutText(runs: readonly ListedRun[] | null): Promise<readonly RunEntry[] | null> {
   if (runs === null) return null;
   return await new Turns().map(runs, (run) => {
-    const { text: _, ...entry } = readable(run);
-    return entry;
+    const { text: _, started = 0n, ...entry } = readable(run);
+    return { ...entry, started };
   });
 }
 

@@ -29,7 +29,9 @@ export interface RunEntry extends RunRef {
 }
 
 /** A run as a list names it. */
-export interface ListedRun extends RunEntry {
+export interface ListedRun extends Omit<RunEntry, "started"> {
+  /** Undefined where the list does not say. */
+  readonly started: Nanoseconds | undefined;
   /** The entry as it came: the run's document `run`. Undefined where the source keeps that document apart. */
   readonly text: Uint8Array | undefined;
   /** Why nothing but the id is known of it: its entry is not as the interface says. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { convertLineByLine } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { convertTogether } from "../../src/archive/convert/convert-together.ts";
 import { duckDBConverter } from "../../src/archive/convert/duckdb-form.ts";
+import { convertLineByLine } from "../../src/archive/convert/line-by-line-conversion.ts";
 import { fileList } from "../../src/duckdb/sql.ts";
 import { defaultExactTypes } from "../../src/model/profile/exact-types.ts";
 import { extraTypes } from "../../src/model/profile/extra-column.ts";
@@ -123,7 +123,10 @@ describe("a line that stands for a bad row", () => {
     }
     const bad: { reason: string; raw: string }[] = [];
     const input = { text: text(), table: fills, instanceId, runId, exactTypes: defaultExactTypes(fills) };
-    const { good } = await convertLineByLine(input, { good: () => {}, bad: (record) => void bad.push(record) });
+    const { good } = await convertLineByLine(input, {
+      good: () => {},
+      bad: (record) => void bad.push(record),
+    });
     return { good, bad: bad.map(({ reason, raw }) => ({ reason, raw })) };
   }
 

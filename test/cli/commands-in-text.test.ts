@@ -22,7 +22,7 @@ function namedCommands(): string[] {
     readFileSync(join(src, name), "utf8")
       .split("\n")
       .filter((line) => !/^\s*(?:\*|\/\/|\/\*)/.test(line))
-      .flatMap((line) => line.match(/\\?`runvault [a-z][^`\\]*\\?`/g) ?? [])
+      .flatMap((line) => line.match(/\\?`runvault (?!cannot )[a-z][^`\\]*\\?`/g) ?? [])
       .map((text) => text.replaceAll("\\", "")),
   );
 }

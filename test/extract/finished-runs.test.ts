@@ -148,7 +148,7 @@ describe("two lists", () => {
 
   test("costs a run alone where its entry cannot be read, unless another list describes it", async () => {
     const fault = new RunvaultError("not_a_gateway", "ts_started: 1.5", { scope: "run" });
-    const odd: ListedRun[] = [
+    const odd: (RunEntry & Pick<ListedRun, "text" | "fault">)[] = [
       ...entries(1, 3).map((entry) => ({ ...entry, text: undefined })),
       { ...running(2), status: "", text: undefined, fault },
     ];

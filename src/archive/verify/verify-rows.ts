@@ -214,18 +214,17 @@ function pairsSql(
     FROM ${stored} s POSITIONAL JOIN ${rows} p`;
 }
 
-/** Keys rise over all files of the table, and no seq stands twice. */
+/** Keys rise over all files of the table, and no seq stands twice; in no timestamp where seq was numbered in each. */
 async function checkOrder({ list, name, pathOf, table, connection }: TableRows): Promise<void> {
   if (table.parquet.length === 0) {
     list.add(name, "order", "ok", "no rows");
     return;
   }
+  const isNumberedHere = hasDerivedSeq(table.through?.map);
   const files = table.parquet.map(({ file }) => pathOf(file));
   const from = parquetRows(files);
-  const isDerived = hasDerivedSeq(table.through?.map);
-  const repeats = isDerived ? "ts = ts_before AND seq <= seq_before" : "seq <= seq_before";
   const reader = await connection.runAndReadAll(
-    `SELECT count(*) FILTER (ts < ts_before OR (ts = ts_before AND seq < seq_before)), count(*) FILTER (${repeats})
+    `SELECT count(*) FILTER (ts < ts_before OR (ts = ts_before AND seq < seq_before)), count(*) FILTER (seq <= seq_before${isNumberedHere ? " AND ts = ts_before" : ""})
     FROM (SELECT ts_event AS ts, seq, lag(ts_event) OVER () AS ts_before, lag(seq) OVER () AS seq_before FROM ${from})`,
   );
   const [falls, seqFalls] = (reader.getRows()[0] ?? []) as bigint[];
@@ -239,14 +238,15 @@ async function checkOrder({ list, name, pathOf, table, connection }: TableRows):
       files,
     );
   // a seq that always rises can't repeat, which spares the grouping
-  const once = isDerived ? "every derived seq occurs once at its ts_event" : "every seq occurs once";
+  const once = isNumberedHere
+    ? "every seq, which is derived, occurs once in its timestamp"
+    : "every seq occurs once";
   if (seqFalls === 0n) {
     list.add(name, "seq-unique", "ok", once);
     return;
   }
-  const key = isDerived ? "ts_event, seq" : "seq";
   const repeated = await connection.runAndReadAll(
-    `SELECT count(*), min(seq) FROM (SELECT seq FROM ${from} GROUP BY ${key} HAVING count(*) > 1)`,
+    `SELECT count(*), min(seq) FROM (SELECT seq FROM ${from} GROUP BY ${isNumberedHere ? "ts_event, seq" : "seq"} HAVING count(*) > 1)`,
   );
   const [count, smallest] = (repeated.getRows()[0] ?? []) as [bigint, bigint | null];
   if (count === 0n) list.add(name, "seq-unique", "ok", once);

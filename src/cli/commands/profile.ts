@@ -1,40 +1,61 @@
 import type { Command } from "commander";
 import { z } from "zod";
 import { RunvaultError } from "../../model/error.ts";
+import { runArgumentHelp } from "../../model/run-argument.ts";
 import { commandEntry } from "../entry/command-entry.ts";
+import { addGatewayOptions, gatewayOptionNames, gatewayShape } from "../options/gateway-options.ts";
 import { nonEmpty } from "../options/option-values.ts";
 import type { Session } from "../process/session.ts";
 
-const actions = ["show", "schema"] as const;
+const actions = ["check", "show", "schema"] as const;
 
 const schema = z.object({
+  ...gatewayShape,
   action: z.enum(actions),
   subject: nonEmpty.optional(),
 });
 
-/** `runvault profile show [default|FILE]` and `runvault profile schema` */
+/** `runvault profile check [RUN]`, `runvault profile show [default|FILE]` and `runvault profile schema` */
 export const profileCommand = commandEntry({
   schema,
   howToGoOn: "Run the same command again.",
+  unused: ({ action }) => (action === "check" ? [] : gatewayOptionNames),
   declare: (command: Command) =>
-    command
-      .description(
-        "A profile describes a gateway whose paths, parameters, fields or words differ from what runvault expects; every " +
-          "command that asks a gateway takes one with --profile. `show` prints a profile whole, with what it extends and " +
-          "what holds where it says nothing; `schema` prints the JSON Schema (draft 2020-12) by which editors complete " +
-          "and check profiles.",
-      )
-      .usage("[options] show [default|file]\n       runvault profile [options] schema")
-      .addArgument(command.createArgument("<action>", "what to do").choices(actions))
-      .argument("[subject]", "behind `show`: a profile's file, or default, the contract that is built in")
-      .option("--json", "with `show`, what the profile comes to, as JSON")
+    addGatewayOptions(
+      command
+        .description(
+          "A profile describes a gateway whose paths, parameters, fields or words differ from what runvault expects; every " +
+            "command that asks a gateway takes one with --profile. `check` holds a profile against its gateway by a few " +
+            "small requests, and names what is wrong; `show` prints a profile whole, with what it extends and what holds " +
+            "where it says nothing; `schema` prints the JSON Schema (draft 2020-12) by which editors complete and check " +
+            "profiles.",
+        )
+        .usage(
+          "[options] check --gateway url --profile file [run]\n       runvault profile [options] show [default|file]\n" +
+            "       runvault profile [options] schema",
+        )
+        .addArgument(command.createArgument("<action>", "what to do").choices(actions))
+        .argument(
+          "[subject]",
+          `behind \`check\`: the run to look at, ${runArgumentHelp} (default: the first finished one); behind \`show\`: a ` +
+            "profile's file, or default, the contract that is built in",
+        ),
+    )
+      .option("--json", "with `check`, report as JSON; with `show`, what the profile comes to")
       .addHelpText(
         "after",
         `
-Nothing is asked of a gateway. A profile that cannot be used is told with file, line and column,
-all that is wrong at once; the exit status is then 2.
+\`check\` sends at most 12 requests for each table. It shows where each column comes from, with a
+value; fields that no column takes; whether the gateway heeds what it is asked: limit, bounds,
+order, pages, another run, a run that is not there; and the proof that each table can reach. Exit
+status 0 if nothing is wrong, 4 if something is.
+
+A profile that cannot be used is told with file, line and column, all that is wrong at once; the
+exit status is then 2. \`show\` and \`schema\` ask no gateway.
 
 Examples:
+  runvault profile check --gateway https://acme.example --profile acme.yaml
+  runvault profile check --gateway https://acme.example --profile acme.yaml alpha-1/2022-01-01-001
   runvault profile show default > acme.yaml
   runvault profile show acme.yaml
   runvault profile schema > profile.schema.json
@@ -48,15 +69,26 @@ The first line of a profile beside it is then:
 
 async function profile(values: z.output<typeof schema>, session: Session): Promise<number> {
   const { action, subject } = values;
-  if (action === "show") {
-    const { showProfile } = await import("../profile/show-profile.ts");
-    return await showProfile(subject ?? "default", session);
+  switch (action) {
+    case "check": {
+      const { checkAndTell } = await import("../profile/check-and-tell.ts");
+      return await checkAndTell(subject, values, session);
+    }
+    case "show": {
+      const { showProfile } = await import("../profile/show-profile.ts");
+      return await showProfile(subject ?? "default", session);
+    }
+    case "schema": {
+      refuseSubject(action, subject);
+      const { printProfileSchema } = await import("../profile/print-profile-schema.ts");
+      return await printProfileSchema(session);
+    }
   }
-  if (subject !== undefined) {
-    throw new RunvaultError("invalid_argument", `${JSON.stringify(subject)} is an argument too many`, {
-      hint: "`runvault profile schema` takes none.",
-    });
-  }
-  const { printProfileSchema } = await import("../profile/print-profile-schema.ts");
-  return await printProfileSchema(session);
+}
+
+function refuseSubject(action: string, subject: string | undefined): void {
+  if (subject === undefined) return;
+  throw new RunvaultError("invalid_argument", `${JSON.stringify(subject)} is an argument too many`, {
+    hint: `\`runvault profile ${action}\` takes none.`,
+  });
 }

@@ -135,7 +135,7 @@ export function addGatewayOptions(command: Command, declareGateway = true): Comm
  * The checked values as options of the gateway client: files read, secrets made known to the session so that nothing
  * prints them. Throws `invalid_argument` where there is no address or a file cannot be read.
  */
-async function gatewaySettings(
+export async function gatewaySettings(
   values: GatewayValues,
   retry: RetryPolicy,
   session: Session,
@@ -185,7 +185,8 @@ async function profileSettings(
   file: string | undefined,
   session: Session,
 ): Promise<Pick<GatewayOptions, "profile" | "headers" | "keys">> {
-  if (file === undefined) return {};
+  // the built-in contract is spoken as it is, over RPC as well
+  if (file === undefined || file === "default") return {};
   const { loadProfile } = await import("../../gateway/profile/load-profile.ts");
   const { readProfileSecrets } = await import("../../gateway/profile/profile-secrets.ts");
   const profile = await loadProfile(file);

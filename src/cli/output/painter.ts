@@ -33,6 +33,8 @@ const colours: ReadonlyMap<string, "green" | "yellow" | "red"> = new Map([
   ["refused", "red"],
   ["interrupted", "yellow"],
   ["stopped", "yellow"],
+  ["wrong", "red"],
+  ["not checked", "yellow"],
 ]);
 
 /** What colours states; nothing where there are to be no colours. */

@@ -163,6 +163,11 @@ function settingsOf(
     value === undefined ? [] : [`${key}: ${quoted(path(variable, value, `file with ${meaning}`))}`],
   );
   if (tls.length > 0) reach.push(["tls", `{ ${tls.join(", ")} }`]);
+  if (values.profile !== undefined)
+    reach.push([
+      "profile",
+      path("RUNVAULT_PROFILE", values.profile, "the profile of a gateway that differs"),
+    ]);
   if (!values.compression) reach.push(["compression", "false"]);
   if (values.acceptUnframed) reach.push(["accept_unframed", "true"]);
   const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;

@@ -271,7 +271,13 @@ function settled(
   if (latest === null || isWhole(latest)) {
     const state = now.final ? "COMPLETE" : "OPEN";
     const proven = latest === null ? now.proven : { ...latest, state: now.proven?.state ?? state };
-    const attempt = { ...table.attempt, outcome: "ok" as const, behindSince: null, error: null, holding: null };
+    const attempt = {
+      ...table.attempt,
+      outcome: "ok" as const,
+      behindSince: null,
+      error: null,
+      holding: null,
+    };
     return { ...before, grain, proven, attempt, state: tableState({ proven, attempt }) };
   }
   const attempt = {

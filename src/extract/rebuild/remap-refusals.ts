@@ -42,6 +42,8 @@ export function refuseUnsureRemap(
     if (certificate?.until != null)
       throw refuse("ts_event changes, and the run still goes on: up to which time it is whole is not known");
     if (certificate?.gatewayFrom != null)
-      throw refuse("ts_event changes, and the gateway no longer has its first rows: where they end is not known");
+      throw refuse(
+        "ts_event changes, and the gateway no longer has its first rows: where they end is not known",
+      );
   }
 }

@@ -34,7 +34,12 @@ export async function writeRemapped(
   converter: BucketConverter,
   table: Table,
   lines: RemappedLines,
-  { grain, window, map, signal }: {
+  {
+    grain,
+    window,
+    map,
+    signal,
+  }: {
     readonly grain: Grain;
     readonly window: { readonly from: Nanoseconds; readonly to: Nanoseconds };
     readonly map: RowMap;

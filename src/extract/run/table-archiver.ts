@@ -881,7 +881,7 @@ export class TableArchiver {
     }
     if (this.error !== null) return [];
     if (this.absent) return this.#isSaidNone ? ["the profile says so: the gateway has no such history"] : [];
-    const notes: string[] = [...(this.#context.work.source.traits?.(this.table.name)?.notes ?? [])];
+    const notes: string[] = [];
     if (this.#gatewayFrom !== undefined) {
       const from = formatTime(this.#gatewayFrom);
       notes.push(`the gateway no longer has rows before ${from}; what was proven stays`);

@@ -54,7 +54,7 @@ function newSchema(name: string | null, kind: ColumnKind): z.ZodType<ColumnSpec>
         code: "custom",
         message: `${wrongSource(source, name, kind)}`,
         input: value,
-        params: { hint: `A field of that name is written { from: ${source} }.` },
+        params: { hint: sourceHint(source, name) },
       });
       return z.NEVER;
     });
@@ -87,6 +87,14 @@ function wrongSource(source: Source, name: string | null, kind: ColumnKind): str
   return name === "run_id" || name === "instance_id"
     ? `is not what ${name} holds`
     : `cannot stand in a column of ${kind === "timestamp" ? "times" : "numbers"}`;
+}
+
+function sourceHint(source: Source, name: string | null): string {
+  if (source === "absent" && name === "run_id") return "Write `run_id: run` where rows do not have it.";
+  if (source === "absent" && name === "instance_id")
+    return "Write `instance_id: instance` where rows do not have it.";
+  if (source === "absent") return `Name the field that ${name} comes from.`;
+  return `A field of that name is written { from: ${source} }.`;
 }
 
 const scalar = z.union([z.string(), z.number(), z.boolean()], {

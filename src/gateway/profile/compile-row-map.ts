@@ -137,9 +137,7 @@ function refuseInside(
 ): void {
   const taken = [
     ...columns.flatMap(({ name, at, source }) =>
-      source.kind === "field"
-        ? [{ what: name, at: at ?? ["tables", table.name], path: source.path, isDropped: false }]
-        : [],
+      source.kind === "field" ? [{ what: name, at, path: source.path, isDropped: false }] : [],
     ),
     ...dropped.map(({ path, at }) => ({ what: keyText(at), at, path, isDropped: true })),
   ];
@@ -150,13 +148,21 @@ function refuseInside(
         part.path.length > whole.path.length && whole.path.every((name, index) => part.path[index] === name);
       const isSame = whole.isDropped && idOf(whole.path) === idOf(part.path);
       if (!isInside && !isSame) continue;
-      context.fault(
-        whole.at,
-        isSame
-          ? `drops ${shown(whole.path)}, which ${part.what} takes`
-          : `takes ${shown(whole.path)} whole, and ${part.what} takes ${shown(part.path)} inside it`,
-        isSame ? "Leave one of the two." : "Name the field inside it that is meant.",
-      );
+      if (whole.at === null && part.at !== null) {
+        context.fault(
+          part.at,
+          `takes ${shown(part.path)}, and the column ${whole.what} of ${table.name} takes ${shown(whole.path)} whole where nothing is said of it`,
+          `Say what ${whole.what} is: another field, or absent.`,
+        );
+      } else if (whole.at !== null) {
+        context.fault(
+          whole.at,
+          isSame
+            ? `drops ${shown(whole.path)}, which ${part.what} takes`
+            : `takes ${shown(whole.path)} whole, and ${part.what} takes ${shown(part.path)} inside it`,
+          isSame ? "Leave one of the two." : "Name the field inside it that is meant.",
+        );
+      }
     }
   }
 }

@@ -59,8 +59,15 @@ function wrongPaths(issues: readonly z.core.$ZodIssue[]): readonly KeyPath[] {
 /** What is left of a profile without the values that are wrong, so that the rest is checked as a whole, too. */
 function withoutWrong(tree: TreeNode, wrong: readonly KeyPath[]): ProfileFile | null {
   const plain = plainOf(tree);
-  for (const path of wrong) remove(plain, path);
-  return profileSchema.safeParse(plain).data ?? null;
+  let paths = wrong;
+  // what lacks a part that is gone goes with it
+  for (let round = 0; round < 4; round += 1) {
+    for (const path of paths) remove(plain, path);
+    const parsed = profileSchema.safeParse(plain);
+    if (parsed.success) return parsed.data;
+    paths = wrongPaths(parsed.error.issues);
+  }
+  return null;
 }
 
 function remove(plain: unknown, path: KeyPath): void {

@@ -251,7 +251,9 @@ export const orderSchema = z
 
 const limitMust = "must be a whole number from 1 to 1000000000, or none";
 export const largestLimitSchema = z
-  .union([z.int().min(1).max(1_000_000_000), z.literal("none")], { error: limitMust })
+  .union([z.int({ error: limitMust }).min(1, limitMust).max(1_000_000_000, limitMust), z.literal("none")], {
+    error: limitMust,
+  })
   .meta({ description: "most rows that the gateway gives at once", examples: [5000] });
 
 export const methodSchema = z

@@ -123,7 +123,7 @@ export async function listedRuns(
 
 const nothingKnown = {
   status: "",
-  started: 0n,
+  started: undefined,
   ended: undefined,
   final: false,
   storageVersion: undefined,
@@ -150,7 +150,7 @@ function describedRun(
   if (isFinal === undefined) throw wrong(place, `${shown(fields.final!)}: neither true nor false`);
   return {
     status: word === undefined ? "UNKNOWN" : ownWord(fields.words, word),
-    started: time(started, fields.started) ?? 0n,
+    started: time(started, fields.started),
     ended: time(ended, fields.ended),
     final: isFinal,
     storageVersion: version === undefined ? undefined : scalarOf(version) || undefined,

@@ -1,6 +1,6 @@
 import type { ErrorCode, ErrorPlace } from "../../model/error.ts";
 import { RunvaultError } from "../../model/error.ts";
-import type { TableName } from "../../model/profile/table.ts";
+import type { Table, TableName } from "../../model/profile/table.ts";
 import type {
   DocumentKind,
   InstanceEntry,
@@ -19,6 +19,7 @@ import type { HttpSession } from "../http/http-session.ts";
 import { nullOnAbsence, nullOnRefusal } from "../optional-answer.ts";
 import { optionalFacts } from "../optional-facts.ts";
 import type { ErrorWords, FactFields, Profile, RestProfile, RestRequest } from "../profile/profile.ts";
+import { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { absentCodes, placeOfRun, requireExactRun, requireInstance, requireRows } from "../request-checks.ts";
 import { currentRunIn, listedFacts, listedInstances, listedRuns } from "./profile-documents.ts";
 import { type CallValues, restCall } from "./rest-call.ts";
@@ -44,6 +45,7 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
   const { documents } = rest;
   const client = new RestClient(session, errorReading(rest.errors));
   const knowledge = new Map<TableName, RouteKnowledge>();
+  const normalisers = new Map<string, RowNormaliser>();
   /** Instances of which it was shown that the list of runs is theirs alone. */
   let runsAreFiltered = false;
 
@@ -146,6 +148,26 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
     }
   }
 
+  /** A run's normaliser is kept while the run is asked for: making one takes longer than an answer. */
+  function normaliserOf(table: Table, run: RunRef): RowNormaliser | undefined {
+    const map = profile.maps[table.name];
+    if (map === undefined) return undefined;
+    const key = JSON.stringify([table.name, run.instanceId, run.runId]);
+    const normaliser =
+      normalisers.get(key) ??
+      new RowNormaliser(table, map, run, {
+        onUnknownField: (path) =>
+          session.notices.tell(
+            `${table.name} has the field ${shownField(path)}, which no column takes${map.fields === "keep" ? ": it is kept in extra" : ""}`,
+          ),
+      });
+    normalisers.delete(key);
+    normalisers.set(key, normaliser);
+    const [oldest] = normalisers.keys();
+    if (normalisers.size > mostNormalisers && oldest !== undefined) normalisers.delete(oldest);
+    return normaliser;
+  }
+
   async function factsOf(
     route: RestRequest & FactFields,
     run: RunRef,
@@ -237,7 +259,16 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
       using scope = session.scope(request.signal);
       const { path } = restCall(rest.base, route, { instanceId, runId }, []);
       const place = { ...placeOfRun(request), table: table.name, url: address.label + path };
-      const source = { session, client, profile, rest, route, table, traits, isListed, known };
+      const source = {
+        session,
+        client,
+        rest,
+        route,
+        traits,
+        isListed,
+        known,
+        normaliserOf: (run: RunRef) => normaliserOf(table, run),
+      };
       try {
         yield* profileRows(source, request, filters, place, scope.signal);
       } catch (thrown) {
@@ -255,6 +286,15 @@ export function profileRestSource(session: HttpSession, profile: Profile, rest: 
   }
 }
 
+/** Runs and tables that are asked for at a time, and some more. */
+const mostNormalisers = 32;
+
+/** A name that is shown as it is; any other may be anything, a secret included. */
+function shownField(path: readonly string[]): string {
+  const name = path.join(".");
+  return /^[\w.-]{1,80}$/.test(name) ? name : "with an odd name";
+}
+
 const noInstance: readonly ErrorCode[] = [
   ...absentDocument,
   "instance_not_found",
@@ -262,15 +302,10 @@ const noInstance: readonly ErrorCode[] = [
   "refused",
 ];
 
-/** Whether facts are of these bounds, and not of the whole run. */
-function heedsBounds(
-  { heedBounds, parameters }: RestRequest & FactFields,
-  { from, to }: TimeBounds,
-): boolean {
-  if (!heedBounds) return false;
-  return (
-    (from === undefined || parameters.from !== undefined) && (to === undefined || parameters.to !== undefined)
-  );
+/** Whether facts are of these bounds, and not of the whole run or, for their unit, of somewhat more. */
+function heedsBounds(route: RestRequest & FactFields, bounds: TimeBounds): boolean {
+  const { clipFrom, clipTo } = writeBounds(route, bounds);
+  return route.heedBounds && clipFrom === undefined && clipTo === undefined;
 }
 
 function wireName({ tableWords }: FactFields, table: TableName): string {

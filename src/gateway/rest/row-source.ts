@@ -1,11 +1,12 @@
 import { type ErrorCode, type ErrorPlace, RunvaultError } from "../../model/error.ts";
-import { type FilterName, type Table, type TableName, tableNamed } from "../../model/profile/table.ts";
+import type { FilterName, TableName } from "../../model/profile/table.ts";
 import type { RouteTraits } from "../../model/route-traits.ts";
 import type { RowRequest, RunRef } from "../../model/source.ts";
 import { formatTime, type TimeBounds } from "../../model/time.ts";
 import type { HttpSession } from "../http/http-session.ts";
 import type { RowRate } from "../http/row-rate.ts";
 import type { Profile, RestProfile, RestRoute } from "../profile/profile.ts";
+import type { RowNormaliser } from "../profile/rows/row-normaliser.ts";
 import { checkedTime } from "../request-checks.ts";
 import { ignoresParameter, impossibleRuns } from "./filter-probe.ts";
 import { asBuffer, clipRows, timeIn } from "./pages/clip-rows.ts";
@@ -22,11 +23,11 @@ import { writeBounds } from "./written-bounds.ts";
 export interface RowRoute {
   readonly session: HttpSession;
   readonly client: RestClient;
-  readonly profile: Profile;
   readonly rest: RestProfile;
   readonly route: RestRoute;
-  readonly table: Table;
   readonly traits: RouteTraits;
+  /** What makes a run's rows canonical; undefined where they come so. */
+  readonly normaliserOf: (run: RunRef) => RowNormaliser | undefined;
   /** Whether anything at the gateway lists such a run. */
   readonly isListed: (run: RunRef, signal: AbortSignal) => Promise<boolean>;
   /** What is known of the route by the answers that came. */
@@ -215,13 +216,12 @@ function clippedRows(
 }
 
 function canonicalRows(
-  { profile, table }: RowRoute,
-  _run: RunRef,
+  source: RowRoute,
+  run: RunRef,
   raw: AsyncGenerator<Uint8Array, undefined>,
 ): AsyncIterable<Uint8Array> {
-  const map = profile.maps[table.name];
-  if (map === undefined) return raw;
-  throw new RunvaultError("internal", `rows of ${table.name} cannot be made canonical yet`);
+  const normaliser = source.normaliserOf(run);
+  return normaliser === undefined ? raw : normaliser.over(raw);
 }
 
 /** The rows as the gateway has them; ahead of the first ones it is shown that they are this run's alone. */
@@ -384,7 +384,7 @@ export function routeOf(
 ): RestRoute {
   const route = rest.tables[table];
   if (route !== undefined) return route;
-  const place = { instance: run.instanceId, run: run.runId, table: tableNamed(table).name };
+  const place = { instance: run.instanceId, run: run.runId, table };
   if (none.includes(table)) {
     throw new RunvaultError("history_unavailable", `the profile ${name} says that there are no ${table}`, {
       place,

@@ -204,7 +204,8 @@ function valueHint(path: KeyPath, node: ScalarNode, kind: FileKind, near: string
       ? `Correct the variable. ${forExample(path, kind, "Right would be")}`
       : `A value from the environment is text: write it here, or give it with \`--set ${keyText(path)}=…\`.`;
   }
-  if (wants.has("string") && typeof node.value !== "string") {
+  const isNumberWanted = typeof node.value === "number" && (wants.has("integer") || wants.has("number"));
+  if (wants.has("string") && typeof node.value !== "string" && !isNumberWanted) {
     const [example] = known?.examples ?? [];
     const [, unit] = /^\d+([a-zA-Z]+)$/.exec(String(example ?? "")) ?? [];
     if (typeof node.value === "number" && unit !== undefined) {

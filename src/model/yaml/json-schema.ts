@@ -11,6 +11,8 @@ export interface JsonSchema {
   readonly pattern?: string;
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, JsonSchema>>;
+  /** What values of other keys have to be; false where there may be none. */
+  readonly additionalProperties?: JsonSchema | boolean;
   readonly items?: JsonSchema;
   readonly anyOf?: readonly JsonSchema[];
   readonly [word: string]: unknown;
@@ -41,7 +43,11 @@ export function schemaAt(schema: JsonSchema, path: readonly (string | number)[])
   const [step, ...rest] = path;
   if (step === undefined) return schema;
   for (const part of [schema, ...(schema.anyOf ?? [])]) {
-    const inside = typeof step === "number" ? part.items : ownOf(part.properties, step);
+    const { additionalProperties: others } = part;
+    const inside =
+      typeof step === "number"
+        ? part.items
+        : (ownOf(part.properties, step) ?? (typeof others === "object" ? others : undefined));
     if (inside !== undefined) return schemaAt(inside, rest);
   }
   return undefined;

@@ -128,6 +128,7 @@ function failure(file: JobFile, error: RunvaultError): Finding {
     [["gateway", "tls", "ca"], gateway.tls?.ca],
     [["gateway", "tls", "cert"], gateway.tls?.cert],
     [["gateway", "tls", "key"], gateway.tls?.key],
+    [["gateway", "profile"], gateway.profile],
   ];
   const [ofFile] = files.find(([, path]) => path !== undefined && path === place.file) ?? [];
   if (ofFile !== undefined) {

@@ -3,11 +3,14 @@ import { openAdapter } from "../../gateway/adapter/open-adapter.ts";
 import type { Gateway } from "../../gateway/gateway.ts";
 import { openGateway } from "../../gateway/open-gateway.ts";
 import type { GatewayOptions } from "../../gateway/options.ts";
+import { readProfile } from "../../gateway/profile/load-profile.ts";
+import { readProfileSecrets } from "../../gateway/profile/profile-secrets.ts";
 import type { RetryPolicy } from "../../model/retry/retry-policy.ts";
 import { readSecretFile, readTokenFile, type SecretReading } from "../../model/secret-file.ts";
 import { hideParts } from "../../model/text/address-secrets.ts";
 import type { Scrubber } from "../../model/text/scrubber.ts";
 import { unreadable } from "../../model/unreadable.ts";
+import { faultError } from "../../model/yaml/file-fault.ts";
 import type { JobFile } from "../file/job-files.ts";
 import type { Job } from "../file/job-schema.ts";
 
@@ -34,6 +37,7 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
   const token = await tokenOf(gateway, means);
   const isFile = gateway.token?.kind === "file";
   const options: GatewayOptions = {
+    ...(await profileOf(gateway, means)),
     baseUrl: gateway.url,
     token,
     ...(isFile ? { renewToken: () => renewedToken(gateway, means) } : {}),
@@ -61,6 +65,17 @@ export async function openJobGateway({ job }: JobFile, means: JobGatewayMeans): 
   return gateway.adapter === undefined
     ? openGateway(options, gateway.transport)
     : await openAdapter(gateway.adapter, options);
+}
+
+/** What the profile says, with the secrets that it names. Throws the first thing that is wrong with it. */
+async function profileOf(
+  { profile: file }: Job["gateway"],
+  means: JobGatewayMeans,
+): Promise<Pick<GatewayOptions, "profile" | "headers" | "keys">> {
+  if (file === undefined) return {};
+  const { profile, faults } = await readProfile(file);
+  if (profile === null) throw faultError(faults[0]!);
+  return { profile, ...(await readProfileSecrets(profile, means)) };
 }
 
 async function tokenOf(

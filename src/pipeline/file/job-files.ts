@@ -16,6 +16,7 @@ import {
 import { readYamlTree } from "../../model/yaml/yaml-tree.ts";
 import { uniqueFaults } from "./across-files.ts";
 import { jobFileKind } from "./job-file-kind.ts";
+import { noProfile, readJobProfile } from "./job-profile.ts";
 import { type Job, jobSchema } from "./job-schema.ts";
 import type { JobPlace } from "./job-values.ts";
 import { literalSecrets } from "./literal-secrets.ts";
@@ -172,6 +173,7 @@ async function readContent(
   const parsed = jobSchema({ folder, env }).safeParse(plainOf(tree));
   if (!parsed.success) found.push(...issueFaults(parsed.error.issues, tree, jobFileKind()));
   found.push(...literalSecrets(tree));
+  const described = parsed.success ? await readJobProfile(parsed.data, tree) : noProfile;
   const job: JobFile | null = parsed.success
     ? {
         file,
@@ -193,7 +195,11 @@ async function readContent(
           const place = placeAt(tree, key);
           return fileFault({ place, key: keyText(key), text, message, hint }, file, level);
         },
-        variables: uniqueVariables([...variablesIn(asWritten), ...namedVariables(parsed.data)]),
+        variables: uniqueVariables([
+          ...variablesIn(asWritten),
+          ...namedVariables(parsed.data),
+          ...described.variables,
+        ]),
       }
     : null;
   const warnings = parsed.success ? await secretWarnings(parsed.data, tree) : [];
@@ -203,7 +209,7 @@ async function readContent(
     tree,
     job,
     faults: [
-      ...found.map((fault) => fileFault(fault, file)),
+      ...[...found, ...described.faults].map((fault) => fileFault(fault, file)),
       ...warnings.map((fault) => fileFault(fault, file, "warning")),
     ],
   };

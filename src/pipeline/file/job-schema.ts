@@ -164,6 +164,11 @@ export function jobSchema(place: JobPlace) {
       "X-Api-Key",
     ),
     tls: tls.optional(),
+    profile: key(
+      path.optional(),
+      "profile of a gateway that differs from what runvault expects; docs/profiles.md has its form",
+      "acme.yaml",
+    ),
     budget: key(budget.prefault({}), "how hard the gateway may be worked", { rps: 20, answers: 4 }),
     compression: key(
       trueOrFalse.default(true),

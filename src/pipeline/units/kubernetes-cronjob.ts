@@ -209,6 +209,7 @@ function mountsOf({ file }: UnitPlan): {
   secret("ca", tls?.ca, "gateway", "tls", "ca");
   secret("cert", tls?.cert, "gateway", "tls", "cert");
   secret("key", tls?.key, "gateway", "tls", "key");
+  secret("profile", gateway.profile, "gateway", "profile");
 
   const folders: FolderMount[] = [];
   const volume = (role: string, what: string, folder: string, path: readonly (string | number)[]) => {

@@ -10,7 +10,7 @@ import {
   readForeignRow,
   shownValue,
 } from "./foreign-json.ts";
-import { type FieldColumn, type PathNode, type RowPlan, shownPath, wordKey } from "./row-plan.ts";
+import { type FieldColumn, type PathNode, type RowPlan, shownPath, shownPlace, wordKey } from "./row-plan.ts";
 
 /** What a text is as a row. `unknown` are the paths of the fields that no column takes. */
 export type CarefulRow =
@@ -47,17 +47,14 @@ export function normaliseCarefully(plan: RowPlan, text: string): CarefulRow {
 
 /** A field's text in the canonical line. Throws NotARow with the column, the field and its value. */
 export function fieldText(column: FieldColumn, value: ForeignValue | undefined): string {
-  const { path, optional, words } = column;
-  const { name } = column.column;
-  const field = shownPath(path);
-  const place = field === name ? name : `${name} (${field})`;
+  const { optional, words } = column;
   if (value === undefined) {
     if (optional) return column.empty;
-    throw new NotARow(`${place} is missing`);
+    throw new NotARow(`${shownPlace(column)} is missing`);
   }
   if (value.kind === "word" && value.text === "null") {
     if (column.takesNull) return column.empty;
-    throw new NotARow(`${place} is null`);
+    throw new NotARow(`${shownPlace(column)} is null`);
   }
   if (words !== undefined) {
     const key = wordKey(value);
@@ -66,14 +63,14 @@ export function fieldText(column: FieldColumn, value: ForeignValue | undefined):
     const known = words.slice(0, 10).map(({ wire }) => JSON.stringify(wire));
     if (words.length > 10) known.push("…");
     throw new NotARow(
-      `${place}: ${shownValue(value)} is none of the values that the profile has words for: ${known.join(", ")}`,
+      `${shownPlace(column)}: ${shownValue(value)} is none of the values that the profile has words for: ${known.join(", ")}`,
     );
   }
   try {
     return columnText(column, value);
   } catch (thrown) {
     if (!(thrown instanceof NotARow)) throw thrown;
-    throw new NotARow(`${place}: ${thrown.message}`);
+    throw new NotARow(`${shownPlace(column)}: ${thrown.message}`);
   }
 }
 

@@ -2,6 +2,7 @@ import type { RowMap } from "../../../model/profile/row-map.ts";
 import type { Table } from "../../../model/profile/table.ts";
 import type { RunRef } from "../../../model/source.ts";
 import { Turns } from "../../../model/turns.ts";
+import { readBadRow } from "../../../row/bad-row.ts";
 import { type NormaliserOptions, RowNormaliser } from "./row-normaliser.ts";
 import { planRows } from "./row-plan.ts";
 import { splitRows } from "./split-rows.ts";
@@ -20,8 +21,8 @@ export interface Remapping {
 
 /**
  * The lines that the map `to` would have made of the rows that the map `from` made these canonical lines of, without
- * fetching them: in, chunks cut anywhere; out, whole lines, those of bad rows included (see bad-row.ts). A `seq` that `from`
- * derived is left out, one that `to` derives is `""`. Rows come out in the order in which they came, which their new times
+ * fetching them: in, chunks cut anywhere; out, whole lines. Lines of bad rows (see bad-row.ts) may be among both: the row in
+ * one is tried again. A `seq` that `from` derived is left out, one that `to` derives is `""`. Rows come out in the order in which they came, which their new times
  * may not be. Throws `invalid_argument`, naming the column, at a value that cannot be undone without fetching.
  */
 export async function* remapLines(
@@ -37,7 +38,12 @@ export async function* remapLines(
       const rows = chunk
         .toString()
         .split("\n")
-        .map((line) => (line === "" ? "" : undoRow(old, line, onUndone)));
+        .map((line) => {
+          if (line === "") return "";
+          // a row on one line has no line end but between its values
+          const bad = readBadRow(line)?.text.replaceAll("\n", " ");
+          return bad ?? undoRow(old, line, onUndone);
+        });
       yield Buffer.from(rows.join("\n"));
     }
   }

@@ -129,6 +129,12 @@ export function shownPath(path: readonly string[]): string {
   return path.map((name) => (/^[^\s."]+$/.test(name) ? name : JSON.stringify(name))).join(".");
 }
 
+/** A column in messages, with its field where that is called otherwise. */
+export function shownPlace({ column: { name }, path }: FieldColumn): string {
+  const field = shownPath(path);
+  return field === name ? name : `${name} (${field})`;
+}
+
 /**
  * What a value is looked up by among words: strings by their text, numbers by their value, whatever their spelling.
  * Undefined for what no word can be.

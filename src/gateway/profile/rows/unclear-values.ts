@@ -1,7 +1,14 @@
 import { RunvaultError } from "../../../model/error.ts";
 import { fieldText } from "./careful-row.ts";
 import { type ForeignValue, NotARow } from "./foreign-json.ts";
-import { type FieldColumn, type PathEntry, type RowPlan, shownPath, wireValue } from "./row-plan.ts";
+import {
+  type FieldColumn,
+  type PathEntry,
+  type RowPlan,
+  shownPath,
+  shownPlace,
+  wireValue,
+} from "./row-plan.ts";
 import type { OnUndone } from "./undo-row.ts";
 
 /** Why a column's values, and its empty value, do not say enough for another map; undefined where they do. */
@@ -29,7 +36,7 @@ export function refuseUnclear(from: RowPlan, to: RowPlan, dropped: readonly (rea
     known.set(column, unclear);
     const reason = text === column.empty ? unclear.empty : unclear.values;
     if (reason === undefined) return;
-    throw refusal(from, `${column.column.name} (${shownPath(column.path)}) is ${text}, and ${reason}`);
+    throw refusal(from, `${shownPlace(column)} is ${text}, and ${reason}`);
   };
 }
 

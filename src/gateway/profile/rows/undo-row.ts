@@ -10,7 +10,7 @@ import {
   readForeignRow,
   shownValue,
 } from "./foreign-json.ts";
-import { type FieldColumn, type RowPlan, shownPath, wireValue } from "./row-plan.ts";
+import { type FieldColumn, type PathNode, type RowPlan, shownPath, wireValue } from "./row-plan.ts";
 
 /** Objects of a row that is put together again, by name; what is in them is theirs alone. */
 type GrowingObject = Map<string, ForeignValue | GrowingObject>;
@@ -25,6 +25,12 @@ export type OnUndone = (column: FieldColumn, text: string) => void;
 export function undoRow(plan: RowPlan, line: string, onUndone?: OnUndone): string {
   const values = new Map(readLine(plan, line).members.map(({ name, value }) => [name, value]));
   const row: GrowingObject = new Map();
+  // first, so that its members keep their order
+  const extra = values.get("extra");
+  if (extra !== undefined) {
+    if (extra.kind !== "object") throw damaged(plan, `has ${shownValue(extra)} as extra`);
+    merge(row, extra, plan.root);
+  }
   for (const leaf of plan.leaves) {
     const column = bestOf(plan, leaf.columns);
     const { name } = column.column;
@@ -33,11 +39,6 @@ export function undoRow(plan: RowPlan, line: string, onUndone?: OnUndone): strin
     onUndone?.(column, foreignJson(value));
     const wire = undoValue(plan, column, value);
     if (wire !== undefined) put(plan, row, column.path, wire);
-  }
-  const extra = values.get("extra");
-  if (extra !== undefined) {
-    if (extra.kind !== "object") throw damaged(plan, `has ${shownValue(extra)} as extra`);
-    merge(plan, row, extra, []);
   }
   return objectText(row);
 }
@@ -76,7 +77,12 @@ function undoValue(plan: RowPlan, column: FieldColumn, value: ForeignValue): For
   if (text === column.empty && column.optional) return undefined;
   switch (kind) {
     case "string":
+      if (value.kind !== "string") throw damaged(plan, `has ${shownValue(value)} as ${name}`);
+      return value;
     case "double":
+      if (value.kind !== "number" && !/^"(?:NaN|-?Infinity)"$/.test(text)) {
+        throw damaged(plan, `has ${shownValue(value)} as ${name}`);
+      }
       return value;
     case "exact": {
       const digits = textOf(plan, column, value);
@@ -89,6 +95,7 @@ function undoValue(plan: RowPlan, column: FieldColumn, value: ForeignValue): For
       return { kind: "number", text: exactDecimal(ns, shift) ?? ns };
     }
     case "uint32":
+      if (value.kind !== "number") throw damaged(plan, `has ${shownValue(value)} as ${name}`);
       return value;
     default:
       return { kind: "number", text: textOf(plan, column, value) };
@@ -102,30 +109,36 @@ function textOf(plan: RowPlan, { column }: FieldColumn, value: ForeignValue): st
   return value.text;
 }
 
+/** Puts what no column took where it was. */
+function merge(row: GrowingObject, extra: ForeignObject, node: PathNode): void {
+  for (const { name, value } of extra.members) {
+    const entry = node.entries.get(name);
+    if (entry?.kind === "node" && value.kind === "object" && value.members.length > 0) {
+      const inside: GrowingObject = new Map();
+      row.set(name, inside);
+      merge(inside, value, entry.node);
+    } else {
+      row.set(name, value);
+    }
+  }
+}
+
 function put(plan: RowPlan, row: GrowingObject, path: readonly string[], value: ForeignValue): void {
   let object = row;
   for (const name of path.slice(0, -1)) {
     const held = object.get(name);
-    if (held !== undefined && !(held instanceof Map)) throw damaged(plan, `has ${shownPath(path)} twice`);
+    if (held !== undefined && !(held instanceof Map)) throw takenTwice(plan, path);
     const inside: GrowingObject = held ?? new Map();
     if (held === undefined) object.set(name, inside);
     object = inside;
   }
-  object.set(path.at(-1)!, value);
+  const name = path.at(-1)!;
+  if (object.has(name)) throw takenTwice(plan, path);
+  object.set(name, value);
 }
 
-/** Puts what no column took back where it was. */
-function merge(plan: RowPlan, row: GrowingObject, extra: ForeignObject, path: readonly string[]): void {
-  for (const { name, value } of extra.members) {
-    const held = row.get(name);
-    if (held === undefined) {
-      row.set(name, value);
-    } else if (held instanceof Map && value.kind === "object") {
-      merge(plan, held, value, [...path, name]);
-    } else {
-      throw damaged(plan, `has ${shownPath([...path, name])} in a column and in extra`);
-    }
-  }
+function takenTwice(plan: RowPlan, path: readonly string[]): RunvaultError {
+  return damaged(plan, `has ${shownPath(path)} in a column and in extra`);
 }
 
 function objectText(object: GrowingObject): string {

@@ -1,4 +1,4 @@
-import type { ErrorPlace } from "../../../model/error.ts";
+import { type ErrorPlace, RunvaultError } from "../../../model/error.ts";
 import type { RowForm } from "../../profile/profile.ts";
 import { DocumentScanner } from "./document-scanner.ts";
 
@@ -15,7 +15,7 @@ export interface PageRows {
 
 /** The rows of an answer of that form, with the values at these places beside them. */
 export function pageRows(form: RowForm, values: readonly (readonly string[])[], place: ErrorPlace): PageRows {
-  if (form.form === "lines") return new LineRows();
+  if (form.form === "lines") return new LineRows(place);
   const scanner = new DocumentScanner({ array: form.path, values }, place);
   return {
     get rows() {
@@ -32,12 +32,19 @@ export function pageRows(form: RowForm, values: readonly (readonly string[])[], 
 
 const nothing = new Uint8Array(0);
 const lineFeed = 0x0a;
+const closeBrace = 0x7d;
 
 /** Lines as they came but for blank ones, the last one with its line end. */
 class LineRows implements PageRows {
   rows = 0;
-  /** Whether something of a line was given whose end was not. */
+  readonly #place: ErrorPlace;
+  /** Whether something of a line was given whose end was not, and its last byte that is no blank. */
   #isOpen = false;
+  #lastByte = 0;
+
+  constructor(place: ErrorPlace) {
+    this.#place = place;
+  }
 
   push(chunk: Uint8Array): Uint8Array {
     let kept: Uint8Array[] | undefined;
@@ -48,6 +55,7 @@ class LineRows implements PageRows {
       if (this.#isOpen || !isBlank(chunk, start, end)) {
         this.#isOpen = found < 0;
         if (found >= 0) this.rows++;
+        else this.#lastByte = lastByteOf(chunk, start) ?? this.#lastByte;
       } else {
         kept ??= [];
         kept.push(chunk.subarray(from, start));
@@ -62,6 +70,12 @@ class LineRows implements PageRows {
 
   end(): Uint8Array {
     if (!this.#isOpen) return nothing;
+    // a row that is whole may lack its line end
+    if (this.#lastByte !== closeBrace) {
+      throw new RunvaultError("stream_cut", "the answer ended in the middle of a row", {
+        place: this.#place,
+      });
+    }
     this.#isOpen = false;
     this.rows++;
     return Uint8Array.of(lineFeed);
@@ -72,10 +86,16 @@ class LineRows implements PageRows {
   }
 }
 
+function lastByteOf(bytes: Uint8Array, start: number): number | undefined {
+  for (let at = bytes.length - 1; at >= start; at--) if (!isBlankByte(bytes[at]!)) return bytes[at];
+  return undefined;
+}
+
 function isBlank(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) {
-    const byte = bytes[at]!;
-    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d && byte !== lineFeed) return false;
-  }
+  for (let at = start; at < end; at++) if (!isBlankByte(bytes[at]!)) return false;
   return true;
+}
+
+function isBlankByte(byte: number): boolean {
+  return byte === 0x20 || byte === 0x09 || byte === 0x0d || byte === lineFeed;
 }

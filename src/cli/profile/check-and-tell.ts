@@ -1,0 +1,37 @@
+import { checkProfile } from "../../gateway/profile/check/check-profile.ts";
+import { allFindings } from "../../gateway/profile/check/profile-check.ts";
+import { exit, RunvaultError } from "../../model/error.ts";
+import { askable, parseRun } from "../../model/run-argument.ts";
+import type { GatewayValues } from "../options/gateway-options.ts";
+import { gatewaySettings, retryPolicyFor } from "../options/gateway-options.ts";
+import type { Session } from "../process/session.ts";
+import { profileCheckJson } from "./profile-check-json.ts";
+import { profileCheckText } from "./profile-check-text.ts";
+
+/** Holds a profile against its gateway and prints what was found. Throws all that is wrong with the profile's file. */
+export async function checkAndTell(
+  run: string | undefined,
+  values: GatewayValues,
+  session: Session,
+): Promise<number> {
+  if (values.profile === undefined) {
+    throw new RunvaultError("invalid_argument", "no profile is named", {
+      hint: "Give --profile FILE, or set RUNVAULT_PROFILE.",
+    });
+  }
+  const wanted = run === undefined ? undefined : askable(parseRun(run));
+  const gateway = await gatewaySettings(values, retryPolicyFor(values, session), session);
+  const check = await checkProfile({
+    gateway,
+    profile: gateway.profile!,
+    run: wanted,
+    signal: session.signal,
+  });
+  const { columns } = session.terminal;
+  await session.print(
+    session.json
+      ? profileCheckJson(check)
+      : profileCheckText(check, { paint: session.paint, columns, quiet: session.globals.quiet }),
+  );
+  return allFindings(check).length === 0 ? exit.done : exit.incomplete;
+}

@@ -1,0 +1,345 @@
+import { RunvaultError } from "../../../model/error.ts";
+import type { RunRef } from "../../../model/source.ts";
+import { countText } from "../../../model/text/plural.ts";
+import { formatTime } from "../../../model/time.ts";
+import type { FactFields } from "../profile.ts";
+import { planRows, type RowPlan } from "../rows/row-plan.ts";
+import { badReasons } from "./canonical-rows.ts";
+import type { CountedTable } from "./check-documents.ts";
+import { lookAtRows } from "./column-look.ts";
+import { checkBounds } from "./heed-bounds.ts";
+import { checkFilters, checkIds } from "./heed-ids.ts";
+import { checkPages } from "./heed-pages.ts";
+import { type JsonObject, nodeAt } from "./json-node.ts";
+import type { ColumnCheck, Finding, TableCheck } from "./profile-check.ts";
+import { reachableProof } from "./reachable-proof.ts";
+import { nextOf, shortText, valueAt } from "./row-page.ts";
+import { missingFrom, orderOf, type SampleRow, scalarText, settled } from "./sample.ts";
+import {
+  askRows,
+  heed,
+  isGiven,
+  limitName,
+  type Page,
+  sampleLimit,
+  type TableProbe,
+  tellHeed,
+  tellUnchecked,
+} from "./table-rows.ts";
+import { isLikelyTime } from "./times.ts";
+
+/** At most so many requests are sent for one table. */
+export const requestsOfTable = 12;
+
+export interface TableGround {
+  readonly probe: TableProbe;
+  /** Runs to look at where the one asked for has no rows, and to tell from it. */
+  readonly others: readonly RunRef[];
+  readonly facts: FactFields | undefined;
+  /** What the gateway counts of this table of the run; undefined where it does not. */
+  readonly counted: CountedTable | undefined;
+}
+
+/** Holds one table of a profile against the gateway. */
+export async function checkTable(ground: TableGround): Promise<TableCheck> {
+  const { probe } = ground;
+  try {
+    return await looked(ground);
+  } catch (thrown) {
+    if (!(thrown instanceof RunvaultError) || ["interrupted", "deadline"].includes(thrown.code)) throw thrown;
+    probe.findings.push({
+      kind: "no_answer",
+      key: `${probe.key}.path`,
+      message: thrown.message,
+      hint: thrown.hint ?? "Run the same command again; the gateway's log may say why.",
+    });
+    return told(ground, undefined, [], []);
+  }
+}
+
+async function looked(ground: TableGround): Promise<TableCheck> {
+  let { probe } = ground;
+  let sample = await askRows(probe, {});
+  if (limitName(probe.route) !== undefined && [400, 413, 422].includes(sample.told.status)) {
+    const smaller = await askRows(probe, { limit: fewRows });
+    if (isGiven(smaller)) {
+      tellTooMany(probe, sample);
+      probe = { ...probe, route: { ...probe.route, largestLimit: fewRows } };
+      sample = smaller;
+    }
+  }
+  if (!isGiven(sample)) {
+    tellNoRows(probe, sample);
+    return told({ ...ground, probe }, sample, [], []);
+  }
+  let others = ground.others;
+  if (sample.rows.length === 0) {
+    // another run may have what this one has not
+    for (const other of others.slice(0, 2)) {
+      const elsewhere = { ...probe, run: other };
+      const page = await askRows(elsewhere, {});
+      if (!isGiven(page) || page.rows.length === 0) continue;
+      others = [probe.run, ...others.filter((one) => one !== other)];
+      probe = elsewhere;
+      sample = page;
+      break;
+    }
+  }
+  if (sample.rows.length === 0) {
+    if (ground.counted?.rows !== 0n) tellNothing(probe, ground.counted?.rows);
+    return told({ ...ground, probe }, sample, [], []);
+  }
+  const rows = sample.rows;
+  checkOrder(probe, rows);
+  await heed(probe, "the same again", "path", () => checkAgain(probe, rows));
+  await heed(probe, "the next page", "pages", () => checkPages(probe, sample));
+  const isWhole = isAll(probe, sample);
+  if (hasTimes(rows)) {
+    if (probe.run === ground.probe.run) checkCounted(probe, rows, ground.counted);
+    await heed(probe, "from and to", "parameters", () => checkBounds(probe, rows, isWhole));
+  } else tellUnchecked(probe, "from and to", "the rows' own times have to be right before");
+  await checkIds(probe, rows, nearest(others, probe.run));
+  await checkFilters(probe);
+  tellStrangers(probe);
+  // all rows that came, for what a first page lacks may be on another
+  const plan = planRows(probe.table, probe.map, probe.run);
+  const seen = [...probe.seen.values()];
+  const { columns, unused, findings } = lookAtRows(plan, probe.map, seen, probe.key);
+  // what a column's own value explains is told already
+  if (findings.every(({ kind }) => kind === "unused_field")) findings.push(...badRows(probe, plan, seen));
+  return told(
+    { ...ground, probe: { ...probe, findings: [...findings, ...probe.findings] } },
+    sample,
+    columns,
+    unused,
+  );
+}
+
+/** Whether the sample is known to be the whole table. */
+function isAll({ route }: TableProbe, { told, around, rows }: Page): boolean {
+  const { pages } = route;
+  switch (pages.by) {
+    case "none":
+      return limitName(route) === undefined;
+    case "offset":
+    case "number": {
+      const total = pages.total === undefined ? undefined : valueAt(pages.total, told, around);
+      return total === `${rows.length}`;
+    }
+    default:
+      return nextOf(pages, told, around) === undefined;
+  }
+}
+
+function hasTimes(rows: readonly SampleRow[]): boolean {
+  return rows.every(({ ts }) => ts !== undefined && isLikelyTime(ts));
+}
+
+/** Whether the gateway's counts are of the rows that it sends. */
+function checkCounted(
+  { findings, route, table }: TableProbe,
+  rows: readonly SampleRow[],
+  counted: CountedTable | undefined,
+): void {
+  if (counted === undefined) return;
+  if (BigInt(rows.length) > counted.rows) {
+    findings.push({
+      kind: "facts",
+      key: "documents.storage.rows",
+      message: `the gateway counts ${countText(counted.rows, "row")} of ${table.name}, and ${rows.length} came at once`,
+      hint: "Take the field that counts the rows of the run, or look up the parameters for run and instance.",
+    });
+  }
+  const [side, end] =
+    route.order === "ascending"
+      ? (["first", counted.first] as const)
+      : route.order === "descending"
+        ? (["last", counted.last] as const)
+        : (["first", undefined] as const);
+  const ts = rows[0]?.ts;
+  if (end === undefined || ts === undefined || end === ts || end / 1_000_000_000n === ts / 1_000_000_000n)
+    return;
+  findings.push({
+    kind: "facts",
+    key: `documents.storage.${side}`,
+    message: `the gateway says that the ${side} row of ${table.name} is of ${formatTime(end)}, and the one that came is of ${formatTime(ts)}`,
+    hint: `Take the field with the time of the ${side} row, and its unit; or ts_event is another field.`,
+  });
+}
+
+/** A limit that any gateway takes. */
+const fewRows = 6;
+
+function tellTooMany({ findings, key, route }: TableProbe, { told }: Page): void {
+  findings.push({
+    kind: "not_heeded",
+    key: `${key}.largest_limit`,
+    message: `${limitName(route)}=${sampleLimit(route)} is answered with status ${told.status}, and ${limitName(route)}=${fewRows} with rows`,
+    hint: "Look up the largest limit that the gateway takes, and write it as `largest_limit`.",
+  });
+}
+
+/** The run that is hardest to tell from this one: the same id in another instance, or the same instance. */
+function nearest(others: readonly RunRef[], run: RunRef): RunRef | undefined {
+  const different = others.filter((one) => one.runId !== run.runId || one.instanceId !== run.instanceId);
+  return (
+    different.find(({ runId }) => runId === run.runId) ??
+    different.find(({ instanceId }) => instanceId === run.instanceId) ??
+    different[0]
+  );
+}
+
+function told(
+  { probe, facts, counted }: TableGround,
+  sample: Page | undefined,
+  columns: readonly ColumnCheck[],
+  unused: TableCheck["unused"],
+): TableCheck {
+  const { table, run, findings, heeds, asker, route } = probe;
+  return {
+    table: table.name,
+    run,
+    request: sample?.told.request ?? `${route.method} ${route.path}`,
+    status: sample?.told.status ?? null,
+    mediaType: sample?.told.mediaType ?? null,
+    holds: sample === undefined || !isGiven(sample) ? "" : countText(sample.rows.length, "row"),
+    rows: sample?.rows.length ?? 0,
+    columns,
+    unused,
+    heeds,
+    proof: reachableProof({ route, facts: counted === undefined ? undefined : facts, findings }),
+    findings,
+    requests: asker.requests,
+  };
+}
+
+function tellNoRows({ findings, key, route }: TableProbe, { told, fault }: Page): void {
+  if (fault !== undefined) {
+    const at =
+      fault.about === "media_type" ? "rows.media_types" : route.rows.form === "array" ? "rows.array" : "rows";
+    findings.push({ kind: fault.about, key: `${key}.${at}`, message: fault.message, hint: fault.hint });
+    return;
+  }
+  const { status, text } = told;
+  findings.push({
+    kind: "no_answer",
+    key: status === 404 || status === 405 ? `${key}.path` : `${key}.parameters`,
+    message: `${told.request} is answered with status ${status}`,
+    hint: `${statusHint(status)} The answer begins ${JSON.stringify(shortText(text.trim().split("\n", 1)[0]!, 120))}.`,
+  });
+}
+
+function statusHint(status: number): string {
+  if (status === 401 || status === 403) return "Set the token, or the profile's headers.";
+  if (status === 404 || status === 405)
+    return "The gateway has no such path, or no such run: look up the path.";
+  if (status >= 500) return "The gateway failed: its log may say why.";
+  return "The gateway does not like a parameter: look up their names and forms.";
+}
+
+function tellNothing({ findings, key, table, heeds }: TableProbe, counted: bigint | undefined): void {
+  findings.push(
+    counted === undefined
+      ? {
+          kind: "no_rows",
+          key,
+          message: "no row came, so that nothing of this table could be checked",
+          hint: `Name a run that has ${table.name}, as INSTANCE/RUN; where the gateway keeps no such history, write \`${table.name}: none\`.`,
+        }
+      : {
+          kind: "no_rows",
+          key: `${key}.parameters`,
+          message: `no row came, and the gateway counts ${countText(counted, "row")}`,
+          hint: "Look up the names of the parameters for the run and the instance.",
+        },
+  );
+  heeds.length = 0;
+}
+
+function badRows({ key, table }: TableProbe, plan: RowPlan, rows: readonly JsonObject[]): Finding[] {
+  const reasons = badReasons(
+    plan,
+    rows.map(({ text }) => text),
+  );
+  return [...reasons].slice(0, 3).map(([reason, count]) => ({
+    kind: "bad_row",
+    key: `${key}.columns`,
+    message: `${count} of ${countText(rows.length, "row")} cannot be made a row of ${table.name}: ${reason}`,
+    hint: "Correct what the profile says of the column, or of its fields.",
+  }));
+}
+
+/** Whether rows are of the run and the instance that were asked for. */
+function tellStrangers({ findings, key, strangers }: TableProbe): void {
+  for (const [column, { value, asked }] of strangers) {
+    findings.push({
+      kind: "other_run",
+      key: `${key}.columns.${column}`,
+      message: `a row has ${JSON.stringify(shortText(value))} there, and ${JSON.stringify(asked)} was asked for`,
+      hint: "Either the gateway sends rows of others, and a parameter has another name; or another field says it.",
+    });
+  }
+}
+
+/** Whether rows come in the order that the profile says, and numbers of rows are numbers of rows. */
+function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
+  const { route, map, findings, key } = probe;
+  const seen = orderOf(rows);
+  if (seen === undefined) tellUnchecked(probe, "order", "all rows seen have the same time, or none");
+  else if (seen === route.order || route.order === "none")
+    tellHeed(probe, "order", `rows come ${orderText(seen)}`);
+  else {
+    tellHeed(probe, "order", `rows come ${orderText(seen)}, and the profile says ${route.order}`, {
+      kind: "order",
+      at: "order",
+      hint:
+        seen === "none"
+          ? "If ts_event is taken from the right field, write `order: none`."
+          : `Write \`order: ${seen}\`, or look up the parameter that says the order.`,
+    });
+  }
+  const source = map.columns.seq;
+  if (source?.kind !== "field") return;
+  const seqs = rows.flatMap(({ node }) => scalarText(nodeAt(node, source.path)) ?? []);
+  const twice = seqs.find((seq, at) => seqs.indexOf(seq) !== at);
+  if (twice === undefined) return;
+  findings.push({
+    kind: "same_seq",
+    key: `${key}.columns.seq`,
+    message: `two rows have ${shortText(twice)}, and seq numbers the rows of a table`,
+    hint: "Take another field; where the gateway numbers no rows, write `seq: derived`.",
+  });
+}
+
+function orderText(order: "ascending" | "descending" | "none"): string {
+  return order === "none" ? "in no order of time" : `${order} by time`;
+}
+
+/** Whether the same request brings the same rows. */
+async function checkAgain(probe: TableProbe, rows: readonly SampleRow[]): Promise<void> {
+  const what = "the same again";
+  const again = await askRows(probe, {});
+  const isSame =
+    rows.length === again.rows.length &&
+    rows.every(({ node }, at) => node.text === again.rows[at]!.node.text);
+  if (isSame) {
+    tellHeed(probe, what, "the same rows in the same order");
+    return;
+  }
+  const gone = missingFrom(settled(rows), again.rows).length;
+  if (gone > 0) {
+    tellHeed(probe, what, `${countText(gone, "row")} of ${rows.length} did not come again`, {
+      kind: "unsteady",
+      at: "path",
+      hint: "The gateway answers the same question differently: check a run that is finished; if it is, ask its operator.",
+    });
+    return;
+  }
+  const isOrdered = probe.map.ties === "arrival" && probe.map.columns.seq?.kind === "derived";
+  const wrong = {
+    kind: "unsteady",
+    at: "ties",
+    hint: "With `ties: arrival` the second pass has to bring the same order: write `ties: bytes`.",
+  } as const;
+  tellHeed(probe, what, "the same rows, those of one time in another order", isOrdered ? wrong : undefined);
+}

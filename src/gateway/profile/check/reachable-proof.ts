@@ -1,0 +1,48 @@
+import type { FactFields, RestRoute } from "../profile.ts";
+import type { Finding, ReachableProof } from "./profile-check.ts";
+
+/** What a table's proof may rest on. */
+export interface ProofGround {
+  readonly route: RestRoute;
+  /** Where the gateway's counts are read; undefined where it has none of this table. */
+  readonly facts: FactFields | undefined;
+  readonly findings: readonly Finding[];
+}
+
+const unfit: ReadonlySet<string> = new Set([
+  "no_answer",
+  "list_path",
+  "media_type",
+  "not_filtered",
+  "page_join",
+]);
+
+/** The strongest proof that a table can reach, were all else of the profile right; see docs/proof.md. */
+export function reachableProof({ route, facts, findings }: ProofGround): ReachableProof {
+  const fault = findings.find(({ kind }) => unfit.has(kind));
+  if (fault !== undefined) return { reach: "none", why: `not before this is mended: ${fault.message}` };
+  const { parameters } = route;
+  const isWhole = parameters.from === undefined || parameters.to === undefined;
+  const by = pagesText(route);
+  if (facts !== undefined) {
+    const whole = facts.heedBounds
+      ? ""
+      : ", of the whole run alone, so that a run still going on is not counted";
+    return { reach: "counted", why: `the gateway counts its rows${whole}${by}` };
+  }
+  return {
+    reach: "exhausted",
+    why: `there are no counts: two passes have to bring the same rows${isWhole ? ", the whole table each time" : ""}${by}`,
+  };
+}
+
+function pagesText({ pages }: RestRoute): string {
+  switch (pages.by) {
+    case "offset":
+      return "; pages by offset: each begins one row early, to show that nothing moved";
+    case "number":
+      return "; pages by number: finished runs alone, and a second pass with another page size has to bring the same";
+    default:
+      return "";
+  }
+}

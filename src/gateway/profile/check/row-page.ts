@@ -1,0 +1,187 @@
+import { nextLink } from "../../rest/pages/next-page.ts";
+import type { NextPlace, Pages, RestRoute, RowForm } from "../profile.ts";
+import { jsonOf, type Told } from "./asker.ts";
+import { arraysIn, type JsonNode, type JsonObject, leavesOf, nodeAt, readJsonText } from "./json-node.ts";
+
+/** The rows of one answer, or why there are none to be read. */
+export type RowPage =
+  | {
+      readonly kind: "rows";
+      readonly rows: readonly JsonObject[];
+      /** The whole document where rows are an array of it. */
+      readonly around: JsonNode | undefined;
+    }
+  | {
+      readonly kind: "fault";
+      readonly about: "media_type" | "list_path" | "wrong_value";
+      readonly message: string;
+      readonly hint: string;
+    };
+
+/** Finds the rows in an answer of status 200. */
+export function rowsOf(told: Told, form: RowForm): RowPage {
+  if (told.status === 204) return { kind: "rows", rows: [], around: undefined };
+  const typeFault = mediaTypeFault(told, form);
+  if (typeFault !== undefined) return typeFault;
+  return form.form === "lines" ? ofLines(told) : ofArray(told, form.path);
+}
+
+function mediaTypeFault({ mediaType }: Told, form: RowForm): RowPage | undefined {
+  if (mediaType !== undefined && form.mediaTypes.includes(mediaType)) return undefined;
+  const isJson = mediaType === "application/json" && form.form === "lines";
+  return {
+    kind: "fault",
+    about: "media_type",
+    message: `the answer is ${mediaType ?? "of no media type"}, not ${form.mediaTypes.join(" or ")}`,
+    hint: isJson
+      ? "If the rows are in an array, say where: `rows: { array: data.items }`."
+      : `If these are rows, name it in the profile: \`rows: { ${form.form === "lines" ? "lines: true" : `array: ${pathText(form.path)}`}, media_types: [${mediaType ?? "…"}] }\`.`,
+  };
+}
+
+function ofLines({ text, cut }: Told): RowPage {
+  const lines = text.split("\n");
+  // behind the last line end is nothing, or a line that was cut
+  const last = lines.pop() ?? "";
+  if (!cut && last.trim() !== "") lines.push(last);
+  const rows: JsonObject[] = [];
+  for (const line of lines) {
+    if (line.trim() === "") continue;
+    const node = readJsonText(line);
+    if (node?.kind !== "object") {
+      const whole = readJsonText(text, cut);
+      const [array] = whole === undefined ? [] : [...arraysIn(whole)];
+      return {
+        kind: "fault",
+        about: "list_path",
+        message: "a line of the answer is no JSON object",
+        hint:
+          array === undefined
+            ? "Rows have to be one JSON object a line, or the entries of an array of a JSON document."
+            : `The answer is one JSON document with an array at ${pathText(array[0])}: write \`rows: { array: ${pathText(array[0])} }\`.`,
+      };
+    }
+    rows.push(node);
+  }
+  return { kind: "rows", rows, around: undefined };
+}
+
+function ofArray(told: Told, path: readonly string[]): RowPage {
+  const around = jsonOf(told);
+  if (around === undefined) {
+    const isLines = told.text.split("\n", 2).every((line) => readJsonText(line)?.kind === "object");
+    return {
+      kind: "fault",
+      about: "list_path",
+      message: "the answer is no JSON document",
+      hint: isLines
+        ? "It has one JSON object a line: write `rows: lines`."
+        : "Look at the answer with curl: the profile's path or parameters may lead somewhere else.",
+    };
+  }
+  const at = nodeAt(around, path);
+  if (at?.kind !== "array") {
+    const arrays = [...arraysIn(around)].map(
+      ([found, items]) => `${pathText(found)} (${items.length} entries)`,
+    );
+    return {
+      kind: "fault",
+      about: "list_path",
+      message: `there is no array at ${pathText(path)} of the answer`,
+      hint:
+        arrays.length === 0
+          ? `The answer has no array at all: it begins ${beginning(told.text)}.`
+          : `The answer has ${arrays.length === 1 ? "an array" : "arrays"} at ${arrays.join(", ")}.`,
+    };
+  }
+  const other = at.items.find(({ kind }) => kind !== "object");
+  if (other !== undefined) {
+    return {
+      kind: "fault",
+      about: "wrong_value",
+      message: `an entry of the array at ${pathText(path)} is no object but ${shortText(other.text)}`,
+      hint: "Rows have to be JSON objects: runvault cannot yet read rows without names.",
+    };
+  }
+  return { kind: "rows", rows: at.items as readonly JsonObject[], around };
+}
+
+/** A path as a profile writes it, the names that have a dot as a list. */
+export function pathText(path: readonly string[]): string {
+  if (path.length === 0) return "[]";
+  return path.some((name) => name.includes(".")) ? `[${path.join(", ")}]` : path.join(".");
+}
+
+/** A value's text, short enough for a line. */
+export function shortText(text: string, most = 40): string {
+  const characters = [...text];
+  return characters.length <= most ? text : `${characters.slice(0, most - 1).join("")}…`;
+}
+
+function beginning(text: string): string {
+  return shortText(text.trimStart().split("\n", 1)[0]!.trim(), 60);
+}
+
+/** The value at a place of an answer: of a document's body, or a header. */
+export function valueAt(place: NextPlace, told: Told, around: JsonNode | undefined): string | undefined {
+  if ("header" in place) return told.headers[place.header.toLowerCase()];
+  const node = nodeAt(around, place.body);
+  if (node?.kind === "string") return node.value === "" ? undefined : node.value;
+  return node?.kind === "number" ? node.text : undefined;
+}
+
+/** The place as the profile writes it. */
+export function placeText(place: NextPlace): string {
+  return "header" in place ? `the header ${place.header}` : pathText(place.body);
+}
+
+/** The address of the next page by `Link`; undefined where there is none. */
+function linkedNext({ headers }: Told): string | undefined {
+  return headers.link === undefined ? undefined : nextLink(headers.link);
+}
+
+/** A page's own word for where it goes on: a cursor or an address. Undefined on the last page, and where pages are counted. */
+export function nextOf(pages: Pages, told: Told, around: JsonNode | undefined): string | undefined {
+  if (pages.by === "cursor" || pages.by === "address") return valueAt(pages.next, told, around);
+  return pages.by === "link" ? linkedNext(told) : undefined;
+}
+
+/** Fields around the rows, with their values: where cursors and totals may be. */
+export function fieldsAround(
+  around: JsonNode | undefined,
+  route: Pick<RestRoute, "rows">,
+): (readonly [string, JsonNode])[] {
+  if (around?.kind !== "object") return [];
+  const rows = route.rows.form === "array" ? route.rows.path.join("\0") : "";
+  return [...leavesOf(around)]
+    .filter(([path, node]) => path.join("\0") !== rows && node.kind !== "array")
+    .map(([path, node]) => [pathText(path), node] as const);
+}
+
+const nextNames =
+  /^(?:next|cursor|continuation|after|more)|next(?:page|cursor|token|link|url)?$|(?:page|cursor)_?token$/i;
+
+/** What of an answer looks like the way to a next page, as the profile would name it; undefined where nothing does. */
+export function signOfNext(
+  told: Told,
+  around: JsonNode | undefined,
+  route: Pick<RestRoute, "rows">,
+):
+  | { readonly where: string; readonly value: string; readonly by: "link" | "cursor" | "address" }
+  | undefined {
+  const link = linkedNext(told);
+  if (link !== undefined) return { where: 'the header Link (rel="next")', value: link, by: "link" };
+  for (const [where, node] of fieldsAround(around, route)) {
+    const name = where.split(".").at(-1)!;
+    if (!nextNames.test(name)) continue;
+    const value = node.kind === "string" ? node.value : node.kind === "number" ? node.text : "";
+    if (value === "") continue;
+    return { where, value, by: /^(?:https?:)?\/|\?.*=/.test(value) ? "address" : "cursor" };
+  }
+  for (const [name, value] of Object.entries(told.headers)) {
+    if (/next|cursor|continuation/i.test(name) && value !== "") {
+      return { where: `the header ${name}`, value, by: /^(?:https?:)?\//.test(value) ? "address" : "cursor" };
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,25 @@
+import { type TimeUnit, timeUnits } from "../../../model/profile/row-map.ts";
+import { floorDivide, formatTime, type Nanoseconds, parseTime } from "../../../model/time.ts";
+import { instantIn } from "../../rest/field-values.ts";
+import { nsOfUnit } from "../../rest/written-bounds.ts";
+
+const earliest = parseTime("1990-01-01");
+const latest = parseTime("2100-01-01");
+
+/** Whether an instant can be one of a trading run's. */
+export function isLikelyTime(ns: Nanoseconds): boolean {
+  return ns >= earliest && ns < latest;
+}
+
+/** The units in which a value is a time between 1990 and 2100: at most one, for each is a thousand of the next. */
+export function likelyUnit(text: string): TimeUnit | undefined {
+  return timeUnits.find((unit) => {
+    const ns = instantIn(text, unit);
+    return ns !== undefined && isLikelyTime(ns);
+  });
+}
+
+/** An instant as a bound is written, rounded down to the unit. */
+export function boundText(ns: Nanoseconds, unit: TimeUnit): string {
+  return unit === "rfc3339" ? formatTime(ns) : floorDivide(ns, nsOfUnit[unit]).toString();
+}

@@ -1,0 +1,200 @@
+import { expect, test } from "vitest";
+import type { Pages, RestRoute } from "../../src/gateway/profile/profile.ts";
+import {
+  type Answered,
+  fillsRoute,
+  itemsText,
+  lines,
+  profileOf,
+  type Query,
+  read,
+  rowsOf,
+  serveJson,
+} from "../fixtures/source/rest-profile.ts";
+
+const rows = rowsOf(23);
+
+const pages = {
+  cursor: { by: "cursor", send: "cursor", next: { body: ["page", "next"] } },
+  cursorInHeader: { by: "cursor", send: "cursor", next: { header: "X-Next" } },
+  address: { by: "address", next: { body: ["page", "next"] } },
+  link: { by: "link" },
+  offset: { by: "offset", send: "skip", size: "max", total: undefined },
+  offsetTotal: { by: "offset", send: "skip", size: "max", total: { body: ["page", "total"] } },
+  number: { by: "number", send: "page", size: "max", first: 1, total: undefined },
+  numberTotal: { by: "number", send: "page", size: "max", first: 0, total: { header: "X-Total" } },
+} as const satisfies Record<string, Pages>;
+
+/** A gateway that pages `rows` in the way of `by`, five a page at most. */
+function pageOf(by: Pages, query: Query, all: readonly string[] = rows): Answered {
+  const size = Math.min(Number(query.get("max") ?? 5), 5);
+  const start =
+    by.by === "offset"
+      ? Number(query.get("skip"))
+      : by.by === "number"
+        ? (Number(query.get("page")) - by.first) * size
+        : Number(query.get("cursor") ?? 0);
+  const page = all.slice(start, start + size);
+  const next = start + size < all.length ? String(start + size) : null;
+  const headers: Record<string, string> = { "x-total": String(all.length) };
+  if (next !== null) {
+    headers["x-next"] = next;
+    headers.link = `<http://elsewhere/first>; rel="first", </trades?cursor=${next}&max=${size}>; title="a, b"; rel="next"`;
+  }
+  const told = by.by === "address" ? next && `/trades?cursor=${next}&max=${size}` : next;
+  return { headers, body: itemsText(page, { page: { next: told, total: all.length } }) };
+}
+
+function profile(by: Pages, more: Partial<RestRoute> = {}) {
+  return profileOf({ tables: { fills: fillsRoute({ pages: by, largestLimit: 5, ...more }) } });
+}
+
+for (const [name, by] of Object.entries(pages)) {
+  test(`pages by ${name} bring every row once, in order`, async () => {
+    await using server = await serveJson((_, query) => pageOf(by, query));
+    expect(await read(server, profile(by))).toMatchObject({ lines: rows, error: undefined });
+  });
+
+  test(`pages by ${name} bring the first rows of a limit without those behind`, async () => {
+    await using server = await serveJson((_, query) => pageOf(by, query));
+    const few = await read(server, profile(by), { limit: 3 });
+    expect(few).toMatchObject({ lines: rows.slice(0, 3), error: undefined, requests: 1 });
+    const some = await read(server, profile(by), { limit: 7 });
+    expect(some).toMatchObject({ lines: rows.slice(0, 7), error: undefined });
+    expect(some.requests).toBeLessThanOrEqual(by.by === "number" ? 5 : 2);
+  });
+
+  test(`pages by ${name} of a gateway that has no rows are no rows`, async () => {
+    await using server = await serveJson((_, query) => pageOf(by, query, []));
+    expect(await read(server, profile(by))).toMatchObject({ lines: [], error: undefined });
+  });
+
+  test(`pages by ${name} that are the same each time end as a cut`, async () => {
+    await using server = await serveJson((_, query) => {
+      for (const key of ["skip", "cursor", "page"]) query.delete(key);
+      if (by.by === "number") query.set("page", String(by.first));
+      return pageOf(by, query);
+    });
+    const { error, requests } = await read(server, profile(by));
+    expect(error?.code).toBe("stream_cut");
+    expect(requests).toBeLessThan(4);
+  });
+
+  test(`pages by ${name} that are short are not the end`, async () => {
+    let asked = 0;
+    await using server = await serveJson((_, query) => {
+      asked++;
+      if (by.by === "number") return pageOf(by, query);
+      if (query.has("max")) query.set("max", String(2 + (asked % 3)));
+      return pageOf(by, query);
+    });
+    expect(await read(server, profile(by))).toMatchObject({ lines: rows, error: undefined });
+  });
+}
+
+test("lines are paged by what headers say", async () => {
+  await using server = await serveJson((_, query) => {
+    const { headers } = pageOf(pages.link, query);
+    const start = Number(query.get("cursor") ?? 0);
+    const text = rows.slice(start, start + 5).join("\n\n");
+    return { headers: { ...headers, "content-type": "text/plain; charset=utf-8" }, body: text };
+  });
+  expect(await read(server, profile(pages.link, { rows: lines }))).toMatchObject({
+    lines: rows,
+    error: undefined,
+  });
+});
+
+test("a page of lines that ends in the middle of a row is a cut", async () => {
+  await using server = await serveJson(() => ({
+    headers: { "content-type": "text/plain" },
+    body: `${rows[0]}\n${rows[1]!.slice(0, 30)}`,
+  }));
+  const { error } = await read(server, profile(pages.link, { rows: lines }));
+  expect(error?.code).toBe("stream_cut");
+});
+
+test("cursors that go round are a cut, and so are pages that stay empty", async () => {
+  const circle: Record<string, string> = { "": "a", a: "b", b: "c", c: "a" };
+  await using round = await serveJson((_, query) => {
+    const at = query.get("cursor") ?? "";
+    return { body: itemsText([], { page: { next: circle[at] } }) };
+  });
+  expect((await read(round, profile(pages.cursor))).error?.code).toBe("stream_cut");
+  let asked = 0;
+  await using endless = await serveJson(() => ({ body: itemsText([], { page: { next: `c${asked++}` } }) }));
+  expect((await read(endless, profile(pages.cursor))).error?.code).toBe("stream_cut");
+  expect(asked).toBe(17);
+});
+
+test("a next page at another origin is refused, and nothing is sent there", async () => {
+  await using other = await serveJson(() => ({ body: itemsText([]) }));
+  await using server = await serveJson(() => ({
+    body: itemsText(rows.slice(0, 5), { page: { next: `${other.url}/trades` } }),
+  }));
+  const { error } = await read(server, profile(pages.address));
+  expect(error?.code).toBe("refused");
+  expect(error?.message).toContain("another origin");
+  expect(other.requests).toEqual([]);
+});
+
+test("a name of the next page that no answer has is an error, not the end", async () => {
+  await using server = await serveJson((_, query) => pageOf(pages.cursor, query));
+  const by = { by: "cursor", send: "cursor", next: { body: ["page", "nxt"] } } as const;
+  const { error } = await read(server, profile(by));
+  expect(error?.code).toBe("not_a_gateway");
+  expect(error?.message).toContain("page.nxt");
+});
+
+test("an offset that rows moved under is a cut: one that came late would double one row and hide another", async () => {
+  let asked = 0;
+  await using server = await serveJson((_, query) => {
+    const late =
+      asked++ < 2 ? rows : [...rows.slice(0, 3), rows[3]!.replace("alpha", "late!"), ...rows.slice(3)];
+    return pageOf(pages.offset, query, late);
+  });
+  const { lines: came, error } = await read(server, profile(pages.offset));
+  expect(error?.code).toBe("stream_cut");
+  expect(came).toEqual(rows.slice(0, came.length));
+});
+
+test("an offset's total that is not what came is a cut", async () => {
+  await using more = await serveJson((_, query) => {
+    const { body } = pageOf(pages.offsetTotal, query);
+    return { body: String(body).replace('"total":23', '"total":24') };
+  });
+  expect((await read(more, profile(pages.offsetTotal))).error?.code).toBe("stream_cut");
+  await using none = await serveJson((_, query) => {
+    const { body } = pageOf(pages.offsetTotal, query);
+    return { body: String(body).replace('"total":23', '"count":23') };
+  });
+  expect((await read(none, profile(pages.offsetTotal))).error?.code).toBe("not_a_gateway");
+});
+
+for (const total of [true, false]) {
+  test(`a late row between pages by number${total ? " with a total" : ""} is a cut, and no row was handed out`, async () => {
+    let asked = 0;
+    const by = total ? pages.numberTotal : pages.number;
+    await using server = await serveJson((_, query) => {
+      const late =
+        asked++ < 2 ? rows : [...rows.slice(0, 3), rows[3]!.replace("alpha", "late!"), ...rows.slice(3)];
+      return pageOf(by, query, late);
+    });
+    const { lines: came, error } = await read(server, profile(by));
+    expect(error?.code).toBe("stream_cut");
+    expect(came).toEqual([]);
+  });
+}
+
+test("pages by number that leave out the same rows each time are seen by their second size", async () => {
+  // six rows, four a page at most, counted by the size that is asked for
+  const six = rows.slice(0, 6);
+  await using server = await serveJson((_, query) => {
+    const size = Number(query.get("max"));
+    const start = (Number(query.get("page")) - 1) * size;
+    return { body: itemsText(six.slice(start, Math.min(start + size, start + 4))) };
+  });
+  const { lines: came, error } = await read(server, profile(pages.number, { largestLimit: undefined }));
+  expect(error?.code).toBe("stream_cut");
+  expect(came).toEqual([]);
+});

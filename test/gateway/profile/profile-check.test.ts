@@ -1,0 +1,189 @@
+import { describe, expect, it } from "vitest";
+import { allFindings, type ProfileCheck } from "../../../src/gateway/profile/check/profile-check.ts";
+import { checkedProfile } from "../../fixtures/foreign/checked-profile.ts";
+import type { Faults } from "../../fixtures/foreign/foreign-gateway.ts";
+import { type DialectName, dialects } from "../../fixtures/foreign/foreign-gateways.ts";
+import { wrongProfiles } from "../../fixtures/foreign/wrong-profiles.ts";
+
+const names = Object.keys(dialects) as DialectName[];
+/** Where each gateway's rows are. */
+const rowPaths: Readonly<Record<DialectName, readonly RegExp[]>> = {
+  acme: [/\/trades\?/],
+  borealis: [/^\/api\/tradeHistory\?/],
+  corona: [/\/executions\?/],
+  dahlia: [/\/trades\.ndjson/, /\/signals\.ndjson/],
+  epsilon: [/^\/v1\/trades\?/],
+};
+
+describe("the right profile of a foreign gateway", () => {
+  it.each(names)("%s is fine, by at most 12 requests a table", async (name) => {
+    const { check, requests } = await checkedProfile(name);
+    expect(told(check!)).toEqual([]);
+    expect(check!.run).toEqual({ instanceId: "north", runId: "2026-01-05" });
+    for (const path of rowPaths[name]) {
+      const sent = requests.filter((request) => path.test(request)).length;
+      expect(sent).toBeGreaterThan(4);
+      expect(sent).toBeLessThanOrEqual(12);
+    }
+    expect(requests).toHaveLength(check!.requests);
+  });
+
+  it("shows where each column comes from, and a value as it came and as it is kept", async () => {
+    const { check } = await checkedProfile("acme");
+    const [fills] = check!.tables;
+    const column = (name: string) => fills!.columns.find((one) => one.column === name);
+    expect(column("ts_event")).toEqual({
+      column: "ts_event",
+      from: "time, ms",
+      raw: "1767571200013",
+      canonical: "1767571200013000000",
+      empty: false,
+    });
+    expect(column("side")).toMatchObject({ from: "side, by words", raw: '"B"', canonical: "BUY" });
+    expect(column("portfolio")).toMatchObject({ from: 'always "main"', raw: null, canonical: "main" });
+    expect(column("resource_key")).toMatchObject({ from: "resource", canonical: "fills:main" });
+    expect(fills!.unused).toContainEqual({ field: "lot", raw: "3", nearest: null });
+    expect(check!.none).toEqual(["orders"]);
+    expect(check!.notDescribed).toContain("bars");
+  });
+
+  it("asks the gateway for what it might not heed, and says what it did", async () => {
+    const { check } = await checkedProfile("acme");
+    const heeds = Object.fromEntries(check!.tables[0]!.heeds.map(({ what, result }) => [what, result]));
+    expect(heeds).toEqual({
+      order: "ok",
+      "the same again": "ok",
+      limit: "ok",
+      "the next page": "ok",
+      from: "ok",
+      to: "ok",
+      "a window": "ok",
+      "a run that is not there": "ok",
+      "an instance that is not there": "ok",
+      "another run": "ok",
+    });
+  });
+
+  it("says which proof each table can reach, and why", async () => {
+    const reach = async (name: DialectName) => (await checkedProfile(name)).check!.tables[0]!.proof;
+    expect(await reach("acme")).toMatchObject({ reach: "exhausted" });
+    expect(await reach("epsilon")).toMatchObject({
+      reach: "counted",
+      why: expect.stringContaining("one row early"),
+    });
+    expect(await reach("borealis")).toMatchObject({
+      reach: "exhausted",
+      why: expect.stringContaining("another page size"),
+    });
+  });
+});
+
+/** By the name of a wrong profile, the key that has to be named and what has to be said of it. */
+const named: Readonly<Record<string, RegExp>> = {
+  "rows in seconds": /columns\.ts_event: .*in ms it is 2026-01-05.*unit: ms/i,
+  "rows in microseconds": /columns\.ts_event: .*unit: ms/,
+  "no unit": /columns\.ts_event: .*unit: ms/,
+  "ts_init in microseconds": /columns\.ts_init: .*unit: ms/,
+  "bounds in seconds": /times\.unit: .*finer unit/,
+  "every unit microseconds": /documents\.runs\.started: .*unit: ms/,
+  "ts_event of the other field": /times\.(?:from|to): /,
+  "words of another gateway": /columns\.side: side has the value "B", which is none of its words/,
+  "a word missing": /columns\.side: direction has the value -1/,
+  "two words to one value": /liquidity\.words\.take: .*could not be told apart/,
+  "a column absent that is there": /columns\.fee_currency: .*field feeCurrency/,
+  "a constant over a field": /columns\.account: .*a field account/,
+  "an optional field that is not said to be":
+    /columns\.fee_currency: there is no field feeCcy in .*optional: true/,
+  "a misspelt field said to be optional": /columns\.fee_currency: .*feeCCY.*feeCcy/,
+  "a field of another name": /columns\.price: there is no field price in any row/,
+  "a field's path one too short": /columns\.symbol: .*Did you mean instrument\.symbol/,
+  "numbers not said to be exact": /columns\.price: px is a bare number.*numbers: exact/,
+  "a seq that is no number": /columns\.seq: id is no whole number/,
+  "a seq that is the same in every row": /columns\.seq: two rows have 3/,
+  "the run's id from another field": /columns\.run_id: a row has "fills:main"/,
+  "the table's path": /fills\.path: .*status 404/,
+  "run and instance swapped in the path": /fills\.path: .*status 404/,
+  "the run's parameter": /parameters\.run: a run that is not there: brought 10 rows/,
+  "the instance's parameter": /parameters\.instance: an instance that is not there: brought 10 rows/,
+  "the parameter of from": /parameters\.from: .*ignore `since`/,
+  "the parameter of to": /parameters\.to: .*ignore `until`/,
+  "the parameter of limit": /parameters\.limit: .*ignores `count`/,
+  "a filter that is none": /parameters\.filters\.symbol: .*ignores `ticker`/,
+  "no pages where there are some": /pages: .*next: page\.next/,
+  "no pages where there are links": /pages: .*by: link/,
+  "the cursor's place": /pages\.next: .*Did you mean page\.next/,
+  "the cursor's parameter": /pages\.send: .*ignores `token`/,
+  "pages from 0": /pages\.first: .*first: 1/,
+  "pages by number where they go by offset": /pages\.send: .*of the page before/,
+  "pages by offset where they go by number": /pages\.send: .*missing between/,
+  "the total's place": /pages\.total: .*totalCount/,
+  "the rows' place": /rows\.array: .*data\.items \(8 entries\)/,
+  "lines where there is an array": /rows: .*array: \[\]/,
+  "an array where there are lines": /rows\.array: .*rows: lines/,
+  "to said to be exclusive": /times\.to: .*to: inclusive/,
+  "to said to be inclusive": /times\.to: .*to: exclusive/,
+  "from said to be inclusive": /times\.from: .*from: exclusive/,
+  "the oldest said to come first": /order: .*order: descending/,
+  "the newest said to come first": /order: .*order: ascending/,
+  "a limit that is too large": /largest_limit: pageSize=50 is answered with status 400/,
+  "the words for a run's status": /runs\.words: .*"done"/,
+  "the list of instances": /instances\.id: two instances have the id "Ulm"/,
+  "the list of runs": /runs\.list: .*data\.items \(2 entries\)/,
+  "counts of another name": /storage\.rows: .*at total/,
+  "the ends of the facts swapped": /storage\.first: .*Swap/,
+  "a table of another name in the facts": /storage\.tables: no entry is of fills/,
+  "a key that is none": /colums.*columns/,
+  "a column that is none": /prise.*price/,
+  "seq forgotten": /columns\.seq: there is no field seq/,
+  "a run that is not there by that name": /fills\.path: .*status 404/,
+};
+
+describe("a wrong profile", () => {
+  it.each(wrongProfiles.filter(({ human }) => human === undefined))(
+    "$name: the mistake is named",
+    async ({ name, gateway, edits }) => {
+      const { check, faults } = await checkedProfile(gateway, { edits });
+      const all = [
+        ...faults.map(({ message, hint }) => `${message} ${hint}`),
+        ...(check === null ? [] : told(check)),
+      ];
+      expect(named[name], `what is to be said of ${name}`).toBeDefined();
+      expect(all.join("\n")).toMatch(named[name]!);
+      for (const table of check?.tables ?? []) expect(table.requests).toBeLessThanOrEqual(12);
+    },
+  );
+});
+
+/** What a gateway does wrong under the right profile, and what has to be named. */
+const faulty: readonly (readonly [DialectName, Faults, RegExp])[] = [
+  ["borealis", { ignores: "run" }, /parameters\.run: a run that is not there/],
+  ["borealis", { ignores: "instance" }, /parameters\.instance: an instance that is not there/],
+  ["acme", { ignores: "from" }, /parameters\.from: /],
+  ["corona", { ignores: "to" }, /parameters\.to: /],
+  ["epsilon", { ignores: "limit" }, /parameters\.limit|pages\.size/],
+  ["acme", { ignores: "page" }, /pages\.send: .*first page again/],
+  ["corona", { ignores: "page" }, /pages: .*first page again/],
+  ["borealis", { ignores: "page" }, /pages\.send: .*first page again/],
+  ["epsilon", { ignores: "page" }, /pages\.send: .*first page again/],
+  ["epsilon", { ignores: "filter" }, /parameters\.filters\.symbol: /],
+  ["acme", { foreignRow: true }, /columns\.run_id: a row has "2026-01-05b"/],
+  ["acme", { otherOrigin: true }, /pages/],
+  ["corona", { otherOrigin: true }, /at no address of this gateway/],
+  ["acme", { wrongType: true }, /rows\.media_types: the answer is text\/html/],
+];
+
+describe("a gateway that does not do as its profile says", () => {
+  it.each(faulty)("%s with %o is told", async (name, faults, wanted) => {
+    const { check } = await checkedProfile(name, { faults });
+    expect(told(check!).join("\n")).toMatch(wanted);
+  });
+
+  it("may send rows of one time in any order", async () => {
+    const { check } = await checkedProfile("corona", { faults: { ties: "query" } });
+    expect(told(check!)).toEqual([]);
+  });
+});
+
+function told(check: ProfileCheck): string[] {
+  return allFindings(check).map(({ key, message, hint }) => `${key}: ${message} ${hint}`);
+}
