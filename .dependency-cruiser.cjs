@@ -105,6 +105,7 @@ const folders = {
       "manifest-files",
       "served-table",
       "table-view",
+      "through-words",
     ],
     within: ["manifest-paths", "parse-manifest", "run-overview"],
   },
