@@ -241,8 +241,9 @@ const folders = {
   "gateway/adapter": { doors: ["check-source", "guarded-source", "open-adapter"], within: [] },
   "gateway/profile": {
     doors: ["load-profile", "profile", "profile-json-schema", "profile-secrets", "profile-text"],
-    within: ["default-profile"],
+    within: ["default-profile", "document-schema", "error-schema", "field-path-schema", "request-schema"],
   },
+  "gateway/profile/rpc": { doors: [], within: ["compile-rpc", "request-message", "rpc-schema"] },
   "gateway/profile/check": { doors: ["check-profile", "profile-check"], within: [] },
   "gateway/profile/rows": {
     doors: ["foreign-row", "row-normaliser", "remap-lines"],
@@ -256,7 +257,9 @@ const folders = {
     doors: [],
     within: [
       "field-values",
+      "filter-probe",
       "list-document",
+      "profile-documents",
       "profile-rest-source",
       "rest-call",
       "rest-gateway",
@@ -275,7 +278,7 @@ const folders = {
       "take-rows",
     ],
   },
-  "gateway/rpc": { doors: [], within: ["rpc-client", "rpc-gateway", "unknown-fields"] },
+  "gateway/rpc": { doors: [], within: ["profile-rpc-source", "rpc-client", "rpc-gateway", "unknown-fields"] },
   "pipeline/connect": { doors: ["connect-job"], within: [] },
   "pipeline/draft": { doors: ["draft-text", "look-at-gateway", "yaml-text"], within: [] },
   "pipeline/file": {

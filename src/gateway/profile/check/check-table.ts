@@ -301,6 +301,14 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
   const source = map.columns.seq;
   if (source?.kind !== "field") return;
   const seqs = rows.flatMap(({ node }) => scalarText(nodeAt(node, source.path)) ?? []);
+  if (!isBySeq(rows, source.path, seen)) {
+    findings.push({
+      kind: "order",
+      key: `${key}.columns.seq`,
+      message: "rows of one time do not come in the order of this field",
+      hint: "Take the field that the gateway sorts by; where there is none, write `seq: derived`.",
+    });
+  }
   const twice = seqs.find((seq, at) => seqs.indexOf(seq) !== at);
   if (twice === undefined) return;
   findings.push({
@@ -309,6 +317,21 @@ function checkOrder(probe: TableProbe, rows: readonly SampleRow[]): void {
     message: `two rows have ${shortText(twice)}, and seq numbers the rows of a table`,
     hint: "Take another field; where the gateway numbers no rows, write `seq: derived`.",
   });
+}
+
+/** Whether rows of one time stand in the order of their numbers; true where these are no numbers, or no order is seen. */
+function isBySeq(
+  rows: readonly SampleRow[],
+  path: readonly string[],
+  order: ReturnType<typeof orderOf>,
+): boolean {
+  if (order !== "ascending" && order !== "descending") return true;
+  const numbers = rows.map(({ node, ts }) => ({ ts, seq: scalarText(nodeAt(node, path)) ?? "" }));
+  if (!numbers.every(({ seq }) => /^\d+$/.test(seq))) return true;
+  const pairs = numbers.slice(1).map((row, at) => ({ before: numbers[at]!, row }));
+  const ties = pairs.filter(({ before, row }) => before.ts === row.ts);
+  const rises = ({ before, row }: (typeof pairs)[number]) => BigInt(before.seq) <= BigInt(row.seq);
+  return ties.every((pair) => rises(pair) === (order === "ascending") || pair.before.seq === pair.row.seq);
 }
 
 function orderText(order: "ascending" | "descending" | "none"): string {
