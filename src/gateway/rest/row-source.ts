@@ -353,6 +353,7 @@ function pageWalk(
     place,
     size,
     wanted: asked.wanted,
+    hasTwins: traits.map !== undefined && hasDerivedSeq(traits.map),
     isArrivalKept: traits.map !== undefined && hasDerivedSeq(traits.map) && traits.map.ties === "arrival",
     open: (more) => opened(call(size, more)),
     openAddress: (address) => {
