@@ -66,7 +66,7 @@ exit status is then 2. \`show\` and \`schema\` ask no gateway.
 Examples:
   runvault profile check --gateway https://acme.example --profile acme.yaml
   runvault profile check --gateway https://acme.example --profile acme.yaml alpha-1/2022-01-01-001
-  runvault profile draft --gateway https://acme.example --openapi acme.json alpha-1/2022-01-01-001 -o acme.yaml
+  runvault profile draft --gateway https://acme.example alpha-1/2022-01-01-001 -o acme.yaml
   runvault profile show default
   runvault profile show acme.yaml
   runvault profile schema > profile.schema.json
